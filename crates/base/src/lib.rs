@@ -1,0 +1,45 @@
+//! The ground floor: everything that can differ between two runs, behind traits, and the small tools that every
+//! layer needs.
+//!
+//! Clock, randomness, disk and spawning are traits here, with the real ones in [`system`] and a disk that lives in
+//! memory in [`memory_disk`]. The layers above take an [`Environment`] and reach for nothing else, so that the same
+//! code runs in production and, under a seed, on a disk that lies (crate `sim`).
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)] // This crate is where the real things live.
+
+pub mod checksum;
+pub mod clock;
+pub mod codec;
+pub mod disk;
+pub mod memory_disk;
+pub mod random;
+pub mod spawner;
+pub mod system;
+
+pub use clock::{Clock, Ticks};
+pub use disk::{Disk, DiskFile, OpenMode};
+pub use random::Random;
+pub use spawner::Spawner;
+
+use std::sync::Arc;
+
+/// A boxed future, for traits that must be objects.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A hash map whose order is the same in each run. Use it where order is never seen; else a `BTreeMap`.
+pub type FixedMap<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<FixedHasher>>;
+
+/// SipHash with fixed keys: slower than the fashionable ones, but in the standard library and deterministic.
+pub type FixedHasher = std::collections::hash_map::DefaultHasher;
+
+/// What a layer may touch outside itself. Cheap to clone; each holder keeps only the parts it needs.
+#[derive(Clone)]
+pub struct Environment {
+    /// Wall and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The data folder.
+    pub disk: Arc<dyn Disk>,
+    /// Where tasks are started.
+    pub spawner: Arc<dyn Spawner>,
+}

@@ -1,0 +1,181 @@
+//! The real clock, randomness, disk and spawner.
+
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The real environment over the folder `data`, with tasks on the runtime that is current at the call.
+pub fn environment(data: &Path) -> Environment {
+    environment_on(Arc::new(SystemDisk::new(data)))
+}
+
+/// The real clock, randomness and spawner over any disk.
+pub fn environment_on(disk: Arc<dyn Disk>) -> Environment {
+    Environment {
+        clock: Arc::new(SystemClock::new()),
+        random: Arc::new(SystemRandom::new()),
+        disk,
+        spawner: Arc::new(TokioSpawner::current()),
+    }
+}
+
+/// The operating system's clocks.
+pub struct SystemClock {
+    started: Instant,
+}
+
+impl SystemClock {
+    /// Monotonic time counts from here.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        SystemClock { started: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Ticks {
+        Ticks::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+    fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(sleep_for))
+    }
+}
+
+/// SplitMix64 seeded from the operating system.
+pub struct SystemRandom {
+    state: Mutex<u64>,
+}
+
+impl SystemRandom {
+    /// Seeds from the kernel's generator.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        use std::hash::{BuildHasher, Hasher};
+        // The standard library's hash keys come from the kernel's random source.
+        let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        SystemRandom { state: Mutex::new(seed) }
+    }
+}
+
+impl Random for SystemRandom {
+    fn next_u64(&self) -> u64 {
+        crate::random::splitmix64(&mut self.state.lock())
+    }
+}
+
+/// Tasks on a tokio runtime, dedicated tasks on threads of their own.
+pub struct TokioSpawner {
+    runtime: tokio::runtime::Handle,
+}
+
+impl TokioSpawner {
+    /// Spawns on the runtime that is current at the call.
+    pub fn current() -> Self {
+        TokioSpawner { runtime: tokio::runtime::Handle::current() }
+    }
+}
+
+impl Spawner for TokioSpawner {
+    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        self.runtime.spawn(task);
+    }
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        let runtime = self.runtime.clone();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || runtime.block_on(task))
+            .expect("the operating system refuses a thread at start: nothing can run");
+    }
+}
+
+/// A folder of the real file system. Its futures block their thread while the kernel works.
+pub struct SystemDisk {
+    root: PathBuf,
+}
+
+impl SystemDisk {
+    /// Paths are relative to `root`, which must exist.
+    pub fn new(root: &Path) -> Self {
+        SystemDisk { root: root.to_owned() }
+    }
+    fn path(&self, relative: &str) -> PathBuf {
+        if relative.is_empty() { self.root.clone() } else { self.root.join(relative) }
+    }
+}
+
+#[async_trait]
+impl Disk for SystemDisk {
+    async fn open(&self, path: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = File::options();
+        match mode {
+            OpenMode::Read => options.read(true),
+            OpenMode::Write => options.read(true).write(true),
+            OpenMode::CreateNew => options.read(true).write(true).create_new(true),
+        };
+        Ok(Arc::new(SystemFile { file: options.open(self.path(path))? }))
+    }
+    async fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.path(folder))? {
+            // A name that is not UTF-8 is none of ours; showing it lossily lets the caller name it.
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+    async fn create_folder(&self, folder: &str) -> io::Result<()> {
+        std::fs::create_dir_all(self.path(folder))
+    }
+    async fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.path(from), self.path(to))
+    }
+    async fn remove(&self, path: &str) -> io::Result<()> {
+        std::fs::remove_file(self.path(path))
+    }
+    async fn sync_folder(&self, folder: &str) -> io::Result<()> {
+        File::open(self.path(folder))?.sync_all()
+    }
+    async fn exists(&self, path: &str) -> io::Result<bool> {
+        self.path(path).try_exists()
+    }
+    async fn free_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.root)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+struct SystemFile {
+    file: File,
+}
+
+#[async_trait]
+impl DiskFile for SystemFile {
+    async fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        let mut buffer = vec![0; len];
+        self.file.read_exact_at(&mut buffer, offset)?;
+        Ok(buffer.into())
+    }
+    async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()> {
+        self.file.write_all_at(&bytes, offset)
+    }
+    async fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+    async fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+    async fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+}

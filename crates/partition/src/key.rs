@@ -1,0 +1,279 @@
+//! Row keys: (account, container id, partition name, object name) as bytes whose order is the service's order.
+//!
+//! ```text
+//! row key        = text(account) u64-be(container id) text(partition name) text(object name)
+//! text(s)        = UTF-8 of s with 00 -> 00 FF and, so that bytes sort like UTF-16 code units,
+//!                  lead bytes EE -> F8 and EF -> F9; then the terminator 00 01
+//! ```
+//!
+//! Why: Azure orders keys ordinally by UTF-16 code unit. UTF-8 sorts the same except that U+E000..U+FFFF (lead bytes
+//! EE, EF) come before supplementary characters (F0..F4), whose surrogates D800..DFFF come first in UTF-16.
+//! What always holds: the encoding is prefix-free, loses nothing, and byte order is
+//! (account, id, partition name, object name) order, each name in UTF-16 order.
+
+use bytes::Bytes;
+use std::fmt;
+
+/// An encoded row key.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey(Bytes);
+
+/// The readable parts of a row key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowKeyParts {
+    /// The storage account.
+    pub account: String,
+    /// The container (table, queue, blob container) by id, not name.
+    pub container_id: u64,
+    /// The unit of transactions; a range is never split inside one.
+    pub partition_name: String,
+    /// The object inside the partition.
+    pub object_name: String,
+}
+
+impl RowKey {
+    /// The key of one row.
+    pub fn new(account: &str, container_id: u64, partition_name: &str, object_name: &str) -> Self {
+        let capacity = account.len() + 8 + partition_name.len() + object_name.len() + 8;
+        let mut out = Vec::with_capacity(capacity);
+        put_text(&mut out, account);
+        out.extend_from_slice(&container_id.to_be_bytes());
+        put_text(&mut out, partition_name);
+        put_text(&mut out, object_name);
+        RowKey(out.into())
+    }
+
+    /// A key from its stored bytes; not checked, see [`RowKey::parts`].
+    pub fn from_bytes(bytes: Bytes) -> Self {
+        RowKey(bytes)
+    }
+
+    /// The encoded bytes.
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The smallest bytes that sort after this key and before every other.
+    pub fn successor(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.0.len() + 1);
+        out.extend_from_slice(&self.0);
+        out.push(0);
+        out.into()
+    }
+
+    /// The readable parts; `None` if the bytes are not a row key.
+    pub fn parts(&self) -> Option<RowKeyParts> {
+        parse_row_key(&self.0)
+    }
+}
+
+/// The readable parts of encoded key bytes; `None` if they are not a row key.
+pub fn parse_row_key(key: &[u8]) -> Option<RowKeyParts> {
+    let mut rest = key;
+    let account = take_text(&mut rest)?;
+    let (id, after) = rest.split_first_chunk::<8>()?;
+    rest = after;
+    let partition_name = take_text(&mut rest)?;
+    let object_name = take_text(&mut rest)?;
+    let container_id = u64::from_be_bytes(*id);
+    rest.is_empty().then_some(RowKeyParts { account, container_id, partition_name, object_name })
+}
+
+/// The bytes of `key` that all rows of its partition name share: splits and transactions never cut inside them.
+pub fn partition_prefix(key: &[u8]) -> Option<&[u8]> {
+    let mut rest = key;
+    skip_text(&mut rest)?;
+    rest = rest.get(8..)?;
+    skip_text(&mut rest)?;
+    Some(&key[..key.len() - rest.len()])
+}
+
+impl fmt::Debug for RowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parts() {
+            Some(p) => write!(
+                f,
+                "({}, {:#x}, {:?}, {:?})",
+                p.account, p.container_id, p.partition_name, p.object_name
+            ),
+            None => write!(f, "RowKey({})", self.0.escape_ascii()),
+        }
+    }
+}
+
+/// Bounds of the rows a scan may see: `start` inclusive, `end` exclusive (`None`: to the end of the object table).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRange {
+    /// First key that may be seen.
+    pub start: Bytes,
+    /// First key that may not be seen.
+    pub end: Option<Bytes>,
+}
+
+impl KeyRange {
+    /// Every row of an object table.
+    pub fn all() -> Self {
+        KeyRange { start: Bytes::new(), end: None }
+    }
+
+    /// Every row of one container.
+    pub fn container(account: &str, container_id: u64) -> Self {
+        let mut start = Vec::new();
+        put_text(&mut start, account);
+        start.extend_from_slice(&container_id.to_be_bytes());
+        Self::prefix(start)
+    }
+
+    /// Every row of one partition name.
+    pub fn partition(account: &str, container_id: u64, partition_name: &str) -> Self {
+        let mut start = Vec::new();
+        put_text(&mut start, account);
+        start.extend_from_slice(&container_id.to_be_bytes());
+        put_text(&mut start, partition_name);
+        Self::prefix(start)
+    }
+
+    /// Every key that starts with `prefix`.
+    pub fn prefix(prefix: Vec<u8>) -> Self {
+        let end = prefix_end(&prefix);
+        KeyRange { start: prefix.into(), end }
+    }
+
+    /// Whether `key` lies inside.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= self.start.as_ref() && self.end.as_ref().is_none_or(|end| key < end.as_ref())
+    }
+
+    /// Whether no key can lie inside.
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| self.start >= end)
+    }
+
+    /// The keys in both.
+    pub fn intersect(&self, other: &KeyRange) -> KeyRange {
+        let end = match (&self.end, &other.end) {
+            (Some(a), Some(b)) => Some(a.min(b).clone()),
+            (a, b) => a.clone().or_else(|| b.clone()),
+        };
+        KeyRange { start: self.start.clone().max(other.start.clone()), end }
+    }
+}
+
+/// The smallest bytes after every key that starts with `prefix`; `None` if there are none.
+fn prefix_end(prefix: &[u8]) -> Option<Bytes> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end.into())
+}
+
+/// Appends `text` in key order, with its terminator.
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
+    put_text_open(out, text);
+    out.extend_from_slice(&[0, 1]);
+}
+
+/// Appends `text` in key order without terminator: the common start of all texts that start with it.
+pub fn put_text_open(out: &mut Vec<u8>, text: &str) {
+    for &byte in text.as_bytes() {
+        match byte {
+            0 => out.extend_from_slice(&[0, 0xff]),
+            0xee => out.push(0xf8),
+            0xef => out.push(0xf9),
+            _ => out.push(byte),
+        }
+    }
+}
+
+fn take_text(rest: &mut &[u8]) -> Option<String> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    loop {
+        let byte = *rest.get(at)?;
+        at += 1;
+        match byte {
+            0 => match *rest.get(at)? {
+                1 => break,
+                0xff => {
+                    at += 1;
+                    out.push(0);
+                }
+                _ => return None,
+            },
+            0xf8 => out.push(0xee),
+            0xf9 => out.push(0xef),
+            0xee | 0xef => return None,
+            _ => out.push(byte),
+        }
+    }
+    *rest = &rest[at + 1..];
+    String::from_utf8(out).ok()
+}
+
+fn skip_text(rest: &mut &[u8]) -> Option<()> {
+    let mut at = 0;
+    loop {
+        at += rest.get(at..)?.iter().position(|&byte| byte == 0)?;
+        let kind = *rest.get(at + 1)?;
+        at += 2;
+        if kind == 1 {
+            *rest = &rest[at..];
+            return Some(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn utf16(text: &str) -> Vec<u16> {
+        text.encode_utf16().collect()
+    }
+
+    #[test]
+    fn supplementary_characters_sort_before_the_private_use_area() {
+        let high = RowKey::new("a", 1, "\u{1f600}", "");
+        let private = RowKey::new("a", 1, "\u{e000}", "");
+        assert!(high < private);
+    }
+
+    #[test]
+    fn ranges_hold_their_rows_and_no_others() {
+        let range = KeyRange::partition("acct", 7, "p");
+        assert!(range.contains(RowKey::new("acct", 7, "p", "").as_bytes()));
+        assert!(range.contains(RowKey::new("acct", 7, "p", "\u{ffff}").as_bytes()));
+        assert!(!range.contains(RowKey::new("acct", 7, "p\u{0}", "").as_bytes()));
+        assert!(!range.contains(RowKey::new("acct", 7, "pa", "").as_bytes()));
+        assert!(!range.contains(RowKey::new("acct", 8, "p", "").as_bytes()));
+        assert!(
+            KeyRange::container("acct", u64::MAX)
+                .contains(RowKey::new("acct", u64::MAX, "x", "y").as_bytes())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn parts_come_back(account in "\\PC*", id: u64, partition in any::<String>(), object in any::<String>()) {
+            let key = RowKey::new(&account, id, &partition, &object);
+            prop_assert_eq!(partition_prefix(key.as_bytes()).map(<[u8]>::to_vec), Some(KeyRange::partition(&account, id, &partition).start.to_vec()));
+            prop_assert_eq!(key.parts(), Some(RowKeyParts { account, container_id: id, partition_name: partition, object_name: object }));
+        }
+
+        #[test]
+        fn byte_order_is_utf16_order(a in any::<(String, String)>(), b in any::<(String, String)>()) {
+            let bytes = RowKey::new("x", 1, &a.0, &a.1).cmp(&RowKey::new("x", 1, &b.0, &b.1));
+            prop_assert_eq!(bytes, (utf16(&a.0), utf16(&a.1)).cmp(&(utf16(&b.0), utf16(&b.1))));
+        }
+
+        #[test]
+        fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>()) {
+            if let Some(parts) = parse_row_key(&bytes) {
+                let again = RowKey::new(&parts.account, parts.container_id, &parts.partition_name, &parts.object_name);
+                prop_assert_eq!(again.as_bytes().as_ref(), bytes.as_slice());
+            }
+            let _ = partition_prefix(&bytes);
+        }
+    }
+}

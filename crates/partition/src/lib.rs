@@ -1,0 +1,23 @@
+//! The partition layer: object tables, kept as range partitions over streams.
+//!
+//! It knows rows, keys and operations, nothing of entities, blobs or messages. [`Partitions`] is the facade: a write
+//! is an [`Operation`] whose pure decision runs in the serial section of the range that owns its rows; a read is a
+//! [`Scan`] or a get over a snapshot. What holds for whoever calls: an acknowledged operation is durable and visible
+//! to every later read, within one partition name operations are linearizable and transactions atomic.
+
+mod commit_log;
+mod error;
+pub mod key;
+mod memory_table;
+mod metadata;
+mod operation;
+mod partitions;
+mod range_partition;
+
+pub use error::PartitionError;
+pub use key::{KeyRange, RowKey, RowKeyParts};
+pub use operation::{
+    Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
+    ScanEnd, Visit,
+};
+pub use partitions::Partitions;

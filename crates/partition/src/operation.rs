@@ -1,0 +1,176 @@
+//! What a service hands to the partition layer: operations as data with a pure decision, and scans.
+//!
+//! A write names the rows it must see and decides over them without I/O, clock or chance; the range partition fetches
+//! the rows, calls the decision in its serial section and makes the changes durable before the reply leaves. A scan
+//! walks a snapshot and is pushed down to where the rows are.
+
+use crate::key::{KeyRange, RowKey};
+use bytes::Bytes;
+
+/// The fixed set of tables that all data lives in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectTable {
+    /// Tables, and later blob containers and queues, by name; service settings.
+    Container,
+    /// The Table service's entities.
+    Entity,
+}
+
+/// Each object table, in the order of their codes.
+pub const OBJECT_TABLES: [ObjectTable; 2] = [ObjectTable::Container, ObjectTable::Entity];
+
+impl ObjectTable {
+    /// The name in stream names and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectTable::Container => "container",
+            ObjectTable::Entity => "entity",
+        }
+    }
+}
+
+/// The version of a row: server time in [`base::Ticks`], strictly increasing in each range, bumped when the clock
+/// stands still or runs backwards. All changes of one operation share one version. It is the Timestamp and the ETag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowVersion(pub u64);
+
+/// A stored row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Where it is.
+    pub key: RowKey,
+    /// When it was last written.
+    pub version: RowVersion,
+    /// What the service stored.
+    pub value: Bytes,
+}
+
+/// Which rows a decision must see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The row at a key, or its absence.
+    Point(RowKey),
+    /// The first `limit` rows of a small range.
+    Range {
+        /// Where to look.
+        range: KeyRange,
+        /// Rows at most.
+        limit: usize,
+    },
+}
+
+/// What the reads found, in the order of [`Operation::reads`].
+#[derive(Debug, Default)]
+pub struct Rows {
+    found: Vec<Vec<Row>>,
+}
+
+impl Rows {
+    /// Rows found for each read, in order; table tests build their own.
+    pub fn new(found: Vec<Vec<Row>>) -> Self {
+        Rows { found }
+    }
+
+    /// The row of the `index`th read, if it is there.
+    pub fn point(&self, index: usize) -> Option<&Row> {
+        self.found.get(index).and_then(|rows| rows.first())
+    }
+
+    /// The rows of the `index`th read, in key order.
+    pub fn range(&self, index: usize) -> &[Row] {
+        self.found.get(index).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// One change to one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowChange {
+    /// The row now holds `value`.
+    Put {
+        /// Which row.
+        key: RowKey,
+        /// Its new value. Copy it out of network buffers: a slice would pin them in the memory table.
+        value: Bytes,
+    },
+    /// The row is gone.
+    Delete {
+        /// Which row.
+        key: RowKey,
+    },
+}
+
+impl RowChange {
+    /// Which row it changes.
+    pub fn key(&self) -> &RowKey {
+        match self {
+            RowChange::Put { key, .. } | RowChange::Delete { key } => key,
+        }
+    }
+}
+
+/// What an operation does: all changes atomically, then the reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision<R> {
+    /// Applied all or not at all, under one row version. All in one partition name. Empty for a refusal.
+    pub changes: Vec<RowChange>,
+    /// Sent once the changes, and all that the decision saw, are durable.
+    pub reply: R,
+}
+
+impl<R> Decision<R> {
+    /// A reply that changes nothing.
+    pub fn unchanged(reply: R) -> Self {
+        Decision { changes: Vec::new(), reply }
+    }
+}
+
+/// A service's request as plain data. All its reads and changes lie in one partition name of one object table.
+pub trait Operation: Send + Sync + 'static {
+    /// What the requester is told.
+    type Reply: Send + 'static;
+
+    /// Which object table it reads and changes.
+    fn object_table(&self) -> ObjectTable;
+
+    /// Which rows the decision must see. Never empty: the first read also says which range owns the operation.
+    fn reads(&self) -> Vec<Read>;
+
+    /// Decides. Pure: the same rows and version give the same decision. `version` is what the changes will carry, and
+    /// serves as the time of the decision.
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply>;
+}
+
+/// A row as a scan sees it, borrowed from where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRef<'a> {
+    /// Encoded key; see [`crate::key::parse_row_key`].
+    pub key: &'a [u8],
+    /// When it was last written.
+    pub version: RowVersion,
+    /// What the service stored.
+    pub value: &'a [u8],
+}
+
+/// What a scan wants after a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// This row is done, show the next.
+    Continue,
+    /// Stop; this row was not taken: a later scan starts at it.
+    StopBefore,
+}
+
+/// Code that is pushed down to the rows: it filters, projects and collects.
+pub trait Scan: Send + 'static {
+    /// Called for each row of the range, in key order, from one snapshot per partition name.
+    fn visit(&mut self, row: RowRef<'_>) -> Visit;
+}
+
+/// Where a scan ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScanEnd {
+    /// Every row of the range was shown.
+    Complete,
+    /// More may be there: go on at this key (inclusive).
+    More(Bytes),
+}

@@ -1,0 +1,132 @@
+//! Group commit: while one group of operations is being appended and synced, the next one gathers.
+//!
+//! What always holds: groups are appended in the order of their versions. When an append fails, every operation that
+//! waits fails, their rows leave the memory table, and unless the disk was merely full the range takes no more writes,
+//! because nobody knows whether the group is in the log.
+
+use super::RangePartition;
+use crate::commit_log;
+use crate::error::PartitionError;
+use crate::key::RowKey;
+use crate::operation::RowVersion;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
+
+type Outcome = Result<(), PartitionError>;
+
+/// Operations that gather for the next group.
+#[derive(Default)]
+pub(super) struct Pending {
+    group: Vec<u8>,
+    waiting: Vec<oneshot::Sender<Outcome>>,
+    /// Rows of the group, so that they can be taken back.
+    rows: Vec<(RowKey, RowVersion)>,
+    last_version: RowVersion,
+}
+
+impl Pending {
+    /// The group's encoded operations.
+    pub(super) fn group(&mut self) -> &mut Vec<u8> {
+        if self.group.is_empty() {
+            commit_log::start_group(&mut self.group);
+        }
+        &mut self.group
+    }
+
+    pub(super) fn size_bytes(&self) -> usize {
+        self.group.len()
+    }
+
+    pub(super) fn note(&mut self, key: &RowKey, version: RowVersion) {
+        self.last_version = version;
+        self.rows.push((key.clone(), version));
+    }
+
+    /// Tells the outcome of everything decided so far.
+    pub(super) fn wait(&mut self) -> oneshot::Receiver<Outcome> {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.push(sender);
+        receiver
+    }
+
+    fn finish(self, outcome: &Outcome) {
+        for waiting in self.waiting {
+            // A requester that went away does not matter: the outcome stands.
+            let _ = waiting.send(outcome.clone());
+        }
+    }
+}
+
+/// Waits for an outcome.
+pub(super) async fn outcome(receiver: oneshot::Receiver<Outcome>) -> Outcome {
+    receiver.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("range is closed".to_owned())))
+}
+
+/// The group commit's task; ends when the range is closed and owes nothing.
+pub(super) async fn run(partition: Arc<RangePartition>) {
+    loop {
+        let group = {
+            let mut serial = partition.serial.lock();
+            if serial.pending.waiting.is_empty() && serial.pending.group.is_empty() {
+                if serial.closed.is_some() {
+                    return;
+                }
+                None
+            } else {
+                let capacity = serial.pending.group.len();
+                let next = Pending { group: Vec::with_capacity(capacity), ..Pending::default() };
+                Some(std::mem::replace(&mut serial.pending, next))
+            }
+        };
+        match group {
+            Some(group) => partition.commit(group).await,
+            None => partition.commit_wake.notified().await,
+        }
+    }
+}
+
+impl RangePartition {
+    async fn commit(&self, mut group: Pending) {
+        // A group of refusals only waits for the groups before it.
+        let outcome = if group.group.is_empty() {
+            Ok(())
+        } else {
+            let bytes = Bytes::from(std::mem::take(&mut group.group));
+            self.streams
+                .append(&self.log, self.epoch, vec![bytes])
+                .await
+                .map(|_| ())
+                .map_err(PartitionError::from)
+        };
+        match outcome {
+            Ok(()) => {
+                if !group.rows.is_empty() {
+                    self.visible.store(group.last_version.0, Ordering::Release);
+                }
+                group.finish(&Ok(()));
+            }
+            Err(error) => self.take_back(group, error),
+        }
+    }
+
+    /// Fails the group and everything that was decided on top of it.
+    fn take_back(&self, group: Pending, error: PartitionError) {
+        tracing::error!(table = self.table.name(), %error, "a group of operations could not be made durable");
+        let mut serial = self.serial.lock();
+        let gathered = std::mem::take(&mut serial.pending);
+        for (key, version) in group.rows.iter().chain(&gathered.rows) {
+            self.memory.remove(key.as_bytes(), *version);
+        }
+        if error == PartitionError::DiskFull {
+            // Nothing of the group is in the log, so its versions may be used again.
+            serial.last_version = self.visible();
+        } else {
+            serial.closed.get_or_insert(error.clone());
+        }
+        drop(serial);
+        group.finish(&Err(error.clone()));
+        gathered.finish(&Err(error));
+    }
+}

@@ -1,0 +1,458 @@
+//! Random lives of the partition layer over the real stream layer, on a disk that lies: every acknowledged operation
+//! is there after every crash, with its last acknowledged content; one that was cut off is there whole or not at all;
+//! no reader ever sees half of a transaction; versions rise whatever the clock does.
+//!
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
+
+use base::{Environment, Random};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use partition::{
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, Partitions, Read, RowChange, RowKey, RowRef,
+    RowVersion, Rows, Scan, ScanEnd, Visit,
+};
+use sim::{Faults, SimClock, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stream::{StreamSettings, Streams};
+
+const SEED_COUNT: u64 = 1000;
+const LIVES: u64 = 4;
+const WRITERS: u64 = 4;
+const ROWS_PER_WRITER: u64 = 6;
+const COUNTER: &str = "counter";
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    match number("LARIMAR_SIM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT)).collect(),
+    }
+}
+
+/// What the test's writers ask for.
+#[derive(Clone, Debug)]
+enum Ask {
+    /// Puts and deletes, all or none. With `expect`, refused unless the first row has that value.
+    Write { changes: Vec<(String, Option<Vec<u8>>)>, expect: Option<Vec<u8>> },
+    /// Removes the first row of the partition name and returns its name.
+    TakeFirst,
+    /// Adds one to a row that all writers share.
+    Increment,
+}
+
+#[derive(Clone, Debug)]
+struct TestOperation {
+    partition: String,
+    ask: Ask,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum TestReply {
+    Done(RowVersion),
+    Refused,
+    Took(Option<String>),
+}
+
+fn row(partition: &str, name: &str) -> RowKey {
+    RowKey::new("acct", 1, partition, name)
+}
+
+impl Operation for TestOperation {
+    type Reply = TestReply;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Entity
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        match &self.ask {
+            Ask::Write { changes, .. } => {
+                changes.iter().map(|(name, _)| Read::Point(row(&self.partition, name))).collect()
+            }
+            Ask::TakeFirst => {
+                vec![Read::Range { range: KeyRange::partition("acct", 1, &self.partition), limit: 1 }]
+            }
+            Ask::Increment => vec![Read::Point(row(&self.partition, COUNTER))],
+        }
+    }
+
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<TestReply> {
+        match &self.ask {
+            Ask::Write { expect: Some(expected), .. }
+                if rows.point(0).map(|row| &row.value[..]) != Some(expected) =>
+            {
+                Decision::unchanged(TestReply::Refused)
+            }
+            Ask::Write { changes, .. } => {
+                let change = |(name, value): &(String, Option<Vec<u8>>)| {
+                    let key = row(&self.partition, name);
+                    match value {
+                        Some(value) => RowChange::Put { key, value: value.clone().into() },
+                        None => RowChange::Delete { key },
+                    }
+                };
+                Decision { changes: changes.iter().map(change).collect(), reply: TestReply::Done(version) }
+            }
+            Ask::TakeFirst => match rows.range(0).first() {
+                Some(first) => Decision {
+                    changes: vec![RowChange::Delete { key: first.key.clone() }],
+                    reply: TestReply::Took(first.key.parts().map(|parts| parts.object_name)),
+                },
+                None => Decision::unchanged(TestReply::Took(None)),
+            },
+            Ask::Increment => {
+                let count = rows.point(0).map_or(0, |row| read_count(&row.value));
+                let key = row(&self.partition, COUNTER);
+                let changes =
+                    vec![RowChange::Put { key, value: Bytes::from((count + 1).to_le_bytes().to_vec()) }];
+                Decision { changes, reply: TestReply::Done(version) }
+            }
+        }
+    }
+}
+
+fn read_count(value: &[u8]) -> u64 {
+    u64::from_le_bytes(value.try_into().unwrap())
+}
+
+/// Collects rows, some at a time.
+struct Collect {
+    rows: Vec<(String, RowVersion, Vec<u8>)>,
+    page: usize,
+}
+
+impl Scan for Collect {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        if self.rows.len() == self.page {
+            return Visit::StopBefore;
+        }
+        let name = partition::key::parse_row_key(row.key).unwrap().object_name;
+        self.rows.push((name, row.version, row.value.to_vec()));
+        Visit::Continue
+    }
+}
+
+type Rows1 = BTreeMap<String, Vec<u8>>;
+
+/// One writer's partition name: what must be there, and the operation whose outcome nobody knows.
+#[derive(Clone, Debug, Default)]
+struct Owned {
+    rows: Rows1,
+    unknown: Option<Ask>,
+    last_version: RowVersion,
+}
+
+#[derive(Default)]
+struct Model {
+    owned: BTreeMap<u64, Owned>,
+    increments_acknowledged: u64,
+    increments_unknown: u64,
+}
+
+fn apply(rows: &mut Rows1, ask: &Ask) {
+    match ask {
+        Ask::Write { changes, .. } => {
+            for (name, value) in changes {
+                match value {
+                    Some(value) => rows.insert(name.clone(), value.clone()),
+                    None => rows.remove(name),
+                };
+            }
+        }
+        Ask::TakeFirst => drop(rows.pop_first()),
+        Ask::Increment => {}
+    }
+}
+
+fn partition_name(writer: u64) -> String {
+    format!("writer{writer}")
+}
+
+async fn read_all(
+    partitions: &Partitions,
+    partition: &str,
+    page: usize,
+) -> Vec<(String, RowVersion, Vec<u8>)> {
+    let mut range = KeyRange::partition("acct", 1, partition);
+    let mut all = Vec::new();
+    loop {
+        let scan = Collect { rows: Vec::new(), page };
+        let (scan, end) = partitions.scan(ObjectTable::Entity, range.clone(), scan).await.unwrap();
+        all.extend(scan.rows);
+        match end {
+            ScanEnd::Complete => return all,
+            ScanEnd::More(start) => range.start = start,
+        }
+    }
+}
+
+/// After a start: each partition name holds what was acknowledged, plus all or nothing of what was cut off.
+async fn verify(partitions: &Partitions, model: &Mutex<Model>, seed: u64) {
+    let owned = model.lock().owned.clone();
+    for (writer, mut owned) in owned {
+        let found = read_all(partitions, &partition_name(writer), 3).await;
+        let rows: Rows1 = found.iter().map(|(name, _, value)| (name.clone(), value.clone())).collect();
+        let mut with_unknown = owned.rows.clone();
+        if let Some(unknown) = &owned.unknown {
+            apply(&mut with_unknown, unknown);
+        }
+        assert!(
+            rows == owned.rows || rows == with_unknown,
+            "seed {seed}: writer {writer} finds {rows:?}, expected {:?} or, with {:?}, {with_unknown:?}",
+            owned.rows,
+            owned.unknown
+        );
+        for (name, version, value) in &found {
+            let got = partitions
+                .get(ObjectTable::Entity, &row(&partition_name(writer), name))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                (&got.value[..], got.version),
+                (&value[..], *version),
+                "seed {seed}: get and scan differ"
+            );
+        }
+        owned.rows = rows;
+        owned.unknown = None;
+        model.lock().owned.insert(writer, owned);
+    }
+    let counter = partitions.get(ObjectTable::Entity, &row("shared", COUNTER)).await.unwrap();
+    let count = counter.map_or(0, |row| read_count(&row.value));
+    let mut model = model.lock();
+    let (least, most) =
+        (model.increments_acknowledged, model.increments_acknowledged + model.increments_unknown);
+    assert!((least..=most).contains(&count), "seed {seed}: counter is {count}, expected {least} to {most}");
+    model.increments_acknowledged = count;
+    model.increments_unknown = 0;
+}
+
+fn random_ask(random: &dyn Random, rows: &Rows1) -> Ask {
+    let pick = |bound: u64| random.next_u64() % bound;
+    let name = || format!("r{}", pick(ROWS_PER_WRITER));
+    let value = |tag: u64| {
+        let mut value = tag.to_le_bytes().to_vec();
+        value.resize(8 + pick([8, 100, 3000][pick(3) as usize]) as usize, tag as u8);
+        value
+    };
+    match pick(10) {
+        0 => Ask::Increment,
+        1 => Ask::TakeFirst,
+        2 => Ask::Write { changes: vec![(name(), None)], expect: None },
+        3 | 4 => {
+            // A group transaction: every row gets the same value, which concurrent readers check.
+            let tag = random.next_u64();
+            let value = value(tag);
+            let changes =
+                (0..ROWS_PER_WRITER).map(|index| (format!("r{index}"), Some(value.clone()))).collect();
+            Ask::Write { changes, expect: None }
+        }
+        5 => {
+            let name = name();
+            let wrong = pick(2) == 0;
+            let expect = if wrong { Some(b"never".to_vec()) } else { rows.get(&name).cloned() };
+            Ask::Write { changes: vec![(name, Some(value(random.next_u64())))], expect }
+        }
+        _ => Ask::Write { changes: vec![(name(), Some(value(random.next_u64())))], expect: None },
+    }
+}
+
+async fn write(
+    partitions: &Partitions,
+    model: &Mutex<Model>,
+    random: &dyn Random,
+    writer: u64,
+    seed: u64,
+) -> Result<(), PartitionError> {
+    for _ in 0..random.next_u64() % 40 {
+        let mut owned = model.lock().owned.entry(writer).or_default().clone();
+        let ask = random_ask(random, &owned.rows);
+        let shared = matches!(ask, Ask::Increment);
+        let partition = if shared { "shared".to_owned() } else { partition_name(writer) };
+        if shared {
+            model.lock().increments_unknown += 1;
+        } else {
+            owned.unknown = Some(ask.clone());
+            model.lock().owned.insert(writer, owned.clone());
+        }
+        let outcome = partitions.execute(TestOperation { partition, ask: ask.clone() }).await;
+        if outcome == Err(PartitionError::DiskFull) {
+            // Refused for certain: nothing of it may ever show.
+            owned.unknown = None;
+            if shared {
+                model.lock().increments_unknown -= 1;
+            } else {
+                model.lock().owned.insert(writer, owned);
+            }
+            continue;
+        }
+        let reply = outcome?;
+        match (&ask, reply) {
+            (Ask::Increment, _) => {
+                let mut model = model.lock();
+                model.increments_unknown -= 1;
+                model.increments_acknowledged += 1;
+                continue;
+            }
+            (Ask::Write { expect, changes }, TestReply::Refused) => {
+                assert_ne!(
+                    expect.as_ref(),
+                    owned.rows.get(&changes[0].0),
+                    "seed {seed}: refused although it matched"
+                );
+            }
+            (Ask::Write { .. }, TestReply::Done(version)) => {
+                assert!(version > owned.last_version, "seed {seed}: versions of a partition name must rise");
+                owned.last_version = version;
+                apply(&mut owned.rows, &ask);
+            }
+            (Ask::TakeFirst, TestReply::Took(name)) => {
+                assert_eq!(
+                    name.as_ref(),
+                    owned.rows.keys().next(),
+                    "seed {seed}: took another than the first row"
+                );
+                apply(&mut owned.rows, &ask);
+            }
+            (ask, reply) => panic!("seed {seed}: {ask:?} was answered {reply:?}"),
+        }
+        owned.unknown = None;
+        model.lock().owned.insert(writer, owned.clone());
+        // Read your own write.
+        let found = read_all(partitions, &partition_name(writer), 100).await;
+        let rows: Rows1 = found.into_iter().map(|(name, _, value)| (name, value)).collect();
+        assert_eq!(rows, owned.rows, "seed {seed}: writer {writer} after {ask:?}");
+    }
+    Ok(())
+}
+
+/// Writes the same value to every row of one partition name, again and again.
+async fn storm(partitions: &Partitions, random: &dyn Random) -> Result<(), PartitionError> {
+    for _ in 0..random.next_u64() % 20 {
+        let value = random.next_u64().to_le_bytes().to_vec();
+        let changes = (0..ROWS_PER_WRITER).map(|index| (format!("r{index}"), Some(value.clone()))).collect();
+        let ask = Ask::Write { changes, expect: None };
+        match partitions.execute(TestOperation { partition: "storm".to_owned(), ask }).await {
+            Ok(_) | Err(PartitionError::DiskFull) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whoever looks at the storm sees each transaction whole or not at all.
+async fn watch_storm(partitions: &Partitions, seed: u64) {
+    let found = read_all(partitions, "storm", 100).await;
+    assert!(
+        found.is_empty() || found.len() as u64 == ROWS_PER_WRITER,
+        "seed {seed}: half a transaction is there"
+    );
+    assert!(
+        found.windows(2).all(|pair| pair[0].1 == pair[1].1 && pair[0].2 == pair[1].2),
+        "seed {seed}: two halves"
+    );
+}
+
+async fn life(
+    env: Environment,
+    clock: Arc<SimClock>,
+    model: Arc<Mutex<Model>>,
+    seed: u64,
+) -> Result<(), PartitionError> {
+    let streams = Streams::open(&env, StreamSettings::tiny()).await?;
+    let partitions = Partitions::open(&env, streams.clone()).await?;
+    verify(&partitions, &model, seed).await;
+    watch_storm(&partitions, seed).await;
+    let random = &*env.random;
+    let (writing, storming, (), ()) = tokio::join!(
+        async {
+            let writers = (0..WRITERS).map(|writer| write(&partitions, &model, random, writer, seed));
+            join_all(writers).await.into_iter().collect::<Result<Vec<()>, _>>()
+        },
+        storm(&partitions, random),
+        async {
+            for _ in 0..30 {
+                watch_storm(&partitions, seed).await;
+                base::Clock::sleep(&*clock, std::time::Duration::from_millis(random.next_u64() % 4)).await;
+            }
+        },
+        async {
+            for _ in 0..5 {
+                base::Clock::sleep(&*clock, std::time::Duration::from_millis(3)).await;
+                clock.move_wall(random.next_u64() as i64 % 100_000_000);
+            }
+        },
+    );
+    writing?;
+    storming?;
+    if random.next_u64().is_multiple_of(2) {
+        partitions.close().await;
+        streams.close().await;
+    }
+    Ok(())
+}
+
+/// One history; returns the digest of all that the disk was asked. `planted` is a fault that the layers must suffer
+/// from: then the history is expected to panic.
+fn history(seed: u64, planted: Option<&'static str>) -> u64 {
+    let world = World::new(seed);
+    let model = Arc::new(Mutex::new(Model::default()));
+    for _ in 0..LIVES {
+        let random = &world.random;
+        let used: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
+        let faults = Faults {
+            slow_one_in: 4,
+            sync_fails_one_in: if random.one_in(5) { 50 } else { 0 },
+            crash_at_operation: if random.one_in(4) {
+                0
+            } else {
+                world.disk.operation_count() + 1 + random.below(200)
+            },
+            capacity_bytes: if used > 0 && random.one_in(6) { used + random.below(100_000) } else { 0 },
+            skip_sync_of: planted,
+        };
+        world.disk.set_faults(faults);
+        let outcome = world.run(|env, clock| life(env, clock, model.clone(), seed));
+        match outcome {
+            None | Some(Ok(())) | Some(Err(PartitionError::DiskFull | PartitionError::Storage(_))) => {}
+            Some(Err(error)) => panic!("seed {seed}: {error}"),
+        }
+    }
+    world.disk.set_faults(Faults::default());
+    world
+        .run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny())
+                .await
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let partitions =
+                Partitions::open(&env, streams).await.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            verify(&partitions, &model, seed).await;
+        })
+        .unwrap();
+    world.disk.trace()
+}
+
+#[test]
+fn acknowledged_operations_survive_every_crash() {
+    let seeds = seeds();
+    println!("partition histories: {} seeds, {} to {}", seeds.len(), seeds[0], seeds[seeds.len() - 1]);
+    for seed in seeds {
+        let trace = history(seed, None);
+        if seed % 100 == 0 {
+            assert_eq!(history(seed, None), trace, "seed {seed}: the same seed must give the same run");
+            println!("seed {seed}: trace {trace:016x}");
+        }
+    }
+}
+
+/// The histories are worth nothing if they can't fail: a journal that is never synced must be noticed.
+#[test]
+fn a_journal_without_syncs_is_caught() {
+    let caught =
+        (0..40).filter(|seed| std::panic::catch_unwind(|| history(*seed, Some("journal"))).is_err()).count();
+    println!("skipped syncs of the journal were caught in {caught} of 40 histories");
+    assert!(caught >= 10, "only {caught} of 40 histories noticed that the journal is never synced");
+}

@@ -1,0 +1,135 @@
+//! Clock, chance and tasks of a simulated process, and the process itself: [`World::run`] is one life between a
+//! start and a crash.
+
+use crate::disk::SimDisk;
+use base::random::splitmix64;
+use base::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Seeded random bits, shared by all that hold a clone.
+#[derive(Clone)]
+pub struct SimRandom {
+    state: Arc<Mutex<u64>>,
+}
+
+impl SimRandom {
+    /// The sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        SimRandom { state: Arc::new(Mutex::new(seed)) }
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub fn below(&self, bound: u64) -> u64 {
+        self.next_u64() % bound
+    }
+
+    /// True once in `one_in` calls on average; never for 0.
+    pub fn one_in(&self, one_in: u64) -> bool {
+        one_in != 0 && self.below(one_in) == 0
+    }
+}
+
+impl Random for SimRandom {
+    fn next_u64(&self) -> u64 {
+        splitmix64(&mut self.state.lock())
+    }
+}
+
+/// Virtual time: it moves when every task waits. The wall clock can be moved by hand, backwards too.
+pub struct SimClock {
+    started: tokio::time::Instant,
+    wall_at_start: Ticks,
+    moved_ticks: AtomicI64,
+}
+
+impl SimClock {
+    fn new(wall_at_start: Ticks) -> Self {
+        SimClock { started: tokio::time::Instant::now(), wall_at_start, moved_ticks: AtomicI64::new(0) }
+    }
+
+    /// Moves the wall clock.
+    pub fn move_wall(&self, by_ticks: i64) {
+        self.moved_ticks.fetch_add(by_ticks, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Ticks {
+        let wall = self.wall_at_start.plus(self.monotonic());
+        Ticks(wall.0.saturating_add_signed(self.moved_ticks.load(Ordering::Relaxed)))
+    }
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+    fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(sleep_for))
+    }
+}
+
+/// Starts tasks on the simulated process.
+pub struct SimSpawner;
+
+impl Spawner for SimSpawner {
+    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        tokio::spawn(task);
+    }
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.spawn(name, task);
+    }
+}
+
+/// A disk and a source of chance that outlive the process.
+pub struct World {
+    /// The disk.
+    pub disk: Arc<SimDisk>,
+    /// The source of all chance.
+    pub random: SimRandom,
+    /// The wall clock at the next start.
+    wall: Mutex<Ticks>,
+}
+
+/// Where the wall clock of each world starts: 2026-01-01T00:00:00Z.
+const WALL_AT_START: Duration = Duration::from_secs(1_767_225_600);
+
+impl World {
+    /// A new world with an empty disk.
+    pub fn new(seed: u64) -> Self {
+        let random = SimRandom::new(seed);
+        let disk = Arc::new(SimDisk::new(random.clone()));
+        World { disk, random, wall: Mutex::new(Ticks::from_unix(WALL_AT_START)) }
+    }
+
+    /// One life of the process: runs `life` to its end, or until the disk crashes (then the result is `None`); then
+    /// every task is gone and the disk keeps what a power loss leaves.
+    pub fn run<T, F, L>(&self, life: L) -> Option<T>
+    where
+        L: FnOnce(Environment, Arc<SimClock>) -> F,
+        F: Future<Output = T>,
+    {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime =
+            runtime.enable_time().start_paused(true).build().expect("a runtime without threads or sockets");
+        let outcome = runtime.block_on(async {
+            let clock = Arc::new(SimClock::new(*self.wall.lock()));
+            let env = Environment {
+                clock: clock.clone(),
+                random: Arc::new(self.random.clone()),
+                disk: self.disk.clone(),
+                spawner: Arc::new(SimSpawner),
+            };
+            let outcome = tokio::select! {
+                biased;
+                () = self.disk.crashed() => None,
+                outcome = life(env, clock.clone()) => Some(outcome),
+            };
+            *self.wall.lock() = clock.now();
+            outcome
+        });
+        drop(runtime);
+        self.disk.lose_power();
+        outcome
+    }
+}

@@ -1,0 +1,92 @@
+//! Why the stream layer could not do what it was asked, and by its kind, what the caller does next.
+
+use crate::ids::{ExtentId, OwnerEpoch, StreamName};
+use std::io;
+
+/// A failure of the stream layer. Cloneable, because one failed sync fails every append that waited for it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// No such stream.
+    #[error("stream {0} does not exist")]
+    NoStream(StreamName),
+    /// The stream is there already.
+    #[error("stream {0} exists")]
+    StreamExists(StreamName),
+    /// No such extent on this node.
+    #[error("extent {0} does not exist")]
+    NoExtent(ExtentId),
+    /// The extent takes no more appends: append to a new one.
+    #[error("extent {0} is sealed")]
+    Sealed(ExtentId),
+    /// A newer owner has the stream: stop serving it.
+    #[error("extent {extent} belongs to epoch {seen:?}, the append came with {given:?}")]
+    OldEpoch {
+        /// Which extent.
+        extent: ExtentId,
+        /// The epoch of its owner.
+        seen: OwnerEpoch,
+        /// The epoch of the append.
+        given: OwnerEpoch,
+    },
+    /// A newer owner has the stream: stop serving it.
+    #[error("stream {stream} belongs to epoch {seen:?}, the request came with {given:?}")]
+    NotOwner {
+        /// Which stream.
+        stream: StreamName,
+        /// The epoch of its owner.
+        seen: OwnerEpoch,
+        /// The epoch of the request.
+        given: OwnerEpoch,
+    },
+    /// Stored bytes are not what was written. Nothing was changed; restore from elsewhere or run a check.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+    /// No space is left: nothing was written; try again when there is space.
+    #[error("the disk is full")]
+    DiskFull,
+    /// The disk failed to read.
+    #[error("reading {what} failed: {error}")]
+    Read {
+        /// Which file.
+        what: String,
+        /// The operating system's words.
+        error: String,
+    },
+    /// A write or sync failed and nobody knows what the disk holds: writing stops until the process starts again.
+    #[error("the disk failed and writing has stopped, restart to recover: {0}")]
+    WritesStopped(String),
+    /// The append is larger than an extent may be.
+    #[error("an append of {size_bytes} bytes is larger than the allowed {size_bytes_max}")]
+    TooLarge {
+        /// Bytes of the append.
+        size_bytes: u64,
+        /// Bytes allowed.
+        size_bytes_max: u64,
+    },
+    /// The layer is closing.
+    #[error("the stream layer is closing")]
+    Closing,
+    /// The data folder can't be used: the text says why and what to do.
+    #[error("{0}")]
+    Folder(String),
+}
+
+impl StreamError {
+    /// A failed read of `what`.
+    pub(crate) fn read(what: &str, error: &io::Error) -> Self {
+        StreamError::Read { what: what.to_owned(), error: error.to_string() }
+    }
+
+    /// A failed write or sync of `what`.
+    pub(crate) fn write(what: &str, error: &io::Error) -> Self {
+        StreamError::WritesStopped(format!("{what}: {error}"))
+    }
+}
+
+/// Whether an I/O error says that space ran out.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}

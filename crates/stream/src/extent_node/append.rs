@@ -1,0 +1,69 @@
+//! Appending blocks to an extent, through the journal or straight to the file.
+
+use super::ExtentNode;
+use super::journal::Request;
+use crate::block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX, put_block};
+use crate::error::{StreamError, is_disk_full};
+use crate::ids::{ExtentId, Location, OwnerEpoch};
+use bytes::Bytes;
+
+/// Bytes one append may have, blocks and headers together.
+pub(super) const APPEND_SIZE_BYTES_MAX: u64 = 256 << 20;
+
+impl ExtentNode {
+    /// Appends all of `blocks` or none; durable when it returns.
+    pub(crate) async fn append(
+        &self,
+        extent: ExtentId,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+    ) -> Result<Vec<Location>, StreamError> {
+        self.stop.check()?;
+        let extent = self.extent(extent)?;
+        let size_bytes: u64 = blocks.iter().map(|block| (BLOCK_HEADER_SIZE + block.len()) as u64).sum();
+        let size_bytes_max = APPEND_SIZE_BYTES_MAX;
+        if size_bytes > size_bytes_max || blocks.iter().any(|block| block.len() > BLOCK_PAYLOAD_SIZE_MAX) {
+            return Err(StreamError::TooLarge { size_bytes, size_bytes_max });
+        }
+        if size_bytes <= self.settings.journaled_append_size_bytes_max {
+            let _tail = extent.tail.read().await;
+            let request = |reply| Request::Append { extent: extent.clone(), epoch, blocks, reply };
+            return self.ask(request).await;
+        }
+        // Nothing else extends the extent while this lock is held, so its length stands still.
+        let _tail = extent.tail.write().await;
+        let state = extent.state();
+        if state.frozen {
+            return Err(StreamError::Sealed(extent.id));
+        }
+        if epoch < state.epoch {
+            return Err(StreamError::OldEpoch { extent: extent.id, seen: state.epoch, given: epoch });
+        }
+        let mut encoded = Vec::with_capacity(size_bytes as usize);
+        let mut locations = Vec::with_capacity(blocks.len());
+        for block in &blocks {
+            let offset = state.length + encoded.len() as u64;
+            locations.push(Location { extent: extent.id, offset, len: block.len() as u32 });
+            put_block(&mut encoded, extent.id, offset, block);
+        }
+        let what = format!("extent {}", extent.id);
+        extent.file.write_at(state.length, encoded.into()).await.map_err(|error| {
+            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing.
+            if is_disk_full(&error) {
+                StreamError::DiskFull
+            } else {
+                self.stopped(StreamError::write(&what, &error))
+            }
+        })?;
+        extent.file.sync_data().await.map_err(|error| self.stopped(StreamError::write(&what, &error)))?;
+        let offset = state.length;
+        self.ask(|reply| Request::Length { extent: extent.clone(), epoch, offset, size: size_bytes, reply })
+            .await?;
+        Ok(locations)
+    }
+
+    fn stopped(&self, error: StreamError) -> StreamError {
+        self.stop.writes(error.clone());
+        error
+    }
+}

@@ -1,0 +1,207 @@
+//! Moves journaled bytes to their extents: written soon, synced when the journal wants a segment back.
+//!
+//! What always holds: a journal segment is recycled only after every byte it holds was synced in its extent. A full
+//! disk makes the drain wait and try the write again; a failed sync stops all writing, because nobody knows what the
+//! disk holds.
+
+use super::extent::Extent;
+use super::stop::Stop;
+use crate::error::{StreamError, is_disk_full};
+use crate::ids::ExtentId;
+use base::Clock;
+use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+
+/// Adjacent pending chunks are joined into writes of up to this many bytes.
+const WRITE_SIZE_BYTES_MAX: usize = 1 << 20;
+/// How long a drain that met a full disk waits before it tries again.
+const DISK_FULL_RETRY_AFTER: Duration = Duration::from_millis(200);
+
+pub(crate) struct Drain {
+    queues: Mutex<Queues>,
+    wake: Notify,
+    progress: watch::Sender<Progress>,
+    stop: Arc<Stop>,
+}
+
+#[derive(Default)]
+struct Queues {
+    /// Extents with pending bytes.
+    dirty: BTreeMap<ExtentId, Arc<Extent>>,
+    /// Extents with written, unsynced bytes.
+    unsynced: BTreeMap<ExtentId, Arc<Extent>>,
+    /// All bytes of this generation and before shall be synced.
+    target: u64,
+    closing: bool,
+}
+
+/// How far the drain has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// All bytes of this generation and before are synced in their extents.
+    pub(crate) generation: u64,
+    /// The last write found no space.
+    pub(crate) disk_full: bool,
+    /// The drain has ended.
+    pub(crate) closed: bool,
+}
+
+impl Drain {
+    /// A drain that owes nothing up to `generation`.
+    pub(crate) fn new(generation: u64, stop: Arc<Stop>) -> Self {
+        let progress = watch::Sender::new(Progress { generation, ..Progress::default() });
+        let queues = Mutex::new(Queues { target: generation, ..Queues::default() });
+        Drain { queues, wake: Notify::new(), progress, stop }
+    }
+
+    /// The extent has pending bytes.
+    pub(crate) fn add(&self, extent: &Arc<Extent>) {
+        let mut queues = self.queues.lock();
+        if queues.dirty.insert(extent.id, extent.clone()).is_none() && queues.dirty.len() == 1 {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The extent is deleted: what waits for it is not needed.
+    pub(crate) fn forget(&self, extent: ExtentId) {
+        let mut queues = self.queues.lock();
+        queues.dirty.remove(&extent);
+        queues.unsynced.remove(&extent);
+    }
+
+    /// All bytes added so far belong to `generation` or before: sync them.
+    pub(crate) fn request(&self, generation: u64) {
+        self.queues.lock().target = generation;
+        self.wake.notify_one();
+    }
+
+    /// Sync all, then end.
+    pub(crate) fn close(&self) {
+        self.queues.lock().closing = true;
+        self.wake.notify_one();
+    }
+
+    /// Tells of progress.
+    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// The drain's task.
+    pub(crate) async fn run(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        loop {
+            match self.pass().await {
+                Ok(true) => break,
+                Ok(false) => self.wake.notified().await,
+                // The journal holds what could not be written: the next start writes it.
+                Err(StreamError::DiskFull) if self.queues.lock().closing => break,
+                Err(StreamError::DiskFull) => {
+                    self.progress.send_modify(|progress| progress.disk_full = true);
+                    clock.sleep(DISK_FULL_RETRY_AFTER).await;
+                }
+                Err(error) => {
+                    self.stop.writes(error);
+                    break;
+                }
+            }
+        }
+        self.progress.send_modify(|progress| progress.closed = true);
+    }
+
+    /// Writes what is pending, syncs if asked. True if the drain shall end.
+    async fn pass(&self) -> Result<bool, StreamError> {
+        let (dirty, target, closing) = {
+            let queues = self.queues.lock();
+            (queues.dirty.values().cloned().collect::<Vec<_>>(), queues.target, queues.closing)
+        };
+        for extent in &dirty {
+            self.write_pending(extent).await?;
+        }
+        if self.progress.borrow().disk_full {
+            self.progress.send_modify(|progress| progress.disk_full = false);
+        }
+        if closing || target > self.progress.borrow().generation {
+            let unsynced: Vec<_> = std::mem::take(&mut self.queues.lock().unsynced).into_values().collect();
+            for extent in unsynced {
+                let what = || format!("extent {}", extent.id);
+                extent.file.sync_data().await.map_err(|error| StreamError::write(&what(), &error))?;
+            }
+            self.progress.send_modify(|progress| progress.generation = progress.generation.max(target));
+        }
+        let queues = self.queues.lock();
+        let owes = !queues.dirty.is_empty() || queues.target > target || queues.closing != closing;
+        if owes {
+            self.wake.notify_one();
+        }
+        Ok(closing && !owes)
+    }
+
+    async fn write_pending(&self, extent: &Arc<Extent>) -> Result<(), StreamError> {
+        let chunks = extent.pending();
+        for run in adjacent_runs(&chunks) {
+            let offset = run[0].0;
+            extent.file.write_at(offset, joined(run)).await.map_err(|error| {
+                if is_disk_full(&error) {
+                    StreamError::DiskFull
+                } else {
+                    StreamError::write(&format!("extent {}", extent.id), &error)
+                }
+            })?;
+        }
+        extent.written(&chunks);
+        let mut queues = self.queues.lock();
+        // Forgotten in the meantime: the extent was deleted.
+        if queues.dirty.contains_key(&extent.id) {
+            queues.unsynced.insert(extent.id, extent.clone());
+            if extent.pending().is_empty() {
+                queues.dirty.remove(&extent.id);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts chunks, sorted by offset, into runs that touch and are small enough for one write.
+fn adjacent_runs(chunks: &[(u64, Bytes)]) -> impl Iterator<Item = &[(u64, Bytes)]> {
+    let mut size = 0;
+    chunks.chunk_by(move |(offset, bytes), (next, following)| {
+        size += bytes.len();
+        let joins = offset + bytes.len() as u64 == *next && size + following.len() <= WRITE_SIZE_BYTES_MAX;
+        if !joins {
+            size = 0;
+        }
+        joins
+    })
+}
+
+fn joined(run: &[(u64, Bytes)]) -> Bytes {
+    if let [(_, only)] = run {
+        return only.clone();
+    }
+    let mut all = BytesMut::with_capacity(run.iter().map(|(_, bytes)| bytes.len()).sum());
+    run.iter().for_each(|(_, bytes)| all.extend_from_slice(bytes));
+    all.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_join_what_touches() {
+        let chunk = |offset: u64, len: usize| (offset, Bytes::from(vec![0; len]));
+        let chunks = [
+            chunk(0, 10),
+            chunk(10, 5),
+            chunk(20, 5),
+            chunk(25, WRITE_SIZE_BYTES_MAX),
+            chunk(25 + (1 << 20), 1),
+        ];
+        let runs: Vec<usize> = adjacent_runs(&chunks).map(<[_]>::len).collect();
+        assert_eq!(runs, [2, 1, 1, 1]);
+        assert_eq!(joined(&chunks[..2]).len(), 15);
+    }
+}

@@ -1,0 +1,101 @@
+//! One open extent of a node: its file, its durable facts, and the bytes that are journaled but not yet in the file.
+//!
+//! What always holds: bytes below the published length are readable, from `pending` or from the file; bytes at or
+//! beyond it are not.
+
+use super::state::ExtentState;
+use crate::block::{self, BLOCK_HEADER_SIZE};
+use crate::error::StreamError;
+use crate::ids::{ExtentId, Location};
+use base::DiskFile;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) struct Extent {
+    pub(crate) id: ExtentId,
+    pub(crate) file: Arc<dyn DiskFile>,
+    /// Shared by appends through the journal until they are durable; alone by an append straight to the file, which
+    /// must know its offset before the journal does.
+    pub(crate) tail: tokio::sync::RwLock<()>,
+    published: Mutex<Published>,
+}
+
+struct Published {
+    state: ExtentState,
+    /// Journaled bytes by offset, until they are written to the file.
+    pending: BTreeMap<u64, Bytes>,
+}
+
+impl Extent {
+    pub(crate) fn new(id: ExtentId, file: Arc<dyn DiskFile>, state: ExtentState) -> Self {
+        let published = Mutex::new(Published { state, pending: BTreeMap::new() });
+        Extent { id, file, tail: tokio::sync::RwLock::new(()), published }
+    }
+
+    pub(crate) fn state(&self) -> ExtentState {
+        self.published.lock().state
+    }
+
+    /// Makes durable facts visible; `bytes` were journaled at `offset` and are not yet in the file.
+    pub(crate) fn publish(&self, state: ExtentState, journaled: Option<(u64, Bytes)>) {
+        let mut published = self.published.lock();
+        published.state = state;
+        published.pending.extend(journaled);
+    }
+
+    /// The journaled bytes that wait for the file.
+    pub(crate) fn pending(&self) -> Vec<(u64, Bytes)> {
+        self.published.lock().pending.iter().map(|(offset, bytes)| (*offset, bytes.clone())).collect()
+    }
+
+    /// Forgets pending bytes that are in the file now.
+    pub(crate) fn written(&self, chunks: &[(u64, Bytes)]) {
+        let mut published = self.published.lock();
+        for (offset, _) in chunks {
+            published.pending.remove(offset);
+        }
+    }
+
+    /// Bytes from `offset` on that lie in one place: in one pending chunk, or in the file up to the next chunk.
+    pub(crate) fn contiguous_from(&self, offset: u64) -> u64 {
+        let published = self.published.lock();
+        if let Some((start, chunk)) = published.pending.range(..=offset).next_back()
+            && offset < start + chunk.len() as u64
+        {
+            return start + chunk.len() as u64 - offset;
+        }
+        let next = published.pending.range(offset..).next().map(|(start, _)| *start);
+        next.unwrap_or(published.state.length).saturating_sub(offset)
+    }
+
+    /// The payload of the block at `location`, verified.
+    pub(crate) async fn read(&self, location: Location) -> Result<Bytes, StreamError> {
+        let block = self.read_raw(location.offset, BLOCK_HEADER_SIZE + location.len as usize).await?;
+        block::verify(&block, location)
+    }
+
+    /// `len` bytes from `offset`, which must lie below the length. Unverified.
+    pub(crate) async fn read_raw(&self, offset: u64, len: usize) -> Result<Bytes, StreamError> {
+        let end = offset.checked_add(len as u64);
+        {
+            let published = self.published.lock();
+            let length = published.state.length;
+            if end.is_none_or(|end| end > length) {
+                return Err(StreamError::Corrupt(format!(
+                    "extent {}: a reference to {len} bytes at {offset} reaches beyond its length {length}",
+                    self.id
+                )));
+            }
+            if let Some((start, chunk)) = published.pending.range(..=offset).next_back() {
+                let from = (offset - start) as usize;
+                if let Some(bytes) = chunk.get(from..).and_then(|rest| rest.get(..len)) {
+                    return Ok(chunk.slice_ref(bytes));
+                }
+            }
+        }
+        let what = || format!("extent {}", self.id);
+        self.file.read_at(offset, len).await.map_err(|error| StreamError::read(&what(), &error))
+    }
+}

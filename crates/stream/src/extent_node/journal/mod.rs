@@ -1,0 +1,30 @@
+//! The journal: the extent node's early durable copy of small appends, and the authority for every extent's facts.
+//!
+//! Three preallocated files take turns. Each use of a file is a segment with a generation number; its first record
+//! holds the whole table of extents, the others hold groups of entries (see `state.rs`), one group a sync.
+//!
+//! ```text
+//! record body = u8 kind
+//!   0 segment header: u64 oldest generation needed, table
+//!   1 group:          entry*          (empty: marks that all before it was durable)
+//! ```
+//!
+//! What always holds: when a segment of generation n starts, every byte of generations up to n - 2 is synced in its
+//! extent. So recovery needs the newest segment and the one before it, and the third file is free.
+
+mod recover;
+mod writer;
+
+pub(crate) use recover::{Recovered, recover};
+pub(crate) use writer::{JournalWriter, Request, SegmentFiles};
+
+/// Files of the journal.
+pub(crate) const SEGMENT_COUNT: usize = 3;
+
+/// Path of the `index`th file.
+pub(crate) fn segment_path(index: usize) -> String {
+    format!("journal/{index}")
+}
+
+const KIND_HEADER: u8 = 0;
+const KIND_GROUP: u8 = 1;

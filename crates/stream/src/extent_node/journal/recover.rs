@@ -1,0 +1,139 @@
+//! What the journal's files say after a stop of any kind: a pure function of their bytes.
+//!
+//! What always holds: a torn tail is cut; anything else that does not read is an error, never a shorter history.
+
+use super::super::state::{Entry, ExtentTable};
+use super::{KIND_GROUP, KIND_HEADER, SEGMENT_COUNT};
+use crate::error::StreamError;
+use crate::ids::ExtentId;
+use crate::record::{self, Record};
+use base::codec::{DecodeError, Decoder};
+use bytes::Bytes;
+
+/// The node's state at the last acknowledged moment.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    /// Every extent's facts.
+    pub(crate) table: ExtentTable,
+    /// Journaled bytes that may be missing in their extents' files, in order.
+    pub(crate) appends: Vec<(ExtentId, u64, Bytes)>,
+    /// Generation of the newest segment.
+    pub(crate) generation: u64,
+    /// Sequence number of the newest record.
+    pub(crate) sequence: u64,
+    /// A file that no recovery needs.
+    pub(crate) free_file: usize,
+}
+
+struct Segment {
+    file: usize,
+    oldest: u64,
+    table: ExtentTable,
+    records: Vec<Record>,
+}
+
+impl Segment {
+    fn generation(&self) -> u64 {
+        self.records[0].generation
+    }
+    fn last_sequence(&self) -> u64 {
+        self.records[self.records.len() - 1].sequence
+    }
+}
+
+/// Reads the journal back.
+pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, StreamError> {
+    let mut segments = Vec::new();
+    let mut unreadable = Vec::new();
+    for (file, bytes) in files.iter().enumerate() {
+        match read_segment(file, bytes)? {
+            Some(segment) => segments.push(segment),
+            None => unreadable.push(file),
+        }
+    }
+    segments.sort_by_key(Segment::generation);
+    let newest = segments.pop().ok_or_else(|| damaged("no segment is readable"))?;
+    for file in unreadable {
+        if let Some(lost) = record::find_successor(&files[file], 0, None)
+            && lost.generation > newest.generation()
+        {
+            return Err(damaged(&format!(
+                "the start of file {file}, which holds newer records, is unreadable"
+            )));
+        }
+    }
+    let mut table;
+    let mut appends = Vec::new();
+    let mut needed = vec![newest.file];
+    if newest.oldest == newest.generation() {
+        table = newest.table.clone();
+    } else {
+        let older = segments.pop().filter(|older| older.generation() == newest.oldest);
+        let older = older
+            .ok_or_else(|| damaged(&format!("the segment of generation {} is missing", newest.oldest)))?;
+        if older.last_sequence() + 1 != newest.records[0].sequence {
+            return Err(damaged("records between two segments are missing"));
+        }
+        needed.push(older.file);
+        table = older.table.clone();
+        replay(&older, &mut table, &mut appends)?;
+        if table != newest.table {
+            return Err(damaged("the newest segment's table differs from what the older one adds up to"));
+        }
+    }
+    replay(&newest, &mut table, &mut appends)?;
+    appends.retain(|(extent, _, _)| table.extents.contains_key(extent));
+    let free_file = (0..SEGMENT_COUNT).find(|file| !needed.contains(file)).unwrap_or(0);
+    Ok(Recovered {
+        table,
+        appends,
+        generation: newest.generation(),
+        sequence: newest.last_sequence(),
+        free_file,
+    })
+}
+
+fn read_segment(file: usize, bytes: &Bytes) -> Result<Option<Segment>, StreamError> {
+    let records = record::scan_prefix(bytes);
+    let Some(first) = records.first() else {
+        return Ok(None);
+    };
+    let mut header = Decoder::new(&first.body);
+    if header.u8("kind").map_err(malformed)? != KIND_HEADER {
+        return Ok(None);
+    }
+    let oldest = header.u64("oldest generation").map_err(malformed)?;
+    let table = ExtentTable::decode(&mut header).map_err(malformed)?;
+    header.finish("segment header").map_err(malformed)?;
+    record::check_tail(bytes, &records, &format!("journal file {file}"))?;
+    Ok(Some(Segment { file, oldest, table, records }))
+}
+
+fn replay(
+    segment: &Segment,
+    table: &mut ExtentTable,
+    appends: &mut Vec<(ExtentId, u64, Bytes)>,
+) -> Result<(), StreamError> {
+    for record in &segment.records[1..] {
+        let mut decoder = Decoder::new(&record.body);
+        if decoder.u8("kind").map_err(malformed)? != KIND_GROUP {
+            return Err(damaged("a record is of an unknown kind"));
+        }
+        while !decoder.is_empty() {
+            let entry = Entry::decode(&mut decoder).map_err(malformed)?;
+            table.apply(&entry).map_err(|error| damaged(&error.to_string()))?;
+            if let Entry::Append { extent, offset, blocks, .. } = entry {
+                appends.push((extent, offset, record.body.slice_ref(blocks)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn damaged(why: &str) -> StreamError {
+    StreamError::Corrupt(format!("journal: {why}"))
+}
+
+fn malformed(error: DecodeError) -> StreamError {
+    damaged(&error.to_string())
+}

@@ -1,0 +1,394 @@
+//! The journal's one writer: takes what waits, writes it as one record, syncs once, then makes it visible and
+//! replies.
+//!
+//! What always holds: a reply leaves after the sync of the record that holds its entry. Entries are applied in the
+//! order of the record. After a failed write or sync nothing is written any more.
+
+use super::super::drain::Drain;
+use super::super::extent::Extent;
+use super::super::state::{Entry, ExtentState, ExtentTable, put_append_header};
+use super::super::stop::Stop;
+use super::{KIND_GROUP, KIND_HEADER, SEGMENT_COUNT};
+use crate::block::{BLOCK_HEADER_SIZE, put_block};
+use crate::error::StreamError;
+use crate::ids::{ExtentId, Location, OwnerEpoch};
+use crate::record::{RECORD_HEADER_SIZE, RecordBuilder, padded_size};
+use base::codec::Encode;
+use base::{Clock, DiskFile};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// The journal's open files.
+pub(crate) type SegmentFiles = [Arc<dyn DiskFile>; SEGMENT_COUNT];
+/// Where a request's outcome goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StreamError>>;
+
+/// Requests taken into one group at most.
+const GROUP_REQUEST_COUNT_MAX: usize = 1024;
+/// A group takes no further request once its record has this many bytes.
+const GROUP_SIZE_BYTES_MAX: usize = 4 << 20;
+/// After this long without a request an empty group marks that all before it was durable, so that later damage to
+/// the last group is told apart from a torn write.
+const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
+/// Bytes of an append entry besides its blocks, at most.
+const APPEND_ENTRY_OVERHEAD: usize = 1 + 8 + 8 + 8 + 10;
+
+/// What the node asks of its journal.
+pub(crate) enum Request {
+    /// Append blocks to an extent.
+    Append { extent: Arc<Extent>, epoch: OwnerEpoch, blocks: Vec<Bytes>, reply: Reply<Vec<Location>> },
+    /// `size` bytes at `offset` are written and synced in the extent's file.
+    Length { extent: Arc<Extent>, epoch: OwnerEpoch, offset: u64, size: u64, reply: Reply<()> },
+    /// The extent's empty file is there.
+    Create { extent: Arc<Extent>, epoch: OwnerEpoch, reply: Reply<()> },
+    /// Raise the epoch and, if asked, freeze; replies with the length.
+    Fence { extent: Arc<Extent>, epoch: OwnerEpoch, freeze: bool, reply: Reply<ExtentState> },
+    /// The extent is gone.
+    Delete { extent: ExtentId, reply: Reply<()> },
+    /// Finish: everything synced in the extents, nothing owed.
+    Close { reply: oneshot::Sender<()> },
+}
+
+/// What happens to an entry of the group once the group is durable.
+enum Effect {
+    Appended {
+        extent: Arc<Extent>,
+        state: ExtentState,
+        offset: u64,
+        start: usize,
+        end: usize,
+        locations: Vec<Location>,
+        reply: Reply<Vec<Location>>,
+    },
+    Changed {
+        extent: Arc<Extent>,
+        state: ExtentState,
+        reply: Reply<()>,
+    },
+    Fenced {
+        extent: Arc<Extent>,
+        state: ExtentState,
+        reply: Reply<ExtentState>,
+    },
+    Deleted {
+        extent: ExtentId,
+        reply: Reply<()>,
+    },
+}
+
+pub(crate) struct JournalWriter {
+    pub(crate) files: SegmentFiles,
+    pub(crate) segment_size_bytes: u64,
+    /// Index of the file in use.
+    pub(crate) file: usize,
+    pub(crate) generation: u64,
+    pub(crate) oldest_generation: u64,
+    pub(crate) sequence: u64,
+    /// Where the next record starts in the file.
+    pub(crate) offset: u64,
+    pub(crate) table: ExtentTable,
+    pub(crate) drain: Arc<Drain>,
+    pub(crate) stop: Arc<Stop>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether the newest record is a group with entries.
+    pub(crate) unmarked: bool,
+}
+
+impl JournalWriter {
+    /// The writer's task: ends when the node closes or drops its sender.
+    pub(crate) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut waiting = VecDeque::new();
+        let mut taken = Vec::new();
+        loop {
+            if waiting.is_empty() {
+                let idle = self.clock.sleep(IDLE_MARK_AFTER);
+                tokio::select! {
+                    biased;
+                    count = requests.recv_many(&mut taken, GROUP_REQUEST_COUNT_MAX) => {
+                        if count == 0 {
+                            return self.drain.close();
+                        }
+                    }
+                    () = idle, if self.unmarked => {
+                        if let Err(error) = self.write_group(RecordBuilder::new(), true).await {
+                            self.stop.writes(error);
+                        }
+                        continue;
+                    }
+                }
+                waiting.extend(taken.drain(..));
+            }
+            if let Some(closed) = self.serve(&mut waiting).await {
+                self.drain.close();
+                let mut progress = self.drain.progress();
+                // An error means that the drain is gone, which is what closing waits for.
+                let _ = progress.wait_for(|progress| progress.closed).await;
+                let _ = closed.send(());
+                return;
+            }
+        }
+    }
+
+    /// Serves one group from the front of `waiting`. Returns the reply to a close request that was met.
+    async fn serve(&mut self, waiting: &mut VecDeque<Request>) -> Option<oneshot::Sender<()>> {
+        let room = match self.make_room(waiting).await {
+            Ok(room) => room,
+            Err(error) => {
+                if error != StreamError::DiskFull {
+                    self.stop.writes(error.clone());
+                }
+                let close = waiting.iter().position(|request| matches!(request, Request::Close { .. }));
+                waiting.drain(..close.unwrap_or(waiting.len())).for_each(|request| refuse(request, &error));
+                return take_close(waiting);
+            }
+        };
+        let mut record = RecordBuilder::new();
+        record.body().put_u8_field(KIND_GROUP);
+        let mut effects = Vec::with_capacity(waiting.len());
+        while let Some(request) = waiting.front() {
+            let size = record.body().len() - RECORD_HEADER_SIZE + entry_size(request);
+            if matches!(request, Request::Close { .. }) || padded_size(size) > room {
+                break;
+            }
+            if let Some(request) = waiting.pop_front()
+                && let Some(effect) = self.add(request, record.body())
+            {
+                effects.push(effect);
+            }
+        }
+        if !effects.is_empty() {
+            match self.write_group(record, false).await {
+                Ok(bytes) => self.publish(effects, &bytes),
+                Err(error) => {
+                    self.stop.writes(error.clone());
+                    effects.into_iter().for_each(|effect| effect.fail(&error));
+                }
+            }
+        }
+        take_close(waiting)
+    }
+
+    /// Bytes that the next record may have; switches to the next segment when the first request does not fit.
+    async fn make_room(&mut self, waiting: &VecDeque<Request>) -> Result<usize, StreamError> {
+        self.stop.check()?;
+        let first = waiting.front().map_or(0, |request| padded_size(1 + entry_size(request)));
+        // One aligned page stays free for the mark.
+        let left = |writer: &Self| (writer.segment_size_bytes - writer.offset) as usize - padded_size(0);
+        if first > left(self) {
+            self.switch().await?;
+            if first > left(self) {
+                return Err(StreamError::TooLarge {
+                    size_bytes: first as u64,
+                    size_bytes_max: left(self) as u64,
+                });
+            }
+        }
+        Ok(left(self).min(GROUP_SIZE_BYTES_MAX.max(first)))
+    }
+
+    /// Starts the next generation in the file that is free once all but the present generation is drained.
+    async fn switch(&mut self) -> Result<(), StreamError> {
+        self.drain.request(self.generation);
+        let owed = self.generation - 1;
+        let mut progress = self.drain.progress();
+        let reached = progress
+            .wait_for(|progress| progress.generation >= owed || progress.disk_full || progress.closed);
+        let reached = *reached.await.map_err(|_| StreamError::Closing)?;
+        self.stop.check()?;
+        if reached.generation < owed {
+            return Err(StreamError::DiskFull);
+        }
+        self.file = (self.file + 1) % SEGMENT_COUNT;
+        self.oldest_generation = self.generation;
+        self.generation += 1;
+        self.start_segment().await
+    }
+
+    /// Writes the present segment's header record.
+    pub(crate) async fn start_segment(&mut self) -> Result<(), StreamError> {
+        let mut record = RecordBuilder::new();
+        record.body().put_u8_field(KIND_HEADER);
+        record.body().put_u64_field(self.oldest_generation);
+        self.table.encode(record.body());
+        self.offset = 0;
+        self.write(record).await?;
+        Ok(())
+    }
+
+    async fn write_group(&mut self, mut record: RecordBuilder, mark: bool) -> Result<Bytes, StreamError> {
+        if mark {
+            record.body().put_u8_field(KIND_GROUP);
+        }
+        let bytes = self.write(record).await?;
+        self.unmarked = !mark;
+        Ok(bytes)
+    }
+
+    async fn write(&mut self, record: RecordBuilder) -> Result<Bytes, StreamError> {
+        self.stop.check()?;
+        let bytes = record.finish(self.generation, self.sequence + 1);
+        if self.offset + bytes.len() as u64 > self.segment_size_bytes {
+            return Err(StreamError::WritesStopped(
+                "the table of extents has outgrown the journal segment".to_owned(),
+            ));
+        }
+        let file = &self.files[self.file];
+        file.write_at(self.offset, bytes.clone())
+            .await
+            .map_err(|error| StreamError::write("journal", &error))?;
+        file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
+        self.sequence += 1;
+        self.offset += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    /// Adds a request's entry to the record's body, or refuses the request.
+    fn add(&mut self, request: Request, body: &mut Vec<u8>) -> Option<Effect> {
+        match request {
+            Request::Append { extent, epoch, blocks, reply } => {
+                let state = match self.table.check_append(extent.id, epoch) {
+                    Ok(state) => state,
+                    Err(error) => return refuse_with(reply, error),
+                };
+                let size: usize = blocks.iter().map(|block| BLOCK_HEADER_SIZE + block.len()).sum();
+                put_append_header(body, extent.id, epoch, state.length, size);
+                let start = body.len();
+                let mut locations = Vec::with_capacity(blocks.len());
+                for block in &blocks {
+                    let offset = state.length + (body.len() - start) as u64;
+                    locations.push(Location { extent: extent.id, offset, len: block.len() as u32 });
+                    put_block(body, extent.id, offset, block);
+                }
+                let end = body.len();
+                let entry = Entry::Append {
+                    extent: extent.id,
+                    epoch,
+                    offset: state.length,
+                    blocks: &body[start..end],
+                };
+                let state = match self.table.apply(&entry).map(|()| self.table.extents[&extent.id]) {
+                    Ok(state) => state,
+                    Err(error) => return refuse_with(reply, error),
+                };
+                let offset = state.length - size as u64;
+                Some(Effect::Appended { extent, state, offset, start, end, locations, reply })
+            }
+            Request::Length { extent, epoch, offset, size, reply } => {
+                let entry = Entry::Length { extent: extent.id, epoch, offset, size };
+                match self.change(&entry, extent.id, body) {
+                    Ok(state) => Some(Effect::Changed { extent, state, reply }),
+                    Err(error) => refuse_with(reply, error),
+                }
+            }
+            Request::Create { extent, epoch, reply } => {
+                match self.change(&Entry::Create { extent: extent.id, epoch }, extent.id, body) {
+                    Ok(state) => Some(Effect::Changed { extent, state, reply }),
+                    Err(error) => refuse_with(reply, error),
+                }
+            }
+            Request::Fence { extent, epoch, freeze, reply } => {
+                match self.change(&Entry::Fence { extent: extent.id, epoch, freeze }, extent.id, body) {
+                    Ok(state) => Some(Effect::Fenced { extent, state, reply }),
+                    Err(error) => refuse_with(reply, error),
+                }
+            }
+            Request::Delete { extent, reply } => {
+                let entry = Entry::Delete { extent };
+                if let Err(error) = self.table.apply(&entry) {
+                    return refuse_with(reply, error);
+                }
+                entry.encode(body);
+                Some(Effect::Deleted { extent, reply })
+            }
+            // Never at this place: the group ends before it.
+            Request::Close { .. } => None,
+        }
+    }
+
+    fn change(
+        &mut self,
+        entry: &Entry<'_>,
+        extent: ExtentId,
+        body: &mut Vec<u8>,
+    ) -> Result<ExtentState, StreamError> {
+        self.table.apply(entry)?;
+        entry.encode(body);
+        self.table.extents.get(&extent).copied().ok_or(StreamError::NoExtent(extent))
+    }
+
+    /// Makes a durable group visible, then replies.
+    fn publish(&self, effects: Vec<Effect>, record: &Bytes) {
+        for effect in &effects {
+            match effect {
+                Effect::Appended { extent, state, offset, start, end, .. } => {
+                    extent.publish(*state, Some((*offset, record.slice(*start..*end))));
+                    self.drain.add(extent);
+                }
+                Effect::Changed { extent, state, .. } | Effect::Fenced { extent, state, .. } => {
+                    extent.publish(*state, None);
+                }
+                Effect::Deleted { extent, .. } => self.drain.forget(*extent),
+            }
+        }
+        // A requester that went away is no reason to stop.
+        for effect in effects {
+            match effect {
+                Effect::Appended { locations, reply, .. } => drop(reply.send(Ok(locations))),
+                Effect::Changed { reply, .. } | Effect::Deleted { reply, .. } => drop(reply.send(Ok(()))),
+                Effect::Fenced { state, reply, .. } => drop(reply.send(Ok(state))),
+            }
+        }
+    }
+}
+
+impl Effect {
+    fn fail(self, error: &StreamError) {
+        match self {
+            Effect::Appended { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Effect::Changed { reply, .. } | Effect::Deleted { reply, .. } => {
+                drop(reply.send(Err(error.clone())))
+            }
+            Effect::Fenced { reply, .. } => drop(reply.send(Err(error.clone()))),
+        }
+    }
+}
+
+/// Bytes of the request's entry, at most.
+fn entry_size(request: &Request) -> usize {
+    match request {
+        Request::Append { blocks, .. } => {
+            APPEND_ENTRY_OVERHEAD + blocks.iter().map(|block| BLOCK_HEADER_SIZE + block.len()).sum::<usize>()
+        }
+        _ => APPEND_ENTRY_OVERHEAD,
+    }
+}
+
+fn take_close(waiting: &mut VecDeque<Request>) -> Option<oneshot::Sender<()>> {
+    match waiting.pop_front() {
+        Some(Request::Close { reply }) => Some(reply),
+        Some(other) => {
+            waiting.push_front(other);
+            None
+        }
+        None => None,
+    }
+}
+
+fn refuse_with<T>(reply: Reply<T>, error: StreamError) -> Option<Effect> {
+    drop(reply.send(Err(error)));
+    None
+}
+
+fn refuse(request: Request, error: &StreamError) {
+    match request {
+        Request::Append { reply, .. } => drop(reply.send(Err(error.clone()))),
+        Request::Length { reply, .. } | Request::Create { reply, .. } | Request::Delete { reply, .. } => {
+            drop(reply.send(Err(error.clone())));
+        }
+        Request::Fence { reply, .. } => drop(reply.send(Err(error.clone()))),
+        Request::Close { reply } => drop(reply.send(())),
+    }
+}

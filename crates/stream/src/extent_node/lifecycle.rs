@@ -1,0 +1,70 @@
+//! Creating, fencing and deleting extents, and closing the node.
+
+use super::extent::Extent;
+use super::journal::Request;
+use super::state::ExtentState;
+use super::{ExtentNode, ExtentStat, extent_path};
+use crate::error::{StreamError, is_disk_full};
+use crate::ids::{ExtentId, OwnerEpoch};
+use base::OpenMode;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+impl ExtentNode {
+    /// Makes an empty extent; durable when it returns.
+    pub(crate) async fn create(&self, extent: ExtentId, epoch: OwnerEpoch) -> Result<(), StreamError> {
+        self.stop.check()?;
+        let path = extent_path(extent);
+        let failed = |error: std::io::Error| {
+            if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(&path, &error) }
+        };
+        let file = self.disk.open(&path, OpenMode::CreateNew).await.map_err(failed)?;
+        if let Err(error) = self.disk.sync_folder("extents").await {
+            let error = StreamError::write("folder extents", &error);
+            self.stop.writes(error.clone());
+            return Err(error);
+        }
+        let created = Arc::new(Extent::new(extent, file, ExtentState { epoch, length: 0, frozen: false }));
+        self.ask(|reply| Request::Create { extent: created.clone(), epoch, reply }).await?;
+        self.extents.write().insert(extent, created);
+        Ok(())
+    }
+
+    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then says the length. One
+    /// persisted step, so nobody can append after the length was asked.
+    pub(crate) async fn fence(
+        &self,
+        extent: ExtentId,
+        epoch: OwnerEpoch,
+        freeze: bool,
+    ) -> Result<ExtentStat, StreamError> {
+        let extent = self.extent(extent)?;
+        let state = self.ask(|reply| Request::Fence { extent: extent.clone(), epoch, freeze, reply }).await?;
+        Ok(ExtentStat { length: state.length, epoch: state.epoch, frozen: state.frozen })
+    }
+
+    /// Deletes an extent. Its readers get an error from now on.
+    pub(crate) async fn delete(&self, extent: ExtentId) -> Result<(), StreamError> {
+        self.extents.write().remove(&extent);
+        self.ask(|reply| Request::Delete { extent, reply }).await?;
+        self.remove_file(extent).await
+    }
+
+    /// Removes the file of an extent that the journal does not know (any more).
+    pub(super) async fn remove_file(&self, extent: ExtentId) -> Result<(), StreamError> {
+        // A name that comes back after a power loss is removed at the next start.
+        self.disk
+            .remove(&extent_path(extent))
+            .await
+            .map_err(|error| StreamError::write("removing an extent", &error))
+    }
+
+    /// Writes and syncs all that is journaled, then ends the node's tasks.
+    pub(crate) async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        if self.journal.send(Request::Close { reply }).await.is_ok() {
+            // An error means that the task is gone already.
+            let _ = closed.await;
+        }
+    }
+}

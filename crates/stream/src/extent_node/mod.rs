@@ -1,0 +1,95 @@
+//! The extent node: keeps extents on its disk. It knows extents and blocks, nothing of streams or keys.
+//!
+//! Small appends go to the journal (one sync for all that wait) and to their extent later; large ones go straight to
+//! the extent and only their length goes to the journal. What always holds: a returned append is durable and reads
+//! back the same bytes, or the read fails loudly.
+//!
+//! ```text
+//! journal/0..2          see journal/mod.rs
+//! extents/<16 hex>      append blocks one after the other, see block.rs
+//! ```
+
+mod append;
+mod drain;
+mod extent;
+mod journal;
+mod lifecycle;
+mod open;
+mod read;
+mod state;
+mod stop;
+
+pub(crate) use read::ExtentReader;
+
+use crate::error::StreamError;
+use crate::ids::{ExtentId, OwnerEpoch};
+use crate::settings::StreamSettings;
+use base::Disk;
+use extent::Extent;
+use journal::Request;
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stop::Stop;
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests that may wait for the journal; further ones wait to be admitted.
+const JOURNAL_QUEUE_COUNT_MAX: usize = 1024;
+/// Bytes read at a time when an extent is replayed.
+const REPLAY_READ_SIZE_BYTES: usize = 1 << 20;
+
+/// What a node says about an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExtentStat {
+    /// Bytes that are durable.
+    pub length: u64,
+    /// Newest owner seen.
+    pub epoch: OwnerEpoch,
+    /// Whether it takes no more appends.
+    pub frozen: bool,
+}
+
+/// The extents of one disk. Each verb has its file.
+pub(crate) struct ExtentNode {
+    disk: Arc<dyn Disk>,
+    settings: StreamSettings,
+    extents: RwLock<BTreeMap<ExtentId, Arc<Extent>>>,
+    journal: mpsc::Sender<Request>,
+    stop: Arc<Stop>,
+}
+
+impl ExtentNode {
+    /// Facts about one extent.
+    pub(crate) fn stat(&self, extent: ExtentId) -> Result<ExtentStat, StreamError> {
+        let state = self.extent(extent)?.state();
+        Ok(ExtentStat { length: state.length, epoch: state.epoch, frozen: state.frozen })
+    }
+
+    /// Every extent here.
+    pub(crate) fn list(&self) -> Vec<ExtentId> {
+        self.extents.read().keys().copied().collect()
+    }
+
+    /// Why writing has stopped, if it has.
+    pub(crate) fn check_writes(&self) -> Result<(), StreamError> {
+        self.stop.check()
+    }
+
+    fn extent(&self, extent: ExtentId) -> Result<Arc<Extent>, StreamError> {
+        self.extents.read().get(&extent).cloned().ok_or(StreamError::NoExtent(extent))
+    }
+
+    /// Sends a request to the journal and waits for its reply.
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<T, StreamError>>) -> Request,
+    ) -> Result<T, StreamError> {
+        let (reply, answer) = oneshot::channel();
+        self.journal.send(request(reply)).await.map_err(|_| StreamError::Closing)?;
+        answer.await.map_err(|_| StreamError::Closing)?
+    }
+}
+
+fn extent_path(extent: ExtentId) -> String {
+    format!("extents/{extent}")
+}

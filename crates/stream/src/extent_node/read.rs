@@ -1,0 +1,72 @@
+//! Reading blocks of an extent: one by its location, or all in order.
+
+use super::extent::Extent;
+use super::{ExtentNode, REPLAY_READ_SIZE_BYTES};
+use crate::block::{self, BLOCK_HEADER_SIZE};
+use crate::error::StreamError;
+use crate::ids::{ExtentId, Location};
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl ExtentNode {
+    /// The payload of the block at `location`, its checksum verified.
+    pub(crate) async fn read(&self, location: Location) -> Result<Bytes, StreamError> {
+        self.extent(location.extent)?.read(location).await
+    }
+
+    /// A reader over the extent's blocks from `offset` (a block's start) to its present length.
+    pub(crate) fn reader(&self, extent: ExtentId, offset: u64) -> Result<ExtentReader, StreamError> {
+        let extent = self.extent(extent)?;
+        let end = extent.state().length;
+        if offset > end {
+            return Err(StreamError::Corrupt(format!(
+                "extent {}: a replay from {offset} starts beyond its length {end}",
+                extent.id
+            )));
+        }
+        Ok(ExtentReader { extent, offset, end, buffer: Bytes::new() })
+    }
+}
+
+/// Reads an extent's blocks in order. Any block that does not verify is an error, never a skip.
+pub(crate) struct ExtentReader {
+    extent: Arc<Extent>,
+    offset: u64,
+    end: u64,
+    /// Bytes that were read ahead, from `offset`.
+    buffer: Bytes,
+}
+
+impl ExtentReader {
+    /// The next block, or `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
+        if self.offset == self.end {
+            return Ok(None);
+        }
+        self.fill(BLOCK_HEADER_SIZE).await?;
+        let len = block::payload_len(&self.buffer, self.extent.id, self.offset)?;
+        let size = BLOCK_HEADER_SIZE + len as usize;
+        self.fill(size).await?;
+        let location = Location { extent: self.extent.id, offset: self.offset, len };
+        let payload = block::verify(&self.buffer.split_to(size), location)?;
+        self.offset += size as u64;
+        Ok(Some((location, payload)))
+    }
+
+    async fn fill(&mut self, size: usize) -> Result<(), StreamError> {
+        if self.buffer.len() < size {
+            let left = self.end - self.offset;
+            if (size as u64) > left {
+                return Err(StreamError::Corrupt(format!(
+                    "extent {}: the block at {} reaches beyond the length {}",
+                    self.extent.id, self.offset, self.end
+                )));
+            }
+            // What is only journaled yet is not in the file: a read must not cross into it.
+            let readable = self.extent.contiguous_from(self.offset);
+            let want = left.min(readable).min(size.max(REPLAY_READ_SIZE_BYTES) as u64).max(size as u64);
+            self.buffer = self.extent.read_raw(self.offset, want as usize).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! The data folder: how one is recognised, made and refused.
+//!
+//! ```text
+//! FORMAT             "larimar data folder, format 1\n"; written last, so a folder without it was never finished
+//! LOCK               held by the process that serves the folder (made by the binary)
+//! journal/ extents/  the extent node
+//! stream_manager/    the stream manager
+//! ```
+
+use crate::error::StreamError;
+use base::{Environment, OpenMode};
+use bytes::Bytes;
+
+/// The format that this program writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+const FORMAT_PATH: &str = "FORMAT";
+const FORMAT_NEW_PATH: &str = "FORMAT.new";
+const FORMAT_PREFIX: &str = "larimar data folder, format ";
+const FORMAT_SIZE_BYTES_MAX: u64 = 256;
+/// Names that a folder may hold whose making was cut off.
+const OWN_NAMES: [&str; 5] = ["LOCK", FORMAT_NEW_PATH, "extents", "journal", "stream_manager"];
+
+/// What a folder turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folder {
+    /// Nothing was ever acknowledged in it: lay it out.
+    Fresh,
+    /// A folder of the present format.
+    Ready,
+}
+
+/// Looks at the folder without changing it. A foreign or newer folder is an error that says what to do.
+pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
+    let read_failed = |error: std::io::Error| {
+        StreamError::Folder(format!("the data folder can't be read: {error}; check its permissions"))
+    };
+    let names = env.disk.list("").await.map_err(read_failed)?;
+    if !names.iter().any(|name| name == FORMAT_PATH) {
+        return match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
+            None => Ok(Folder::Fresh),
+            Some(foreign) => Err(StreamError::Folder(format!(
+                "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose an \
+                 empty or new folder with --data"
+            ))),
+        };
+    }
+    let file = env.disk.open(FORMAT_PATH, OpenMode::Read).await.map_err(read_failed)?;
+    let len = file.size().await.map_err(read_failed)?.min(FORMAT_SIZE_BYTES_MAX);
+    let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
+    check_format(&content)?;
+    Ok(Folder::Ready)
+}
+
+fn check_format(content: &[u8]) -> Result<(), StreamError> {
+    let version = std::str::from_utf8(content).ok().and_then(|text| text.strip_prefix(FORMAT_PREFIX));
+    match version.and_then(|text| text.trim_end().parse::<u32>().ok()) {
+        Some(FORMAT_VERSION) => Ok(()),
+        Some(version) if version > FORMAT_VERSION => Err(StreamError::Folder(format!(
+            "the data folder has format {version}, this program knows formats up to {FORMAT_VERSION}; run a newer \
+             Larimar on it. Nothing was changed"
+        ))),
+        _ => Err(StreamError::Folder(
+            "the data folder's FORMAT file is not one of Larimar's; choose another folder with --data, or restore \
+             the file from a backup. Nothing was changed"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Removes what a cut-off layout left. Only for a folder that [`inspect`] called fresh.
+pub(crate) async fn clear(env: &Environment) -> Result<(), StreamError> {
+    let failed = |error: std::io::Error| StreamError::write("data folder", &error);
+    for folder in ["journal", "extents", "stream_manager"] {
+        if env.disk.exists(folder).await.map_err(failed)? {
+            for name in env.disk.list(folder).await.map_err(failed)? {
+                env.disk.remove(&format!("{folder}/{name}")).await.map_err(failed)?;
+            }
+        }
+    }
+    if env.disk.exists(FORMAT_NEW_PATH).await.map_err(failed)? {
+        env.disk.remove(FORMAT_NEW_PATH).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Declares the layout finished.
+pub(crate) async fn finish(env: &Environment) -> Result<(), StreamError> {
+    let failed = |error: std::io::Error| StreamError::write("data folder", &error);
+    let file = env.disk.open(FORMAT_NEW_PATH, OpenMode::CreateNew).await.map_err(failed)?;
+    let text = format!("{FORMAT_PREFIX}{FORMAT_VERSION}\n");
+    file.write_at(0, Bytes::from(text)).await.map_err(failed)?;
+    file.sync_data().await.map_err(failed)?;
+    env.disk.rename(FORMAT_NEW_PATH, FORMAT_PATH).await.map_err(failed)?;
+    env.disk.sync_folder("").await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_told_apart() {
+        assert!(check_format(b"larimar data folder, format 1\n").is_ok());
+        let newer = check_format(b"larimar data folder, format 2\n").unwrap_err().to_string();
+        assert!(newer.contains("newer Larimar"), "{newer}");
+        assert!(check_format(b"something else").is_err());
+        assert!(check_format(&[0xff, 0xfe]).is_err());
+    }
+}

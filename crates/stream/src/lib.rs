@@ -1,0 +1,23 @@
+//! The stream layer: named streams of append-only, checksummed, sealable extents.
+//!
+//! [`Streams`] is the facade. Beneath it the stream manager (which extents has a stream?) and the extent node (which
+//! bytes has an extent?) know nothing of each other's business. What holds for whoever appends: a returned append is
+//! durable, an acknowledged block reads back the same bytes for ever or fails loudly, and an append with an old owner
+//! epoch is refused.
+
+mod block;
+mod error;
+mod extent_node;
+mod folder;
+mod ids;
+mod record;
+mod settings;
+mod stream_manager;
+mod streams;
+
+pub use block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX};
+pub use error::StreamError;
+pub use folder::FORMAT_VERSION;
+pub use ids::{ExtentId, Location, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
+pub use settings::StreamSettings;
+pub use streams::{Replay, StreamStat, Streams};

@@ -1,0 +1,184 @@
+//! Records of a log file: the unit of a group commit in the journal and of a command in the stream manager's log.
+//!
+//! ```text
+//! offset  size  field                          (each record starts at a multiple of 4096 in its file)
+//!      0     4  magic "LRC1"
+//!      4     4  body length n, little-endian
+//!      8     8  generation of the file's use (a recycled file gets a higher one)
+//!     16     8  sequence number: one higher than the record before it
+//!     24     8  CRC-64/NVME of bytes 0..24 and the body
+//!     32     n  body
+//!   32+n        zeros up to the next multiple of 4096
+//! ```
+//!
+//! Why the alignment: a record never shares a disk page with an earlier one, so a torn write cannot touch what was
+//! acknowledged. Why the sequence numbers: a record is written only after its predecessor was synced. So an invalid
+//! record with a valid successor is damage, never a torn tail, and opening fails instead of forgetting it.
+
+use crate::error::StreamError;
+use base::checksum::crc64;
+use base::codec::Decoder;
+use bytes::Bytes;
+
+/// Records start at multiples of this many bytes.
+pub(crate) const RECORD_ALIGNMENT: usize = 4096;
+/// Bytes of a record before its body.
+pub(crate) const RECORD_HEADER_SIZE: usize = 32;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"LRC1");
+
+/// A record read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) generation: u64,
+    pub(crate) sequence: u64,
+    pub(crate) body: Bytes,
+}
+
+/// Collects a body behind room for the header, so that finishing copies nothing.
+pub(crate) struct RecordBuilder {
+    buffer: Vec<u8>,
+}
+
+impl RecordBuilder {
+    pub(crate) fn new() -> Self {
+        RecordBuilder { buffer: vec![0; RECORD_HEADER_SIZE] }
+    }
+
+    /// The buffer; append body fields to it. Offsets in it are offsets in the finished record.
+    pub(crate) fn body(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Fills in the header and pads.
+    pub(crate) fn finish(mut self, generation: u64, sequence: u64) -> Bytes {
+        let body_len = self.buffer.len() - RECORD_HEADER_SIZE;
+        self.buffer[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        self.buffer[4..8].copy_from_slice(&(body_len as u32).to_le_bytes());
+        self.buffer[8..16].copy_from_slice(&generation.to_le_bytes());
+        self.buffer[16..24].copy_from_slice(&sequence.to_le_bytes());
+        let checksum = crc64(&[&self.buffer[..24], &self.buffer[RECORD_HEADER_SIZE..]]);
+        self.buffer[24..32].copy_from_slice(&checksum.to_le_bytes());
+        self.buffer.resize(padded_size(body_len), 0);
+        self.buffer.into()
+    }
+}
+
+/// Bytes in the file of a record with `body_len` bytes of body.
+pub(crate) fn padded_size(body_len: usize) -> usize {
+    (RECORD_HEADER_SIZE + body_len).next_multiple_of(RECORD_ALIGNMENT)
+}
+
+/// The valid record that starts at `at`, if there is one.
+pub(crate) fn record_at(file: &Bytes, at: usize) -> Option<Record> {
+    let mut header = Decoder::new(file.get(at..at + RECORD_HEADER_SIZE)?);
+    (header.u32("magic").ok()? == MAGIC).then_some(())?;
+    let body_len = header.u32("length").ok()? as usize;
+    let generation = header.u64("generation").ok()?;
+    let sequence = header.u64("sequence").ok()?;
+    let checksum = header.u64("checksum").ok()?;
+    let start = at + RECORD_HEADER_SIZE;
+    let end = start.checked_add(body_len)?;
+    let body = file.get(start..end)?;
+    (crc64(&[&file[at..at + 24], body]) == checksum).then(|| Record {
+        generation,
+        sequence,
+        body: file.slice(start..end),
+    })
+}
+
+/// The records of one use of a file: from its start to the last valid one. An invalid record that has a valid
+/// successor of the same generation is damage. `what` names the file in the error.
+pub(crate) fn scan(file: &Bytes, what: &str) -> Result<Vec<Record>, StreamError> {
+    let records = scan_prefix(file);
+    check_tail(file, &records, what)?;
+    Ok(records)
+}
+
+/// The valid records from the start of the file, without a look at what follows.
+pub(crate) fn scan_prefix(file: &Bytes) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut at = 0;
+    while let Some(record) = record_at(file, at) {
+        let continues = records
+            .last()
+            .is_none_or(|last| record.generation == last.generation && record.sequence == last.sequence + 1);
+        if !continues {
+            break;
+        }
+        at += padded_size(record.body.len());
+        records.push(record);
+    }
+    records
+}
+
+/// An error if a record that came after `records` is found behind them.
+pub(crate) fn check_tail(file: &Bytes, records: &[Record], what: &str) -> Result<(), StreamError> {
+    let at = size_of(records);
+    let last = records.last().map(|record| (record.generation, record.sequence));
+    match find_successor(file, at, last) {
+        None => Ok(()),
+        Some(lost) => Err(StreamError::Corrupt(format!(
+            "{what}: the record at byte {at} is unreadable, but record {} of the same run follows it",
+            lost.sequence
+        ))),
+    }
+}
+
+/// Bytes that `records` take in their file.
+pub(crate) fn size_of(records: &[Record]) -> usize {
+    records.iter().map(|record| padded_size(record.body.len())).sum()
+}
+
+/// A valid record at or after `from` that was written after `last`.
+pub(crate) fn find_successor(file: &Bytes, from: usize, last: Option<(u64, u64)>) -> Option<Record> {
+    (from..file.len()).step_by(RECORD_ALIGNMENT).find_map(|at| {
+        record_at(file, at).filter(|record| match last {
+            Some((generation, sequence)) => record.generation == generation && record.sequence > sequence,
+            None => true,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(generation: u64, bodies: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (index, body) in bodies.iter().enumerate() {
+            let mut builder = RecordBuilder::new();
+            builder.body().extend_from_slice(body);
+            out.extend_from_slice(&builder.finish(generation, 10 + index as u64));
+        }
+        out
+    }
+
+    #[test]
+    fn records_come_back_and_a_torn_tail_is_cut() {
+        let mut bytes = file(3, &[b"one", &[7; 5000], b"three"]);
+        let whole = scan(&bytes.clone().into(), "f").unwrap();
+        assert_eq!(whole.len(), 3);
+        assert_eq!(whole[1].body, vec![7u8; 5000]);
+        let last = bytes.len() - RECORD_ALIGNMENT;
+        bytes[last + 33] ^= 1;
+        assert_eq!(scan(&bytes.into(), "f").unwrap(), whole[..2]);
+    }
+
+    #[test]
+    fn a_damaged_record_with_a_successor_is_an_error() {
+        let mut bytes = file(3, &[b"one", b"two", b"three"]);
+        bytes[RECORD_ALIGNMENT + 33] ^= 1;
+        assert!(matches!(scan(&bytes.into(), "f"), Err(StreamError::Corrupt(_))));
+    }
+
+    #[test]
+    fn older_content_of_a_recycled_file_is_not_a_successor() {
+        let mut bytes = file(3, &[b"one", b"two", b"three"]);
+        let newer = file(4, &[b"new"]);
+        bytes[..newer.len()].copy_from_slice(&newer);
+        let records = scan(&bytes.into(), "f").unwrap();
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].generation, 4);
+    }
+}

@@ -1,0 +1,51 @@
+//! Sizes and bounds of the stream layer.
+
+/// Settings of the stream layer of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSettings {
+    /// An extent that has reached this many bytes takes no more appends.
+    pub extent_size_bytes_max: u64,
+    /// Bytes of each of the three journal segments. Twice this is the most that waits, journaled, for its extent.
+    pub journal_segment_size_bytes: u64,
+    /// Appends of up to this many bytes go through the journal; larger ones straight to their extent.
+    pub journaled_append_size_bytes_max: u64,
+}
+
+impl Default for StreamSettings {
+    fn default() -> Self {
+        StreamSettings {
+            extent_size_bytes_max: 256 << 20,
+            journal_segment_size_bytes: 32 << 20,
+            journaled_append_size_bytes_max: 1 << 20,
+        }
+    }
+}
+
+impl StreamSettings {
+    /// Small sizes, so that tests roll over extents and segments often.
+    pub fn tiny() -> Self {
+        StreamSettings {
+            extent_size_bytes_max: 16 << 10,
+            journal_segment_size_bytes: 64 << 10,
+            journaled_append_size_bytes_max: 8 << 10,
+        }
+    }
+
+    /// What is wrong with the settings, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        let smallest_segment = 4 * self.journaled_append_size_bytes_max.max(8 << 10);
+        if self.journal_segment_size_bytes < smallest_segment {
+            return Err(format!(
+                "journal segments of {} bytes are too small for journaled appends of {}: at least {smallest_segment}",
+                self.journal_segment_size_bytes, self.journaled_append_size_bytes_max
+            ));
+        }
+        if self.extent_size_bytes_max < 4096 {
+            return Err(format!(
+                "extents of {} bytes are too small: at least 4096",
+                self.extent_size_bytes_max
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! The stream manager's log: one file of records (see `record.rs`), the first a snapshot, each other one list of
+//! commands.
+//!
+//! ```text
+//! stream_manager/log        records; body = u8 kind: 0 snapshot (encoded state), 1 commands (command*)
+//! stream_manager/log.new    the next log, until it replaces the old one
+//! ```
+//!
+//! What always holds: a list of commands shows in the state after its record is synced. Behind each record an empty
+//! one is synced too, so that later damage to a record is told apart from a torn write.
+
+use super::state::{Command, State};
+use crate::error::{StreamError, is_disk_full};
+use crate::record::{self, RecordBuilder};
+use base::codec::{Decoder, Encode};
+use base::{Disk, DiskFile, Environment, OpenMode};
+use parking_lot::RwLock;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+const FOLDER: &str = "stream_manager";
+const PATH: &str = "stream_manager/log";
+const NEW_PATH: &str = "stream_manager/log.new";
+const KIND_SNAPSHOT: u8 = 0;
+const KIND_COMMANDS: u8 = 1;
+/// A log of this size is replaced by a snapshot of the state.
+const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
+
+/// A list of commands that waits for the log.
+pub(crate) struct Request {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) reply: oneshot::Sender<Result<(), StreamError>>,
+}
+
+pub(crate) struct Log {
+    disk: Arc<dyn Disk>,
+    file: Arc<dyn DiskFile>,
+    generation: u64,
+    sequence: u64,
+    offset: u64,
+    /// Why nothing can be written any more.
+    stopped: Option<StreamError>,
+}
+
+fn write_failed(error: std::io::Error) -> StreamError {
+    if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(PATH, &error) }
+}
+
+/// Lays out the log of no streams.
+pub(crate) async fn format(env: &Environment) -> Result<(), StreamError> {
+    env.disk.create_folder(FOLDER).await.map_err(write_failed)?;
+    // Unguessable, for the same reason as the journal's.
+    let generation = (env.random.next_u64() >> 2) + 1;
+    write_snapshot(&env.disk, &State::default(), generation, 0).await?;
+    Ok(())
+}
+
+/// Writes a new log that holds `state` and puts it in place. Returns its file and length.
+async fn write_snapshot(
+    disk: &Arc<dyn Disk>,
+    state: &State,
+    generation: u64,
+    sequence: u64,
+) -> Result<(Arc<dyn DiskFile>, u64), StreamError> {
+    if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
+        disk.remove(NEW_PATH).await.map_err(write_failed)?;
+    }
+    let file = disk.open(NEW_PATH, OpenMode::CreateNew).await.map_err(write_failed)?;
+    let mut record = RecordBuilder::new();
+    record.body().put_u8_field(KIND_SNAPSHOT);
+    state.encode(record.body());
+    let mut bytes = record.finish(generation, sequence).to_vec();
+    bytes.extend_from_slice(&mark(generation, sequence + 1));
+    let len = bytes.len() as u64;
+    file.write_at(0, bytes.into()).await.map_err(write_failed)?;
+    file.sync_data().await.map_err(write_failed)?;
+    disk.rename(NEW_PATH, PATH).await.map_err(write_failed)?;
+    disk.sync_folder(FOLDER).await.map_err(write_failed)?;
+    Ok((file, len))
+}
+
+/// A record without commands.
+fn mark(generation: u64, sequence: u64) -> bytes::Bytes {
+    let mut record = RecordBuilder::new();
+    record.body().put_u8_field(KIND_COMMANDS);
+    record.finish(generation, sequence)
+}
+
+impl Log {
+    /// Replays the log, then starts a new one from a snapshot.
+    pub(crate) async fn open(env: &Environment) -> Result<(Log, State), StreamError> {
+        let read_failed = |error: std::io::Error| StreamError::read(PATH, &error);
+        let file = env.disk.open(PATH, OpenMode::Read).await.map_err(read_failed)?;
+        let len = file.size().await.map_err(read_failed)?;
+        let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
+        let records = record::scan(&content, PATH)?;
+        let malformed = |error: base::codec::DecodeError| StreamError::Corrupt(format!("{PATH}: {error}"));
+        let (first, rest) =
+            records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
+        let mut decoder = Decoder::new(&first.body);
+        if decoder.u8("kind").map_err(malformed)? != KIND_SNAPSHOT {
+            return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot")));
+        }
+        let mut state = State::decode(&mut decoder).map_err(malformed)?;
+        decoder.finish("snapshot").map_err(malformed)?;
+        for record in rest {
+            let mut decoder = Decoder::new(&record.body);
+            if decoder.u8("kind").map_err(malformed)? != KIND_COMMANDS {
+                return Err(StreamError::Corrupt(format!(
+                    "{PATH}: record {} is of an unknown kind",
+                    record.sequence
+                )));
+            }
+            let mut commands = Vec::new();
+            while !decoder.is_empty() {
+                commands.push(Command::decode(&mut decoder).map_err(malformed)?);
+            }
+            state.apply_all(&commands)?;
+        }
+        let generation = first.generation + 1;
+        let (file, offset) = write_snapshot(&env.disk, &state, generation, 0).await?;
+        let log = Log { disk: env.disk.clone(), file, generation, sequence: 1, offset, stopped: None };
+        Ok((log, state))
+    }
+
+    /// The log's task: one list of commands at a time.
+    pub(crate) async fn run(mut self, state: Arc<RwLock<State>>, mut requests: mpsc::Receiver<Request>) {
+        while let Some(request) = requests.recv().await {
+            let outcome = self.serve(&state, &request.commands).await;
+            // A requester that went away is no reason to stop.
+            let _ = request.reply.send(outcome);
+        }
+    }
+
+    async fn serve(&mut self, state: &RwLock<State>, commands: &[Command]) -> Result<(), StreamError> {
+        if let Some(error) = &self.stopped {
+            return Err(error.clone());
+        }
+        let mut next = state.read().clone();
+        next.apply_all(commands)?;
+        if let Err(error) = self.append(&next, commands).await {
+            self.stopped = Some(error.clone());
+            tracing::error!(%error, "the stream manager's log has stopped");
+            return Err(error);
+        }
+        *state.write() = next;
+        Ok(())
+    }
+
+    async fn append(&mut self, next: &State, commands: &[Command]) -> Result<(), StreamError> {
+        if self.offset > LOG_SIZE_BYTES_MAX {
+            let (file, offset) = write_snapshot(&self.disk, next, self.generation + 1, 0).await?;
+            (self.file, self.offset, self.generation, self.sequence) = (file, offset, self.generation + 1, 1);
+            return Ok(());
+        }
+        let mut record = RecordBuilder::new();
+        record.body().put_u8_field(KIND_COMMANDS);
+        commands.iter().for_each(|command| command.encode(record.body()));
+        for bytes in
+            [record.finish(self.generation, self.sequence + 1), mark(self.generation, self.sequence + 2)]
+        {
+            self.file.write_at(self.offset, bytes.clone()).await.map_err(write_failed)?;
+            self.file.sync_data().await.map_err(write_failed)?;
+            self.offset += bytes.len() as u64;
+            self.sequence += 1;
+        }
+        Ok(())
+    }
+}

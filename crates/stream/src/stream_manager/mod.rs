@@ -1,0 +1,75 @@
+//! The stream manager: names streams, lists and seals their extents, counts references. It knows no blocks.
+//!
+//! Its state (`state.rs`) is pure; its log (`log.rs`) makes each list of commands durable as one record before the
+//! state shows it.
+
+mod log;
+mod state;
+
+pub(crate) use state::Command;
+pub(crate) use state::State;
+
+use crate::error::StreamError;
+use crate::ids::{ExtentId, StreamName};
+use base::Environment;
+use log::{Log, Request};
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// Lists of commands that may wait for the log.
+const LOG_QUEUE_COUNT_MAX: usize = 256;
+
+/// The streams of a stamp. One at a time owns the log.
+pub(crate) struct StreamManager {
+    state: Arc<RwLock<State>>,
+    next_extent: AtomicU64,
+    log: mpsc::Sender<Request>,
+}
+
+impl StreamManager {
+    /// Lays out an empty log.
+    pub(crate) async fn format(env: &Environment) -> Result<(), StreamError> {
+        log::format(env).await
+    }
+
+    /// Replays the log and starts its task.
+    pub(crate) async fn open(env: &Environment) -> Result<Self, StreamError> {
+        let (log, state) = Log::open(env).await?;
+        let next_extent = AtomicU64::new(state.next_extent);
+        let state = Arc::new(RwLock::new(state));
+        let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);
+        env.spawner.spawn_dedicated("stream-manager", Box::pin(log.run(state.clone(), requests)));
+        Ok(StreamManager { state, next_extent, log: sender })
+    }
+
+    /// Changes several streams' extent lists in one durable step, or not at all.
+    pub(crate) async fn multi_modify(&self, commands: Vec<Command>) -> Result<(), StreamError> {
+        let (reply, answer) = oneshot::channel();
+        self.log.send(Request { commands, reply }).await.map_err(|_| StreamError::Closing)?;
+        answer.await.map_err(|_| StreamError::Closing)?
+    }
+
+    /// An id that no extent has had.
+    pub(crate) fn new_extent_id(&self) -> ExtentId {
+        ExtentId(self.next_extent.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Looks at the state.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.read())
+    }
+
+    /// The stream's extents, with the length of those that are sealed.
+    pub(crate) fn extents(&self, stream: &StreamName) -> Result<Vec<(ExtentId, Option<u64>)>, StreamError> {
+        self.with(|state| {
+            let info = state.streams.get(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
+            Ok(info
+                .extents
+                .iter()
+                .map(|id| (*id, state.extents.get(id).and_then(|info| info.sealed)))
+                .collect())
+        })
+    }
+}

@@ -1,0 +1,470 @@
+//! What the stream manager knows, as a pure state machine: which streams there are, which extents each one lists,
+//! which extents are sealed and which are waiting to be deleted. It knows no blocks.
+//!
+//! What always holds: an extent is listed by at least one stream or waits for deletion; only a stream's last extent
+//! may be unsealed; ids are never used twice.
+//!
+//! ```text
+//! command = u8 tag, fields:
+//!   1 create  text stream
+//!   2 add     text stream, u64 extent, u64 epoch
+//!   3 seal    u64 extent, u64 length
+//!   4 delete  text stream
+//!   5 rename  text from, text to
+//!   6 share   text from, text to, varint n, n × u64 extent
+//!   7 trim    text stream, u64 first extent kept
+//!   8 forget  u64 extent
+//!   9 own     text stream, u64 epoch
+//! ```
+
+use crate::error::StreamError;
+use crate::ids::{ExtentId, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
+use base::codec::{DecodeError, Decoder, Encode};
+use std::collections::BTreeMap;
+
+/// One change. Several in one list are applied all or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// A new stream without extents.
+    Create(StreamName),
+    /// `extent` becomes the stream's last.
+    Add {
+        /// Which stream.
+        stream: StreamName,
+        /// An extent that exists on its node.
+        extent: ExtentId,
+        /// The owner that adds it; refused if a newer one has the stream.
+        epoch: OwnerEpoch,
+    },
+    /// The stream has this owner; older ones can't add extents any more.
+    Own {
+        /// Which stream.
+        stream: StreamName,
+        /// Not older than the owner before.
+        epoch: OwnerEpoch,
+    },
+    /// The extent has its final length.
+    Seal {
+        /// Which extent.
+        extent: ExtentId,
+        /// Bytes it will have for ever.
+        length: u64,
+    },
+    /// The stream is gone; extents that no stream lists any more wait for deletion.
+    Delete(StreamName),
+    /// The stream has another name.
+    Rename {
+        /// Its name.
+        from: StreamName,
+        /// Its new name, which must be free.
+        to: StreamName,
+    },
+    /// Sealed extents of one stream are also listed, in this order, at the end of another.
+    Share {
+        /// Who lists them now.
+        from: StreamName,
+        /// Who lists them too.
+        to: StreamName,
+        /// Which.
+        extents: Vec<ExtentId>,
+    },
+    /// The stream drops all extents before this one.
+    Trim {
+        /// Which stream.
+        stream: StreamName,
+        /// The first extent that stays.
+        first_kept: ExtentId,
+    },
+    /// The extent's file is deleted: nothing remembers it.
+    Forget(ExtentId),
+}
+
+/// One extent as the manager knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ExtentInfo {
+    /// Final length, once sealed.
+    pub(crate) sealed: Option<u64>,
+    /// How many streams list it.
+    pub(crate) references: u32,
+}
+
+/// One stream as the manager knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StreamInfo {
+    pub(crate) epoch: OwnerEpoch,
+    pub(crate) extents: Vec<ExtentId>,
+}
+
+/// The manager's whole knowledge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) streams: BTreeMap<StreamName, StreamInfo>,
+    pub(crate) extents: BTreeMap<ExtentId, ExtentInfo>,
+    /// The next extent gets this id or a higher one.
+    pub(crate) next_extent: u64,
+}
+
+impl State {
+    /// Applies all commands, or refuses and changes nothing.
+    pub(crate) fn apply_all(&mut self, commands: &[Command]) -> Result<(), StreamError> {
+        let mut next = self.clone();
+        commands.iter().try_for_each(|command| next.apply(command))?;
+        *self = next;
+        Ok(())
+    }
+
+    /// Applies one command; on an error the state may be half changed.
+    fn apply(&mut self, command: &Command) -> Result<(), StreamError> {
+        match command {
+            Command::Create(stream) => self.insert_stream(stream, StreamInfo::default()),
+            Command::Add { stream, extent, epoch } => {
+                self.own(stream, *epoch)?;
+                if self.tail(stream)?.is_some_and(|tail| self.is_open(tail)) {
+                    return Err(StreamError::Corrupt(format!(
+                        "stream {stream} gets an extent while its last is open"
+                    )));
+                }
+                if extent.0 < self.next_extent {
+                    return Err(StreamError::Corrupt(format!("extent {extent} is added twice")));
+                }
+                self.next_extent = extent.0 + 1;
+                self.extents.insert(*extent, ExtentInfo { sealed: None, references: 1 });
+                self.list_mut(stream)?.push(*extent);
+                Ok(())
+            }
+            Command::Own { stream, epoch } => self.own(stream, *epoch),
+            Command::Seal { extent, length } => {
+                let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
+                if info.sealed.is_some_and(|sealed| sealed != *length) {
+                    return Err(StreamError::Corrupt(format!("extent {extent} is sealed at two lengths")));
+                }
+                info.sealed = Some(*length);
+                Ok(())
+            }
+            Command::Delete(stream) => {
+                let info =
+                    self.streams.remove(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
+                info.extents.into_iter().try_for_each(|extent| self.release(extent))
+            }
+            Command::Rename { from, to } => {
+                let info = self.streams.remove(from).ok_or_else(|| StreamError::NoStream(from.clone()))?;
+                self.insert_stream(to, info)
+            }
+            Command::Share { from, to, extents } => self.share(from, to, extents),
+            Command::Trim { stream, first_kept } => {
+                let list = self.list_mut(stream)?;
+                let at = list.iter().position(|extent| extent == first_kept);
+                let at = at.ok_or(StreamError::NoExtent(*first_kept))?;
+                let dropped: Vec<_> = list.drain(..at).collect();
+                dropped.into_iter().try_for_each(|extent| self.release(extent))
+            }
+            Command::Forget(extent) => match self.extents.get(extent) {
+                Some(info) if info.references == 0 => {
+                    self.extents.remove(extent);
+                    Ok(())
+                }
+                _ => Err(StreamError::Corrupt(format!("extent {extent} is forgotten while in use"))),
+            },
+        }
+    }
+
+    fn share(&mut self, from: &StreamName, to: &StreamName, extents: &[ExtentId]) -> Result<(), StreamError> {
+        let source = self.streams.get(from).ok_or_else(|| StreamError::NoStream(from.clone()))?;
+        for extent in extents {
+            if !source.extents.contains(extent) {
+                return Err(StreamError::NoExtent(*extent));
+            }
+        }
+        if self.tail(to)?.is_some_and(|tail| self.is_open(tail)) {
+            return Err(StreamError::Corrupt(format!("stream {to} gets an extent while its last is open")));
+        }
+        for extent in extents {
+            let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
+            if info.sealed.is_none() {
+                return Err(StreamError::Corrupt(format!("extent {extent} is shared before it is sealed")));
+            }
+            info.references += 1;
+        }
+        self.list_mut(to)?.extend_from_slice(extents);
+        Ok(())
+    }
+
+    fn own(&mut self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {
+        let info = self.streams.get_mut(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
+        if epoch < info.epoch {
+            return Err(StreamError::NotOwner { stream: stream.clone(), seen: info.epoch, given: epoch });
+        }
+        info.epoch = epoch;
+        Ok(())
+    }
+
+    fn insert_stream(&mut self, stream: &StreamName, info: StreamInfo) -> Result<(), StreamError> {
+        if self.streams.contains_key(stream) {
+            return Err(StreamError::StreamExists(stream.clone()));
+        }
+        self.streams.insert(stream.clone(), info);
+        Ok(())
+    }
+
+    fn list_mut(&mut self, stream: &StreamName) -> Result<&mut Vec<ExtentId>, StreamError> {
+        let info = self.streams.get_mut(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
+        Ok(&mut info.extents)
+    }
+
+    fn release(&mut self, extent: ExtentId) -> Result<(), StreamError> {
+        let info = self.extents.get_mut(&extent).ok_or(StreamError::NoExtent(extent))?;
+        info.references -= 1;
+        Ok(())
+    }
+
+    fn is_open(&self, extent: ExtentId) -> bool {
+        self.extents.get(&extent).is_some_and(|info| info.sealed.is_none())
+    }
+
+    /// The stream's last extent.
+    pub(crate) fn tail(&self, stream: &StreamName) -> Result<Option<ExtentId>, StreamError> {
+        let info = self.streams.get(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
+        Ok(info.extents.last().copied())
+    }
+
+    /// The stream's last extent, if it takes appends.
+    pub(crate) fn open_tail(&self, stream: &StreamName) -> Result<Option<ExtentId>, StreamError> {
+        Ok(self.tail(stream)?.filter(|tail| self.is_open(*tail)))
+    }
+
+    /// Extents that no stream lists.
+    pub(crate) fn unreferenced(&self) -> Vec<ExtentId> {
+        self.extents.iter().filter(|(_, info)| info.references == 0).map(|(id, _)| *id).collect()
+    }
+
+    /// Appends the encoded state to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u64_field(self.next_extent);
+        out.put_varint(self.extents.len() as u64);
+        for (id, info) in &self.extents {
+            out.put_u64_field(id.0);
+            out.put_varint(info.sealed.map_or(0, |length| length + 1));
+        }
+        out.put_varint(self.streams.len() as u64);
+        for (name, info) in &self.streams {
+            out.put_bytes_field(name.as_str().as_bytes());
+            out.put_u64_field(info.epoch.0);
+            out.put_varint(info.extents.len() as u64);
+            info.extents.iter().for_each(|extent| out.put_u64_field(extent.0));
+        }
+    }
+
+    /// Reads an encoded state; reference counts are counted again.
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let mut state = State { next_extent: decoder.u64("next extent")?, ..State::default() };
+        for _ in 0..decoder.varint("extent count")? {
+            let id = ExtentId(decoder.u64("extent id")?);
+            let sealed = decoder.varint("sealed length")?.checked_sub(1);
+            state.extents.insert(id, ExtentInfo { sealed, references: 0 });
+        }
+        for _ in 0..decoder.varint("stream count")? {
+            let name = decode_name(decoder)?;
+            let epoch = OwnerEpoch(decoder.u64("stream epoch")?);
+            let mut extents = Vec::new();
+            for _ in 0..decoder.varint("stream's extent count")? {
+                let id = ExtentId(decoder.u64("extent id")?);
+                state.extents.get_mut(&id).ok_or(DecodeError("stream's extent"))?.references += 1;
+                extents.push(id);
+            }
+            state.streams.insert(name, StreamInfo { epoch, extents });
+        }
+        Ok(state)
+    }
+}
+
+fn decode_name(decoder: &mut Decoder<'_>) -> Result<StreamName, DecodeError> {
+    let name = decoder.text("stream name")?;
+    if name.is_empty() || name.len() > STREAM_NAME_SIZE_MAX {
+        return Err(DecodeError("stream name"));
+    }
+    Ok(StreamName::new(name))
+}
+
+impl Command {
+    /// Appends the encoded command to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let text = |out: &mut Vec<u8>, name: &StreamName| out.put_bytes_field(name.as_str().as_bytes());
+        match self {
+            Command::Create(stream) => {
+                out.put_u8_field(1);
+                text(out, stream);
+            }
+            Command::Add { stream, extent, epoch } => {
+                out.put_u8_field(2);
+                text(out, stream);
+                out.put_u64_field(extent.0);
+                out.put_u64_field(epoch.0);
+            }
+            Command::Seal { extent, length } => {
+                out.put_u8_field(3);
+                out.put_u64_field(extent.0);
+                out.put_u64_field(*length);
+            }
+            Command::Delete(stream) => {
+                out.put_u8_field(4);
+                text(out, stream);
+            }
+            Command::Rename { from, to } => {
+                out.put_u8_field(5);
+                text(out, from);
+                text(out, to);
+            }
+            Command::Share { from, to, extents } => {
+                out.put_u8_field(6);
+                text(out, from);
+                text(out, to);
+                out.put_varint(extents.len() as u64);
+                extents.iter().for_each(|extent| out.put_u64_field(extent.0));
+            }
+            Command::Trim { stream, first_kept } => {
+                out.put_u8_field(7);
+                text(out, stream);
+                out.put_u64_field(first_kept.0);
+            }
+            Command::Forget(extent) => {
+                out.put_u8_field(8);
+                out.put_u64_field(extent.0);
+            }
+            Command::Own { stream, epoch } => {
+                out.put_u8_field(9);
+                text(out, stream);
+                out.put_u64_field(epoch.0);
+            }
+        }
+    }
+
+    /// Reads the next command.
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        Ok(match decoder.u8("command tag")? {
+            1 => Command::Create(decode_name(decoder)?),
+            2 => Command::Add {
+                stream: decode_name(decoder)?,
+                extent: ExtentId(decoder.u64("extent")?),
+                epoch: OwnerEpoch(decoder.u64("epoch")?),
+            },
+            3 => Command::Seal { extent: ExtentId(decoder.u64("extent")?), length: decoder.u64("length")? },
+            4 => Command::Delete(decode_name(decoder)?),
+            5 => Command::Rename { from: decode_name(decoder)?, to: decode_name(decoder)? },
+            6 => {
+                let (from, to) = (decode_name(decoder)?, decode_name(decoder)?);
+                let mut extents = Vec::new();
+                for _ in 0..decoder.varint("shared extents")? {
+                    extents.push(ExtentId(decoder.u64("extent")?));
+                }
+                Command::Share { from, to, extents }
+            }
+            7 => {
+                Command::Trim { stream: decode_name(decoder)?, first_kept: ExtentId(decoder.u64("extent")?) }
+            }
+            8 => Command::Forget(ExtentId(decoder.u64("extent")?)),
+            9 => Command::Own { stream: decode_name(decoder)?, epoch: OwnerEpoch(decoder.u64("epoch")?) },
+            _ => return Err(DecodeError("command tag")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> StreamName {
+        StreamName::new(text)
+    }
+
+    fn two_streams() -> State {
+        let mut state = State::default();
+        let (a, b) = (name("a"), name("b"));
+        state
+            .apply_all(&[
+                Command::Create(a.clone()),
+                Command::Add { stream: a.clone(), extent: ExtentId(1), epoch: OwnerEpoch(1) },
+                Command::Seal { extent: ExtentId(1), length: 10 },
+                Command::Add { stream: a.clone(), extent: ExtentId(2), epoch: OwnerEpoch(1) },
+                Command::Create(b.clone()),
+                Command::Share { from: a, to: b, extents: vec![ExtentId(1)] },
+            ])
+            .unwrap();
+        state
+    }
+
+    #[test]
+    fn a_shared_extent_lives_until_its_last_stream_drops_it() {
+        let mut state = two_streams();
+        state.apply_all(&[Command::Trim { stream: name("a"), first_kept: ExtentId(2) }]).unwrap();
+        assert_eq!(state.unreferenced(), []);
+        assert!(state.clone().apply_all(&[Command::Forget(ExtentId(1))]).is_err());
+        state.apply_all(&[Command::Delete(name("b"))]).unwrap();
+        assert_eq!(state.unreferenced(), [ExtentId(1)]);
+        state.apply_all(&[Command::Forget(ExtentId(1))]).unwrap();
+        assert!(
+            state
+                .apply_all(&[Command::Add { stream: name("a"), extent: ExtentId(1), epoch: OwnerEpoch(1) }])
+                .is_err(),
+            "ids are not reused"
+        );
+    }
+
+    #[test]
+    fn a_list_of_commands_is_all_or_nothing() {
+        let mut state = two_streams();
+        let before = state.clone();
+        let refused = state.apply_all(&[
+            Command::Delete(name("b")),
+            Command::Share { from: name("a"), to: name("c"), extents: vec![ExtentId(1)] },
+        ]);
+        assert_eq!(refused, Err(StreamError::NoStream(name("c"))));
+        assert_eq!(state, before);
+        assert!(
+            state
+                .apply_all(&[Command::Share { from: name("a"), to: name("b"), extents: vec![ExtentId(2)] }])
+                .is_err(),
+            "open extents can't be shared"
+        );
+        assert!(
+            state
+                .apply_all(&[Command::Add { stream: name("a"), extent: ExtentId(9), epoch: OwnerEpoch(1) }])
+                .is_err(),
+            "the last is open"
+        );
+    }
+
+    #[test]
+    fn a_former_owner_adds_no_extents() {
+        let mut state = two_streams();
+        let stream = name("b");
+        state.apply_all(&[Command::Own { stream: stream.clone(), epoch: OwnerEpoch(3) }]).unwrap();
+        let zombie = Command::Add { stream: stream.clone(), extent: ExtentId(9), epoch: OwnerEpoch(2) };
+        assert!(matches!(state.apply_all(&[zombie]), Err(StreamError::NotOwner { .. })));
+        state.apply_all(&[Command::Add { stream, extent: ExtentId(9), epoch: OwnerEpoch(3) }]).unwrap();
+    }
+
+    #[test]
+    fn state_and_commands_come_back() {
+        let state = two_streams();
+        let mut out = Vec::new();
+        state.encode(&mut out);
+        assert_eq!(State::decode(&mut Decoder::new(&out)), Ok(state));
+        let commands = [
+            Command::Create(name("x")),
+            Command::Add { stream: name("x"), extent: ExtentId(7), epoch: OwnerEpoch(1) },
+            Command::Seal { extent: ExtentId(7), length: 1 << 40 },
+            Command::Delete(name("x")),
+            Command::Rename { from: name("x"), to: name("y") },
+            Command::Share { from: name("x"), to: name("y"), extents: vec![ExtentId(1), ExtentId(2)] },
+            Command::Trim { stream: name("x"), first_kept: ExtentId(3) },
+            Command::Forget(ExtentId(3)),
+            Command::Own { stream: name("x"), epoch: OwnerEpoch(4) },
+        ];
+        let mut out = Vec::new();
+        commands.iter().for_each(|command| command.encode(&mut out));
+        let mut decoder = Decoder::new(&out);
+        for command in commands {
+            assert_eq!(Command::decode(&mut decoder), Ok(command));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The client's side of the stream layer: joins the stream manager (which extents?) and the extent node (which
+//! bytes?). Upper layers see only this.
+
+use crate::error::StreamError;
+use crate::extent_node::{ExtentNode, ExtentReader};
+use crate::folder::{self, Folder};
+use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
+use crate::settings::StreamSettings;
+use crate::stream_manager::{Command, StreamManager};
+use base::Environment;
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// All streams of a stamp.
+pub struct Streams {
+    node: Arc<ExtentNode>,
+    manager: StreamManager,
+    settings: StreamSettings,
+    /// Held while a stream gets a new extent, so that two appenders don't both add one.
+    rolling: tokio::sync::Mutex<()>,
+}
+
+/// What is known about a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamStat {
+    /// Its extents in order, with their lengths in bytes.
+    pub extents: Vec<(ExtentId, u64)>,
+}
+
+impl Streams {
+    /// Opens the data folder of `env`, laying it out first if it is new.
+    pub async fn open(env: &Environment, settings: StreamSettings) -> Result<Arc<Self>, StreamError> {
+        settings.check().map_err(StreamError::Folder)?;
+        if folder::inspect(env).await? == Folder::Fresh {
+            folder::clear(env).await?;
+            ExtentNode::format(env, &settings).await?;
+            StreamManager::format(env).await?;
+            folder::finish(env).await?;
+        }
+        let node = ExtentNode::open(env, &settings).await?;
+        let manager = StreamManager::open(env).await?;
+        let streams = Streams { node, manager, settings, rolling: tokio::sync::Mutex::new(()) };
+        streams.reconcile().await?;
+        Ok(Arc::new(streams))
+    }
+
+    /// Makes the node and the manager agree after a stop: finishes deletions and sealings, removes extents that no
+    /// stream ever listed. An extent that a stream lists and the node lacks is damage.
+    async fn reconcile(&self) -> Result<(), StreamError> {
+        self.collect().await?;
+        let known = self.manager.with(|state| state.extents.clone());
+        for extent in self.node.list() {
+            if !known.contains_key(&extent) {
+                tracing::info!(%extent, "removing an extent that no stream lists");
+                self.node.delete(extent).await?;
+            }
+        }
+        for (extent, info) in known {
+            if info.references == 0 {
+                continue;
+            }
+            let stat = self
+                .node
+                .stat(extent)
+                .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
+            match info.sealed {
+                Some(sealed) if !stat.frozen || stat.length != sealed => {
+                    return Err(StreamError::Corrupt(format!(
+                        "extent {extent} was sealed at {sealed} bytes, its node says {} ({})",
+                        stat.length,
+                        if stat.frozen { "frozen" } else { "open" }
+                    )));
+                }
+                None if stat.frozen => {
+                    self.manager.multi_modify(vec![Command::Seal { extent, length: stat.length }]).await?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes empty streams, all or none.
+    pub async fn create(&self, streams: &[StreamName]) -> Result<(), StreamError> {
+        self.manager.multi_modify(streams.iter().cloned().map(Command::Create).collect()).await
+    }
+
+    /// The stream's newest owner.
+    pub fn epoch(&self, stream: &StreamName) -> Result<OwnerEpoch, StreamError> {
+        self.manager.with(|state| {
+            let info = state.streams.get(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
+            Ok(info.epoch)
+        })
+    }
+
+    /// Whether the stream is there.
+    pub fn exists(&self, stream: &StreamName) -> bool {
+        self.manager.with(|state| state.streams.contains_key(stream))
+    }
+
+    /// Appends all of `blocks` or none; durable when it returns. A failed append may still be there: whoever replays
+    /// tells duplicates apart.
+    pub async fn append(
+        &self,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+    ) -> Result<Vec<Location>, StreamError> {
+        loop {
+            let tail = self.manager.with(|state| state.open_tail(stream))?;
+            let tail = match tail {
+                Some(extent) if self.node.stat(extent)?.length < self.settings.extent_size_bytes_max => {
+                    extent
+                }
+                full => {
+                    self.roll(stream, epoch, full).await?;
+                    continue;
+                }
+            };
+            match self.node.append(tail, epoch, blocks.clone()).await {
+                // Another appender has sealed it in the meantime.
+                Err(StreamError::Sealed(_))
+                    if self.manager.with(|state| state.open_tail(stream))? != Some(tail) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Gives the stream a new last extent, unless somebody else has done so since `seen` was its open tail.
+    async fn roll(
+        &self,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        seen: Option<ExtentId>,
+    ) -> Result<(), StreamError> {
+        let _rolling = self.rolling.lock().await;
+        if self.manager.with(|state| state.open_tail(stream))? != seen {
+            return Ok(());
+        }
+        let mut commands = Vec::new();
+        if let Some(extent) = seen {
+            let length = self.node.fence(extent, epoch, true).await?.length;
+            commands.push(Command::Seal { extent, length });
+        }
+        let extent = self.manager.new_extent_id();
+        self.node.create(extent, epoch).await?;
+        commands.push(Command::Add { stream: stream.clone(), extent, epoch });
+        self.manager.multi_modify(commands).await
+    }
+
+    /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they wrote can
+    /// be replayed to its end.
+    pub async fn take_over(&self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {
+        let _rolling = self.rolling.lock().await;
+        // First no former owner can add an extent, then none can append to the last one.
+        self.manager.multi_modify(vec![Command::Own { stream: stream.clone(), epoch }]).await?;
+        let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else {
+            return Ok(());
+        };
+        // An empty extent is kept open: a restart leaves no trace of streams that nobody writes.
+        let stat = self.node.fence(extent, epoch, false).await?;
+        if stat.length > 0 {
+            let length = self.node.fence(extent, epoch, true).await?.length;
+            self.manager.multi_modify(vec![Command::Seal { extent, length }]).await?;
+        }
+        Ok(())
+    }
+
+    /// The payload of the block at `location`, its checksum verified.
+    pub async fn read(&self, location: Location) -> Result<Bytes, StreamError> {
+        self.node.read(location).await
+    }
+
+    /// Reads the stream's blocks in order, from `from` (a block's location) or the start, to its present end.
+    pub fn replay(&self, stream: &StreamName, from: Option<Location>) -> Result<Replay, StreamError> {
+        let mut readers = VecDeque::new();
+        let mut skipping = from.is_some();
+        for (extent, _) in self.manager.extents(stream)? {
+            let start = from.filter(|from| from.extent == extent);
+            skipping &= start.is_none();
+            if !skipping {
+                readers.push_back(self.node.reader(extent, start.map_or(0, |from| from.offset))?);
+            }
+        }
+        match from {
+            Some(from) if skipping => Err(StreamError::NoExtent(from.extent)),
+            _ => Ok(Replay { readers }),
+        }
+    }
+
+    /// Drops the stream's extents before the one that holds `first_kept`.
+    pub async fn trim(&self, stream: &StreamName, first_kept: ExtentId) -> Result<(), StreamError> {
+        self.manager.multi_modify(vec![Command::Trim { stream: stream.clone(), first_kept }]).await?;
+        self.collect().await
+    }
+
+    /// Removes the stream.
+    pub async fn delete(&self, stream: &StreamName) -> Result<(), StreamError> {
+        self.manager.multi_modify(vec![Command::Delete(stream.clone())]).await?;
+        self.collect().await
+    }
+
+    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them.
+    async fn collect(&self) -> Result<(), StreamError> {
+        for extent in self.manager.with(|state| state.unreferenced()) {
+            match self.node.delete(extent).await {
+                Ok(()) | Err(StreamError::NoExtent(_)) => {}
+                Err(error) => return Err(error),
+            }
+            self.manager.multi_modify(vec![Command::Forget(extent)]).await?;
+        }
+        Ok(())
+    }
+
+    /// The stream's extents and lengths.
+    pub fn stat(&self, stream: &StreamName) -> Result<StreamStat, StreamError> {
+        let mut extents = Vec::new();
+        for (extent, sealed) in self.manager.extents(stream)? {
+            let length = match sealed {
+                Some(length) => length,
+                None => self.node.stat(extent)?.length,
+            };
+            extents.push((extent, length));
+        }
+        Ok(StreamStat { extents })
+    }
+
+    /// Why writing has stopped, if it has.
+    pub fn check_writes(&self) -> Result<(), StreamError> {
+        self.node.check_writes()
+    }
+
+    /// Brings everything to its extents and stops the layer's tasks.
+    pub async fn close(&self) {
+        self.node.close().await;
+    }
+}
+
+/// Blocks of a stream in order. Any block that does not verify is an error, never a skip.
+pub struct Replay {
+    readers: VecDeque<ExtentReader>,
+}
+
+impl Replay {
+    /// The next block, or `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
+        while let Some(reader) = self.readers.front_mut() {
+            if let Some(block) = reader.next().await? {
+                return Ok(Some(block));
+            }
+            self.readers.pop_front();
+        }
+        Ok(None)
+    }
+}

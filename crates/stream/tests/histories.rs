@@ -1,0 +1,210 @@
+//! Random lives of the stream layer on a disk that lies: what was acknowledged is there after every crash, in order
+//! and with the same bytes; what was not acknowledged is there whole or not at all.
+//!
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one and prints it.
+
+use base::Environment;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use sim::{Faults, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+
+const SEED_COUNT: u64 = 300;
+const LIVES: u64 = 5;
+const WRITERS: u64 = 4;
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    match number("LARIMAR_SIM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT)).collect(),
+    }
+}
+
+/// What one stream must hold: appends in order, each of several blocks, and whether it was acknowledged.
+type Model = Arc<Mutex<BTreeMap<u64, Vec<(Vec<Bytes>, bool)>>>>;
+
+fn name(writer: u64) -> StreamName {
+    StreamName::new(&format!("test/{writer}"))
+}
+
+/// Checks each stream against the model; then what is there is what must be there from now on.
+async fn verify(streams: &Streams, model: &Model, seed: u64) {
+    let expected = model.lock().clone();
+    let mut found_all = BTreeMap::new();
+    for (writer, appends) in expected {
+        if !streams.exists(&name(writer)) {
+            assert!(appends.iter().all(|(_, acked)| !acked), "seed {seed}: stream {writer} is gone");
+            continue;
+        }
+        let mut blocks = Vec::new();
+        let mut replay = streams.replay(&name(writer), None).unwrap();
+        while let Some((location, block)) =
+            replay.next().await.unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+        {
+            assert_eq!(streams.read(location).await.unwrap(), block, "seed {seed}");
+            blocks.push(block);
+        }
+        let mut rest = blocks.as_slice();
+        let mut kept = Vec::new();
+        for (append, acked) in appends {
+            match rest.strip_prefix(append.as_slice()) {
+                Some(after) => {
+                    rest = after;
+                    kept.push((append, true));
+                }
+                None => {
+                    assert!(!acked, "seed {seed}: an acknowledged append of stream {writer} is not there")
+                }
+            }
+        }
+        assert!(rest.is_empty(), "seed {seed}: stream {writer} holds {} blocks nobody appended", rest.len());
+        found_all.insert(writer, kept);
+    }
+    *model.lock() = found_all;
+}
+
+async fn life(env: Environment, model: Model, seed: u64, life: u64) -> Result<(), StreamError> {
+    let streams = Streams::open(&env, StreamSettings::tiny()).await?;
+    verify(&streams, &model, seed).await;
+    let epoch = OwnerEpoch(life + 1);
+    let writers = (0..WRITERS).map(|writer| {
+        let (streams, model, random) = (streams.clone(), model.clone(), env.random.clone());
+        async move {
+            if !streams.exists(&name(writer)) {
+                model.lock().insert(writer, Vec::new());
+                streams.create(&[name(writer)]).await?;
+            }
+            streams.take_over(&name(writer), epoch).await?;
+            if life > 0 {
+                let zombie = vec![Bytes::from_static(b"zombie")];
+                let refused = streams.append(&name(writer), OwnerEpoch(life), zombie).await;
+                assert!(refused.is_err(), "seed {seed}: a former owner's append was taken");
+            }
+            for _ in 0..random.next_u64() % 30 {
+                let count = 1 + random.next_u64() % 3;
+                let size = [10, 100, 1000, 9000][(random.next_u64() % 4) as usize];
+                let blocks: Vec<Bytes> = (0..count)
+                    .map(|_| {
+                        let mut block = random.next_u64().to_le_bytes().to_vec();
+                        block.resize(8 + (random.next_u64() % size) as usize, 7);
+                        Bytes::from(block)
+                    })
+                    .collect();
+                let at = {
+                    let mut model = model.lock();
+                    let appends = model.get_mut(&writer).unwrap();
+                    appends.push((blocks.clone(), false));
+                    appends.len() - 1
+                };
+                let locations = streams.append(&name(writer), epoch, blocks.clone()).await?;
+                model.lock().get_mut(&writer).unwrap()[at].1 = true;
+                let pick = (random.next_u64() % count) as usize;
+                assert_eq!(
+                    streams.read(locations[pick]).await?,
+                    blocks[pick],
+                    "seed {seed}: read after append"
+                );
+            }
+            Ok::<(), StreamError>(())
+        }
+    });
+    join_all(writers).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    if env.random.next_u64().is_multiple_of(2) {
+        streams.close().await;
+    }
+    Ok(())
+}
+
+/// One history; returns the digest of all that the disk was asked.
+fn history(seed: u64) -> u64 {
+    let world = World::new(seed);
+    let model = Model::default();
+    for number in 0..LIVES {
+        let random = &world.random;
+        let faults = Faults {
+            slow_one_in: 5,
+            sync_fails_one_in: if random.one_in(4) { 60 } else { 0 },
+            crash_at_operation: if random.one_in(4) {
+                0
+            } else {
+                world.disk.operation_count() + 1 + random.below(150)
+            },
+            ..Faults::default()
+        };
+        world.disk.set_faults(faults);
+        let outcome = world.run(|env, _| life(env, model.clone(), seed, number));
+        match outcome {
+            None | Some(Ok(()) | Err(StreamError::WritesStopped(_))) => {}
+            Some(Err(error)) => panic!("seed {seed}: {error}"),
+        }
+    }
+    world.disk.set_faults(Faults::default());
+    let model = model.clone();
+    world
+        .run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny())
+                .await
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            verify(&streams, &model, seed).await;
+        })
+        .unwrap();
+    world.disk.trace()
+}
+
+#[test]
+fn acknowledged_appends_survive_every_crash() {
+    let seeds = seeds();
+    println!("stream histories: seeds {} to {}", seeds[0], seeds[seeds.len() - 1]);
+    for seed in seeds {
+        let trace = history(seed);
+        if seed % 50 == 0 {
+            assert_eq!(history(seed), trace, "seed {seed}: the same seed must give the same run");
+        }
+    }
+}
+
+/// At rest, every bit of the folder is either unused or watched over: a flip is an error or changes nothing.
+#[test]
+fn a_flipped_bit_is_an_error_or_changes_nothing() {
+    for seed in 0..seeds().len() as u64 {
+        let world = World::new(seed);
+        let model = Model::default();
+        world.disk.set_faults(Faults { slow_one_in: 5, ..Faults::default() });
+        world
+            .run(|env, clock| {
+                let model = model.clone();
+                async move {
+                    life(env, model, seed, 0).await.unwrap();
+                    // Long enough for the journal's mark.
+                    base::Clock::sleep(&*clock, std::time::Duration::from_secs(1)).await;
+                }
+            })
+            .unwrap();
+        let files: Vec<_> = world.disk.files().into_iter().filter(|(_, size)| *size > 0).collect();
+        let (path, size) = &files[world.random.below(files.len() as u64) as usize];
+        let bit = world.random.below(size * 8);
+        world.disk.flip_bit(path, bit);
+        let found = world.run(|env, _| {
+            let model = model.clone();
+            async move {
+                let streams = Streams::open(&env, StreamSettings::tiny()).await?;
+                for writer in 0..WRITERS {
+                    let Ok(mut replay) = streams.replay(&name(writer), None) else {
+                        continue;
+                    };
+                    while replay.next().await?.is_some() {}
+                }
+                verify(&streams, &model, seed).await;
+                Ok::<(), StreamError>(())
+            }
+        });
+        match found.unwrap() {
+            Ok(()) | Err(StreamError::Corrupt(_) | StreamError::Folder(_)) => {}
+            Err(other) => panic!("seed {seed}: flipping bit {bit} of {path} gave {other}"),
+        }
+    }
+}
