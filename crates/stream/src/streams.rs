@@ -29,6 +29,12 @@ pub struct StreamStat {
 }
 
 impl Streams {
+    /// Whether `env`'s data folder can be served, without changing it: a foreign, newer or unreadable one is an error
+    /// that says what to do.
+    pub async fn check_folder(env: &Environment) -> Result<(), StreamError> {
+        folder::inspect(env).await.map(|_| ())
+    }
+
     /// Opens the data folder of `env`, laying it out first if it is new.
     pub async fn open(env: &Environment, settings: StreamSettings) -> Result<Arc<Self>, StreamError> {
         settings.check().map_err(StreamError::Folder)?;

@@ -1,0 +1,96 @@
+//! The command line as typed, with its help texts. `configuration` checks what it means.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (NAME:KEY[:KEY2];NAME:KEY…) the \
+well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged.
+
+Logs: set LARIMAR_LOG, for example LARIMAR_LOG=info.";
+
+/// A self-hosted storage server that speaks the Azure Storage protocol. Every acknowledged write is on disk.
+#[derive(Debug, Parser)]
+#[command(name = "larimar", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server (what happens without a command, too)
+    Serve(ServeArguments),
+}
+
+impl Arguments {
+    /// What to serve, whichever way it was asked for.
+    pub(crate) fn serve(self) -> ServeArguments {
+        match self.command {
+            Some(Command::Serve(serve)) => serve,
+            None => self.serve,
+        }
+    }
+}
+
+/// Arguments of `larimar serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Folder that holds the data; made if it does not exist
+    #[arg(long, value_name = "DIR", default_value = "larimar-data")]
+    pub(crate) data: PathBuf,
+
+    /// Keep everything in memory and forget it at the end
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) in_memory: bool,
+
+    /// Address to listen on
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) host: String,
+
+    /// Port of the Blob service (accepted, not served yet)
+    #[arg(long, value_name = "PORT", default_value_t = 10000)]
+    pub(crate) blob_port: u16,
+
+    /// Port of the Queue service (accepted, not served yet)
+    #[arg(long, value_name = "PORT", default_value_t = 10001)]
+    pub(crate) queue_port: u16,
+
+    /// Port of the Table service; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value_t = 10002)]
+    pub(crate) table_port: u16,
+
+    /// An account to serve, with one or two Base64 keys; repeat for more
+    #[arg(long = "account", value_name = "NAME:KEY[:KEY2]")]
+    pub(crate) accounts: Vec<String>,
+
+    /// A file with one NAME:KEY[:KEY2] a line; # starts a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) accounts_file: Option<PathBuf>,
+
+    /// Written once the server listens: JSON with the addresses
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn serve_is_what_happens_without_a_command() {
+        let bare = Arguments::try_parse_from(["larimar", "--table-port", "7"]).unwrap().serve();
+        let named = Arguments::try_parse_from(["larimar", "serve", "--table-port", "7"]).unwrap().serve();
+        assert_eq!((bare.table_port, bare.data), (named.table_port, named.data));
+        assert!(Arguments::try_parse_from(["larimar", "--in-memory", "--data", "x"]).is_err());
+        assert!(Arguments::try_parse_from(["larimar", "--table-port", "70000"]).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here but the accounts
+//! file, which is read.
+
+use crate::arguments::ServeArguments;
+use front_end::accounts::{Account, AccountError, Accounts};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+/// Where the data lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// In this folder.
+    Folder(PathBuf),
+    /// In memory, forgotten at the end.
+    Memory,
+}
+
+/// What the server is asked to be.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) storage: Storage,
+    pub(crate) table_address: SocketAddr,
+    pub(crate) accounts: Accounts,
+    /// Whether the accounts are just the public development account.
+    pub(crate) development_account: bool,
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Why the settings can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigurationError {
+    #[error("--host {host}: {why}; give an IP address or a host name of this machine")]
+    Host { host: String, why: String },
+    #[error("{source_name}: {error}")]
+    Account { source_name: String, error: AccountError },
+    #[error("--accounts-file {}: {error}", path.display())]
+    AccountsFile { path: PathBuf, error: std::io::Error },
+    #[error("--accounts-file {}: it names no account", path.display())]
+    NoAccounts { path: PathBuf },
+}
+
+impl Configuration {
+    pub(crate) fn from_arguments(
+        arguments: ServeArguments,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigurationError> {
+        let given = given_accounts(&arguments, environment)?;
+        let development_account = given.is_none();
+        let host = resolve(&arguments.host)?;
+        Ok(Configuration {
+            storage: if arguments.in_memory { Storage::Memory } else { Storage::Folder(arguments.data) },
+            table_address: SocketAddr::new(host, arguments.table_port),
+            accounts: given.unwrap_or_else(Accounts::development),
+            development_account,
+            ready_file: arguments.ready_file,
+        })
+    }
+}
+
+fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
+    let failed = |why: String| ConfigurationError::Host { host: host.to_owned(), why };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        return Ok(address);
+    }
+    let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+    addresses.next().map(|address| address.ip()).ok_or_else(|| failed("it has no address".to_owned()))
+}
+
+/// Accounts from the command line and the file; without those, from the environment.
+fn given_accounts(
+    arguments: &ServeArguments,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Accounts>, ConfigurationError> {
+    let mut texts: Vec<(String, String)> =
+        arguments.accounts.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
+    if let Some(path) = &arguments.accounts_file {
+        let content = std::fs::read_to_string(path)
+            .map_err(|error| ConfigurationError::AccountsFile { path: path.clone(), error })?;
+        let before = texts.len();
+        for (index, line) in content.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                texts.push((format!("{} line {}", path.display(), index + 1), line.to_owned()));
+            }
+        }
+        if texts.len() == before {
+            return Err(ConfigurationError::NoAccounts { path: path.clone() });
+        }
+    }
+    let named = |source_name: String| move |error| ConfigurationError::Account { source_name, error };
+    if !texts.is_empty() {
+        let mut accounts = Vec::with_capacity(texts.len());
+        for (source_name, text) in texts {
+            accounts.push(Account::parse(&text).map_err(named(source_name))?);
+        }
+        return Accounts::new(accounts).map(Some).map_err(named("accounts".to_owned()));
+    }
+    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        if let Some(text) = environment(variable).filter(|text| !text.trim().is_empty()) {
+            return Accounts::parse_list(&text).map(Some).map_err(named(variable.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::Parser;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+
+    fn configure(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Configuration, String> {
+        let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
+        let lookup = |name: &str| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        Configuration::from_arguments(arguments, &lookup).map_err(|error| error.to_string())
+    }
+
+    fn names(configuration: &Configuration) -> Vec<&str> {
+        configuration.accounts.names().collect()
+    }
+
+    #[test]
+    fn without_anything_it_is_the_development_account_on_the_peers_port() {
+        let configuration = configure(&[], &[]).unwrap();
+        assert_eq!(names(&configuration), ["devstoreaccount1"]);
+        assert!(configuration.development_account);
+        assert_eq!(configuration.table_address.to_string(), "127.0.0.1:10002");
+        assert_eq!(configuration.storage, Storage::Folder("larimar-data".into()));
+    }
+
+    #[test]
+    fn the_command_line_beats_the_environment_and_ours_beats_the_peers() {
+        let account = |name: &str| format!("{name}:{KEY}");
+        let environment = [("LARIMAR_ACCOUNTS", account("ours")), ("AZURITE_ACCOUNTS", account("theirs"))];
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(names(&configure(&["--account", &account("typed")], &environment).unwrap()), ["typed"]);
+        assert_eq!(names(&configure(&[], &environment).unwrap()), ["ours"]);
+        assert_eq!(names(&configure(&[], &environment[1..]).unwrap()), ["theirs"]);
+    }
+
+    #[test]
+    fn wrong_settings_say_where_they_come_from() {
+        for (arguments, environment, part) in [
+            (&["--account", "x"][..], &[][..], "--account"),
+            (&[], &[("AZURITE_ACCOUNTS", "nokey")], "AZURITE_ACCOUNTS"),
+            (&["--host", "256.1.1.1.1"], &[], "--host"),
+            (&["--accounts-file", "/does/not/exist"], &[], "/does/not/exist"),
+        ] {
+            let error = configure(arguments, environment).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What the server tells whoever started it: where it listens, a connection string to copy, the ready file.
+
+use crate::configuration::{Configuration, Storage};
+use front_end::accounts::{DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Where the services listen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) table: SocketAddr,
+}
+
+/// One line on standard error.
+pub(crate) fn error(text: &str) {
+    // Nobody is left to tell if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "larimar: {text}");
+}
+
+/// Says where the server listens and how to connect.
+pub(crate) fn started(configuration: &Configuration, addresses: Addresses) {
+    // A closed standard output is no reason to stop serving.
+    let _ = std::io::stdout().write_all(started_text(configuration, addresses).as_bytes());
+}
+
+fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
+    let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
+    let name = configuration.accounts.names().next().unwrap_or(DEVELOPMENT_ACCOUNT_NAME);
+    let table = format!("http://{}/{name}", addresses.table);
+    // Writing to a string does not fail.
+    let _ = match &configuration.storage {
+        Storage::Folder(path) => {
+            writeln!(text, "  data   {} (every acknowledged write is on disk)", path.display())
+        }
+        Storage::Memory => writeln!(text, "  data   in memory, forgotten when the server stops"),
+    };
+    let _ = writeln!(text, "  table  {table}");
+    let key = if configuration.development_account { DEVELOPMENT_ACCOUNT_KEY } else { "<your key>" };
+    let _ = writeln!(
+        text,
+        "  connection string\n\
+         DefaultEndpointsProtocol=http;AccountName={name};AccountKey={key};TableEndpoint={table};"
+    );
+    if configuration.development_account && !addresses.table.ip().is_loopback() {
+        let _ = writeln!(
+            text,
+            "  warning: everybody knows the key of the development account, and {} can be reached from other \
+             machines; give accounts of your own with --account",
+            addresses.table
+        );
+    }
+    text
+}
+
+/// Writes the ready file in one step, so that whoever waits for it never reads half of it.
+pub(crate) fn write_ready_file(path: &Path, addresses: Addresses) -> Result<(), String> {
+    let content = serde_json::json!({
+        "table": format!("http://{}", addresses.table),
+        "pid": std::process::id(),
+    });
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    std::fs::write(&unfinished, format!("{content}\n"))
+        .and_then(|()| std::fs::rename(&unfinished, path))
+        .map_err(|error| format!("--ready-file {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::Parser;
+
+    fn text(arguments: &[&str], address: &str) -> String {
+        let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
+        let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
+        started_text(&configuration, Addresses { table: address.parse().unwrap() })
+    }
+
+    #[test]
+    fn the_connection_string_can_be_copied_and_own_keys_are_not_shown() {
+        let development = text(&[], "127.0.0.1:10002");
+        assert!(
+            development.contains("TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"),
+            "{development}"
+        );
+        assert!(!development.contains("warning"), "{development}");
+        let own = text(&["--account", "mine:AAECAwQFBgcICQoLDA0ODw=="], "127.0.0.1:10002");
+        assert!(own.contains("AccountName=mine") && !own.contains("AAECAw"), "{own}");
+    }
+
+    #[test]
+    fn the_public_key_on_a_public_address_is_warned_about() {
+        assert!(text(&["--host", "0.0.0.0"], "0.0.0.0:10002").contains("warning"));
+    }
+}

@@ -1,0 +1,109 @@
+//! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them from
+//! the top down.
+
+use crate::configuration::{Configuration, Storage};
+use crate::data_folder;
+use crate::report::{self, Addresses};
+use base::Environment;
+use base::memory_disk::MemoryDisk;
+use front_end::{FrontEnd, FrontEndSettings, Limits};
+use partition::Partitions;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use stream::{StreamSettings, Streams};
+use table::TableService;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Why the server could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    #[error("the operating system refuses the server's threads: {0}")]
+    Runtime(std::io::Error),
+    #[error("can't listen on {address}: {error}; {}", advice(*address))]
+    Listen { address: SocketAddr, error: std::io::Error },
+    #[error(transparent)]
+    Folder(#[from] data_folder::FolderError),
+    #[error(transparent)]
+    Stream(#[from] stream::StreamError),
+    #[error(transparent)]
+    Partition(#[from] partition::PartitionError),
+    #[error("{0}")]
+    ReadyFile(String),
+    #[error("signals can't be received: {0}")]
+    Signal(std::io::Error),
+}
+
+fn advice(address: SocketAddr) -> String {
+    format!("is another server running there? Choose another port with --table-port (not {})", address.port())
+}
+
+/// Runs the server until SIGTERM or Ctrl-C.
+pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime)?;
+    runtime.block_on(run(configuration))
+}
+
+async fn run(configuration: Configuration) -> Result<(), ServeError> {
+    // First what can fail without having touched anything.
+    let stop = stop_on_signals()?;
+    let address = configuration.table_address;
+    let listen_failed = |error| ServeError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(listen_failed)?;
+    let addresses = Addresses { table: listener.local_addr().map_err(listen_failed)? };
+    let (env, _lock) = match &configuration.storage {
+        Storage::Memory => (base::system::environment_on(Arc::new(MemoryDisk::new())), None),
+        Storage::Folder(path) => {
+            data_folder::create(path)?;
+            let env = base::system::environment(path);
+            Streams::check_folder(&env).await?;
+            let lock = data_folder::lock(path)?;
+            (env, Some(lock))
+        }
+    };
+    let streams = Streams::open(&env, StreamSettings::default()).await?;
+    let partitions = Arc::new(Partitions::open(&env, streams.clone()).await?);
+    let tables = Arc::new(TableService::new(partitions.clone(), env.clock.clone()));
+    let front_end = front_end(&configuration, tables, &env);
+    report::started(&configuration, addresses);
+    if let Some(path) = &configuration.ready_file {
+        report::write_ready_file(path, addresses).map_err(ServeError::ReadyFile)?;
+    }
+    front_end.serve_table(listener, stopped(stop)).await;
+    partitions.close().await;
+    streams.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn front_end(configuration: &Configuration, tables: Arc<TableService>, env: &Environment) -> FrontEnd {
+    let settings = FrontEndSettings { accounts: configuration.accounts.clone(), limits: Limits::default() };
+    FrontEnd::new(settings, tables, env.clock.clone(), env.random.clone(), env.spawner.clone())
+}
+
+/// Turns true at the first SIGTERM or SIGINT; a second one ends the process at once.
+fn stop_on_signals() -> Result<watch::Receiver<bool>, ServeError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signal)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signal)?;
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        for count in 0.. {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if count > 0 {
+                std::process::exit(130);
+            }
+            sender.send_replace(true);
+        }
+    });
+    Ok(receiver)
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // The sender lives as long as the runtime.
+    let _ = stop.wait_for(|stopping| *stopping).await;
+}

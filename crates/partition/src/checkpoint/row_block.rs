@@ -1,0 +1,217 @@
+//! Row blocks: some tens of KiB of sorted rows, prefix-compressed, then compressed as a whole.
+//!
+//! ```text
+//! row block = u8 kind (1), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, rows
+//! row       = varint bytes shared with the key before, varint n, n bytes rest of the key,
+//!             u64 row version, varint m (0: the row is deleted; else value length + 1), m - 1 bytes value
+//! ```
+
+use crate::operation::RowVersion;
+use base::codec::{DecodeError, Decoder, Encode};
+use bytes::Bytes;
+
+/// A block is cut once its rows take this many bytes.
+pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 32 << 10;
+/// No block is larger when uncompressed: one row of the largest size, generously.
+const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
+pub(super) const KIND_ROWS: u8 = 1;
+const UNCOMPRESSED: u8 = 0;
+const LZ4: u8 = 1;
+
+/// Gathers rows in key order.
+#[derive(Default)]
+pub(super) struct RowBlockBuilder {
+    rows: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+impl RowBlockBuilder {
+    pub(super) fn add(&mut self, key: &[u8], version: RowVersion, value: Option<&[u8]>) {
+        let shared = if self.rows.is_empty() { 0 } else { shared_prefix(&self.last_key, key) };
+        self.rows.put_varint(shared as u64);
+        self.rows.put_bytes_field(&key[shared..]);
+        self.rows.put_u64_field(version.0);
+        match value {
+            None => self.rows.put_varint(0),
+            Some(value) => {
+                self.rows.put_varint(value.len() as u64 + 1);
+                self.rows.extend_from_slice(value);
+            }
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+    }
+
+    pub(super) fn size_bytes(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// The encoded block; the builder is empty again.
+    pub(super) fn finish(&mut self) -> Bytes {
+        let compressed = lz4_flex::block::compress(&self.rows);
+        let mut out = Vec::with_capacity(compressed.len().min(self.rows.len()) + 16);
+        out.put_u8_field(KIND_ROWS);
+        // What hardly shrinks is kept as it is: reading it costs nothing then.
+        let worth_it = compressed.len() + compressed.len() / 8 < self.rows.len();
+        out.put_u8_field(if worth_it { LZ4 } else { UNCOMPRESSED });
+        out.put_varint(self.rows.len() as u64);
+        out.extend_from_slice(if worth_it { &compressed } else { &self.rows });
+        self.rows.clear();
+        out.into()
+    }
+}
+
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// A decoded row block.
+#[derive(Clone, Debug)]
+pub(crate) struct RowBlock {
+    rows: Bytes,
+}
+
+impl RowBlock {
+    pub(super) fn parse(mut payload: Bytes) -> Result<Self, DecodeError> {
+        let mut decoder = Decoder::new(&payload);
+        if decoder.u8("row block kind")? != KIND_ROWS {
+            return Err(DecodeError("row block kind"));
+        }
+        let compression = decoder.u8("row block compression")?;
+        let size = decoder.varint("row block size")?;
+        if size > UNCOMPRESSED_SIZE_BYTES_MAX {
+            return Err(DecodeError("row block size"));
+        }
+        let body = decoder.rest();
+        let rows = match compression {
+            UNCOMPRESSED => {
+                let start = payload.len() - body.len();
+                payload.split_off(start)
+            }
+            LZ4 => lz4_flex::block::decompress(body, size as usize)
+                .map_err(|_| DecodeError("row block compression"))?
+                .into(),
+            _ => return Err(DecodeError("row block compression")),
+        };
+        if rows.len() as u64 != size {
+            return Err(DecodeError("row block size"));
+        }
+        Ok(RowBlock { rows })
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Its rows in order.
+    pub(crate) fn rows(&self) -> RowIterator {
+        RowIterator { rows: self.rows.clone(), at: 0, key: Vec::new() }
+    }
+}
+
+/// Walks a row block. The key is rebuilt in place; values are slices of the block.
+pub(crate) struct RowIterator {
+    rows: Bytes,
+    at: usize,
+    key: Vec<u8>,
+}
+
+/// Where the value of the row that an iterator stands on lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowPosition {
+    pub(crate) version: RowVersion,
+    /// Start and end in the block; `None`: the row is deleted.
+    value: Option<(usize, usize)>,
+}
+
+impl RowIterator {
+    /// Steps to the next row.
+    pub(crate) fn step(&mut self) -> Result<Option<RowPosition>, DecodeError> {
+        let mut decoder = Decoder::new(&self.rows[self.at..]);
+        if decoder.is_empty() {
+            return Ok(None);
+        }
+        let shared = decoder.varint("shared key length")? as usize;
+        let rest = decoder.bytes("row key")?;
+        if shared > self.key.len() {
+            return Err(DecodeError("shared key length"));
+        }
+        let version = RowVersion(decoder.u64("row version")?);
+        let value_len = decoder.varint("row value length")?;
+        let value = match value_len.checked_sub(1) {
+            None => None,
+            Some(len) => {
+                let len = usize::try_from(len).map_err(|_| DecodeError("row value length"))?;
+                decoder.take(len, "row value")?;
+                let end = self.rows.len() - decoder.rest().len();
+                Some((end - len, end))
+            }
+        };
+        self.key.truncate(shared);
+        self.key.extend_from_slice(rest);
+        self.at = self.rows.len() - decoder.rest().len();
+        Ok(Some(RowPosition { version, value }))
+    }
+
+    /// Key of the row it stands on.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Value of the row at `position`, shared with the block.
+    pub(crate) fn value(&self, position: RowPosition) -> Option<Bytes> {
+        position.value.map(|(start, end)| self.rows.slice(start..end))
+    }
+
+    /// Value of the row at `position`, borrowed.
+    pub(crate) fn value_ref(&self, position: RowPosition) -> Option<&[u8]> {
+        position.value.map(|(start, end)| &self.rows[start..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn rows_come_back(rows in prop::collection::btree_map(
+            prop::collection::vec(any::<u8>(), 0..12),
+            (any::<u64>(), prop::option::of(prop::collection::vec(0u8..4, 0..300))),
+            1..40,
+        )) {
+            let rows: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)> = rows;
+            let mut builder = RowBlockBuilder::default();
+            for (key, (version, value)) in &rows {
+                builder.add(key, RowVersion(*version), value.as_deref());
+            }
+            let block = RowBlock::parse(builder.finish()).unwrap();
+            let mut found = BTreeMap::new();
+            let mut iterator = block.rows();
+            while let Some(position) = iterator.step().unwrap() {
+                let value = iterator.value(position).map(|value| value.to_vec());
+                prop_assert_eq!(value.as_deref(), iterator.value_ref(position));
+                found.insert(iterator.key().to_vec(), (position.version.0, value));
+            }
+            prop_assert_eq!(found, rows);
+        }
+
+        #[test]
+        fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>(), compression in 0u8..2) {
+            for payload in [bytes.clone(), [&[KIND_ROWS, compression], bytes.as_slice()].concat()] {
+                if let Ok(block) = RowBlock::parse(payload.into()) {
+                    let mut iterator = block.rows();
+                    while let Ok(Some(position)) = iterator.step() {
+                        iterator.value(position);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream.
+//!
+//! What always holds: a block is appended before anything that refers to it, and nothing refers to the root until
+//! the metadata stream does. A checkpoint that was cut off leaves bytes that nobody refers to.
+
+use super::filter::{self, key_hash};
+use super::index_block::{self, IndexEntry};
+use super::root::{Part, Root};
+use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
+use crate::error::PartitionError;
+use crate::operation::RowVersion;
+use bytes::Bytes;
+use std::sync::Arc;
+use stream::{Location, OwnerEpoch, StreamName, Streams};
+
+/// Row blocks are appended in batches of about this many bytes.
+const BATCH_SIZE_BYTES: usize = 4 << 20;
+/// Row blocks that one part covers at most.
+const PART_BLOCK_COUNT_MAX: usize = 1024;
+/// Keys that one part's filter covers at most.
+const PART_KEY_COUNT_MAX: usize = 64 << 10;
+
+/// Writes one checkpoint.
+pub(crate) struct CheckpointWriter {
+    streams: Arc<Streams>,
+    stream: StreamName,
+    epoch: OwnerEpoch,
+    block: RowBlockBuilder,
+    /// Finished row blocks that wait for their append, with their last keys.
+    batch: Vec<(Bytes, Bytes)>,
+    batch_bytes: usize,
+    index: Vec<IndexEntry>,
+    hashes: Vec<u64>,
+    root: Root,
+}
+
+impl CheckpointWriter {
+    pub(crate) fn new(streams: Arc<Streams>, stream: StreamName, epoch: OwnerEpoch) -> Self {
+        CheckpointWriter {
+            streams,
+            stream,
+            epoch,
+            block: RowBlockBuilder::default(),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            index: Vec::new(),
+            hashes: Vec::new(),
+            root: Root { lowest_version: u64::MAX, ..Root::default() },
+        }
+    }
+
+    /// Adds a row; keys rise from call to call.
+    pub(crate) async fn add(
+        &mut self,
+        key: &[u8],
+        version: RowVersion,
+        value: Option<&[u8]>,
+    ) -> Result<(), PartitionError> {
+        if self.root.row_count == 0 {
+            self.root.first_key = Bytes::copy_from_slice(key);
+        }
+        self.root.row_count += 1;
+        self.root.deleted_count += u64::from(value.is_none());
+        self.root.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+        self.root.lowest_version = self.root.lowest_version.min(version.0);
+        self.root.highest_version = self.root.highest_version.max(version.0);
+        self.hashes.push(key_hash(key));
+        self.block.add(key, version, value);
+        if self.block.size_bytes() >= ROW_BLOCK_SIZE_BYTES {
+            self.finish_block();
+            let covered = self.index.len() + self.batch.len();
+            if covered >= PART_BLOCK_COUNT_MAX || self.hashes.len() >= PART_KEY_COUNT_MAX {
+                self.finish_part().await?;
+            } else if self.batch_bytes >= BATCH_SIZE_BYTES {
+                self.append_batch().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what is left and the root. `None` if there was no row.
+    pub(crate) async fn finish(mut self) -> Result<Option<(Location, Root)>, PartitionError> {
+        if self.root.row_count == 0 {
+            return Ok(None);
+        }
+        if self.block.size_bytes() > 0 {
+            self.finish_block();
+        }
+        if !self.batch.is_empty() || !self.index.is_empty() {
+            self.finish_part().await?;
+        }
+        let root = self.root.encode();
+        let location = self.streams.append(&self.stream, self.epoch, vec![root]).await?[0];
+        Ok(Some((location, self.root)))
+    }
+
+    fn finish_block(&mut self) {
+        let last_key = Bytes::copy_from_slice(self.block.last_key());
+        let block = self.block.finish();
+        self.batch_bytes += block.len();
+        self.batch.push((last_key, block));
+    }
+
+    async fn append_batch(&mut self) -> Result<(), PartitionError> {
+        let (keys, blocks): (Vec<_>, Vec<_>) = std::mem::take(&mut self.batch).into_iter().unzip();
+        self.batch_bytes = 0;
+        let locations = self.append(blocks).await?;
+        let entries = keys.into_iter().zip(locations).map(|(last_key, location)| IndexEntry { last_key, location });
+        self.index.extend(entries);
+        Ok(())
+    }
+
+    async fn finish_part(&mut self) -> Result<(), PartitionError> {
+        if !self.batch.is_empty() {
+            self.append_batch().await?;
+        }
+        let Some(last) = self.index.last() else { return Ok(()) };
+        let last_key = last.last_key.clone();
+        let blocks = vec![index_block::build(&self.index), filter::build(&self.hashes)];
+        self.index.clear();
+        self.hashes.clear();
+        let locations = self.append(blocks).await?;
+        self.root.parts.push(Part { last_key, index: locations[0], filter: locations[1] });
+        Ok(())
+    }
+
+    async fn append(&mut self, blocks: Vec<Bytes>) -> Result<Vec<Location>, PartitionError> {
+        self.root.stored_bytes += blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+        Ok(self.streams.append(&self.stream, self.epoch, blocks).await?)
+    }
+}
