@@ -7,7 +7,7 @@ use crate::report::{self, Addresses};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use front_end::{FrontEnd, FrontEndSettings, Limits};
-use partition::Partitions;
+use partition::{PartitionSettings, Partitions};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use stream::{StreamSettings, Streams};
@@ -64,7 +64,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
         }
     };
     let streams = Streams::open(&env, StreamSettings::default()).await?;
-    let partitions = Arc::new(Partitions::open(&env, streams.clone()).await?);
+    let partitions = Arc::new(Partitions::open(&env, streams.clone(), PartitionSettings::default()).await?);
     let tables = Arc::new(TableService::new(partitions.clone(), env.clock.clone()));
     let front_end = front_end(&configuration, tables, &env);
     report::started(&configuration, addresses);

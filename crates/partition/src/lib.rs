@@ -5,19 +5,28 @@
 //! [`Scan`] or a get over a snapshot. What holds for whoever calls: an acknowledged operation is durable and visible
 //! to every later read, within one partition name operations are linearizable and transactions atomic.
 
+mod block_cache;
+mod checkpoint;
+mod choose_merge;
 mod commit_log;
 mod error;
 pub mod key;
+mod maintenance;
 mod memory_table;
+mod merge_cursor;
 mod metadata;
 mod operation;
 mod partitions;
 mod range_partition;
+mod settings;
+mod tree;
 
+pub use block_cache::CacheStatistics;
 pub use error::PartitionError;
 pub use key::{KeyRange, RowKey, RowKeyParts};
 pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
-pub use partitions::Partitions;
+pub use partitions::{PartitionStatistics, Partitions};
+pub use settings::PartitionSettings;

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use partition::{
-    Decision, KeyRange, ObjectTable, Operation, PartitionError, Partitions, Read, RowChange, RowKey, RowRef,
-    RowVersion, Rows, Scan, ScanEnd, Visit,
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read,
+    RowChange, RowKey, RowRef, RowVersion, Rows, Scan, ScanEnd, Visit,
 };
 use sim::{Faults, SimClock, World};
 use std::collections::BTreeMap;
@@ -149,6 +149,8 @@ struct Model {
     owned: BTreeMap<u64, Owned>,
     increments_acknowledged: u64,
     increments_unknown: u64,
+    flushes: u64,
+    merges: u64,
 }
 
 fn apply(rows: &mut Rows1, ask: &Ask) {
@@ -363,7 +365,7 @@ async fn life(
     seed: u64,
 ) -> Result<(), PartitionError> {
     let streams = Streams::open(&env, StreamSettings::tiny()).await?;
-    let partitions = Partitions::open(&env, streams.clone()).await?;
+    let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::tiny()).await?;
     verify(&partitions, &model, seed).await;
     watch_storm(&partitions, seed).await;
     let random = &*env.random;
@@ -388,6 +390,9 @@ async fn life(
     );
     writing?;
     storming?;
+    let statistics = partitions.statistics();
+    model.lock().flushes += statistics.flushes;
+    model.lock().merges += statistics.merges;
     if random.next_u64().is_multiple_of(2) {
         partitions.close().await;
         streams.close().await;
@@ -395,9 +400,18 @@ async fn life(
     Ok(())
 }
 
-/// One history; returns the digest of all that the disk was asked. `planted` is a fault that the layers must suffer
+/// What became of one history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Outcome {
+    /// The digest of all that the disk was asked.
+    trace: u64,
+    flushes: u64,
+    merges: u64,
+}
+
+/// One history. `planted` is a fault that the layers must suffer
 /// from: then the history is expected to panic.
-fn history(seed: u64, planted: Option<&'static str>) -> u64 {
+fn history(seed: u64, planted: Option<&'static str>) -> Outcome {
     let world = World::new(seed);
     let model = Arc::new(Mutex::new(Model::default()));
     for _ in 0..LIVES {
@@ -422,30 +436,39 @@ fn history(seed: u64, planted: Option<&'static str>) -> u64 {
         }
     }
     world.disk.set_faults(Faults::default());
+    let verified = model.clone();
     world
         .run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny())
                 .await
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-            let partitions =
-                Partitions::open(&env, streams).await.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-            verify(&partitions, &model, seed).await;
+            let partitions = Partitions::open(&env, streams, PartitionSettings::tiny())
+                .await
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            verify(&partitions, &verified, seed).await;
         })
         .unwrap();
-    world.disk.trace()
+    let model = model.lock();
+    Outcome { trace: world.disk.trace(), flushes: model.flushes, merges: model.merges }
 }
 
 #[test]
 fn acknowledged_operations_survive_every_crash() {
     let seeds = seeds();
     println!("partition histories: {} seeds, {} to {}", seeds.len(), seeds[0], seeds[seeds.len() - 1]);
+    let (mut flushes, mut merges) = (0, 0);
+    let count = seeds.len() as u64;
     for seed in seeds {
-        let trace = history(seed, None);
+        let outcome = history(seed, None);
+        flushes += outcome.flushes;
+        merges += outcome.merges;
         if seed % 100 == 0 {
-            assert_eq!(history(seed, None), trace, "seed {seed}: the same seed must give the same run");
-            println!("seed {seed}: trace {trace:016x}");
+            assert_eq!(history(seed, None), outcome, "seed {seed}: the same seed must give the same run");
+            println!("seed {seed}: trace {:016x}", outcome.trace);
         }
     }
+    println!("{flushes} memory tables flushed, {merges} merges done");
+    assert!(count < 100 || (flushes > count && merges > count / 10), "the histories must flush and merge");
 }
 
 /// The histories are worth nothing if they can't fail: a journal that is never synced must be noticed.

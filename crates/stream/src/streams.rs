@@ -100,6 +100,14 @@ impl Streams {
         })
     }
 
+    /// Streams whose names start with `prefix`, sorted.
+    pub fn list(&self, prefix: &str) -> Vec<StreamName> {
+        self.manager.with(|state| {
+            let names = state.streams.keys().filter(|name| name.as_str().starts_with(prefix));
+            names.cloned().collect()
+        })
+    }
+
     /// Whether the stream is there.
     pub fn exists(&self, stream: &StreamName) -> bool {
         self.manager.with(|state| state.streams.contains_key(stream))

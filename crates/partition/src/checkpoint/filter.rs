@@ -69,7 +69,8 @@ impl Filter {
     /// False: no such key, for certain.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let bit_count = self.bits.len() as u64 * 8;
-        probes(hash, self.hash_count, bit_count).all(|bit| self.bits[(bit / 8) as usize] & (1 << (bit % 8)) != 0)
+        probes(hash, self.hash_count, bit_count)
+            .all(|bit| self.bits[(bit / 8) as usize] & (1 << (bit % 8)) != 0)
     }
 
     pub(crate) fn size_bytes(&self) -> usize {

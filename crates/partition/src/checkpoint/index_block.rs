@@ -6,9 +6,10 @@
 //! location = u64 extent, u64 offset, u32 payload length
 //! ```
 
+use crate::metadata::{put_location, take_location};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
-use stream::{ExtentId, Location};
+use stream::Location;
 
 const KIND_INDEX: u8 = 2;
 
@@ -17,20 +18,6 @@ const KIND_INDEX: u8 = 2;
 pub(crate) struct IndexEntry {
     pub(crate) last_key: Bytes,
     pub(crate) location: Location,
-}
-
-pub(super) fn put_location(out: &mut Vec<u8>, location: Location) {
-    out.put_u64_field(location.extent.0);
-    out.put_u64_field(location.offset);
-    out.put_u32_field(location.len);
-}
-
-pub(super) fn take_location(decoder: &mut Decoder<'_>) -> Result<Location, DecodeError> {
-    Ok(Location {
-        extent: ExtentId(decoder.u64("location extent")?),
-        offset: decoder.u64("location offset")?,
-        len: decoder.u32("location length")?,
-    })
 }
 
 /// Encodes an index block.
@@ -92,6 +79,7 @@ pub(crate) fn first_at_or_after(entries: &[IndexEntry], key: &[u8]) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use stream::ExtentId;
 
     proptest! {
         #[test]

@@ -8,7 +8,7 @@
 //! part = varint n, n bytes last key, location of the index block, location of the filter
 //! ```
 
-use super::index_block::{put_location, take_location};
+use crate::metadata::{put_location, take_location};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use stream::Location;

@@ -105,7 +105,8 @@ impl CheckpointWriter {
         let (keys, blocks): (Vec<_>, Vec<_>) = std::mem::take(&mut self.batch).into_iter().unzip();
         self.batch_bytes = 0;
         let locations = self.append(blocks).await?;
-        let entries = keys.into_iter().zip(locations).map(|(last_key, location)| IndexEntry { last_key, location });
+        let entries =
+            keys.into_iter().zip(locations).map(|(last_key, location)| IndexEntry { last_key, location });
         self.index.extend(entries);
         Ok(())
     }

@@ -12,9 +12,12 @@ use crate::operation::RowVersion;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use stream::Location;
 use tokio::sync::oneshot;
 
 type Outcome = Result<(), PartitionError>;
+/// Where an outcome will come from.
+pub(super) type Waiting = oneshot::Receiver<Outcome>;
 
 /// Operations that gather for the next group.
 #[derive(Default)]
@@ -45,7 +48,7 @@ impl Pending {
     }
 
     /// Tells the outcome of everything decided so far.
-    pub(super) fn wait(&mut self) -> oneshot::Receiver<Outcome> {
+    pub(super) fn wait(&mut self) -> Waiting {
         let (sender, receiver) = oneshot::channel();
         self.waiting.push(sender);
         receiver
@@ -60,8 +63,8 @@ impl Pending {
 }
 
 /// Waits for an outcome.
-pub(super) async fn outcome(receiver: oneshot::Receiver<Outcome>) -> Outcome {
-    receiver.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("range is closed".to_owned())))
+pub(super) async fn outcome(waiting: Waiting) -> Outcome {
+    waiting.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("range is closed".to_owned())))
 }
 
 /// The group commit's task; ends when the range is closed and owes nothing.
@@ -94,11 +97,11 @@ impl RangePartition {
             Ok(())
         } else {
             let bytes = Bytes::from(std::mem::take(&mut group.group));
-            self.streams
-                .append(&self.log, self.epoch, vec![bytes])
-                .await
-                .map(|_| ())
-                .map_err(PartitionError::from)
+            let appended = self.append_group(bytes).await;
+            if let Ok(location) = appended {
+                self.log_marks.lock().note(location, self.visible());
+            }
+            appended.map(|_| ())
         };
         match outcome {
             Ok(()) => {
@@ -111,17 +114,28 @@ impl RangePartition {
         }
     }
 
+    async fn append_group(&self, group: Bytes) -> Result<Location, PartitionError> {
+        let epoch = self.epoch;
+        let locations = self.shared.streams.append(&self.names.log, epoch, vec![group]).await?;
+        locations
+            .first()
+            .copied()
+            .ok_or_else(|| PartitionError::Storage("an append without a place".to_owned()))
+    }
+
     /// Fails the group and everything that was decided on top of it.
     fn take_back(&self, group: Pending, error: PartitionError) {
         tracing::error!(table = self.table.name(), %error, "a group of operations could not be made durable");
         let mut serial = self.serial.lock();
         let gathered = std::mem::take(&mut serial.pending);
+        let tree = self.tree();
         for (key, version) in group.rows.iter().chain(&gathered.rows) {
-            self.memory.remove(key.as_bytes(), *version);
+            tree.memory_tables().for_each(|memory| memory.remove(key.as_bytes(), *version));
         }
         if error == PartitionError::DiskFull {
-            // Nothing of the group is in the log, so its versions may be used again.
-            serial.last_version = self.visible();
+            // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a memory table
+            // that was frozen meanwhile may claim to reach up to them.
+            self.visible.store(serial.last_version.0, Ordering::Release);
         } else {
             serial.closed.get_or_insert(error.clone());
         }

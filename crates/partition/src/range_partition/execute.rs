@@ -1,17 +1,48 @@
 //! The serial section: operations of a range are decided one after the other, against durable and not yet durable
 //! rows, and queued for group commit.
 //!
-//! What always holds: a reply leaves after everything its decision saw or changed is durable, refusals included.
+//! What a decision needs from checkpoints is fetched before the section, many operations at a time; inside it the
+//! fetched rows are only brought up to date from memory. What always holds: a reply leaves after everything its
+//! decision saw or changed is durable, refusals included.
 
-use super::{RangePartition, commit};
+use super::RangePartition;
+use super::commit;
+use super::read::{find_in_checkpoints, find_in_memory, to_row};
+use crate::checkpoint::Caching;
+use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
+use crate::memory_table::Found;
+use crate::merge_cursor::{MergeCursor, merge_over};
 use crate::operation::{Operation, Read, Row, RowChange, RowVersion, Rows};
-use crate::{RowKey, commit_log};
+use crate::settings::FROZEN_TABLE_COUNT_MAX;
+use crate::tree::Tree;
 use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bytes of changes that may wait for one group.
 const PENDING_SIZE_BYTES_MAX: usize = 32 << 20;
+/// Rows of checkpoints that are fetched for a range read besides those it asks for, in case memory deletes some.
+const RANGE_READ_SPARE_COUNT: usize = 32;
+
+/// What checkpoints hold for one read.
+enum Fetched {
+    /// A point: the newest change that a checkpoint knows.
+    Point(Option<Found>),
+    /// A range: its first changes by key, deletions included, complete up to `end` (exclusive; `None`: all).
+    Range { changes: BTreeMap<Bytes, Found>, end: Option<Bytes> },
+}
+
+/// What the serial section made of an operation.
+enum Verdict<R> {
+    Reply(R),
+    Wait(R, commit::Waiting),
+    /// A memory table became a checkpoint since the fetch: fetch again.
+    Stale,
+    /// Range reads ran into deletions: fetch more.
+    Short,
+}
 
 impl RangePartition {
     /// Decides `operation`; durable and visible when it returns.
@@ -21,66 +52,139 @@ impl RangePartition {
             .acquire()
             .await
             .map_err(|_| PartitionError::Unavailable("range is closed".to_owned()))?;
+        self.wait_for_room().await?;
         let reads = operation.reads();
-        let (reply, durable) = {
-            let mut serial = self.serial.lock();
-            if let Some(error) = &serial.closed {
-                return Err(error.clone());
-            }
-            if serial.pending.size_bytes() > PENDING_SIZE_BYTES_MAX {
-                return Err(PartitionError::Busy);
-            }
-            let version = next_version(self.clock.now().0, serial.last_version);
-            let rows = Rows::new(reads.iter().map(|read| self.newest(read)).collect());
-            let decision = operation.decide(&rows, version);
-            if !decision.changes.is_empty() {
-                check_changes(&decision.changes, &self.range)?;
-                serial.last_version = version;
-                commit_log::put_operation(serial.pending.group(), version, &decision.changes);
-                for change in decision.changes {
-                    serial.pending.note(change.key(), version);
-                    match change {
-                        RowChange::Put { key, value } => {
-                            self.memory.insert(key.as_bytes(), version, Some(value))
-                        }
-                        RowChange::Delete { key } => self.memory.insert(key.as_bytes(), version, None),
-                    }
+        let mut spare = RANGE_READ_SPARE_COUNT;
+        loop {
+            let tree = self.tree();
+            let fetched = fetch(&tree, &reads, spare).await?;
+            match self.decide(&operation, &reads, &tree, fetched)? {
+                Verdict::Reply(reply) => return Ok(reply),
+                Verdict::Wait(reply, waiting) => {
+                    self.commit_wake.notify_one();
+                    commit::outcome(waiting).await?;
+                    return Ok(reply);
                 }
-            }
-            if serial.last_version == self.visible() {
-                return Ok(decision.reply);
-            }
-            (decision.reply, serial.pending.wait())
-        };
-        self.commit_wake.notify_one();
-        commit::outcome(durable).await?;
-        Ok(reply)
-    }
-
-    /// What a read finds now, not yet durable changes included.
-    fn newest(&self, read: &Read) -> Vec<Row> {
-        let newest = RowVersion(u64::MAX);
-        match read {
-            Read::Point(key) => match self.memory.get(key.as_bytes(), newest) {
-                Some(found) => found
-                    .value
-                    .map(|value| Row { key: key.clone(), version: found.version, value })
-                    .into_iter()
-                    .collect(),
-                None => Vec::new(),
-            },
-            Read::Range { range, limit } => {
-                let mut rows = Vec::new();
-                self.memory.scan(range, newest, |key, version, value| {
-                    if let Some(value) = value {
-                        let key = RowKey::from_bytes(Bytes::copy_from_slice(key));
-                        rows.push(Row { key, version, value: value.clone() });
-                    }
-                    rows.len() < *limit
-                });
-                rows
+                Verdict::Stale => {}
+                Verdict::Short => spare *= 4,
             }
         }
+    }
+
+    /// Slows writers down while frozen memory tables wait for their checkpoints.
+    async fn wait_for_room(&self) -> Result<(), PartitionError> {
+        if self.tree().frozen.len() < FROZEN_TABLE_COUNT_MAX {
+            return Ok(());
+        }
+        let mut flushed = self.flushed.subscribe();
+        while self.tree().frozen.len() >= FROZEN_TABLE_COUNT_MAX {
+            if let Some(error) = self.shared.maintenance.trouble() {
+                return Err(error);
+            }
+            // The sender lives as long as this range.
+            let _ = flushed.changed().await;
+        }
+        Ok(())
+    }
+
+    fn decide<O: Operation>(
+        &self,
+        operation: &O,
+        reads: &[Read],
+        fetched_from: &Arc<Tree>,
+        fetched: Vec<Fetched>,
+    ) -> Result<Verdict<O::Reply>, PartitionError> {
+        let mut serial = self.serial.lock();
+        if let Some(error) = &serial.closed {
+            return Err(error.clone());
+        }
+        if serial.pending.size_bytes() > PENDING_SIZE_BYTES_MAX {
+            return Err(PartitionError::Busy);
+        }
+        let tree = self.tree();
+        if tree.flush_count != fetched_from.flush_count {
+            return Ok(Verdict::Stale);
+        }
+        let mut found = Vec::with_capacity(reads.len());
+        for (read, fetched) in reads.iter().zip(fetched) {
+            match refresh(&tree, read, fetched) {
+                Some(rows) => found.push(rows),
+                None => return Ok(Verdict::Short),
+            }
+        }
+        let version = next_version(self.shared.clock.now().0, serial.last_version);
+        let decision = operation.decide(&Rows::new(found), version);
+        if !decision.changes.is_empty() {
+            check_changes(&decision.changes, &self.range)?;
+            serial.last_version = version;
+            commit_log::put_operation(serial.pending.group(), version, &decision.changes);
+            for change in decision.changes {
+                serial.pending.note(change.key(), version);
+                match change {
+                    RowChange::Put { key, value } => tree.active.insert(key.as_bytes(), version, Some(value)),
+                    RowChange::Delete { key } => tree.active.insert(key.as_bytes(), version, None),
+                }
+            }
+            if tree.active.size_bytes() >= self.shared.settings.memory_table_size_bytes {
+                *self.tree.write() = Arc::new(tree.with_active_frozen(version));
+                self.shared.maintenance.wake_flush();
+            }
+        }
+        if serial.last_version == self.visible() {
+            return Ok(Verdict::Reply(decision.reply));
+        }
+        Ok(Verdict::Wait(decision.reply, serial.pending.wait()))
+    }
+}
+
+/// Asks the checkpoints for what the reads need and memory does not have.
+async fn fetch(tree: &Tree, reads: &[Read], spare: usize) -> Result<Vec<Fetched>, PartitionError> {
+    let newest = RowVersion(u64::MAX);
+    let mut fetched = Vec::with_capacity(reads.len());
+    for read in reads {
+        fetched.push(match read {
+            Read::Point(key) => {
+                let in_memory = find_in_memory(tree, key.as_bytes(), newest).is_some();
+                let found = if in_memory { None } else { find_in_checkpoints(tree, key.as_bytes()).await? };
+                Fetched::Point(found)
+            }
+            Read::Range { range, limit } => fetch_range(tree, range, limit + spare).await?,
+        });
+    }
+    Ok(fetched)
+}
+
+async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<Fetched, PartitionError> {
+    let only_checkpoints = Tree { active: Arc::default(), frozen: Vec::new(), ..tree.clone() };
+    let newest = RowVersion(u64::MAX);
+    let mut cursor = MergeCursor::over_tree(&only_checkpoints, range, newest, Caching::Keep).await?;
+    let mut changes = BTreeMap::new();
+    while let Some(row) = cursor.row() {
+        let key = Bytes::copy_from_slice(row.key);
+        if changes.len() == count_max {
+            return Ok(Fetched::Range { changes, end: Some(key) });
+        }
+        changes.insert(key, Found { version: row.version, value: cursor.value() });
+        cursor.step().await?;
+    }
+    Ok(Fetched::Range { changes, end: None })
+}
+
+/// What a read finds now: memory, not yet durable changes included, over what was fetched. `None`: not enough was.
+fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
+    let newest = RowVersion(u64::MAX);
+    match (read, fetched) {
+        (Read::Point(key), Fetched::Point(fetched)) => {
+            let found = find_in_memory(tree, key.as_bytes(), newest).or(fetched);
+            Some(found.and_then(|found| to_row(key, found)).into_iter().collect())
+        }
+        (Read::Range { range, limit }, Fetched::Range { changes, end }) => {
+            let cut = end.is_some();
+            let complete = KeyRange { start: range.start.clone(), end: end.or_else(|| range.end.clone()) };
+            let rows = merge_over(tree.memory_tables(), &complete, changes, *limit);
+            (rows.len() == *limit || !cut).then_some(rows)
+        }
+        _ => None,
     }
 }
 
@@ -108,6 +212,7 @@ fn check_changes(changes: &[RowChange], range: &KeyRange) -> Result<(), Partitio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::RowKey;
 
     #[test]
     fn versions_rise_whatever_the_clock_does() {

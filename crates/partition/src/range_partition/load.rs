@@ -1,63 +1,121 @@
-//! Loading a range partition: take over its streams, read its metadata, replay its log.
+//! Loading a range partition: take over its streams, read its metadata, open its checkpoints, replay its log.
 //!
 //! What always holds: after the take-over no former owner can add to the log that is being replayed; any record that
-//! does not read fails the load with its place.
+//! does not read fails the load with its place. What the metadata does not name is left over and is removed.
 
+use super::Shared;
+use super::log_marks::LogMarks;
+use crate::checkpoint::Checkpoint;
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::memory_table::MemoryTable;
-use crate::metadata::Metadata;
+use crate::metadata::{CheckpointReference, Metadata};
 use crate::operation::{ObjectTable, RowChange, RowVersion};
+use crate::tree::{Tree, TreeCheckpoint};
+use std::sync::Arc;
 use stream::{OwnerEpoch, StreamName, Streams};
 
 /// Names of the streams of one range.
 pub(crate) struct RangeStreams {
-    pub(crate) metadata: StreamName,
-    pub(crate) log: StreamName,
+    pub(super) metadata: StreamName,
+    pub(super) log: StreamName,
+    /// Each checkpoint is a stream of its own below this name.
+    row_data: String,
 }
 
 impl RangeStreams {
-    pub(crate) fn new(table: ObjectTable, id: u64) -> Self {
-        let name = |purpose| StreamName::new(&format!("{}/{id}/{purpose}", table.name()));
-        RangeStreams { metadata: name("metadata"), log: name("log") }
+    pub(super) fn new(table: ObjectTable, id: u64) -> Self {
+        let name = |purpose| format!("{}/{id}/{purpose}", table.name());
+        RangeStreams {
+            metadata: StreamName::new(&name("metadata")),
+            log: StreamName::new(&name("log")),
+            row_data: name("row_data"),
+        }
+    }
+
+    /// The stream of the checkpoint with this number.
+    pub(super) fn checkpoint(&self, number: u64) -> StreamName {
+        StreamName::new(&format!("{}/{number}", self.row_data))
     }
 }
 
 /// A range as it was at its last durable moment.
-pub(crate) struct Loaded {
-    pub(crate) metadata: Metadata,
-    pub(crate) memory: MemoryTable,
-    pub(crate) last_version: RowVersion,
+pub(super) struct Loaded {
+    pub(super) metadata: Metadata,
+    pub(super) tree: Tree,
+    pub(super) last_version: RowVersion,
+    pub(super) log_marks: LogMarks,
     /// Changes replayed.
-    pub(crate) rows: u64,
+    pub(super) replayed: u64,
 }
 
-pub(crate) async fn load(
-    streams: &Streams,
+pub(super) async fn load(
+    shared: &Shared,
     names: &RangeStreams,
     range: KeyRange,
 ) -> Result<Loaded, PartitionError> {
+    let streams = &shared.streams;
     if !streams.exists(&names.metadata) && !streams.exists(&names.log) {
         streams.create(&[names.metadata.clone(), names.log.clone()]).await?;
     }
     let epoch = OwnerEpoch(streams.epoch(&names.metadata)?.0.max(streams.epoch(&names.log)?.0) + 1);
     streams.take_over(&names.metadata, epoch).await?;
     streams.take_over(&names.log, epoch).await?;
-    let mut metadata = read_metadata(streams, &names.metadata).await?.unwrap_or(Metadata {
-        epoch,
-        range,
-        log_start: None,
-        last_version: RowVersion(0),
-    });
+    let newest = read_metadata(streams, &names.metadata).await?;
+    let mut metadata = newest.unwrap_or_else(|| Metadata::empty(range));
     metadata.epoch = epoch;
     let written = streams.append(&names.metadata, epoch, vec![metadata.encode()]).await?;
     streams.trim(&names.metadata, written[0].extent).await?;
-    let memory = MemoryTable::default();
-    let mut last_version = metadata.last_version;
-    let mut rows = 0;
+    remove_leftovers(streams, names, &metadata).await?;
+    let mut checkpoints = Vec::with_capacity(metadata.checkpoints.len());
+    for reference in &metadata.checkpoints {
+        checkpoints.push(open_checkpoint(shared, reference.clone()).await?);
+    }
+    let active = Arc::new(MemoryTable::default());
+    let (last_version, log_marks, replayed) = replay_log(streams, names, &metadata, &active).await?;
+    let tree = Tree { active, frozen: Vec::new(), checkpoints, flush_count: 0 };
+    Ok(Loaded { metadata, tree, last_version, log_marks, replayed })
+}
+
+/// Opens a checkpoint for the tree.
+pub(super) async fn open_checkpoint(
+    shared: &Shared,
+    reference: CheckpointReference,
+) -> Result<Arc<TreeCheckpoint>, PartitionError> {
+    let checkpoint = Checkpoint::open(shared.streams.clone(), shared.cache.clone(), reference.root).await?;
+    Ok(Arc::new(TreeCheckpoint { checkpoint: Arc::new(checkpoint), reference }))
+}
+
+/// Removes checkpoints that were cut off while they were written, or replaced and not yet removed.
+async fn remove_leftovers(
+    streams: &Streams,
+    names: &RangeStreams,
+    metadata: &Metadata,
+) -> Result<(), PartitionError> {
+    let kept: Vec<StreamName> =
+        metadata.checkpoints.iter().map(|reference| names.checkpoint(reference.number)).collect();
+    for stream in streams.list(&format!("{}/", names.row_data)) {
+        if !kept.contains(&stream) {
+            tracing::info!(%stream, "removing a checkpoint that the range does not refer to");
+            streams.delete(&stream).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn replay_log(
+    streams: &Streams,
+    names: &RangeStreams,
+    metadata: &Metadata,
+    memory: &MemoryTable,
+) -> Result<(RowVersion, LogMarks, u64), PartitionError> {
+    let mut last_version = metadata.flushed_version;
+    let mut marks = LogMarks::default();
+    let mut replayed = 0;
     let mut replay = streams.replay(&names.log, metadata.log_start)?;
     while let Some((location, group)) = replay.next().await? {
+        marks.note(location, last_version);
         let operations = commit_log::parse_group(&group).map_err(|error| {
             let place = format!("extent {} at {}", location.extent, location.offset);
             PartitionError::Storage(format!("stream {}, {place}: {error}", names.log))
@@ -68,7 +126,7 @@ pub(crate) async fn load(
             }
             last_version = version;
             for change in changes {
-                rows += 1;
+                replayed += 1;
                 match change {
                     RowChange::Put { key, value } => memory.insert(key.as_bytes(), version, Some(value)),
                     RowChange::Delete { key } => memory.insert(key.as_bytes(), version, None),
@@ -76,7 +134,7 @@ pub(crate) async fn load(
             }
         }
     }
-    Ok(Loaded { metadata, memory, last_version, rows })
+    Ok((last_version, marks, replayed))
 }
 
 async fn read_metadata(streams: &Streams, stream: &StreamName) -> Result<Option<Metadata>, PartitionError> {

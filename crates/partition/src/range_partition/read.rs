@@ -1,30 +1,69 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
 use super::RangePartition;
+use crate::checkpoint::{Caching, key_hash};
+use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
-use crate::operation::{Row, RowRef, Scan, ScanEnd, Visit};
+use crate::memory_table::Found;
+use crate::merge_cursor::MergeCursor;
+use crate::operation::{Row, RowRef, RowVersion, Scan, ScanEnd, Visit};
+use crate::tree::Tree;
 use bytes::Bytes;
 
 impl RangePartition {
     /// The row at `key`, if it is there.
-    pub(crate) fn get(&self, key: &RowKey) -> Option<Row> {
-        let found = self.memory.get(key.as_bytes(), self.visible())?;
-        found.value.map(|value| Row { key: key.clone(), version: found.version, value })
+    pub(crate) async fn get(&self, key: &RowKey) -> Result<Option<Row>, PartitionError> {
+        let (tree, visible) = self.snapshot();
+        let found = match find_in_memory(&tree, key.as_bytes(), visible) {
+            Some(found) => Some(found),
+            None => find_in_checkpoints(&tree, key.as_bytes()).await?,
+        };
+        Ok(found.and_then(|found| to_row(key, found)))
     }
 
     /// Shows the rows of `range`, as far as they lie here, from one snapshot.
-    pub(crate) fn scan<S: Scan>(&self, range: &KeyRange, scan: &mut S) -> ScanEnd {
-        let mut end = ScanEnd::Complete;
-        self.memory.scan(&range.intersect(&self.range), self.visible(), |key, version, value| {
-            let Some(value) = value else { return true };
-            match scan.visit(RowRef { key, version, value }) {
-                Visit::Continue => true,
-                Visit::StopBefore => {
-                    end = ScanEnd::More(Bytes::copy_from_slice(key));
-                    false
-                }
+    pub(crate) async fn scan<S: Scan>(
+        &self,
+        range: &KeyRange,
+        scan: &mut S,
+    ) -> Result<ScanEnd, PartitionError> {
+        let (tree, visible) = self.snapshot();
+        let range = range.intersect(&self.range);
+        let mut cursor = MergeCursor::over_tree(&tree, &range, visible, Caching::Keep).await?;
+        while let Some(row) = cursor.row() {
+            if let Some(value) = row.value
+                && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
+            {
+                return Ok(ScanEnd::More(Bytes::copy_from_slice(row.key)));
             }
-        });
-        end
+            cursor.step().await?;
+        }
+        Ok(ScanEnd::Complete)
     }
+}
+
+/// A found change as a row; `None` if it is a deletion.
+pub(super) fn to_row(key: &RowKey, found: Found) -> Option<Row> {
+    found.value.map(|value| Row { key: key.clone(), version: found.version, value })
+}
+
+/// The newest change not after `at` that a memory table knows.
+pub(super) fn find_in_memory(tree: &Tree, key: &[u8], at: RowVersion) -> Option<Found> {
+    tree.memory_tables().find_map(|memory| memory.get(key, at))
+}
+
+/// The newest change that a checkpoint knows.
+pub(super) async fn find_in_checkpoints(tree: &Tree, key: &[u8]) -> Result<Option<Found>, PartitionError> {
+    if tree.checkpoints.is_empty() {
+        return Ok(None);
+    }
+    let hash = key_hash(key);
+    for checkpoint in &tree.checkpoints {
+        if checkpoint.reference.limit.contains(key)
+            && let Some(row) = checkpoint.checkpoint.get(key, hash).await?
+        {
+            return Ok(Some(Found { version: row.version, value: row.value }));
+        }
+    }
+    Ok(None)
 }

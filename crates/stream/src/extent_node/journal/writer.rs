@@ -176,7 +176,9 @@ impl JournalWriter {
         self.stop.check()?;
         let first = waiting.front().map_or(0, |request| padded_size(1 + entry_size(request)));
         // One aligned page stays free for the mark.
-        let left = |writer: &Self| (writer.segment_size_bytes - writer.offset) as usize - padded_size(0);
+        let left = |writer: &Self| {
+            ((writer.segment_size_bytes - writer.offset) as usize).saturating_sub(padded_size(0))
+        };
         if first > left(self) {
             self.switch().await?;
             if first > left(self) {

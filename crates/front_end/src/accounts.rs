@@ -1,0 +1,197 @@
+//! Storage accounts and their keys: who may sign requests.
+//!
+//! Texts come from the command line (`NAME:KEY[:KEY2]`) or from the emulator's environment variable
+//! (`AZURITE_ACCOUNTS`, the same with `;` between accounts). What always holds: a name is 3 to 24 lower-case letters
+//! and digits, an account has one or two keys, no key is ever printed, and each error names the account it is about.
+
+use crate::auth::signature::SigningKey;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The well-known development account: `UseDevelopmentStorage=true` means this one.
+pub const DEVELOPMENT_ACCOUNT_NAME: &str = "devstoreaccount1";
+
+/// The development account's public key, the same everywhere. It guards nothing.
+pub const DEVELOPMENT_ACCOUNT_KEY: &str =
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// Keys that are valid at once, so that they can be rolled.
+pub const ACCOUNT_KEYS_MAX: usize = 2;
+
+/// Why a text does not describe an account.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccountError {
+    /// Nothing before the first colon, or no colon.
+    #[error("account {0:?} has no key: write NAME:KEY or NAME:KEY:KEY2")]
+    NoKey(String),
+    /// The name breaks the protocol's rule.
+    #[error("account name {0:?} must be 3 to 24 lower-case letters and digits")]
+    BadName(String),
+    /// A key is not Base64.
+    #[error("key {number} of account {name:?} is not Base64")]
+    BadKey {
+        /// Whose key.
+        name: String,
+        /// Which key, from 1.
+        number: usize,
+    },
+    /// More keys than can be valid at once.
+    #[error("account {0:?} has more than two keys")]
+    TooManyKeys(String),
+    /// The same name twice.
+    #[error("account {0:?} is given twice")]
+    Duplicate(String),
+    /// Not one account.
+    #[error("no account is given")]
+    Empty,
+}
+
+/// One storage account.
+#[derive(Clone)]
+pub struct Account {
+    name: Arc<str>,
+    keys: Vec<SigningKey>,
+}
+
+impl Account {
+    /// An account from its name and one or two Base64 keys.
+    pub fn new(name: &str, keys: &[&str]) -> Result<Self, AccountError> {
+        service::check_account_name(name).map_err(|_| AccountError::BadName(name.to_owned()))?;
+        if keys.is_empty() {
+            return Err(AccountError::NoKey(name.to_owned()));
+        }
+        if keys.len() > ACCOUNT_KEYS_MAX {
+            return Err(AccountError::TooManyKeys(name.to_owned()));
+        }
+        let keys = keys
+            .iter()
+            .enumerate()
+            .map(|(index, key)| match STANDARD.decode(key.trim()) {
+                Ok(bytes) if !bytes.is_empty() => Ok(SigningKey::new(&bytes)),
+                _ => Err(AccountError::BadKey { name: name.to_owned(), number: index + 1 }),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Account { name: name.into(), keys })
+    }
+
+    /// Reads `NAME:KEY[:KEY2]`.
+    pub fn parse(text: &str) -> Result<Self, AccountError> {
+        let mut parts = text.trim().split(':');
+        let name = parts.next().unwrap_or_default();
+        let keys: Vec<&str> = parts.filter(|key| !key.is_empty()).collect();
+        Account::new(name, &keys)
+    }
+
+    /// The development account.
+    pub fn development() -> Self {
+        match Account::new(DEVELOPMENT_ACCOUNT_NAME, &[DEVELOPMENT_ACCOUNT_KEY]) {
+            Ok(account) => account,
+            Err(error) => unreachable!("the development account is a constant: {error}"),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its keys, any of which may sign.
+    pub fn keys(&self) -> &[SigningKey] {
+        &self.keys
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({}, {} keys)", self.name, self.keys.len())
+    }
+}
+
+impl std::str::FromStr for Account {
+    type Err = AccountError;
+
+    fn from_str(text: &str) -> Result<Self, AccountError> {
+        Account::parse(text)
+    }
+}
+
+/// The accounts a front end serves.
+#[derive(Clone, Debug)]
+pub struct Accounts {
+    by_name: BTreeMap<Arc<str>, Account>,
+}
+
+impl Accounts {
+    /// At least one account, no name twice.
+    pub fn new(accounts: impl IntoIterator<Item = Account>) -> Result<Self, AccountError> {
+        let mut by_name = BTreeMap::new();
+        for account in accounts {
+            let name = account.name.clone();
+            if by_name.insert(name.clone(), account).is_some() {
+                return Err(AccountError::Duplicate(name.as_ref().to_owned()));
+            }
+        }
+        if by_name.is_empty() {
+            return Err(AccountError::Empty);
+        }
+        Ok(Accounts { by_name })
+    }
+
+    /// Only the development account.
+    pub fn development() -> Self {
+        let account = Account::development();
+        Accounts { by_name: BTreeMap::from([(account.name.clone(), account)]) }
+    }
+
+    /// Reads `NAME:KEY[:KEY2];NAME:KEY…`, the form of `AZURITE_ACCOUNTS`.
+    pub fn parse_list(text: &str) -> Result<Self, AccountError> {
+        let parsed: Result<Vec<Account>, AccountError> =
+            text.split(';').filter(|part| !part.trim().is_empty()).map(Account::parse).collect();
+        Accounts::new(parsed?)
+    }
+
+    /// The account of that name.
+    pub fn find(&self, name: &str) -> Option<&Account> {
+        self.by_name.get(name)
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_in_the_emulator_form() {
+        let accounts = Accounts::parse_list("one:AAAA;two2:AAAA:AAEC;").expect("well formed");
+        assert_eq!(accounts.names().collect::<Vec<_>>(), ["one", "two2"]);
+        assert_eq!(accounts.find("two2").map(|account| account.keys().len()), Some(2));
+        assert!(accounts.find("three").is_none());
+        let text = format!("{accounts:?}");
+        assert!(!text.contains("AAEC"), "keys are never printed: {text}");
+    }
+
+    #[test]
+    fn errors_name_the_account() {
+        let error = |text: &str| Accounts::parse_list(text).expect_err("malformed");
+        assert_eq!(error(""), AccountError::Empty);
+        assert_eq!(error("abc"), AccountError::NoKey("abc".into()));
+        assert_eq!(error("Abc:AAAA"), AccountError::BadName("Abc".into()));
+        assert_eq!(error("ab:AAAA"), AccountError::BadName("ab".into()));
+        assert_eq!(error("abc:AAAA:?"), AccountError::BadKey { name: "abc".into(), number: 2 });
+        assert_eq!(error("abc:AAAA:AAAA:AAAA"), AccountError::TooManyKeys("abc".into()));
+        assert_eq!(error("abc:AAAA;abc:AAAA"), AccountError::Duplicate("abc".into()));
+    }
+
+    #[test]
+    fn the_development_account_is_always_there() {
+        assert!(Accounts::development().find(DEVELOPMENT_ACCOUNT_NAME).is_some());
+    }
+}

@@ -1,0 +1,263 @@
+//! What an authenticated request may do, and what each Table operation needs.
+//!
+//! Shared keys may do everything. A shared access signature grants letters: which services and resource types (account
+//! signatures), which permissions, and for a table's signature one table and perhaps a range of keys.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use std::cmp::Ordering;
+use table::edm::utf16_cmp;
+
+/// What an operation of the Table service needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Get service properties or stats.
+    ReadService,
+    /// Set service properties.
+    WriteService,
+    /// List tables, or get one.
+    ListTables,
+    /// Create a table.
+    CreateTable,
+    /// Delete a table.
+    DeleteTable,
+    /// Get or query entities.
+    ReadEntities,
+    /// Insert an entity.
+    InsertEntity,
+    /// Insert an entity, or replace or merge it.
+    UpsertEntity,
+    /// Replace or merge an entity.
+    UpdateEntity,
+    /// Delete an entity.
+    DeleteEntity,
+    /// Send a batch; its operations have needs of their own.
+    Batch,
+    /// Get or set stored access policies: never by signature.
+    Policies,
+}
+
+impl Need {
+    /// Resource types of an account signature, any of which does.
+    fn resource_types(self) -> &'static [char] {
+        match self {
+            Need::ReadService | Need::WriteService => &['s'],
+            // Sources differ between service and container for listing: either does.
+            Need::ListTables => &['c', 's'],
+            Need::CreateTable | Need::DeleteTable => &['c'],
+            _ => &['o'],
+        }
+    }
+
+    /// Permission sets, any of which does.
+    fn permissions(self) -> &'static [&'static str] {
+        match self {
+            Need::ReadService | Need::ReadEntities => &["r"],
+            Need::WriteService => &["w"],
+            Need::ListTables => &["l"],
+            Need::CreateTable => &["c", "w"],
+            Need::DeleteTable | Need::DeleteEntity => &["d"],
+            Need::InsertEntity => &["a"],
+            Need::UpsertEntity => &["au"],
+            Need::UpdateEntity => &["u"],
+            Need::Batch => &[""],
+            Need::Policies => &[],
+        }
+    }
+
+    fn is_on_entities(self) -> bool {
+        matches!(
+            self,
+            Need::ReadEntities
+                | Need::InsertEntity
+                | Need::UpsertEntity
+                | Need::UpdateEntity
+                | Need::DeleteEntity
+                | Need::Batch
+        )
+    }
+}
+
+/// What a request may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// Signed with an account key.
+    Everything,
+    /// An account signature.
+    Account {
+        /// Service letters.
+        services: String,
+        /// Resource type letters.
+        resource_types: String,
+        /// Permission letters.
+        permissions: String,
+    },
+    /// A signature for one table.
+    Table {
+        /// The table's name, in any case.
+        table: String,
+        /// Permission letters.
+        permissions: String,
+        /// Which keys.
+        range: KeyBounds,
+    },
+}
+
+impl Grant {
+    /// Whether an operation is allowed. `table` is the table it is on, if it is on one.
+    pub(crate) fn check(&self, need: Need, table: Option<&str>) -> Result<(), ApiError> {
+        let failure = || ApiError::new(ErrorCode::AuthorizationFailure);
+        let permissions = match self {
+            Grant::Everything => return Ok(()),
+            Grant::Account { services, resource_types, permissions } => {
+                if !services.contains('t') {
+                    return Err(ErrorCode::AuthorizationServiceMismatch.into());
+                }
+                if need == Need::Policies {
+                    return Err(failure());
+                }
+                if !need.resource_types().iter().any(|kind| resource_types.contains(*kind)) {
+                    return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
+                }
+                permissions
+            }
+            Grant::Table { table: own, permissions, .. } => {
+                if !need.is_on_entities() || table.is_some_and(|table| !table.eq_ignore_ascii_case(own)) {
+                    return Err(failure());
+                }
+                permissions
+            }
+        };
+        let holds = |letters: &&str| letters.chars().all(|letter| permissions.contains(letter));
+        match need.permissions().iter().any(holds) {
+            true => Ok(()),
+            false => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
+        }
+    }
+
+    /// Whether an operation on one entity stays inside the range of keys.
+    pub(crate) fn check_keys(&self, partition_key: &str, row_key: &str) -> Result<(), ApiError> {
+        match self.bounds() {
+            Some(bounds) if !bounds.contains(partition_key, row_key) => {
+                Err(ErrorCode::AuthorizationFailure.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The range of keys, if there is one.
+    pub(crate) fn bounds(&self) -> Option<&KeyBounds> {
+        match self {
+            Grant::Table { range, .. } if !range.is_unbounded() => Some(range),
+            _ => None,
+        }
+    }
+}
+
+/// An inclusive range of keys. A row key bound is only there beside its partition key bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyBounds {
+    /// The first keys.
+    pub(crate) start: Option<(String, Option<String>)>,
+    /// The last keys.
+    pub(crate) end: Option<(String, Option<String>)>,
+}
+
+impl KeyBounds {
+    fn is_unbounded(&self) -> bool {
+        self.start.is_none() && self.end.is_none()
+    }
+
+    fn contains(&self, partition_key: &str, row_key: &str) -> bool {
+        let compare = |(partition, row): &(String, Option<String>)| {
+            let by_row = |row: &String| utf16_cmp(row_key.as_bytes(), row.as_bytes());
+            utf16_cmp(partition_key.as_bytes(), partition.as_bytes())
+                .then_with(|| row.as_ref().map_or(Ordering::Equal, by_row))
+        };
+        self.start.as_ref().is_none_or(|start| compare(start) != Ordering::Less)
+            && self.end.as_ref().is_none_or(|end| compare(end) != Ordering::Greater)
+    }
+
+    /// The same as a `$filter`.
+    pub(crate) fn filter_text(&self) -> String {
+        let quote = |text: &str| text.replace('\'', "''");
+        let bound = |(partition, row): &(String, Option<String>), beyond: &str, at: &str| {
+            let partition = quote(partition);
+            match row {
+                None => format!("PartitionKey {at} '{partition}'"),
+                Some(row) => format!(
+                    "(PartitionKey {beyond} '{partition}' or (PartitionKey eq '{partition}' and RowKey {at} '{}'))",
+                    quote(row)
+                ),
+            }
+        };
+        let start = self.start.as_ref().map(|start| bound(start, "gt", "ge"));
+        let end = self.end.as_ref().map(|end| bound(end, "lt", "le"));
+        start.into_iter().chain(end).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(services: &str, resource_types: &str, permissions: &str) -> Grant {
+        Grant::Account {
+            services: services.into(),
+            resource_types: resource_types.into(),
+            permissions: permissions.into(),
+        }
+    }
+
+    fn code(result: Result<(), ApiError>) -> Option<ErrorCode> {
+        result.err().map(|error| error.code)
+    }
+
+    #[test]
+    fn account_signatures() {
+        use ErrorCode::*;
+        let check = |grant: Grant, need| code(grant.check(need, Some("People")));
+        assert_eq!(check(account("t", "o", "a"), Need::InsertEntity), None);
+        assert_eq!(check(account("bq", "o", "a"), Need::InsertEntity), Some(AuthorizationServiceMismatch));
+        assert_eq!(
+            check(account("t", "sc", "a"), Need::InsertEntity),
+            Some(AuthorizationResourceTypeMismatch)
+        );
+        assert_eq!(check(account("t", "o", "r"), Need::InsertEntity), Some(AuthorizationPermissionMismatch));
+        assert_eq!(check(account("t", "o", "a"), Need::UpsertEntity), Some(AuthorizationPermissionMismatch));
+        assert_eq!(check(account("t", "o", "ua"), Need::UpsertEntity), None);
+        assert_eq!(check(account("t", "s", "l"), Need::ListTables), None);
+        assert_eq!(check(account("t", "c", "w"), Need::CreateTable), None);
+        assert_eq!(check(account("t", "o", "d"), Need::Batch), None);
+        assert_eq!(check(account("t", "sco", "rwdlacu"), Need::Policies), Some(AuthorizationFailure));
+    }
+
+    #[test]
+    fn table_signatures_and_their_ranges() {
+        let grant = Grant::Table {
+            table: "People".into(),
+            permissions: "ra".into(),
+            range: KeyBounds { start: Some(("b".into(), Some("5".into()))), end: Some(("d".into(), None)) },
+        };
+        assert_eq!(code(grant.check(Need::ReadEntities, Some("people"))), None);
+        assert_eq!(
+            code(grant.check(Need::ReadEntities, Some("Other"))),
+            Some(ErrorCode::AuthorizationFailure)
+        );
+        assert_eq!(code(grant.check(Need::ListTables, None)), Some(ErrorCode::AuthorizationFailure));
+        for (keys, inside) in [
+            (("a", "9"), false),
+            (("b", "4"), false),
+            (("b", "5"), true),
+            (("c", ""), true),
+            (("d", "z"), true),
+            (("e", ""), false),
+        ] {
+            assert_eq!(grant.check_keys(keys.0, keys.1).is_ok(), inside, "{keys:?}");
+        }
+        assert_eq!(
+            grant.bounds().map(KeyBounds::filter_text).as_deref(),
+            Some("(PartitionKey gt 'b' or (PartitionKey eq 'b' and RowKey ge '5')) and PartitionKey le 'd'")
+        );
+    }
+}

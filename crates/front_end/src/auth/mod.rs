@@ -1,0 +1,177 @@
+//! Who sends a request, and what it may do.
+//!
+//! The `Authorization` header decides if there is one, else a signature among the query parameters. The order of checks
+//! is: signature, time, source address, protocol; then, once the operation is known, service, resource type and
+//! permission ([`grant::Grant::check`]). What always holds: signatures are compared in constant time, and an error
+//! shows the server's string-to-sign but never a key.
+//!
+//! A request without credentials gets 401 `NoAuthenticationInformation`, as the newer service answers; wrong
+//! credentials get 403 `AuthenticationFailed`.
+
+pub(crate) mod grant;
+pub mod sas;
+pub mod shared_key;
+pub mod signature;
+#[cfg(test)]
+mod vector_tests;
+mod verify_sas;
+
+use crate::accounts::{Account, Accounts};
+use crate::addressing::Address;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::query_string::QueryParameters;
+use base::Ticks;
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use sas::SasToken;
+use shared_key::{
+    HeaderOrder, SharedKeyScheme, SignedRequest, SignedService, string_to_sign, table_date,
+    write_string_to_sign,
+};
+use signature::ClaimedSignature;
+use std::time::Duration;
+
+pub(crate) use verify_sas::{SasRequest, verify_sas};
+
+/// How far a request's date may be from the server's clock, either way.
+pub const DATE_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// What a request identifies itself with.
+pub(crate) enum Credentials<'a> {
+    /// An account key's signature.
+    SharedKey {
+        /// Which of the two forms.
+        scheme: SharedKeyScheme,
+        /// The account that signed.
+        account: &'a str,
+        /// Base64.
+        signature: &'a str,
+    },
+    /// A shared access signature.
+    Sas(SasToken<'a>),
+}
+
+/// Finds a request's credentials.
+pub(crate) fn credentials<'a>(
+    headers: &'a HeaderMap,
+    query: &'a QueryParameters<'a>,
+) -> Result<Credentials<'a>, ApiError> {
+    let Some(header) = headers.get(AUTHORIZATION) else {
+        return match SasToken::find(query) {
+            Some(token) => Ok(Credentials::Sas(token)),
+            None => Err(ErrorCode::NoAuthenticationInformation.into()),
+        };
+    };
+    let malformed = || ApiError::new(ErrorCode::InvalidAuthenticationInfo);
+    let text = header.to_str().map_err(|_| malformed())?;
+    let (scheme, rest) = text.trim().split_once(' ').ok_or_else(malformed)?;
+    let scheme = match scheme {
+        _ if scheme.eq_ignore_ascii_case("SharedKey") => SharedKeyScheme::Full,
+        _ if scheme.eq_ignore_ascii_case("SharedKeyLite") => SharedKeyScheme::Lite,
+        _ if scheme.eq_ignore_ascii_case("Bearer") => {
+            return Err(ApiError::with_detail(
+                ErrorCode::AuthenticationFailed,
+                "Authentication scheme Bearer is not supported.",
+            ));
+        }
+        _ => return Err(malformed()),
+    };
+    let (account, signature) = rest.trim().split_once(':').ok_or_else(malformed)?;
+    if account.is_empty() || signature.is_empty() {
+        return Err(malformed());
+    }
+    Ok(Credentials::SharedKey { scheme, account, signature })
+}
+
+/// The addressed account, if it is served here. An unknown one looks like a wrong key.
+pub(crate) fn addressed_account<'a>(
+    accounts: &'a Accounts,
+    address: &Address<'_>,
+) -> Result<&'a Account, ApiError> {
+    accounts.find(address.account).ok_or_else(|| {
+        ApiError::with_detail(ErrorCode::AuthenticationFailed, "The addressed account does not exist.")
+    })
+}
+
+/// What an account key's signature must sign.
+pub(crate) struct SharedKeyRequest<'a> {
+    /// Where the request points to.
+    pub(crate) address: &'a Address<'a>,
+    /// The verb as sent.
+    pub(crate) method: &'a str,
+    /// The decoded parameters.
+    pub(crate) query: &'a QueryParameters<'a>,
+    /// All headers.
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// Verifies an account key's signature, and the request's date.
+pub(crate) fn verify_shared_key(
+    account: &Account,
+    request: &SharedKeyRequest<'_>,
+    scheme: SharedKeyScheme,
+    claimed_account: &str,
+    claimed: &str,
+    now: Ticks,
+) -> Result<(), ApiError> {
+    if claimed_account != account.name() {
+        return Err(ApiError::with_detail(
+            ErrorCode::AuthenticationFailed,
+            "The account in the Authorization header is not the addressed account.",
+        ));
+    }
+    check_date(request.headers, now)?;
+    let signed = |path| SignedRequest {
+        service: SignedService::Table,
+        method: request.method,
+        account: account.name(),
+        path,
+        query: request.query,
+        headers: request.headers,
+    };
+    if let Some(claimed) = ClaimedSignature::parse(claimed.as_bytes()) {
+        for path in request.address.signed_paths() {
+            let signed = signed(path);
+            for key in account.keys() {
+                let verifies = key.verifies(&claimed, |sink| {
+                    write_string_to_sign(&signed, scheme, HeaderOrder::Collation, sink);
+                });
+                if verifies {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    let path = request.address.signed_paths().next();
+    let text = path.map(|path| string_to_sign(&signed(path), scheme)).unwrap_or_default();
+    Err(ApiError::with_detail(
+        ErrorCode::AuthenticationFailed,
+        format!(
+            "The MAC signature found in the HTTP request is not the same as any computed signature. Server used following string to sign: '{text}'."
+        ),
+    ))
+}
+
+fn check_date(headers: &HeaderMap, now: Ticks) -> Result<(), ApiError> {
+    let failed = |detail: String| Err(ApiError::with_detail(ErrorCode::AuthenticationFailed, detail));
+    let text = table_date(headers);
+    if text.is_empty() {
+        return failed("Neither x-ms-date nor Date is present.".to_owned());
+    }
+    let parsed = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| httpdate::parse_http_date(text).ok())
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let Some(sent) = parsed.map(Ticks::from_unix) else {
+        return failed("The request's date is not an RFC 1123 date.".to_owned());
+    };
+    let (earlier, later) = if sent < now { (sent, now) } else { (now, sent) };
+    if earlier.plus(DATE_SKEW_MAX) < later {
+        return failed(format!(
+            "Request date header too far from the server's time: sent '{}', server time '{}'.",
+            String::from_utf8_lossy(text),
+            service::date_time_text(now)
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! Verifying a shared access signature of the Table service: what it grants, or why it is refused.
+//!
+//! Pure: the stored policy that a token names is fetched by the caller between [`SasRequest::policy_id`] and here.
+
+use super::grant::{Grant, KeyBounds};
+use super::sas::{ACCOUNT_SAS_SINCE, SERVICE_SAS_SINCE, SasService, SasToken};
+use super::signature::{ClaimedSignature, SignSink};
+use crate::accounts::Account;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use base::Ticks;
+use service::{StoredPolicy, parse_date_time};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A token and the request it came with.
+#[derive(Clone, Copy)]
+pub(crate) struct SasRequest<'a> {
+    /// The token.
+    pub(crate) token: SasToken<'a>,
+    /// The client's address, if known.
+    pub(crate) peer: Option<IpAddr>,
+    /// Whether the connection is encrypted.
+    pub(crate) encrypted: bool,
+    /// The server's time.
+    pub(crate) now: Ticks,
+}
+
+impl<'a> SasRequest<'a> {
+    /// The stored policy that must be fetched first, as (table, id).
+    pub(crate) fn policy_id(&self) -> Option<(&'a str, &'a str)> {
+        if self.token.is_account() {
+            return None;
+        }
+        let id = self.token.field("si").filter(|id| !id.is_empty())?;
+        Some((self.token.field("tn").unwrap_or_default(), id))
+    }
+}
+
+fn failed(detail: impl Into<String>) -> ApiError {
+    ApiError::with_detail(ErrorCode::AuthenticationFailed, detail)
+}
+
+/// Verifies signature, time, source and protocol. `policies` are those of the table that the token names, if it names
+/// a policy.
+pub(crate) fn verify_sas(
+    account: &Account,
+    request: &SasRequest<'_>,
+    policies: &[StoredPolicy],
+) -> Result<Grant, ApiError> {
+    let token = request.token;
+    verify_signature(account, token)?;
+    if token.is_account() {
+        let required = |name: &str| match token.field(name) {
+            Some(value) if !value.is_empty() => Ok(value.to_owned()),
+            _ => Err(failed(format!("{name} is mandatory. Cannot be empty"))),
+        };
+        if token.version() < ACCOUNT_SAS_SINCE {
+            return Err(failed("sv is not a version that account signatures exist in."));
+        }
+        check_time(token.field("st"), &required("se")?, request.now)?;
+        check_source(request)?;
+        return Ok(Grant::Account {
+            services: required("ss")?,
+            resource_types: required("srt")?,
+            permissions: required("sp")?,
+        });
+    }
+    if token.version() < SERVICE_SAS_SINCE {
+        return Err(failed("sv is mandatory and must be a version that table signatures exist in."));
+    }
+    let policy = match request.policy_id() {
+        None => None,
+        Some((_, id)) => Some(
+            policies
+                .iter()
+                .find(|policy| policy.id == id)
+                .ok_or_else(|| failed("The stored access policy named by si does not exist."))?,
+        ),
+    };
+    let permissions = combine("sp", token, policy.and_then(|policy| policy.permission.clone()))?;
+    let start = combine("st", token, policy.and_then(|policy| policy.start).map(service::date_time_text))?;
+    let expiry = combine("se", token, policy.and_then(|policy| policy.expiry).map(service::date_time_text))?;
+    let expiry =
+        expiry.ok_or_else(|| failed("se is neither in the token nor in its stored access policy."))?;
+    check_time(start.as_deref(), &expiry, request.now)?;
+    check_source(request)?;
+    Ok(Grant::Table {
+        table: token.field("tn").unwrap_or_default().to_owned(),
+        permissions: permissions
+            .ok_or_else(|| failed("sp is neither in the token nor in its stored access policy."))?,
+        range: KeyBounds { start: bound(token, "spk", "srk")?, end: bound(token, "epk", "erk")? },
+    })
+}
+
+fn verify_signature(account: &Account, token: SasToken<'_>) -> Result<(), ApiError> {
+    let table = token.field("tn").unwrap_or_default();
+    if let Some(claimed) = ClaimedSignature::parse(token.signature().as_bytes()) {
+        for key in account.keys() {
+            if key.verifies(&claimed, |sink| write_string(token, account.name(), table, sink)) {
+                return Ok(());
+            }
+        }
+    }
+    let mut text = Vec::new();
+    write_string(token, account.name(), table, &mut text);
+    Err(failed(format!(
+        "Signature did not match. String to sign used was {}",
+        String::from_utf8_lossy(&text)
+    )))
+}
+
+fn write_string(token: SasToken<'_>, account: &str, table: &str, sink: &mut impl SignSink) {
+    if token.is_account() {
+        token.write_account_string(account, sink);
+    } else {
+        token.write_service_string(SasService::Table, account, table, "", sink);
+    }
+}
+
+/// A field comes from the token or from the policy; from both is an error, as the reference says.
+fn combine(
+    name: &'static str,
+    token: SasToken<'_>,
+    stored: Option<String>,
+) -> Result<Option<String>, ApiError> {
+    let sent = token.field(name).filter(|value| !value.is_empty());
+    match (sent, stored.filter(|value| !value.is_empty())) {
+        (Some(_), Some(_)) => Err(ApiError::with_message(
+            ErrorCode::InvalidQueryParameterValue,
+            format!("{name} is given by the token and by its stored access policy."),
+        )),
+        (sent, stored) => Ok(sent.map(str::to_owned).or(stored)),
+    }
+}
+
+fn check_time(start: Option<&str>, expiry: &str, now: Ticks) -> Result<(), ApiError> {
+    let parse = |name: &str, text: &str| {
+        parse_date_time(text).map_err(|_| failed(format!("{name} is not a date that signatures may have.")))
+    };
+    let start = match start.filter(|start| !start.is_empty()) {
+        Some(start) => parse("st", start)?,
+        None => Ticks(0),
+    };
+    let expiry = parse("se", expiry)?;
+    if now < start || now >= expiry {
+        return Err(failed(format!(
+            "Signature not valid in the specified time frame: Start [{}] - Expiry [{}] - Current [{}]",
+            service::date_time_text(start),
+            service::date_time_text(expiry),
+            service::date_time_text(now)
+        )));
+    }
+    Ok(())
+}
+
+fn check_source(request: &SasRequest<'_>) -> Result<(), ApiError> {
+    if let Some(range) = request.token.field("sip").filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let parse = |text: &str| {
+            let address: Result<Ipv4Addr, _> = text.trim().parse();
+            address.map_err(|_| failed("sip is not an IPv4 address or range."))
+        };
+        let (first, last) = (parse(first)?, parse(last)?);
+        let peer = request.peer.map(|peer| peer.to_canonical());
+        let inside = matches!(peer, Some(IpAddr::V4(peer)) if first <= peer && peer <= last);
+        if !inside {
+            return Err(ErrorCode::AuthorizationSourceIPMismatch.into());
+        }
+    }
+    match request.token.field("spr").filter(|protocols| !protocols.is_empty()) {
+        Some("https") if !request.encrypted => Err(ErrorCode::AuthorizationProtocolMismatch.into()),
+        None | Some("https" | "https,http" | "http,https") => Ok(()),
+        Some(_) => Err(failed("spr must be https or https,http.")),
+    }
+}
+
+fn bound(
+    token: SasToken<'_>,
+    partition: &str,
+    row: &str,
+) -> Result<Option<(String, Option<String>)>, ApiError> {
+    let row_key = token.field(row).map(str::to_owned);
+    match token.field(partition) {
+        Some(partition_key) => Ok(Some((partition_key.to_owned(), row_key))),
+        None if row_key.is_some() => Err(failed(format!("{row} needs {partition}."))),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query_string::QueryParameters;
+
+    const NOW: &str = "2026-11-21T09:00:00Z";
+
+    fn verify(query: &str, policies: &[StoredPolicy]) -> Result<Grant, ErrorCode> {
+        let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
+        let parameters = QueryParameters::parse(Some(query)).expect("parameters");
+        let token = SasToken::find(&parameters).expect("a token");
+        let signature = account.keys()[0].sign(|sink| {
+            write_string(token, "contoso", token.field("tn").unwrap_or_default(), sink);
+        });
+        let query = query.replace("sig=x", &format!("sig={}", signature.replace('+', "%2B")));
+        let parameters = QueryParameters::parse(Some(&query)).expect("parameters");
+        let request = SasRequest {
+            token: SasToken::find(&parameters).expect("a token"),
+            peer: Some("10.0.0.5".parse().expect("address")),
+            encrypted: false,
+            now: parse_date_time(NOW).expect("date"),
+        };
+        verify_sas(&account, &request, policies).map_err(|error| error.code)
+    }
+
+    const ACCOUNT: &str = "sv=2019-02-02&ss=t&srt=o&sp=r&sig=x";
+
+    #[test]
+    fn account_signatures_are_checked_in_order() {
+        use ErrorCode::*;
+        let check = |more: &str| verify(&format!("{ACCOUNT}&{more}"), &[]).err();
+        assert_eq!(check("se=2026-12-01"), None);
+        assert_eq!(check("se=2026-11-21T09:00Z"), Some(AuthenticationFailed));
+        assert_eq!(check("se=2026-12-01&st=2026-11-21T09:01Z"), Some(AuthenticationFailed));
+        assert_eq!(check("st=2026-01-01"), Some(AuthenticationFailed));
+        assert_eq!(check("se=2026-12-01&sip=10.0.0.1-10.0.0.9"), None);
+        assert_eq!(check("se=2026-12-01&sip=10.0.0.6"), Some(AuthorizationSourceIPMismatch));
+        assert_eq!(check("se=2026-12-01&sip=x"), Some(AuthenticationFailed));
+        assert_eq!(check("se=2026-12-01&spr=https"), Some(AuthorizationProtocolMismatch));
+        assert_eq!(check("se=2026-12-01&spr=https,http"), None);
+        assert_eq!(check("se=2026-12-01&spr=http"), Some(AuthenticationFailed));
+    }
+
+    #[test]
+    fn a_policy_fills_in_what_the_token_leaves_out() {
+        let policy = StoredPolicy {
+            id: "pol1".into(),
+            expiry: Some(parse_date_time("2026-12-01").expect("date")),
+            permission: Some("ra".into()),
+            ..StoredPolicy::default()
+        };
+        let policies = [policy];
+        let query = "sv=2019-02-02&tn=People&si=pol1&sig=x";
+        let grant = verify(query, &policies).expect("granted");
+        assert!(matches!(grant, Grant::Table { permissions, .. } if permissions == "ra"));
+        assert_eq!(verify(query, &[]), Err(ErrorCode::AuthenticationFailed));
+        let both = format!("{query}&sp=r");
+        assert_eq!(verify(&both, &policies), Err(ErrorCode::InvalidQueryParameterValue));
+    }
+
+    #[test]
+    fn a_row_bound_needs_its_partition_bound() {
+        let query = "sv=2019-02-02&tn=People&sp=r&se=2026-12-01&sig=x";
+        assert!(verify(query, &[]).is_ok());
+        assert_eq!(verify(&format!("{query}&srk=a"), &[]), Err(ErrorCode::AuthenticationFailed));
+        let grant = verify(&format!("{query}&spk=a&srk=b&epk=c"), &[]).expect("granted");
+        let Grant::Table { range, .. } = grant else { panic!("a table's grant") };
+        assert_eq!(range.start, Some(("a".into(), Some("b".into()))));
+        assert_eq!(range.end, Some(("c".into(), None)));
+    }
+
+    #[test]
+    fn a_wrong_signature_shows_the_string() {
+        let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
+        let parameters =
+            QueryParameters::parse(Some("sv=2019-02-02&tn=People&sp=r&sig=AAAA")).expect("parameters");
+        let request = SasRequest {
+            token: SasToken::find(&parameters).expect("a token"),
+            peer: None,
+            encrypted: false,
+            now: Ticks(0),
+        };
+        let error = verify_sas(&account, &request, &[]).expect_err("refused");
+        assert!(error.detail().is_some_and(|detail| detail.contains("/table/contoso/people")));
+    }
+}

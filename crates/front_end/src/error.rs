@@ -1,0 +1,161 @@
+//! An error on its way to the client, and its body in the two shapes that clients read.
+//!
+//! ```text
+//! JSON            {"odata.error":{"code":C,"message":{"lang":"en-US","value":"TEXT\nRequestId:…\nTime:…"}}}
+//! Table's XML     <error xmlns="…/metadata"><code>C</code><message xml:lang="en-US">TEXT…</message></error>
+//! with a detail   <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>…
+//! ```
+//!
+//! The JSON form has exactly these members, because one client fails on others; there a detail joins the text. What
+//! always holds: texts of the client's are escaped, and details are bounded.
+
+use crate::error_code::ErrorCode;
+use crate::json::text::put_json_string;
+use crate::xml::put_xml_text;
+use base::Ticks;
+use service::date_time_text;
+use std::borrow::Cow;
+
+/// Bytes of an error's detail at most.
+const DETAIL_SIZE_BYTES_MAX: usize = 4096;
+
+/// The namespace of the Table service's XML errors.
+const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
+
+/// What a client is told when its request fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    /// Which row of the table.
+    pub(crate) code: ErrorCode,
+    /// A better message than the table's.
+    message: Option<Cow<'static, str>>,
+    /// What helps to mend an authentication failure, such as the server's string-to-sign. Never a key.
+    detail: Option<Box<str>>,
+}
+
+impl ApiError {
+    /// The error with the table's message.
+    pub(crate) const fn new(code: ErrorCode) -> Self {
+        ApiError { code, message: None, detail: None }
+    }
+
+    /// The error with a message of its own.
+    pub(crate) fn with_message(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        ApiError { code, message: Some(message.into()), detail: None }
+    }
+
+    /// The error with the table's message and a detail.
+    pub(crate) fn with_detail(code: ErrorCode, detail: impl Into<String>) -> Self {
+        let mut detail: String = detail.into();
+        if detail.len() > DETAIL_SIZE_BYTES_MAX {
+            let end =
+                (0..=DETAIL_SIZE_BYTES_MAX).rev().find(|&end| detail.is_char_boundary(end)).unwrap_or(0);
+            detail.truncate(end);
+        }
+        ApiError { code, message: None, detail: Some(detail.into_boxed_str()) }
+    }
+
+    /// The message without the request's id and time.
+    pub(crate) fn message(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.code.message())
+    }
+
+    /// The detail of an authentication failure.
+    pub(crate) fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+
+    /// The body in JSON. `index` is the failed operation's place in its batch.
+    pub(crate) fn json_body(&self, request_id: &str, now: Ticks, index: Option<usize>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(b"{\"odata.error\":{\"code\":\"");
+        out.extend_from_slice(self.code.as_str().as_bytes());
+        out.extend_from_slice(b"\",\"message\":{\"lang\":\"en-US\",\"value\":");
+        let mut text = String::with_capacity(160);
+        if let Some(index) = index {
+            text.push_str(itoa::Buffer::new().format(index));
+            text.push(':');
+        }
+        text.push_str(self.message());
+        if let Some(detail) = &self.detail {
+            text.push_str("\nAuthenticationErrorDetail:");
+            text.push_str(detail);
+        }
+        push_trace(&mut text, request_id, now);
+        put_json_string(&mut out, &text);
+        out.extend_from_slice(b"}}}");
+        out
+    }
+
+    /// The body in XML.
+    pub(crate) fn xml_body(&self, request_id: &str, now: Ticks) -> Vec<u8> {
+        let mut text = self.message().to_owned();
+        push_trace(&mut text, request_id, now);
+        let mut out = Vec::with_capacity(384);
+        out.extend_from_slice(b"<?xml version=\"1.0\" encoding=\"utf-8\"?>");
+        match &self.detail {
+            Some(detail) => {
+                out.extend_from_slice(b"<Error><Code>");
+                out.extend_from_slice(self.code.as_str().as_bytes());
+                out.extend_from_slice(b"</Code><Message>");
+                put_xml_text(&mut out, &text);
+                out.extend_from_slice(b"</Message><AuthenticationErrorDetail>");
+                put_xml_text(&mut out, detail);
+                out.extend_from_slice(b"</AuthenticationErrorDetail></Error>");
+            }
+            None => {
+                out.extend_from_slice(b"<error xmlns=\"");
+                out.extend_from_slice(METADATA_NAMESPACE.as_bytes());
+                out.extend_from_slice(b"\"><code>");
+                out.extend_from_slice(self.code.as_str().as_bytes());
+                out.extend_from_slice(b"</code><message xml:lang=\"en-US\">");
+                put_xml_text(&mut out, &text);
+                out.extend_from_slice(b"</message></error>");
+            }
+        }
+        out
+    }
+}
+
+impl From<ErrorCode> for ApiError {
+    fn from(code: ErrorCode) -> Self {
+        ApiError::new(code)
+    }
+}
+
+fn push_trace(text: &mut String, request_id: &str, now: Ticks) {
+    text.push_str("\nRequestId:");
+    text.push_str(request_id);
+    text.push_str("\nTime:");
+    text.push_str(&date_time_text(now));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_in_both_shapes() {
+        let error = ApiError::new(ErrorCode::TableNotFound);
+        let now = Ticks(130_463_002_004_307_735);
+        assert_eq!(
+            String::from_utf8(error.json_body("ID", now, Some(3))).expect("text"),
+            "{\"odata.error\":{\"code\":\"TableNotFound\",\"message\":{\"lang\":\"en-US\",\"value\":\"3:The table \
+             specified does not exist.\\nRequestId:ID\\nTime:2014-06-03T20:16:40.4307735Z\"}}}"
+        );
+        let xml = String::from_utf8(error.xml_body("ID", now)).expect("text");
+        assert!(xml.contains("<code>TableNotFound</code>"), "{xml}");
+        let error = ApiError::with_detail(ErrorCode::AuthenticationFailed, "GET\n<a>&");
+        let xml = String::from_utf8(error.xml_body("ID", now)).expect("text");
+        assert!(
+            xml.contains("<AuthenticationErrorDetail>GET\n&lt;a&gt;&amp;</AuthenticationErrorDetail>"),
+            "{xml}"
+        );
+    }
+
+    #[test]
+    fn details_are_bounded_at_a_character() {
+        let error = ApiError::with_detail(ErrorCode::AuthenticationFailed, "ä".repeat(5000));
+        assert!(error.detail().is_some_and(|detail| detail.len() <= DETAIL_SIZE_BYTES_MAX));
+    }
+}

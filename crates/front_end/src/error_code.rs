@@ -1,0 +1,96 @@
+//! The one table from error codes to status and message.
+//!
+//! Every error that leaves the front end is a row of this table, with the message of the row unless the place that
+//! found the error has a better one.
+
+use hyper::StatusCode;
+
+macro_rules! error_codes {
+    ($($name:ident $status:ident $message:literal)*) => {
+        /// What went wrong, as the protocol names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ErrorCode {
+            $(#[doc = $message] $name,)*
+        }
+
+        impl ErrorCode {
+            /// The name on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(ErrorCode::$name => stringify!($name),)* }
+            }
+
+            /// The status it is answered with.
+            pub fn status(self) -> StatusCode {
+                match self { $(ErrorCode::$name => StatusCode::$status,)* }
+            }
+
+            /// The message unless there is a better one.
+            pub fn message(self) -> &'static str {
+                match self { $(ErrorCode::$name => $message,)* }
+            }
+        }
+    };
+}
+
+error_codes! {
+    InvalidInput BAD_REQUEST "One of the request inputs is not valid."
+    OutOfRangeInput BAD_REQUEST "One of the request inputs is out of range."
+    InvalidResourceName BAD_REQUEST "The specified resource name contains invalid characters."
+    InvalidUri BAD_REQUEST "The requested URI does not represent any resource on the server."
+    InvalidHeaderValue BAD_REQUEST "The value for one of the HTTP headers is not in the correct format."
+    InvalidQueryParameterValue BAD_REQUEST "Value for one of the query parameters specified in the request URI is invalid."
+    InvalidAuthenticationInfo BAD_REQUEST "Authentication information is not given in the correct format. Check the value of Authorization header."
+    InvalidXmlDocument BAD_REQUEST "XML specified is not syntactically valid."
+    InvalidXmlNodeValue BAD_REQUEST "The value for one of the XML nodes is not in the correct format."
+    HostInformationNotPresent BAD_REQUEST "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."
+    PropertiesNeedValue BAD_REQUEST "The values are not specified for all properties in the entity."
+    PrimaryKeyPropertyIsInvalidType BAD_REQUEST "PartitionKey and RowKey must be of type Edm.String."
+    PropertyNameInvalid BAD_REQUEST "The property name is invalid."
+    PropertyNameTooLong BAD_REQUEST "The property name exceeds the maximum allowed length (255)."
+    PropertyValueTooLarge BAD_REQUEST "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 encoded and the maximum number of characters should be 32K or less."
+    TooManyProperties BAD_REQUEST "The entity contains more properties than allowed. Each entity can include up to 252 properties to store data. Each entity also has 3 system properties."
+    EntityTooLarge BAD_REQUEST "The entity is larger than the maximum allowed size (1MB)."
+    DuplicatePropertiesSpecified BAD_REQUEST "A property is specified more than one time."
+    InvalidDuplicateRow BAD_REQUEST "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request."
+    CommandsInBatchActOnDifferentPartitions BAD_REQUEST "All commands in a batch must operate on same entity group."
+    XMethodIncorrectCount BAD_REQUEST "More than one X-HTTP-Method is specified."
+    XMethodIncorrectValue BAD_REQUEST "The specified X-HTTP-Method is invalid."
+    XMethodNotUsingPost BAD_REQUEST "The request uses X-HTTP-Method with an HTTP verb other than POST."
+    NoAuthenticationInformation UNAUTHORIZED "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+    AuthenticationFailed FORBIDDEN "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
+    AuthorizationFailure FORBIDDEN "This request is not authorized to perform this operation."
+    AuthorizationPermissionMismatch FORBIDDEN "This request is not authorized to perform this operation using this permission."
+    AuthorizationServiceMismatch FORBIDDEN "This request is not authorized to perform this operation using this service."
+    AuthorizationResourceTypeMismatch FORBIDDEN "This request is not authorized to perform this operation using this resource type."
+    AuthorizationProtocolMismatch FORBIDDEN "This request is not authorized to perform this operation using this protocol."
+    AuthorizationSourceIPMismatch FORBIDDEN "This request is not authorized to perform this operation using this source IP."
+    InsufficientAccountPermissions FORBIDDEN "The account being accessed does not have sufficient permissions to execute this operation."
+    CorsPreflightFailure FORBIDDEN "CORS not enabled or no matching rule found for this request."
+    TableNotFound NOT_FOUND "The table specified does not exist."
+    ResourceNotFound NOT_FOUND "The specified resource does not exist."
+    MethodNotAllowed METHOD_NOT_ALLOWED "The requested method is not allowed on the specified resource."
+    UnsupportedHttpVerb METHOD_NOT_ALLOWED "The resource doesn't support specified Http Verb."
+    TableAlreadyExists CONFLICT "The table specified already exists."
+    EntityAlreadyExists CONFLICT "The specified entity already exists."
+    UpdateConditionNotSatisfied PRECONDITION_FAILED "The update condition specified in the request was not satisfied."
+    RequestBodyTooLarge PAYLOAD_TOO_LARGE "The request body is too large and exceeds the maximum permissible limit."
+    AtomFormatNotSupported UNSUPPORTED_MEDIA_TYPE "Atom format is not supported."
+    JsonVerboseFormatNotSupported UNSUPPORTED_MEDIA_TYPE "JSON Verbose format is not supported."
+    MediaTypeNotSupported UNSUPPORTED_MEDIA_TYPE "None of the provided media types are supported."
+    InternalError INTERNAL_SERVER_ERROR "The server encountered an internal error. Please retry the request."
+    OperationTimedOut INTERNAL_SERVER_ERROR "The operation could not be completed within the permitted time."
+    NotImplemented NOT_IMPLEMENTED "The requested operation is not implemented on the specified resource."
+    ServerBusy SERVICE_UNAVAILABLE "The server is currently unable to receive requests. Please retry your request."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_has_its_name_and_status() {
+        assert_eq!(ErrorCode::TableNotFound.as_str(), "TableNotFound");
+        assert_eq!(ErrorCode::TableNotFound.status(), StatusCode::NOT_FOUND);
+        assert!(ErrorCode::TableNotFound.message().ends_with("does not exist."));
+    }
+}

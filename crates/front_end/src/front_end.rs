@@ -1,0 +1,66 @@
+//! The facade: a front end over the services, serving bound listeners.
+
+use crate::accounts::Accounts;
+use crate::limits::Limits;
+use crate::server::serve;
+use crate::table_api::{ConnectionInfo, TableApi};
+use base::{Clock, Random, Spawner};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Body;
+use hyper::{Request, Response};
+use std::sync::Arc;
+use table::TableService;
+use tokio::net::TcpListener;
+
+/// What a front end is made of, apart from the services.
+#[derive(Clone, Debug)]
+pub struct FrontEndSettings {
+    /// Who may sign requests.
+    pub accounts: Accounts,
+    /// What is taken on at most.
+    pub limits: Limits,
+}
+
+/// The stateless HTTP side of a stamp.
+pub struct FrontEnd {
+    table: Arc<TableApi>,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
+}
+
+impl FrontEnd {
+    /// A front end over the Table service.
+    pub fn new(
+        settings: FrontEndSettings,
+        table: Arc<TableService>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        spawner: Arc<dyn Spawner>,
+    ) -> Self {
+        let FrontEndSettings { accounts, limits } = settings;
+        let table = TableApi::new(accounts, limits.clone(), table, clock.clone(), random);
+        FrontEnd { table: Arc::new(table), limits, clock, spawner }
+    }
+
+    /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
+    /// closes connections and returns, at the latest after [`Limits::drain_for_max`].
+    pub async fn serve_table(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        serve(self.table.clone(), &self.limits, self.clock.clone(), self.spawner.clone(), listener, shutdown)
+            .await;
+    }
+
+    /// Answers one request to the Table service without a socket.
+    pub async fn handle_table<B>(
+        &self,
+        connection: ConnectionInfo,
+        request: Request<B>,
+    ) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.table.handle(connection, request).await
+    }
+}

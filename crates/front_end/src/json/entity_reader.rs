@@ -1,0 +1,212 @@
+//! Request bodies with one entity, and the body that creates a table.
+//!
+//! ```text
+//! {"PartitionKey":"p","RowKey":"r","Age":5,"Id":"7","Id@odata.type":"Edm.Int64"}
+//! ```
+//!
+//! Annotations may stand before or after their value. Nulls are dropped; `Timestamp`, `odata.` members and other
+//! annotations are ignored. What always holds: any bytes are an entity or are refused, and the work is bounded by the
+//! number of members.
+
+use super::value_reader::{JsonValue, MemberName, property_value};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use table::Properties;
+
+/// Members of a body at most: values and annotations of more properties than an entity may have.
+const MEMBERS_MAX: usize = 1024;
+
+/// An entity as sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct EntityBody {
+    /// The PartitionKey, if sent.
+    pub(crate) partition_key: Option<String>,
+    /// The RowKey, if sent.
+    pub(crate) row_key: Option<String>,
+    /// Own properties in the order sent.
+    pub(crate) properties: Properties,
+}
+
+/// Reads an entity. An empty body is an entity without properties.
+pub(crate) fn read_entity(body: &[u8]) -> Result<EntityBody, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Ok(EntityBody::default());
+    }
+    let members = read_members(body)?;
+    let mut entity = EntityBody::default();
+    entity.properties.0.reserve(members.values.len().saturating_sub(2));
+    for (index, (name, _)) in members.values.iter().enumerate() {
+        if members.values[..index].iter().any(|(earlier, _)| earlier == name) {
+            return Err(ErrorCode::DuplicatePropertiesSpecified.into());
+        }
+    }
+    let Members { values, annotations } = members;
+    for (name, value) in values {
+        let annotation = annotations
+            .iter()
+            .find(|(annotated, _)| *annotated == name)
+            .map(|(_, edm_type)| edm_type.as_ref());
+        match name.as_ref() {
+            "PartitionKey" => entity.partition_key = key_value(value, annotation)?,
+            "RowKey" => entity.row_key = key_value(value, annotation)?,
+            "Timestamp" => {}
+            _ => {
+                if let Some(value) = property_value(value, annotation)? {
+                    entity.properties.0.push((name.into_owned(), value));
+                }
+            }
+        }
+    }
+    Ok(entity)
+}
+
+/// Reads `{"TableName":"N"}`.
+pub(crate) fn read_table_name(body: &[u8]) -> Result<String, ApiError> {
+    let members = read_members(body)?;
+    let mut names = members.values.into_iter().filter(|(name, _)| name == "TableName");
+    match (names.next(), names.next()) {
+        (Some((_, JsonValue::Text(name))), None) => Ok(name.into_owned()),
+        (Some(_), Some(_)) => Err(ErrorCode::DuplicatePropertiesSpecified.into()),
+        _ => Err(ErrorCode::InvalidInput.into()),
+    }
+}
+
+fn key_value(value: JsonValue<'_>, annotation: Option<&str>) -> Result<Option<String>, ApiError> {
+    match (value, annotation) {
+        (JsonValue::Null, _) => Ok(None),
+        (JsonValue::Text(text), None | Some("Edm.String")) => Ok(Some(text.into_owned())),
+        _ => Err(ErrorCode::PrimaryKeyPropertyIsInvalidType.into()),
+    }
+}
+
+/// An object's members, annotations apart.
+struct Members<'a> {
+    values: Vec<(Cow<'a, str>, JsonValue<'a>)>,
+    annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+fn read_members(body: &[u8]) -> Result<Members<'_>, ApiError> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let mut too_many = false;
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let members = deserializer
+        .deserialize_map(MembersVisitor { too_many: &mut too_many })
+        .and_then(|members| deserializer.end().map(|()| members));
+    members.map_err(|_| match too_many {
+        true => ErrorCode::TooManyProperties.into(),
+        false => ErrorCode::InvalidInput.into(),
+    })
+}
+
+struct MembersVisitor<'m> {
+    too_many: &'m mut bool,
+}
+
+impl<'de> Visitor<'de> for MembersVisitor<'_> {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members = Members { values: Vec::with_capacity(16), annotations: Vec::new() };
+        while let Some(MemberName(name)) = map.next_key()? {
+            if members.values.len() + members.annotations.len() == MEMBERS_MAX {
+                *self.too_many = true;
+                return Err(serde::de::Error::custom("too many members"));
+            }
+            if name.starts_with("odata.") {
+                map.next_value::<IgnoredAny>()?;
+            } else if let Some(at) = name.find('@') {
+                if &name[at..] != "@odata.type" {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                let annotated = match name {
+                    Cow::Borrowed(name) => Cow::Borrowed(&name[..at]),
+                    Cow::Owned(name) => Cow::Owned(name[..at].to_owned()),
+                };
+                match map.next_value()? {
+                    JsonValue::Text(edm_type) => members.annotations.push((annotated, edm_type)),
+                    JsonValue::Null => {}
+                    _ => return Err(serde::de::Error::custom("a type must be text")),
+                }
+            } else {
+                members.values.push((name, map.next_value()?));
+            }
+        }
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use table::EdmValue;
+
+    fn code(body: &str) -> Option<ErrorCode> {
+        read_entity(body.as_bytes()).err().map(|error| error.code)
+    }
+
+    #[test]
+    fn annotations_before_and_after() {
+        let body = br#"{"odata.metadata":{"x":[1]},"A@odata.type":"Edm.Int64","A":"1","B":"2","B@odata.type":"Edm.Int64",
+            "N":null,"N@odata.type":"Edm.Guid","Timestamp":5,"RowKey":"r","PartitionKey":"p",
+            "PartitionKey@odata.type":"Edm.String","C@odata.other":[],"\u0043":"x"}"#;
+        let entity = read_entity(body).expect("an entity");
+        assert_eq!(entity.partition_key.as_deref(), Some("p"));
+        assert_eq!(entity.row_key.as_deref(), Some("r"));
+        let expected = vec![
+            ("A".to_owned(), EdmValue::Int64(1)),
+            ("B".to_owned(), EdmValue::Int64(2)),
+            ("C".to_owned(), EdmValue::String("x".into())),
+        ];
+        assert_eq!(entity.properties.0, expected);
+        assert_eq!(read_entity(b" "), Ok(EntityBody::default()));
+    }
+
+    #[test]
+    fn errors_have_their_codes() {
+        use ErrorCode::*;
+        assert_eq!(code(r#"{"A":1,"A":2}"#), Some(DuplicatePropertiesSpecified));
+        assert_eq!(code(r#"{"A":1,"\u0041":2}"#), Some(DuplicatePropertiesSpecified));
+        assert_eq!(code(r#"{"PartitionKey":5}"#), Some(PrimaryKeyPropertyIsInvalidType));
+        assert_eq!(
+            code(r#"{"RowKey":"5","RowKey@odata.type":"Edm.Int32"}"#),
+            Some(PrimaryKeyPropertyIsInvalidType)
+        );
+        for body in ["{", "[]", "5", "{}x", r#"{"A":{}}"#, r#"{"A":[1]}"#, r#"{"A@odata.type":5}"#] {
+            assert_eq!(code(body), Some(InvalidInput), "{body}");
+        }
+        let many: Vec<String> = (0..2000).map(|index| format!("\"P{index}\":1")).collect();
+        assert_eq!(code(&format!("{{{}}}", many.join(","))), Some(TooManyProperties));
+        let deep = format!("{{\"A\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(code(&deep), Some(InvalidInput));
+    }
+
+    #[test]
+    fn table_names() {
+        assert_eq!(read_table_name(br#"{"TableName": "People"}"#), Ok("People".to_owned()));
+        for body in ["", "{}", r#"{"TableName":5}"#, r#"{"TableName":null}"#] {
+            assert!(read_table_name(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_entity_or_refused(bytes in any::<Vec<u8>>()) {
+            let _ = read_entity(&bytes);
+            let _ = read_table_name(&bytes);
+        }
+
+        #[test]
+        fn almost_json_too(text in "[{}\\[\\]\",:0-9eE+.a@\\\\ -]{0,60}") {
+            let _ = read_entity(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The front end: the only crate that knows HTTP, XML, OData/JSON, multipart and signatures.
+//!
+//! A request comes in through [`FrontEnd::serve_table`] (or, without a socket, [`FrontEnd::handle_table`]); it is
+//! bounded, authenticated, turned into an operation of a service, and the outcome into a response. Vocabulary: a *route*
+//! is the operation a request asks for; a *grant* is what its credentials allow; a *reply* is a response before it has
+//! the headers that all responses have, or a part of a batch's response.
+//!
+//! What always holds: nothing that a client sends can panic; no body is read before its request is authenticated; every
+//! error a client sees is a row of [`ErrorCode`]; signatures are compared in constant time and keys are never printed.
+
+pub mod accounts;
+mod addressing;
+pub mod auth;
+mod batch;
+mod continuation;
+mod entity_path;
+mod error;
+mod error_code;
+mod front_end;
+mod json;
+mod limits;
+mod negotiation;
+mod query_string;
+mod reply;
+mod request_id;
+mod server;
+mod table_api;
+mod xml;
+
+pub use accounts::{Account, AccountError, Accounts};
+pub use addressing::SignedPath;
+pub use error_code::ErrorCode;
+pub use front_end::{FrontEnd, FrontEndSettings};
+pub use limits::Limits;
+pub use query_string::{MalformedQuery, QueryParameters};
+pub use table_api::ConnectionInfo;

@@ -1,0 +1,63 @@
+//! A reply before it is a whole response: status, its own headers and body.
+//!
+//! A reply to one request gets the common headers and becomes a response; a reply to an operation of a batch becomes a
+//! part of one. Both come from the same code, so that they say the same.
+
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+
+/// `DataServiceVersion`
+pub(crate) const DATA_SERVICE_VERSION: HeaderName = HeaderName::from_static("dataserviceversion");
+
+/// `DataServiceId`
+pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserviceid");
+
+/// `Preference-Applied`
+pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    /// The status.
+    pub(crate) status: StatusCode,
+    /// Headers of this reply, in the order they are written.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// A reply without headers and body.
+    pub(crate) fn new(status: StatusCode) -> Self {
+        Reply { status, headers: Vec::with_capacity(6), body: Vec::new() }
+    }
+
+    /// A reply with a JSON body.
+    pub(crate) fn json(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Self {
+        let mut reply = Reply::new(status);
+        reply.header(DATA_SERVICE_VERSION, HeaderValue::from_static("3.0;"));
+        reply.header(CONTENT_TYPE, content_type);
+        reply.body = body;
+        reply
+    }
+
+    /// A reply with an XML body.
+    pub(crate) fn xml(status: StatusCode, body: Vec<u8>) -> Self {
+        let mut reply = Reply::new(status);
+        reply.header(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        reply.body = body;
+        reply
+    }
+
+    /// Adds a header.
+    pub(crate) fn header(&mut self, name: HeaderName, value: HeaderValue) {
+        self.headers.push((name, value));
+    }
+
+    /// Adds a header with a value that was put together; left out if a header can't hold it.
+    pub(crate) fn header_bytes(&mut self, name: HeaderName, value: Vec<u8>) {
+        if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(value)) {
+            self.header(name, value);
+        }
+    }
+}

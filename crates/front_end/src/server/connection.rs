@@ -1,0 +1,140 @@
+//! One connection: its protocol, its requests, its end.
+//!
+//! What always holds: a client that sends nothing, or only half of its headers, is dropped in time; a stop lets the
+//! request under way finish.
+
+use super::listener::Phase;
+use super::preface::{Protocol, protocol_of};
+use crate::limits::Limits;
+use crate::table_api::{ConnectionInfo, TableApi};
+use base::{Clock, Spawner};
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+/// Requests at once on one HTTP/2 connection.
+const HTTP2_STREAMS_MAX: u32 = 256;
+
+/// Smallest read buffer that hyper takes, and so the smallest bound of headers.
+const BUFFER_SIZE_BYTES_MIN: usize = 8192;
+
+/// How often an idle HTTP/2 client is asked whether it is still there.
+const HTTP2_PING_EVERY: Duration = Duration::from_secs(60);
+
+/// What all connections share.
+pub(crate) struct ConnectionSettings {
+    http1: http1::Builder,
+    http2: http2::Builder<TaskExecutor>,
+    clock: Arc<dyn Clock>,
+    header_read_for_max: Duration,
+}
+
+impl ConnectionSettings {
+    /// From the front end's limits.
+    pub(crate) fn new(limits: &Limits, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
+        let header_size = limits.header_size_bytes_max.max(BUFFER_SIZE_BYTES_MIN);
+        let mut http1 = http1::Builder::new();
+        http1
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.header_read_for_max)
+            .max_header_size(header_size)
+            .max_buf_size(header_size);
+        let mut http2 = http2::Builder::new(TaskExecutor { spawner });
+        http2
+            .timer(TokioTimer::new())
+            .max_header_list_size(u32::try_from(header_size).unwrap_or(u32::MAX))
+            .max_concurrent_streams(HTTP2_STREAMS_MAX)
+            .keep_alive_interval(HTTP2_PING_EVERY);
+        ConnectionSettings { http1, http2, clock, header_read_for_max: limits.header_read_for_max }
+    }
+}
+
+/// Starts the tasks that HTTP/2 needs for its streams.
+#[derive(Clone)]
+struct TaskExecutor {
+    spawner: Arc<dyn Spawner>,
+}
+
+impl<F> Executor<F> for TaskExecutor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.spawner.spawn("HTTP/2 stream", Box::pin(task));
+    }
+}
+
+/// Serves a connection until it ends or is told to.
+pub(crate) async fn serve_connection(
+    api: Arc<TableApi>,
+    info: ConnectionInfo,
+    stream: TcpStream,
+    settings: &ConnectionSettings,
+    mut phase: watch::Receiver<Phase>,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("a connection broke at once: {error}");
+        return;
+    }
+    let protocol = {
+        let look = pin!(protocol_of(&stream, &*settings.clock));
+        let too_late = settings.clock.sleep(settings.header_read_for_max);
+        let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
+        match select(look, select(too_late, stopped)).await {
+            Either::Left((Ok(protocol), _)) => protocol,
+            // Nothing was asked: nobody waits for an answer.
+            Either::Left((Err(_), _)) | Either::Right(_) => return,
+        }
+    };
+    let handler = service_fn(move |request: Request<Incoming>| {
+        let api = api.clone();
+        async move { Ok::<Response<Full<Bytes>>, Infallible>(api.handle(info, request).await) }
+    });
+    let io = TokioIo::new(stream);
+    let result = match protocol {
+        Protocol::Http1 => {
+            let connection = settings.http1.serve_connection(io, handler);
+            run(connection, http1::Connection::graceful_shutdown, phase).await
+        }
+        Protocol::Http2 => {
+            let connection = settings.http2.serve_connection(io, handler);
+            run(connection, http2::Connection::graceful_shutdown, phase).await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!("a connection ended badly: {error}");
+    }
+}
+
+/// Runs a connection; on a stop it finishes its requests, and when time is up it is dropped.
+async fn run<C: Future<Output = hyper::Result<()>>>(
+    connection: C,
+    finish: impl FnOnce(Pin<&mut C>),
+    mut phase: watch::Receiver<Phase>,
+) -> hyper::Result<()> {
+    let mut connection = pin!(connection);
+    {
+        let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
+        if let Either::Left((result, _)) = select(connection.as_mut(), stopped).await {
+            return result;
+        }
+    }
+    finish(connection.as_mut());
+    let closed = pin!(phase.wait_for(|phase| *phase == Phase::Closed));
+    match select(connection, closed).await {
+        Either::Left((result, _)) => result,
+        Either::Right(_) => Ok(()),
+    }
+}

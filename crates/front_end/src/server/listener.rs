@@ -1,0 +1,86 @@
+//! Accepts connections until it is told to stop, then lets those under way finish.
+//!
+//! What always holds: no more connections than allowed are open (others wait in the backlog), and after a stop the
+//! listener returns within the drain time.
+
+use super::connection::{ConnectionSettings, serve_connection};
+use crate::limits::Limits;
+use crate::table_api::{ConnectionInfo, TableApi};
+use base::{Clock, Spawner};
+use futures_util::future::{Either, select};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+/// How long accepting rests after a failure, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What connections are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Serve.
+    Serving,
+    /// Finish what is under way, then close.
+    Draining,
+    /// Close now.
+    Closed,
+}
+
+/// Serves until `shutdown` completes, and then until connections have drained.
+pub(crate) async fn serve(
+    api: Arc<TableApi>,
+    limits: &Limits,
+    clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) {
+    let permits = u32::try_from(limits.connections_max).unwrap_or(u32::MAX).max(1);
+    let connections = Arc::new(Semaphore::new(permits as usize));
+    let (phase, phase_of_connections) = watch::channel(Phase::Serving);
+    let settings = Arc::new(ConnectionSettings::new(limits, clock.clone(), spawner.clone()));
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let next = pin!(accept(&listener, &connections, &*clock));
+        let (stream, peer, permit) = match select(shutdown.as_mut(), next).await {
+            Either::Left(_) => break,
+            Either::Right((accepted, _)) => accepted,
+        };
+        let info = ConnectionInfo { peer: Some(peer.ip()), encrypted: false };
+        let (api, settings, phase) = (api.clone(), settings.clone(), phase_of_connections.clone());
+        let task = async move {
+            serve_connection(api, info, stream, &settings, phase).await;
+            drop(permit);
+        };
+        spawner.spawn("table connection", Box::pin(task));
+    }
+    drop(listener);
+    phase.send_replace(Phase::Draining);
+    let all_closed = pin!(connections.acquire_many(permits));
+    if let Either::Right(_) = select(all_closed, clock.sleep(limits.drain_for_max)).await {
+        tracing::warn!("connections are closed before their requests are finished");
+        phase.send_replace(Phase::Closed);
+    }
+}
+
+type Accepted = (tokio::net::TcpStream, std::net::SocketAddr, tokio::sync::OwnedSemaphorePermit);
+
+/// The next connection, once there is room for it.
+async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>, clock: &dyn Clock) -> Accepted {
+    loop {
+        let Ok(permit) = connections.clone().acquire_owned().await else {
+            // The semaphore is never closed.
+            return std::future::pending().await;
+        };
+        match listener.accept().await {
+            Ok((stream, peer)) => return (stream, peer, permit),
+            Err(error) => {
+                tracing::warn!("a connection could not be accepted: {error}");
+                drop(permit);
+                clock.sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Entity group transactions: one table, one PartitionKey, all or nothing.
+//!
+//! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is told by one part for the
+//! operation that failed, with its index before the message. A lone get outside a change set is a batch too.
+
+use super::entity_read::read_entity;
+use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders, plan_write};
+use super::errors::{TOO_MANY_OPERATIONS, from_table};
+use super::route::{Route, Verb};
+use super::{RequestContext, TableResource};
+use crate::addressing::Address;
+use crate::batch::{
+    BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
+    write_direct_reply,
+};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::negotiation::{MetadataLevel, choose_level};
+use crate::query_string::QueryParameters;
+use crate::reply::{DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
+use crate::request_id::RequestId;
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use table::EntityOperation;
+
+/// An operation that failed, and how it wanted its answer.
+struct FailedOperation {
+    index: usize,
+    error: ApiError,
+    level: MetadataLevel,
+    preference: Option<Preference>,
+}
+
+/// Executes a batch.
+pub(crate) async fn execute_batch(
+    context: &RequestContext<'_>,
+    content_type: Option<&str>,
+    body: Bytes,
+) -> Result<Reply, ApiError> {
+    let boundary =
+        content_type.and_then(boundary_of).ok_or_else(|| ApiError::new(ErrorCode::InvalidInput))?;
+    let batch_id = RequestId::new(context.random);
+    let body = match read_batch(&body, boundary)? {
+        BatchRequest::Direct(part) => {
+            let reply = execute_direct(context, &part).await?;
+            let content_id = part.content_id;
+            write_direct_reply(batch_id.as_str(), &PartReply { content_id, reply })
+        }
+        BatchRequest::ChangeSet(parts) => {
+            let replies = match execute_change_set(context, &parts).await {
+                Ok(replies) => replies,
+                Err(failed) => {
+                    let content_id = parts.get(failed.index).and_then(|part| part.content_id);
+                    let reply = failure_reply(context, failed);
+                    vec![PartReply { content_id, reply }]
+                }
+            };
+            let change_set_id = RequestId::new(context.random);
+            write_change_set_reply(batch_id.as_str(), change_set_id.as_str(), &replies)
+        }
+    };
+    let mut reply = Reply::new(StatusCode::ACCEPTED);
+    let content_type = format!("multipart/mixed; boundary=batchresponse_{}", batch_id.as_str());
+    reply.header_bytes(CONTENT_TYPE, content_type.into_bytes());
+    reply.body = body;
+    Ok(reply)
+}
+
+/// A lone get. Its own failure is inside the answer; anything else is no batch.
+async fn execute_direct(context: &RequestContext<'_>, part: &BatchPart<'_>) -> Result<Reply, ApiError> {
+    let Target { route, query, .. } = find_target(context, part)?;
+    let Route::ReadEntity(address) = route else {
+        return Err(ErrorCode::InvalidInput.into());
+    };
+    let query = QueryParameters::parse(query).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
+    let level = level_of(part, &query)?;
+    let need = Route::ReadEntity(address.clone()).need(false);
+    let result = match context.grant.check(need, Some(&address.table)) {
+        Ok(()) => read_entity(context, address, &query, level).await,
+        Err(error) => Err(error),
+    };
+    Ok(result.unwrap_or_else(|error| {
+        let body = error.json_body(context.request_id, context.now, None);
+        Reply::json(error.code.status(), level.content_type(), body)
+    }))
+}
+
+async fn execute_change_set<'p>(
+    context: &RequestContext<'_>,
+    parts: &[BatchPart<'p>],
+) -> Result<Vec<PartReply<'p>>, FailedOperation> {
+    let fail = |index, error| FailedOperation {
+        index,
+        error,
+        level: MetadataLevel::Minimal,
+        preference: parts.get(index).and_then(preference_of),
+    };
+    if parts.len() == OPERATIONS_READ_MAX {
+        let error = ApiError::with_message(ErrorCode::InvalidInput, TOO_MANY_OPERATIONS);
+        return Err(fail(OPERATIONS_READ_MAX - 2, error));
+    }
+    let mut operations: Vec<EntityOperation> = Vec::with_capacity(parts.len());
+    let mut answers: Vec<PlannedAnswer> = Vec::with_capacity(parts.len());
+    let mut table: Option<String> = None;
+    for (index, part) in parts.iter().enumerate() {
+        let planned = plan_part(context, part).map_err(|error| fail(index, error))?;
+        match &table {
+            Some(first) if !first.eq_ignore_ascii_case(&planned.table) => {
+                let error = ErrorCode::CommandsInBatchActOnDifferentPartitions.into();
+                return Err(fail(index, error));
+            }
+            Some(_) => {}
+            None => table = Some(planned.table),
+        }
+        operations.push(planned.operation);
+        answers.push(planned.answer);
+    }
+    let table = table.ok_or_else(|| fail(0, ErrorCode::InvalidInput.into()))?;
+    let outcomes = context
+        .service
+        .execute_group(context.account, &table, operations)
+        .await
+        .map_err(|failed| fail(failed.index, from_table(failed.error)))?;
+    let replies = parts.iter().zip(answers).zip(outcomes).map(|((part, answer), outcome)| PartReply {
+        content_id: part.content_id,
+        reply: answer.finish(context, outcome),
+    });
+    Ok(replies.collect())
+}
+
+/// Where an operation points to.
+struct Target<'a> {
+    route: Route,
+    query: Option<&'a str>,
+}
+
+/// The account in an operation's address must be that of the batch.
+fn find_target<'a>(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result<Target<'a>, ApiError> {
+    let invalid = || ApiError::new(ErrorCode::InvalidInput);
+    let (host, path_and_query) = match part.target.split_once("://") {
+        Some((_, rest)) => {
+            let at = rest.find('/').unwrap_or(rest.len());
+            rest.split_at(at)
+        }
+        None => (context.host, part.target),
+    };
+    let (path, query) = match path_and_query.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (path_and_query, None),
+    };
+    let address = Address::parse(host, path, super::SERVICE_LABEL);
+    if address.account != context.account {
+        return Err(invalid());
+    }
+    let verb = Verb::parse(part.method);
+    let verb = match part.header("x-http-method") {
+        Some(value) => Verb::tunnelled(verb, value)?,
+        None => verb.ok_or_else(invalid)?,
+    };
+    let resource = TableResource::parse(address.resource)?;
+    let route = Route::find(verb, resource, &QueryParameters::default())?;
+    Ok(Target { route, query })
+}
+
+fn plan_part(context: &RequestContext<'_>, part: &BatchPart<'_>) -> Result<PlannedWrite, ApiError> {
+    let Target { route, .. } = find_target(context, part)?;
+    let headers = WriteHeaders {
+        if_match: part.header("if-match"),
+        has_if_none_match: part.header("if-none-match").is_some(),
+        preference: preference_of(part),
+        level: level_of(part, &QueryParameters::default())?,
+    };
+    context.grant.check(route.need(headers.if_match.is_some()), route.table())?;
+    plan_write(context, route, &headers, part.body)
+}
+
+fn preference_of(part: &BatchPart<'_>) -> Option<Preference> {
+    part.header("prefer").and_then(Preference::parse)
+}
+
+fn level_of(part: &BatchPart<'_>, query: &QueryParameters<'_>) -> Result<MetadataLevel, ApiError> {
+    match query.find("$format").or_else(|| part.header("accept")) {
+        Some(list) => choose_level(list),
+        None => Ok(MetadataLevel::Minimal),
+    }
+}
+
+fn failure_reply(context: &RequestContext<'_>, failed: FailedOperation) -> Reply {
+    let mut reply = Reply::new(failed.error.code.status());
+    if let Some(preference) = failed.preference {
+        reply.header(PREFERENCE_APPLIED, preference.applied());
+    }
+    reply.header(DATA_SERVICE_VERSION, HeaderValue::from_static("3.0;"));
+    reply.header(CONTENT_TYPE, failed.level.content_type());
+    reply.body = failed.error.json_body(context.request_id, context.now, Some(failed.index));
+    reply
+}

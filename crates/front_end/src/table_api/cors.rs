@@ -1,0 +1,292 @@
+//! Cross-origin requests: which pages of other origins may call the service.
+//!
+//! Rules are tried in order by origin and then method; the first that fits both is the only one that counts. The rules
+//! of an account are kept for a while, so that a read does not pay for a second read; a change made here is seen at once.
+//! What always holds: requests without `Origin` are served the same, apart from `Vary`.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::reply::Reply;
+use base::Clock;
+use hyper::StatusCode;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, VARY,
+};
+use service::CorsRule;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use table::TableService;
+
+/// Rules of one service at most.
+const RULES_MAX: usize = 5;
+/// Bytes of all rules' text at most.
+const RULES_SIZE_BYTES_MAX: usize = 2048;
+/// Origins of one rule at most.
+const ORIGINS_MAX: usize = 64;
+/// Characters of an origin or header name at most.
+const NAME_LENGTH_MAX: usize = 256;
+/// Whole header names of one list at most.
+const HEADERS_MAX: usize = 64;
+/// Header prefixes (`abc*`) of one list at most.
+const HEADER_PREFIXES_MAX: usize = 2;
+const METHODS: [&str; 10] =
+    ["DELETE", "GET", "HEAD", "MERGE", "POST", "OPTIONS", "PUT", "PATCH", "CONNECT", "TRACE"];
+
+/// How long rules are kept. The protocol allows a change 30 seconds to take effect.
+const RULES_KEPT_FOR: Duration = Duration::from_secs(30);
+
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Checks the limits of rules; the error is a message.
+pub(crate) fn check_rules(rules: &[CorsRule]) -> Result<(), &'static str> {
+    let mut size = 0;
+    for rule in rules {
+        if items(&rule.allowed_origins).next().is_none() || items(&rule.allowed_methods).next().is_none() {
+            return Err("A CORS rule needs at least one origin and one method.");
+        }
+        if !items(&rule.allowed_methods).all(|method| METHODS.contains(&method)) {
+            return Err("A CORS rule names an unknown method.");
+        }
+        let lists = [&rule.allowed_origins, &rule.allowed_headers, &rule.exposed_headers];
+        if lists.iter().flat_map(|list| items(list)).any(|item| item.len() > NAME_LENGTH_MAX) {
+            return Err("An origin or header of a CORS rule is too long.");
+        }
+        if items(&rule.allowed_origins).count() > ORIGINS_MAX {
+            return Err("A CORS rule has too many origins.");
+        }
+        for list in [&rule.allowed_headers, &rule.exposed_headers] {
+            let prefixes = items(list).filter(|header| header.ends_with('*')).count();
+            if prefixes > HEADER_PREFIXES_MAX || items(list).count() - prefixes > HEADERS_MAX {
+                return Err("A CORS rule has too many headers.");
+            }
+        }
+        size += rule.allowed_methods.len() + lists.iter().map(|list| list.len()).sum::<usize>();
+    }
+    if rules.len() > RULES_MAX {
+        return Err("There are too many CORS rules.");
+    }
+    if size > RULES_SIZE_BYTES_MAX {
+        return Err("The CORS rules are too long.");
+    }
+    Ok(())
+}
+
+/// The first rule that fits origin and method.
+fn find_rule<'a>(rules: &'a [CorsRule], origin: &str, method: &str) -> Option<&'a CorsRule> {
+    rules.iter().find(|rule| {
+        items(&rule.allowed_origins).any(|allowed| allowed == "*" || allowed == origin)
+            && items(&rule.allowed_methods).any(|allowed| allowed == method)
+    })
+}
+
+fn allows_header(rule: &CorsRule, header: &str) -> bool {
+    items(&rule.allowed_headers).any(|allowed| match allowed.strip_suffix('*') {
+        Some(prefix) => header.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
+        None => allowed.eq_ignore_ascii_case(header),
+    })
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn allowed_origin(rule: &CorsRule, origin: &str) -> Vec<u8> {
+    let by_name = items(&rule.allowed_origins).any(|allowed| allowed == origin);
+    if by_name { origin.as_bytes().to_vec() } else { b"*".to_vec() }
+}
+
+/// The answer to a preflight.
+pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply, ApiError> {
+    let missing = || {
+        ApiError::with_message(
+            ErrorCode::InvalidHeaderValue,
+            "A required CORS header is not present: Origin and Access-Control-Request-Method are needed.",
+        )
+    };
+    let origin = header_text(headers, ORIGIN).ok_or_else(missing)?;
+    let method = header_text(headers, ACCESS_CONTROL_REQUEST_METHOD).ok_or_else(missing)?;
+    let requested = header_text(headers, ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
+    let rule = find_rule(rules, origin, method)
+        .filter(|rule| items(requested).all(|header| allows_header(rule, header)))
+        .ok_or_else(|| ApiError::new(ErrorCode::CorsPreflightFailure))?;
+    let mut reply = Reply::new(StatusCode::OK);
+    reply.header_bytes(ACCESS_CONTROL_ALLOW_ORIGIN, allowed_origin(rule, origin));
+    reply.header_bytes(ACCESS_CONTROL_ALLOW_METHODS, method.as_bytes().to_vec());
+    if !requested.is_empty() {
+        reply.header_bytes(ACCESS_CONTROL_ALLOW_HEADERS, requested.as_bytes().to_vec());
+    }
+    reply.header(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(rule.max_age_seconds));
+    reply.header(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    Ok(reply)
+}
+
+/// Adds what a page of another origin needs to an answer.
+pub(crate) fn add_headers(rules: &[CorsRule], method: &str, request: &HeaderMap, response: &mut HeaderMap) {
+    if rules.is_empty() {
+        return;
+    }
+    let any_origin = rules.iter().any(|rule| items(&rule.allowed_origins).any(|origin| origin == "*"));
+    if !any_origin && matches!(method, "GET" | "HEAD") {
+        response.insert(VARY, HeaderValue::from_static("Origin"));
+    }
+    let Some(origin) = header_text(request, ORIGIN) else {
+        return;
+    };
+    let Some(rule) = find_rule(rules, origin, method) else {
+        return;
+    };
+    let allowed = allowed_origin(rule, origin);
+    if allowed != b"*" {
+        response.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    }
+    if let Ok(allowed) = HeaderValue::from_bytes(&allowed) {
+        response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+    }
+    if let Ok(exposed) = HeaderValue::from_str(&exposed(rule, response))
+        && !exposed.is_empty()
+    {
+        response.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
+}
+
+/// The exposed headers by name: a prefix stands for those of the answer that start with it.
+fn exposed(rule: &CorsRule, response: &HeaderMap) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for item in items(&rule.exposed_headers) {
+        match item.strip_suffix('*') {
+            None => names.push(item),
+            Some(prefix) => {
+                let prefix = prefix.to_ascii_lowercase();
+                names
+                    .extend(response.keys().map(HeaderName::as_str).filter(|name| name.starts_with(&prefix)));
+            }
+        }
+    }
+    names.join(",")
+}
+
+/// Rules as read, and until when they are good enough (monotonic time).
+struct Kept {
+    until: Duration,
+    rules: Arc<[CorsRule]>,
+}
+
+/// The rules of each account that was asked for lately. At most one entry for each account served.
+#[derive(Default)]
+pub(crate) struct CorsRules {
+    by_account: Mutex<BTreeMap<String, Kept>>,
+}
+
+impl CorsRules {
+    /// The account's rules. Should they not be readable, there are none: the request itself has its own answer.
+    pub(crate) async fn of(
+        &self,
+        account: &str,
+        service: &TableService,
+        clock: &dyn Clock,
+    ) -> Arc<[CorsRule]> {
+        let now = clock.monotonic();
+        if let Some(kept) = self.lock().get(account)
+            && now < kept.until
+        {
+            return kept.rules.clone();
+        }
+        let Ok(properties) = service.service_properties(account).await else {
+            return Arc::from([]);
+        };
+        let rules: Arc<[CorsRule]> = properties.cors.into();
+        let kept = Kept { until: now + RULES_KEPT_FOR, rules: rules.clone() };
+        self.lock().insert(account.to_owned(), kept);
+        rules
+    }
+
+    /// Forgets an account's rules, because they have changed.
+    pub(crate) fn forget(&self, account: &str) {
+        self.lock().remove(account);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Kept>> {
+        self.by_account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(origins: &str, methods: &str, headers: &str, exposed: &str) -> CorsRule {
+        CorsRule {
+            allowed_origins: origins.into(),
+            allowed_methods: methods.into(),
+            allowed_headers: headers.into(),
+            exposed_headers: exposed.into(),
+            max_age_seconds: 60,
+        }
+    }
+
+    fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn preflights() {
+        let rules =
+            [rule("http://a, http://b", "GET,PUT", "x-ms-meta-*,accept", ""), rule("*", "GET", "*", "")];
+        let ask = |origin: &'static str, method: &'static str, requested: &'static str| {
+            let headers = headers(&[
+                (ORIGIN, origin),
+                (ACCESS_CONTROL_REQUEST_METHOD, method),
+                (ACCESS_CONTROL_REQUEST_HEADERS, requested),
+            ]);
+            preflight(&rules, &headers).map_err(|error| error.code)
+        };
+        let reply = ask("http://b", "PUT", "Accept, X-MS-Meta-Foo").expect("allowed");
+        let find = |name: HeaderName| {
+            reply.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone())
+        };
+        assert_eq!(find(ACCESS_CONTROL_ALLOW_ORIGIN), Some(HeaderValue::from_static("http://b")));
+        assert_eq!(find(ACCESS_CONTROL_MAX_AGE), Some(HeaderValue::from_static("60")));
+        // The first rule that fits is the only one tried.
+        assert_eq!(ask("http://a", "GET", "other").err(), Some(ErrorCode::CorsPreflightFailure));
+        assert!(ask("http://c", "GET", "other").is_ok());
+        assert_eq!(ask("http://c", "PUT", "").err(), Some(ErrorCode::CorsPreflightFailure));
+        let error = preflight(&rules, &headers(&[(ORIGIN, "http://a")])).expect_err("no method");
+        assert_eq!(error.code, ErrorCode::InvalidHeaderValue);
+    }
+
+    #[test]
+    fn actual_requests() {
+        let rules = [rule("http://a", "GET", "", "x-ms-request-id,x-ms-continuation-*")];
+        let mut response = headers(&[(HeaderName::from_static("x-ms-continuation-nextrowkey"), "x")]);
+        add_headers(&rules, "GET", &headers(&[(ORIGIN, "http://a")]), &mut response);
+        assert_eq!(response.get(ACCESS_CONTROL_ALLOW_ORIGIN), Some(&HeaderValue::from_static("http://a")));
+        assert_eq!(
+            response.get(ACCESS_CONTROL_EXPOSE_HEADERS),
+            Some(&HeaderValue::from_static("x-ms-request-id,x-ms-continuation-nextrowkey"))
+        );
+        let mut response = HeaderMap::new();
+        add_headers(&rules, "GET", &HeaderMap::new(), &mut response);
+        assert_eq!(response.get(VARY), Some(&HeaderValue::from_static("Origin")));
+        assert_eq!(response.len(), 1);
+        let mut response = HeaderMap::new();
+        add_headers(&rules, "PUT", &headers(&[(ORIGIN, "http://a")]), &mut response);
+        assert!(response.is_empty());
+    }
+
+    #[test]
+    fn limits_of_rules() {
+        assert!(check_rules(&[rule("*", "GET", "*", "*")]).is_ok());
+        assert!(check_rules(&vec![rule("*", "GET", "", ""); 6]).is_err());
+        assert!(check_rules(&[rule("", "GET", "", "")]).is_err());
+        assert!(check_rules(&[rule("*", "FETCH", "", "")]).is_err());
+        assert!(check_rules(&[rule("*", "GET", "a*,b*,c*", "")]).is_err());
+        assert!(check_rules(&[rule(&"x".repeat(300), "GET", "", "")]).is_err());
+        assert!(check_rules(&[rule(&"x,".repeat(65), "GET", "", "")]).is_err());
+    }
+}

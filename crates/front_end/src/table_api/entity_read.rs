@@ -1,0 +1,241 @@
+//! Get one entity, and query entities.
+
+use super::RequestContext;
+use super::errors::{from_filter, from_table};
+use crate::continuation::{decode_token, encode_token};
+use crate::entity_path::EntityAddress;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::json::entity_writer::{
+    AnswerContext, EntityFields, Selection, put_list_start, put_listed_entity, put_single_entity,
+};
+use crate::negotiation::MetadataLevel;
+use crate::query_string::QueryParameters;
+use crate::reply::Reply;
+use base::Ticks;
+use hyper::StatusCode;
+use hyper::header::{ETAG, HeaderName, HeaderValue};
+use service::format_etag;
+use table::limits::PAGE_ROWS_MAX;
+use table::{EntityQuery, EntityRef, EntityToken, Filter, QueryClass, TableError};
+
+/// Names in a `$select` at most.
+const SELECTED_MAX: usize = 255;
+
+const NEXT_PARTITION_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
+const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
+
+/// Our own: how much of the table the query could touch.
+const QUERY_CLASS: HeaderName = HeaderName::from_static("x-larimar-query-class");
+
+/// Gets one entity.
+pub(crate) async fn read_entity(
+    context: &RequestContext<'_>,
+    address: EntityAddress,
+    query: &QueryParameters<'_>,
+    level: MetadataLevel,
+) -> Result<Reply, ApiError> {
+    check_options(query)?;
+    let select = parse_select(query)?;
+    // Outside a signature's range of keys there is nothing, as in queries.
+    if context.grant.check_keys(&address.partition_key, &address.row_key).is_err() {
+        return Err(ErrorCode::ResourceNotFound.into());
+    }
+    let entity = context
+        .service
+        .get_entity(context.account, &address.table, &address.partition_key, &address.row_key)
+        .await
+        .map_err(|error| match error {
+            // No entity has such a key.
+            TableError::KeyCharacters { .. } => ErrorCode::ResourceNotFound.into(),
+            other => from_table(other),
+        })?;
+    let entity = entity.as_ref();
+    let mut etag = Vec::with_capacity(64);
+    format_etag(entity.version(), &mut etag);
+    let answer = answer_context(context, level, &address.table, query);
+    let mut body = Vec::with_capacity(1024);
+    put_single_entity(&mut body, &answer, fields(&entity, &etag), &Selection::new(select.as_deref()));
+    let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
+    reply.header_bytes(ETAG, etag);
+    reply.header(QUERY_CLASS, class_value(QueryClass::Point));
+    Ok(reply)
+}
+
+/// Gets a page of entities.
+pub(crate) async fn query_entities(
+    context: &RequestContext<'_>,
+    table: String,
+    query: &QueryParameters<'_>,
+    level: MetadataLevel,
+) -> Result<Reply, ApiError> {
+    check_options(query)?;
+    let entity_query = EntityQuery {
+        filter: parse_filter(context, query)?,
+        select: parse_select(query)?,
+        top: parse_top(query)?,
+        start: parse_start(query)?,
+    };
+    let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
+    let answer = answer_context(context, level, &table, query);
+    let selection = Selection::new(entity_query.select.as_deref());
+    let mut body = Vec::with_capacity(256 + page.len() * 256);
+    put_list_start(&mut body, &answer);
+    let mut etag = Vec::with_capacity(64);
+    for (index, entity) in page.entities().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        if level != MetadataLevel::None {
+            etag.clear();
+            format_etag(entity.version(), &mut etag);
+        }
+        put_listed_entity(&mut body, &answer, fields(&entity, &etag), &selection);
+    }
+    body.extend_from_slice(b"]}");
+    let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
+    if let Some(next) = &page.next {
+        reply.header_bytes(NEXT_PARTITION_KEY, encode_token(&next.partition_key).into_bytes());
+        if let Some(row_key) = &next.row_key {
+            reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
+        }
+    }
+    reply.header(QUERY_CLASS, class_value(page.class));
+    Ok(reply)
+}
+
+fn class_value(class: QueryClass) -> HeaderValue {
+    HeaderValue::from_static(match class {
+        QueryClass::Point => "point",
+        QueryClass::RowRange => "row-range",
+        QueryClass::PartitionRange => "partition-range",
+        QueryClass::TableScan => "table-scan",
+    })
+}
+
+fn fields<'a>(
+    entity: &EntityRef<'a>,
+    etag: &'a [u8],
+) -> EntityFields<'a, impl Iterator<Item = (&'a str, table::EdmValueRef<'a>)> + use<'a>> {
+    EntityFields {
+        partition_key: entity.partition_key(),
+        row_key: entity.row_key(),
+        timestamp: Ticks(entity.version().0),
+        etag,
+        properties: entity.properties(),
+    }
+}
+
+fn answer_context<'a>(
+    context: &RequestContext<'a>,
+    level: MetadataLevel,
+    table: &'a str,
+    query: &'a QueryParameters<'_>,
+) -> AnswerContext<'a> {
+    AnswerContext {
+        level,
+        base: context.base,
+        account: context.account,
+        table,
+        select: query.find("$select").filter(|select| !select.is_empty()),
+    }
+}
+
+/// Refuses options that queries do not have.
+pub(crate) fn check_options(query: &QueryParameters<'_>) -> Result<(), ApiError> {
+    for (name, _) in query.iter() {
+        let known =
+            ["$filter", "$select", "$top", "$format"].iter().any(|known| name.eq_ignore_ascii_case(known));
+        if name.starts_with('$') && !known {
+            return Err(ErrorCode::NotImplemented.into());
+        }
+    }
+    Ok(())
+}
+
+/// `$top`: rows of a page, not of the answer in all.
+pub(crate) fn parse_top(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
+    match query.find("$top") {
+        None | Some("") => Ok(PAGE_ROWS_MAX),
+        Some(text) => match text.parse::<usize>() {
+            Ok(top) if (1..=PAGE_ROWS_MAX).contains(&top) => Ok(top),
+            _ => Err(ErrorCode::InvalidInput.into()),
+        },
+    }
+}
+
+/// `$filter`, narrowed to the keys that a signature allows.
+fn parse_filter(
+    context: &RequestContext<'_>,
+    query: &QueryParameters<'_>,
+) -> Result<Option<Filter>, ApiError> {
+    let text = query.find("$filter").map(str::trim).filter(|text| !text.is_empty());
+    // The client's own text is read first, so that errors speak of it alone.
+    let own = text.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?;
+    let Some(bounds) = context.grant.bounds() else {
+        return Ok(own);
+    };
+    let bounds = bounds.filter_text();
+    let narrowed = match text {
+        Some(text) => format!("({text}) and {bounds}"),
+        None => bounds,
+    };
+    Filter::parse(&narrowed).map(Some).map_err(from_filter)
+}
+
+fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiError> {
+    let Some(text) = query.find("$select").filter(|text| !text.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let mut names = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        if name.is_empty() || names.len() == SELECTED_MAX {
+            return Err(ErrorCode::InvalidInput.into());
+        }
+        names.push(name.to_owned());
+    }
+    Ok(Some(names))
+}
+
+fn parse_start(query: &QueryParameters<'_>) -> Result<Option<EntityToken>, ApiError> {
+    let find = |name| query.find(name).filter(|token| !token.is_empty());
+    let row_key = find("NextRowKey").map(decode_token).transpose()?;
+    match find("NextPartitionKey") {
+        Some(partition_key) => Ok(Some(EntityToken { partition_key: decode_token(partition_key)?, row_key })),
+        None if row_key.is_some() => Err(ErrorCode::InvalidInput.into()),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> QueryParameters<'_> {
+        QueryParameters::parse(Some(text)).expect("query")
+    }
+
+    #[test]
+    fn options() {
+        assert!(check_options(&query("$filter=x&$top=1&other=2")).is_ok());
+        let error = check_options(&query("$orderby=x")).expect_err("not served");
+        assert_eq!(error.code, ErrorCode::NotImplemented);
+        assert_eq!(parse_top(&query("")), Ok(1000));
+        assert_eq!(parse_top(&query("$top=7")), Ok(7));
+        for wrong in ["0", "1001", "-1", "x"] {
+            assert!(parse_top(&query(&format!("$top={wrong}"))).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_select(&query("$select=a,%20b")), Ok(Some(vec!["a".into(), "b".into()])));
+        assert_eq!(parse_select(&query("$select=")), Ok(None));
+        assert!(parse_select(&query("$select=a,,b")).is_err());
+    }
+
+    #[test]
+    fn starts() {
+        let start = parse_start(&query("NextPartitionKey=1!8!U21pdGg-&NextRowKey=")).expect("start");
+        assert_eq!(start.map(|start| (start.partition_key, start.row_key)), Some(("Smith".into(), None)));
+        assert!(parse_start(&query("NextRowKey=1!8!U21pdGg-")).is_err());
+        assert!(parse_start(&query("NextPartitionKey=Smith")).is_err());
+        assert_eq!(parse_start(&query("")), Ok(None));
+    }
+}

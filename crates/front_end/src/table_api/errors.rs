@@ -1,0 +1,80 @@
+//! What the Table service refuses, as the protocol tells it.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use partition::PartitionError;
+use table::{FilterError, KeyColumn, TableError};
+
+/// The error a client sees.
+pub(crate) fn from_table(error: TableError) -> ApiError {
+    match error {
+        TableError::TableNotFound => ErrorCode::TableNotFound.into(),
+        TableError::TableAlreadyExists => ErrorCode::TableAlreadyExists.into(),
+        TableError::ResourceNotFound => ErrorCode::ResourceNotFound.into(),
+        TableError::EntityAlreadyExists => ErrorCode::EntityAlreadyExists.into(),
+        TableError::UpdateConditionNotSatisfied => ErrorCode::UpdateConditionNotSatisfied.into(),
+        TableError::TableNameCharacters(_) => ErrorCode::InvalidResourceName.into(),
+        TableError::TableNameLength(_) => ApiError::with_message(
+            ErrorCode::OutOfRangeInput,
+            "The specified resource name length is not within the permissible limits.",
+        ),
+        TableError::TableNameReserved(_) => ErrorCode::InvalidInput.into(),
+        TableError::KeyCharacters { key, value } => ApiError::with_message(
+            ErrorCode::OutOfRangeInput,
+            format!("The '{}' parameter of value '{value}' is out of range.", key.name()),
+        ),
+        TableError::KeyTooLong(KeyColumn::PartitionKey | KeyColumn::RowKey) => {
+            ErrorCode::PropertyValueTooLarge.into()
+        }
+        TableError::PropertyNameInvalid(_) => ErrorCode::PropertyNameInvalid.into(),
+        TableError::PropertyNameTooLong => ErrorCode::PropertyNameTooLong.into(),
+        TableError::PropertyValueTooLarge(_) => ErrorCode::PropertyValueTooLarge.into(),
+        TableError::PropertyValueOutOfRange(_) => ErrorCode::OutOfRangeInput.into(),
+        TableError::DuplicateProperties(_) => ErrorCode::DuplicatePropertiesSpecified.into(),
+        TableError::TooManyProperties => ErrorCode::TooManyProperties.into(),
+        TableError::EntityTooLarge => ErrorCode::EntityTooLarge.into(),
+        TableError::TooManyOperations => ApiError::with_message(ErrorCode::InvalidInput, TOO_MANY_OPERATIONS),
+        TableError::EmptyGroup => ErrorCode::InvalidInput.into(),
+        TableError::InvalidDuplicateRow => ErrorCode::InvalidDuplicateRow.into(),
+        TableError::CommandsInBatchActOnDifferentPartitions => {
+            ErrorCode::CommandsInBatchActOnDifferentPartitions.into()
+        }
+        TableError::Policies(error) => {
+            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
+        }
+        TableError::ServiceProperties(error) => {
+            ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string())
+        }
+        TableError::Partition(error) => from_partition(&error),
+    }
+}
+
+/// The message of a batch with too many operations.
+pub(crate) const TOO_MANY_OPERATIONS: &str =
+    "The batch request operation exceeds the maximum 100 changes per change set.";
+
+/// A filter that can't be read or is not served.
+pub(crate) fn from_filter(error: FilterError) -> ApiError {
+    match error {
+        FilterError::NotImplemented => ErrorCode::NotImplemented.into(),
+        FilterError::Syntax { .. }
+        | FilterError::Literal(_)
+        | FilterError::Null(_)
+        | FilterError::TooComplex(_) => ApiError::with_message(ErrorCode::InvalidInput, error.to_string()),
+    }
+}
+
+/// The layer below could not answer: the client tries again, or the operator is told.
+fn from_partition(error: &PartitionError) -> ApiError {
+    match error {
+        PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
+        PartitionError::DiskFull => {
+            tracing::error!("a write was refused: {error}");
+            ApiError::with_message(ErrorCode::ServerBusy, "The server has no space left for writes.")
+        }
+        _ => {
+            tracing::error!("a request failed: {error}");
+            ErrorCode::InternalError.into()
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Get and set a table's stored access policies, in XML.
+//!
+//! ```text
+//! <SignedIdentifiers><SignedIdentifier><Id>p1</Id><AccessPolicy>
+//!   <Start>…</Start><Expiry>…</Expiry><Permission>raud</Permission>
+//! </AccessPolicy></SignedIdentifier></SignedIdentifiers>
+//! ```
+
+use super::RequestContext;
+use super::errors::from_table;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::reply::Reply;
+use crate::xml::{XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
+use base::Ticks;
+use hyper::StatusCode;
+use service::{StoredPolicy, date_time_text, parse_date_time};
+
+/// Permissions that a table's policy may hold.
+const PERMISSIONS: &str = "raud";
+
+/// Gets the policies.
+pub(crate) async fn read_policies(context: &RequestContext<'_>, table: &str) -> Result<Reply, ApiError> {
+    let policies = context.service.table_policies(context.account, table).await.map_err(from_table)?;
+    Ok(Reply::xml(StatusCode::OK, write(&policies)))
+}
+
+/// Replaces the policies.
+pub(crate) async fn write_policies(
+    context: &RequestContext<'_>,
+    table: &str,
+    body: &[u8],
+) -> Result<Reply, ApiError> {
+    let policies = read(body)?;
+    context.service.set_table_policies(context.account, table, policies).await.map_err(from_table)?;
+    Ok(Reply::new(StatusCode::NO_CONTENT))
+}
+
+fn write(policies: &[StoredPolicy]) -> Vec<u8> {
+    let mut out = XML_DECLARATION.to_vec();
+    put_xml_tag(&mut out, "<", "SignedIdentifiers");
+    for policy in policies {
+        put_xml_tag(&mut out, "<", "SignedIdentifier");
+        put_xml_element(&mut out, "Id", &policy.id);
+        put_xml_tag(&mut out, "<", "AccessPolicy");
+        for (name, at) in [("Start", policy.start), ("Expiry", policy.expiry)] {
+            if let Some(at) = at {
+                put_xml_element(&mut out, name, &date_time_text(at));
+            }
+        }
+        if let Some(permission) = &policy.permission {
+            put_xml_element(&mut out, "Permission", permission);
+        }
+        put_xml_tag(&mut out, "</", "AccessPolicy");
+        put_xml_tag(&mut out, "</", "SignedIdentifier");
+    }
+    put_xml_tag(&mut out, "</", "SignedIdentifiers");
+    out
+}
+
+/// Reads policies; an empty body clears them.
+fn read(body: &[u8]) -> Result<Vec<StoredPolicy>, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
+    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
+    let root = parse_xml(body).map_err(|_| malformed())?;
+    if root.name != "SignedIdentifiers" {
+        return Err(malformed());
+    }
+    root.children
+        .iter()
+        .map(|element| match element.name.as_str() {
+            "SignedIdentifier" => read_policy(element),
+            _ => Err(malformed()),
+        })
+        .collect()
+}
+
+fn read_policy(element: &XmlElement) -> Result<StoredPolicy, ApiError> {
+    let id = element.child_text("Id").ok_or_else(|| ApiError::new(ErrorCode::InvalidXmlDocument))?.to_owned();
+    let mut policy = StoredPolicy { id, ..StoredPolicy::default() };
+    if let Some(access) = element.child("AccessPolicy") {
+        policy.start = read_date(access, "Start")?;
+        policy.expiry = read_date(access, "Expiry")?;
+        policy.permission =
+            access.child_text("Permission").filter(|text| !text.is_empty()).map(str::to_owned);
+    }
+    let known = |text: &String| text.chars().all(|letter| PERMISSIONS.contains(letter));
+    if !policy.permission.as_ref().is_none_or(known) {
+        return Err(ErrorCode::InvalidXmlNodeValue.into());
+    }
+    Ok(policy)
+}
+
+fn read_date(access: &XmlElement, name: &str) -> Result<Option<Ticks>, ApiError> {
+    match access.child_text(name) {
+        None | Some("") => Ok(None),
+        Some(text) => match parse_date_time(text) {
+            Ok(at) => Ok(Some(at)),
+            Err(_) => Err(ErrorCode::InvalidXmlNodeValue.into()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_come_back() {
+        let body = b"<?xml version='1.0' encoding='utf-8'?>\n<SignedIdentifiers><SignedIdentifier><Id>pol1</Id>\
+            <AccessPolicy><Start>2020-01-01T00:00:00Z</Start><Expiry>2030-01-01</Expiry><Permission>raud</Permission>\
+            </AccessPolicy></SignedIdentifier><SignedIdentifier><Id>empty</Id><AccessPolicy/></SignedIdentifier>\
+            </SignedIdentifiers>";
+        let policies = read(body).expect("policies");
+        assert_eq!(policies.len(), 2);
+        assert_eq!(policies[0].permission.as_deref(), Some("raud"));
+        assert!(policies[0].expiry > policies[0].start);
+        assert_eq!(policies[1], StoredPolicy { id: "empty".into(), ..StoredPolicy::default() });
+        assert_eq!(read(&write(&policies)), Ok(policies));
+        assert_eq!(read(b""), Ok(vec![]));
+    }
+
+    #[test]
+    fn refused() {
+        let policy = |inside: &str| {
+            let body = format!(
+                "<SignedIdentifiers><SignedIdentifier>{inside}</SignedIdentifier></SignedIdentifiers>"
+            );
+            read(body.as_bytes()).err().map(|error| error.code)
+        };
+        assert_eq!(policy(""), Some(ErrorCode::InvalidXmlDocument));
+        let with = |field: &str| policy(&format!("<Id>a</Id><AccessPolicy>{field}</AccessPolicy>"));
+        assert_eq!(with("<Permission>x</Permission>"), Some(ErrorCode::InvalidXmlNodeValue));
+        assert_eq!(with("<Start>soon</Start>"), Some(ErrorCode::InvalidXmlNodeValue));
+        assert_eq!(with("<Start></Start>"), None);
+        assert!(read(b"<Other/>").is_err());
+    }
+}

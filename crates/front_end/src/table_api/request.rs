@@ -1,0 +1,90 @@
+//! What of a request is looked at before its operation is known: host, time limit, body.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::query_string::QueryParameters;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body;
+use hyper::header::{CONTENT_LENGTH, HOST};
+use hyper::http::request::Parts;
+use std::time::Duration;
+
+/// The host that the client asked for: of the address if it is absolute, else of the `Host` header.
+pub(crate) fn host(parts: &Parts) -> Option<&str> {
+    let of_address = parts.uri.authority().map(|authority| authority.as_str());
+    of_address
+        .or_else(|| parts.headers.get(HOST)?.to_str().ok())
+        .map(str::trim)
+        .filter(|host| !host.is_empty())
+}
+
+/// How long the request may take: what the client asks for with `timeout`, but no longer than the server allows.
+pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
+    let Some(query) = parts.uri.query().filter(|query| query.contains("timeout")) else {
+        return longest;
+    };
+    // A query that can't be read is refused later.
+    let query = QueryParameters::parse(Some(query)).unwrap_or_default();
+    match query.find("timeout").and_then(|text| text.parse().ok()) {
+        Some(seconds @ 1..) => Duration::from_secs(seconds).min(longest),
+        _ => longest,
+    }
+}
+
+/// Bytes of the body, if the client says so beforehand.
+pub(crate) fn announced_body_size(parts: &Parts, body: &impl Body) -> Option<u64> {
+    body.size_hint().exact().or_else(|| {
+        let length = parts.headers.get(CONTENT_LENGTH)?;
+        length.to_str().ok()?.parse().ok()
+    })
+}
+
+/// Reads a body of at most `size_max` bytes.
+pub(crate) async fn collect_body<B>(body: B, size_max: usize) -> Result<Bytes, ApiError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, size_max).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ErrorCode::RequestBodyTooLarge.into()),
+        Err(error) => {
+            tracing::debug!("a request's body broke off: {error}");
+            Err(ErrorCode::InvalidInput.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Request;
+
+    fn parts(uri: &str, host: Option<&str>) -> Parts {
+        let mut request = Request::builder().uri(uri);
+        if let Some(host) = host {
+            request = request.header(HOST, host);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn hosts() {
+        assert_eq!(host(&parts("/a", Some("h:1"))), Some("h:1"));
+        assert_eq!(host(&parts("http://abs/a", Some("h:1"))), Some("abs"));
+        assert_eq!(host(&parts("/a", Some(""))), None);
+        assert_eq!(host(&parts("/a", None)), None);
+    }
+
+    #[test]
+    fn time_limits() {
+        let longest = Duration::from_secs(30);
+        let limit = |uri: &str| time_limit(&parts(uri, None), longest).as_secs();
+        assert_eq!(limit("/a"), 30);
+        assert_eq!(limit("/a?timeout=5"), 5);
+        assert_eq!(limit("/a?timeout=500"), 30);
+        assert_eq!(limit("/a?timeout=0"), 30);
+        assert_eq!(limit("/a?timeout=x"), 30);
+    }
+}

@@ -1,0 +1,209 @@
+//! What every response has: common headers, the version echoed, and errors in the shape the client asked for.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::negotiation::{MetadataLevel, metadata_level, prefers_xml};
+use crate::reply::Reply;
+use crate::request_id::RequestId;
+use base::Ticks;
+use base::clock::TICKS_PER_SECOND;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{
+    CACHE_CONTROL, DATE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Response, StatusCode};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
+
+const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
+const X_MS_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
+const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+const X_MS_ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
+
+/// The version of requests that name none, and the one that all current table clients send.
+const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
+
+/// The first version there was.
+const OLDEST_VERSION: &[u8] = b"2009-04-14";
+
+/// The newest version known when this was written. Newer ones are served the same, and logged once.
+const NEWEST_KNOWN_VERSION: &[u8] = b"2026-10-06";
+
+/// Newer versions that are remembered as logged, at most.
+const VERSIONS_LOGGED_MAX: usize = 64;
+
+/// Bytes of a client's request id at most.
+const CLIENT_REQUEST_ID_SIZE_BYTES_MAX: usize = 1024;
+
+/// How errors are told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ErrorShape {
+    /// As an OData error.
+    Json(MetadataLevel),
+    /// As XML.
+    Xml,
+}
+
+impl ErrorShape {
+    /// From the headers alone, before the operation is known.
+    pub(crate) fn guess(headers: &HeaderMap) -> Self {
+        if prefers_xml(headers) {
+            ErrorShape::Xml
+        } else {
+            ErrorShape::Json(metadata_level(headers, None).unwrap_or_default())
+        }
+    }
+
+    /// The operation's form of answer is known.
+    pub(crate) fn set_level(&mut self, level: MetadataLevel) {
+        if let ErrorShape::Json(own) = self {
+            *own = level;
+        }
+    }
+
+    /// The reply that tells `error`.
+    pub(crate) fn reply(self, error: &ApiError, request_id: &str, now: Ticks) -> Reply {
+        let status = error.code.status();
+        let mut reply = match self {
+            ErrorShape::Json(level) => {
+                Reply::json(status, level.content_type(), error.json_body(request_id, now, None))
+            }
+            ErrorShape::Xml => Reply::xml(status, error.xml_body(request_id, now)),
+        };
+        reply.header(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
+        if status == StatusCode::UNAUTHORIZED {
+            reply.header(WWW_AUTHENTICATE, HeaderValue::from_static("SharedKey"));
+        }
+        reply
+    }
+}
+
+/// Puts a response together.
+pub(crate) fn finish(
+    reply: Reply,
+    request: &HeaderMap,
+    request_id: &RequestId,
+    date: HeaderValue,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+    *response.status_mut() = reply.status;
+    let mut headers = HeaderMap::with_capacity(16);
+    headers.insert(DATE, date);
+    headers.insert(SERVER, HeaderValue::from_static(concat!("Larimar-Table/", env!("CARGO_PKG_VERSION"))));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(X_MS_REQUEST_ID, request_id.header_value());
+    let version = request.get(X_MS_VERSION).filter(|version| is_version(version.as_bytes()));
+    headers.insert(X_MS_VERSION, version.cloned().unwrap_or(DEFAULT_VERSION));
+    if let Some(id) = request.get(X_MS_CLIENT_REQUEST_ID)
+        && id.len() <= CLIENT_REQUEST_ID_SIZE_BYTES_MAX
+        && id.as_bytes().iter().all(|byte| (0x20..0x7f).contains(byte))
+    {
+        headers.insert(X_MS_CLIENT_REQUEST_ID, id.clone());
+    }
+    for (name, value) in reply.headers {
+        headers.insert(name, value);
+    }
+    *response.headers_mut() = headers;
+    response
+}
+
+/// `YYYY-MM-DD`, not before the first version.
+fn is_version(text: &[u8]) -> bool {
+    text.len() == 10
+        && text.iter().enumerate().all(|(index, byte)| match index {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+        && text >= OLDEST_VERSION
+}
+
+/// Newer versions than known that were seen.
+#[derive(Default)]
+pub(crate) struct VersionLog {
+    seen: Mutex<BTreeSet<Vec<u8>>>,
+}
+
+impl VersionLog {
+    /// Refuses a version that is none; logs each newer one once.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let Some(version) = headers.get(X_MS_VERSION) else {
+            return Ok(());
+        };
+        let version = version.as_bytes();
+        if !is_version(version) {
+            return Err(ErrorCode::InvalidHeaderValue.into());
+        }
+        if version > NEWEST_KNOWN_VERSION {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.len() < VERSIONS_LOGGED_MAX && seen.insert(version.to_vec()) {
+                tracing::info!(
+                    "x-ms-version {} is newer than known; it is served as {}",
+                    version.escape_ascii(),
+                    NEWEST_KNOWN_VERSION.escape_ascii()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The `Date` header, formatted once a second.
+pub(crate) struct DateHeader {
+    last: Mutex<(u64, HeaderValue)>,
+}
+
+impl Default for DateHeader {
+    fn default() -> Self {
+        DateHeader { last: Mutex::new((u64::MAX, HeaderValue::from_static(""))) }
+    }
+}
+
+impl DateHeader {
+    /// The header at an instant.
+    pub(crate) fn at(&self, now: Ticks) -> HeaderValue {
+        let second = now.0 / TICKS_PER_SECOND;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != second {
+            // The formatter knows years up to 9999; the clock is trusted to be before.
+            let text = httpdate::fmt_http_date(UNIX_EPOCH + now.since_unix());
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                *last = (second, value);
+            }
+        }
+        last.1.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        for (version, good) in [
+            ("2019-02-02", true),
+            ("2009-04-14", true),
+            ("2031-01-01", true),
+            ("2008-01-01", false),
+            ("2019-02", false),
+            ("2019/02/02", false),
+            ("latest", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(X_MS_VERSION, HeaderValue::from_static(version));
+            assert_eq!(VersionLog::default().check(&headers).is_ok(), good, "{version}");
+        }
+        assert!(VersionLog::default().check(&HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn the_date_is_that_of_the_second() {
+        let date = DateHeader::default();
+        let now = Ticks(130_463_002_004_307_735);
+        assert_eq!(date.at(now), "Tue, 03 Jun 2014 20:16:40 GMT");
+        assert_eq!(date.at(Ticks(now.0 + 9_000_000)), "Tue, 03 Jun 2014 20:16:41 GMT");
+    }
+}

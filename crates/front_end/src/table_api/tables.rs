@@ -1,0 +1,104 @@
+//! List, get, create and delete tables.
+
+use super::RequestContext;
+use super::entity_read::{check_options, parse_top};
+use super::entity_write::Preference;
+use super::errors::{from_filter, from_table};
+use crate::continuation::{decode_token, encode_token};
+use crate::error::ApiError;
+use crate::json::entity_reader::read_table_name;
+use crate::json::entity_writer::{AnswerContext, put_list_start, put_table};
+use crate::negotiation::MetadataLevel;
+use crate::query_string::QueryParameters;
+use crate::reply::{DATA_SERVICE_ID, DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue, LOCATION};
+use table::{Filter, TableListQuery};
+
+const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
+
+fn answer_context<'a>(context: &RequestContext<'a>, level: MetadataLevel) -> AnswerContext<'a> {
+    AnswerContext { level, base: context.base, account: context.account, table: "Tables", select: None }
+}
+
+/// Gets a page of tables.
+pub(crate) async fn list_tables(
+    context: &RequestContext<'_>,
+    query: &QueryParameters<'_>,
+    level: MetadataLevel,
+) -> Result<Reply, ApiError> {
+    check_options(query)?;
+    let filter = query.find("$filter").map(str::trim).filter(|text| !text.is_empty());
+    let start = query.find("NextTableName").filter(|token| !token.is_empty());
+    let list = TableListQuery {
+        filter: filter.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?,
+        top: parse_top(query)?,
+        start: start.map(decode_token).transpose()?,
+    };
+    let page = context.service.list_tables(context.account, &list).await.map_err(from_table)?;
+    let answer = answer_context(context, level);
+    let mut body = Vec::with_capacity(128 + page.names.len() * 48);
+    put_list_start(&mut body, &answer);
+    for (index, name) in page.names.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        put_table(&mut body, &answer, name, false);
+    }
+    body.extend_from_slice(b"]}");
+    let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
+    if let Some(next) = &page.next {
+        reply.header_bytes(NEXT_TABLE_NAME, encode_token(next).into_bytes());
+    }
+    Ok(reply)
+}
+
+/// Gets one table.
+pub(crate) async fn read_table(
+    context: &RequestContext<'_>,
+    name: &str,
+    level: MetadataLevel,
+) -> Result<Reply, ApiError> {
+    let name = context.service.table(context.account, name).await.map_err(from_table)?;
+    let mut body = Vec::with_capacity(256);
+    put_table(&mut body, &answer_context(context, level), &name, true);
+    Ok(Reply::json(StatusCode::OK, level.content_type(), body))
+}
+
+/// Creates a table.
+pub(crate) async fn create_table(
+    context: &RequestContext<'_>,
+    body: Bytes,
+    preference: Option<Preference>,
+    level: MetadataLevel,
+) -> Result<Reply, ApiError> {
+    let name = read_table_name(&body)?;
+    context.service.create_table(context.account, &name).await.map_err(from_table)?;
+    let location = HeaderValue::from_maybe_shared(Bytes::from(format!("{}/Tables('{name}')", context.base)));
+    let mut reply = if preference == Some(Preference::NoContent) {
+        let mut reply = Reply::new(StatusCode::NO_CONTENT);
+        reply.header(DATA_SERVICE_VERSION, HeaderValue::from_static("3.0;"));
+        if let Ok(location) = &location {
+            reply.header(DATA_SERVICE_ID, location.clone());
+        }
+        reply
+    } else {
+        let mut body = Vec::with_capacity(256);
+        put_table(&mut body, &answer_context(context, level), &name, true);
+        Reply::json(StatusCode::CREATED, level.content_type(), body)
+    };
+    if let Some(preference) = preference {
+        reply.header(PREFERENCE_APPLIED, preference.applied());
+    }
+    if let Ok(location) = location {
+        reply.header(LOCATION, location);
+    }
+    Ok(reply)
+}
+
+/// Deletes a table.
+pub(crate) async fn delete_table(context: &RequestContext<'_>, name: &str) -> Result<Reply, ApiError> {
+    context.service.delete_table(context.account, name).await.map_err(from_table)?;
+    Ok(Reply::new(StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,200 @@
+//! Tables and entities through the whole stack, without sockets.
+
+mod stamp;
+
+use stamp::Stamp;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_created_listed_and_deleted() {
+    let stamp = Stamp::open().await;
+    let answer = stamp.send("POST", "/Tables", &[], r#"{"TableName":"People"}"#).await.expect(201);
+    assert_eq!(answer.json()["TableName"], "People");
+    assert_eq!(answer.header("location"), "http://127.0.0.1:10002/devstoreaccount1/Tables('People')");
+    let body = r#"{"TableName":"people"}"#;
+    stamp.send("POST", "/Tables", &[], body).await.expect_error(409, "TableAlreadyExists");
+    let headers = [("prefer", "return-no-content")];
+    let answer = stamp.send("POST", "/Tables", &headers, r#"{"TableName":"Places"}"#).await.expect(204);
+    assert_eq!(answer.header("preference-applied"), "return-no-content");
+    assert!(answer.body.is_empty());
+
+    let full = [("accept", "application/json;odata=fullmetadata")];
+    let answer = stamp.send("GET", "/Tables('PEOPLE')", &full, "").await.expect(200);
+    assert_eq!(answer.json()["odata.editLink"], "Tables('People')");
+    let answer = stamp.send("GET", "/Tables?$top=1", &[], "").await.expect(200);
+    assert_eq!(answer.json()["value"][0]["TableName"], "People");
+    let next = answer.header("x-ms-continuation-nexttablename").to_owned();
+    let answer = stamp.send("GET", &format!("/Tables()?NextTableName={next}"), &[], "").await.expect(200);
+    assert_eq!(answer.json()["value"].as_array().map(Vec::len), Some(1));
+    let filter = "/Tables?$filter=TableName%20eq%20%27Nobody%27";
+    let answer = stamp.send("GET", filter, &[], "").await.expect(200);
+    assert_eq!(answer.json()["value"].as_array().map(Vec::len), Some(0));
+
+    stamp.send("DELETE", "/Tables('People')", &[], "").await.expect(204);
+    stamp.send("DELETE", "/Tables('People')", &[], "").await.expect_error(404, "ResourceNotFound");
+    stamp.send("GET", "/People()", &[], "").await.expect_error(404, "TableNotFound");
+    for (name, code) in [
+        ("a", "OutOfRangeInput"),
+        ("1abc", "InvalidResourceName"),
+        ("a-b-c", "InvalidResourceName"),
+        ("tables", "InvalidInput"),
+    ] {
+        let body = format!("{{\"TableName\":\"{name}\"}}");
+        stamp.send("POST", "/Tables", &[], &body).await.expect_error(400, code);
+    }
+}
+
+const ENTITY: &str = r#"{"PartitionKey":"p'1","PartitionKey@odata.type":"Edm.String","RowKey":"r 1","S":"x","I":5,
+    "L":"1099511627776","L@odata.type":"Edm.Int64","D":2.0,"N":"NaN","N@odata.type":"Edm.Double","B":true,"BIN":"AQI=",
+    "BIN@odata.type":"Edm.Binary","G":"c9da6455-213d-42c9-9a79-3e9149a57833","G@odata.type":"Edm.Guid",
+    "T":"2020-01-02T03:04:05.678900Z","T@odata.type":"Edm.DateTime","Gone":null}"#;
+
+const ADDRESS: &str = "/People(PartitionKey='p%27%271',RowKey='r%201')";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entity_lives_and_dies() {
+    let stamp = Stamp::open().await;
+    stamp.insert("People", ENTITY).await.expect_error(404, "TableNotFound");
+    stamp.create_table("People").await;
+    let answer = stamp.send("POST", "/People", &[], ENTITY).await.expect(201);
+    let etag = answer.header("etag").to_owned();
+    assert_eq!(answer.json()["odata.etag"], etag.as_str());
+    assert_eq!(answer.json()["L@odata.type"], "Edm.Int64");
+    stamp.insert("People", ENTITY).await.expect_error(409, "EntityAlreadyExists");
+
+    let answer = stamp.send("GET", ADDRESS, &[], "").await.expect(200);
+    assert_eq!(answer.header("etag"), etag);
+    assert_eq!(answer.header("x-larimar-query-class"), "point");
+    for part in [
+        r#""PartitionKey":"p'1","RowKey":"r 1","Timestamp":""#,
+        r#""D":2.0"#,
+        r#""N@odata.type":"Edm.Double","N":"NaN""#,
+        r#""L@odata.type":"Edm.Int64","L":"1099511627776""#,
+        r#""T@odata.type":"Edm.DateTime","T":"2020-01-02T03:04:05.6789Z""#,
+        r#""BIN":"AQI=""#,
+    ] {
+        assert!(answer.body.contains(part), "{part} in {}", answer.body);
+    }
+    assert!(!answer.body.contains("Gone"));
+    let answer = stamp.send("GET", &format!("{ADDRESS}?$select=S%2CNone"), &[], "").await.expect(200);
+    assert_eq!(answer.json()["S"], "x");
+    assert!(answer.json()["None"].is_null() && answer.json().get("RowKey").is_none());
+
+    let merge = [("if-match", etag.as_str())];
+    let answer = stamp.send("MERGE", ADDRESS, &merge, r#"{"S":"y"}"#).await.expect(204);
+    let newer = answer.header("etag").to_owned();
+    assert_ne!(newer, etag);
+    stamp.send("PATCH", ADDRESS, &merge, "{}").await.expect_error(412, "UpdateConditionNotSatisfied");
+    let tunnelled = [("x-http-method", "MERGE"), ("if-match", "*")];
+    stamp.send("POST", ADDRESS, &tunnelled, r#"{"S":"z"}"#).await.expect(204);
+    let none = [("accept", "application/json;odata=nometadata")];
+    let answer = stamp.send("GET", ADDRESS, &none, "").await.expect(200);
+    assert_eq!((answer.json()["S"].as_str(), answer.json()["I"].as_i64()), (Some("z"), Some(5)));
+    stamp.send("PUT", ADDRESS, &[("if-match", "*")], r#"{"Only":1}"#).await.expect(204);
+    let answer = stamp.send("GET", ADDRESS, &none, "").await.expect(200);
+    assert!(answer.json().get("S").is_none());
+
+    stamp.send("DELETE", ADDRESS, &[], "").await.expect_error(400, "InvalidInput");
+    let stale = [("if-match", etag.as_str())];
+    stamp.send("DELETE", ADDRESS, &stale, "").await.expect_error(412, "UpdateConditionNotSatisfied");
+    stamp.send("DELETE", ADDRESS, &[("if-match", "*")], "").await.expect(204);
+    stamp.send("GET", ADDRESS, &[], "").await.expect_error(404, "ResourceNotFound");
+    stamp.send("PUT", ADDRESS, &[("if-match", "*")], "{}").await.expect_error(404, "ResourceNotFound");
+    stamp.send("PUT", ADDRESS, &[], "{}").await.expect(204);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_writes_have_their_codes() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    for (body, code) in [
+        ("", "PropertiesNeedValue"),
+        (r#"{"PartitionKey":"p"}"#, "PropertiesNeedValue"),
+        ("{", "InvalidInput"),
+        (r#"{"PartitionKey":"p","RowKey":"r","A":1,"A":1}"#, "DuplicatePropertiesSpecified"),
+        (r#"{"PartitionKey":"a/b","RowKey":"r"}"#, "OutOfRangeInput"),
+        (r#"{"PartitionKey":"p","RowKey":"r","A":3000000000}"#, "InvalidInput"),
+        (r#"{"PartitionKey":"p","RowKey":"r","a-b":1}"#, "PropertyNameInvalid"),
+    ] {
+        stamp.insert("People", body).await.expect_error(400, code);
+    }
+    let big = format!(r#"{{"PartitionKey":"p","RowKey":"r","A":"{}"}}"#, "x".repeat(33_000));
+    stamp.insert("People", &big).await.expect_error(400, "PropertyValueTooLarge");
+    let other = r#"{"PartitionKey":"other"}"#;
+    stamp.send("PUT", ADDRESS, &[], other).await.expect_error(400, "InvalidInput");
+    stamp.send("PUT", ADDRESS, &[("if-match", "nonsense")], "{}").await.expect_error(400, "InvalidInput");
+    stamp.send("PUT", ADDRESS, &[("if-none-match", "*")], "{}").await.expect_error(400, "InvalidInput");
+    stamp
+        .send("GET", "/People(PartitionKey='a/b',RowKey='c')", &[], "")
+        .await
+        .expect_error(400, "InvalidInput");
+    stamp
+        .send("GET", "/People(PartitionKey='a%23',RowKey='c')", &[], "")
+        .await
+        .expect_error(404, "ResourceNotFound");
+    stamp.send("PUT", "/Tables", &[], "").await.expect_error(405, "MethodNotAllowed");
+    stamp.send("HEAD", "/Tables", &[], "").await.expect(405);
+    let atom = [("accept", "application/atom+xml")];
+    let answer = stamp.send("GET", "/People()", &atom, "").await.expect_error(415, "AtomFormatNotSupported");
+    assert!(answer.body.starts_with("<?xml"), "{}", answer.body);
+    let answer =
+        stamp.send("GET", "/People()?$filter=A%20eq", &[], "").await.expect_error(400, "InvalidInput");
+    assert_eq!(answer.code(), "InvalidInput");
+    stamp.send("GET", "/People()?$orderby=A", &[], "").await.expect_error(501, "NotImplemented");
+    let version = async |version| stamp.send("GET", "/People()", &[("x-ms-version", version)], "").await;
+    version("new").await.expect_error(400, "InvalidHeaderValue");
+    assert_eq!(version("2031-01-01").await.expect(200).header("x-ms-version"), "2031-01-01");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_go_on_where_they_stopped() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    for partition in ["a", "b'", "c"] {
+        for row in 0..7 {
+            let body =
+                format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}","Even":{}}}"#, row % 2 == 0);
+            stamp.insert("People", &body).await.expect(204);
+        }
+    }
+    let query = "/People()?$top=4&$filter=Even%20eq%20true%20and%20PartitionKey%20gt%20%27a%27";
+    let mut found = Vec::new();
+    let mut token = String::new();
+    for _ in 0..20 {
+        let answer = stamp.send("GET", &format!("{query}{token}"), &[], "").await.expect(200);
+        for entity in answer.json()["value"].as_array().expect("value") {
+            found.push(format!(
+                "{}{}",
+                entity["PartitionKey"].as_str().unwrap_or(""),
+                entity["RowKey"].as_str().unwrap_or("")
+            ));
+        }
+        let next = answer.header("x-ms-continuation-nextpartitionkey").to_owned();
+        if next.is_empty() {
+            break;
+        }
+        let row = answer.header("x-ms-continuation-nextrowkey").to_owned();
+        token = format!("&NextPartitionKey={next}&NextRowKey={row}");
+    }
+    assert_eq!(found, ["b'0", "b'2", "b'4", "b'6", "c0", "c2", "c4", "c6"]);
+    let answer = stamp.send("GET", "/People()", &[], "").await.expect(200);
+    assert_eq!(answer.header("x-larimar-query-class"), "table-scan");
+    assert_eq!(answer.json()["odata.metadata"], "http://127.0.0.1:10002/devstoreaccount1/$metadata#People");
+    stamp.send("GET", "/People()?$top=1001", &[], "").await.expect_error(400, "InvalidInput");
+    stamp.send("GET", "/People()?NextPartitionKey=x", &[], "").await.expect_error(400, "InvalidInput");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_has_the_common_headers() {
+    let stamp = Stamp::open().await;
+    let headers = [("x-ms-client-request-id", "my id")];
+    let answer = stamp.send("GET", "/Tables", &headers, "").await.expect(200);
+    assert_eq!(answer.header("x-ms-client-request-id"), "my id");
+    assert_eq!(answer.header("x-ms-version"), "2019-02-02");
+    assert_eq!(answer.header("x-ms-request-id").len(), 36);
+    assert_eq!(answer.header("date"), stamp.date());
+    assert_eq!(answer.header("cache-control"), "no-cache");
+    assert_eq!(
+        answer.header("content-type"),
+        "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
+    );
+}

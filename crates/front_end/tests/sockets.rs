@@ -1,0 +1,184 @@
+//! The front end on real sockets: keep-alive, bounds in time, and a graceful stop.
+#![allow(clippy::disallowed_methods)] // Tests open the sockets that production code is handed.
+
+mod stamp;
+
+use front_end::Limits;
+use stamp::{ROOT, Stamp};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+struct Running {
+    stamp: Stamp,
+    address: std::net::SocketAddr,
+    stop: oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+async fn start(limits: Limits) -> Running {
+    let stamp = Stamp::with_limits(limits).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let front_end = stamp.front_end.clone();
+    let served = tokio::spawn(async move {
+        front_end
+            .serve_table(listener, async {
+                let _ = stopped.await;
+            })
+            .await;
+    });
+    Running { stamp, address, stop, served }
+}
+
+impl Running {
+    fn request(&self, method: &str, path: &str, body: &str) -> String {
+        let target = format!("{ROOT}{path}");
+        let mut text = format!("{method} {target} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+        for (name, value) in &self.stamp.signed_headers(method, &target, &[]) {
+            text.push_str(&format!("{name}: {}\r\n", value.to_str().expect("text")));
+        }
+        format!("{text}\r\n{body}")
+    }
+}
+
+/// Reads one answer with a known length.
+async fn read_answer(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !text.ends_with(b"\r\n\r\n") {
+        assert_eq!(stream.read(&mut byte).await.expect("an answer"), 1, "{}", String::from_utf8_lossy(&text));
+        text.push(byte[0]);
+    }
+    let head = String::from_utf8(text).expect("text");
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |size| size.parse().expect("size"));
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.expect("a body");
+    head + &String::from_utf8(body).expect("text")
+}
+
+async fn ends(stream: &mut TcpStream) -> bool {
+    let read = tokio::time::timeout(Duration::from_secs(10), stream.read(&mut [0; 64])).await;
+    matches!(read, Ok(Ok(0) | Err(_)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_connection_serves_many_requests_and_a_stop_closes_it() {
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    for _ in 0..3 {
+        stream.write_all(running.request("GET", "/Tables", "").as_bytes()).await.expect("sent");
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        assert_eq!(answer.matches("\r\ndate: ").count(), 1, "{answer}");
+    }
+    let mut idle = TcpStream::connect(running.address).await.expect("a connection");
+    running.stop.send(()).expect("running");
+    assert!(ends(&mut stream).await && ends(&mut idle).await);
+    running.served.await.expect("stopped");
+    assert!(TcpStream::connect(running.address).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_under_way_is_finished_after_a_stop() {
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let request = running.request("POST", "/Tables", r#"{"TableName":"People"}"#);
+    let (most, rest) = request.as_bytes().split_at(request.len() - 5);
+    stream.write_all(most).await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    running.stop.send(()).expect("running");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    stream.write_all(rest).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
+    running.served.await.expect("stopped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn draining_is_bounded() {
+    let limits = Limits { drain_for_max: Duration::from_millis(200), ..Limits::default() };
+    let running = start(limits).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let request = running.request("POST", "/Tables", r#"{"TableName":"People"}"#);
+    stream.write_all(&request.as_bytes()[..request.len() - 5]).await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    running.stop.send(()).expect("running");
+    tokio::time::timeout(Duration::from_secs(5), running.served).await.expect("in time").expect("stopped");
+    assert!(ends(&mut stream).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_send_nothing_or_half_are_dropped() {
+    let limits = Limits { header_read_for_max: Duration::from_millis(200), ..Limits::default() };
+    let running = start(limits).await;
+    for start in ["", "P", "PRI * HTTP/2.0\r\n", "GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: x\r\n"] {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        stream.write_all(start.as_bytes()).await.expect("sent");
+        assert!(ends(&mut stream).await, "{start:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_and_large_bodies_are_refused() {
+    let limits = Limits { request_for_max: Duration::from_millis(300), ..Limits::default() };
+    let running = start(limits).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let request = running.request("POST", "/Tables", r#"{"TableName":"People"}"#);
+    stream.write_all(&request.as_bytes()[..request.len() - 5]).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.contains("OperationTimedOut"), "{answer}");
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let request =
+        running.request("POST", "/Tables", "").replace("content-length: 0", "content-length: 5000000");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_bounded() {
+    let limits = Limits { connections_max: 1, ..Limits::default() };
+    let running = start(limits).await;
+    let mut first = TcpStream::connect(running.address).await.expect("a connection");
+    first.write_all(running.request("GET", "/Tables", "").as_bytes()).await.expect("sent");
+    read_answer(&mut first).await;
+    let mut second = TcpStream::connect(running.address).await.expect("the backlog");
+    second.write_all(running.request("GET", "/Tables", "").as_bytes()).await.expect("sent");
+    let waits = tokio::time::timeout(Duration::from_millis(200), second.read(&mut [0; 1])).await;
+    assert!(waits.is_err(), "it waits for the first to go");
+    drop(first);
+    assert!(read_answer(&mut second).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_with_prior_knowledge_is_spoken() {
+    // This client never acknowledges the stop, so the drain time has to end it.
+    let running = start(Limits { drain_for_max: Duration::from_millis(200), ..Limits::default() }).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let empty_settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("sent");
+    stream.write_all(&empty_settings).await.expect("sent");
+    let mut frame = [0; 9];
+    stream.read_exact(&mut frame).await.expect("a frame");
+    assert_eq!(frame[3], 4, "the server's settings come first");
+    running.stop.send(()).expect("running");
+    tokio::time::timeout(Duration::from_secs(5), running.served).await.expect("in time").expect("stopped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_are_bounded() {
+    let running = start(Limits { header_size_bytes_max: 10_000, ..Limits::default() }).await;
+    for (size, status) in [(5_000, "HTTP/1.1 200"), (12_000, "HTTP/1.1 431")] {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        let request = running.request("GET", "/Tables", "");
+        let request = request.replacen("\r\n", &format!("\r\nx-large: {}\r\n", "a".repeat(size)), 1);
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        assert!(read_answer(&mut stream).await.starts_with(status), "{size}");
+    }
+}

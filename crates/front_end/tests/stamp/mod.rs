@@ -1,0 +1,208 @@
+//! A whole stamp in memory, asked without sockets: requests are signed as clients sign them.
+#![allow(dead_code)] // Each test file uses its part.
+
+use base::memory_disk::MemoryDisk;
+use base::{BoxFuture, Clock, Environment, Ticks};
+use bytes::Bytes;
+use front_end::accounts::DEVELOPMENT_ACCOUNT_NAME;
+use front_end::auth::shared_key::{SharedKeyScheme, SignedRequest, SignedService, string_to_sign};
+use front_end::auth::signature::{SignSink, SigningKey};
+use front_end::{Accounts, ConnectionInfo, FrontEnd, FrontEndSettings, Limits, QueryParameters, SignedPath};
+use http_body_util::{BodyExt, Full};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, StatusCode};
+use partition::Partitions;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+use stream::{StreamSettings, Streams};
+use table::TableService;
+
+/// The development account's path.
+pub(crate) const ROOT: &str = "/devstoreaccount1";
+
+/// The real monotonic clock with a wall clock that is set by hand.
+pub(crate) struct SetClock {
+    real: base::system::SystemClock,
+    wall: AtomicU64,
+}
+
+impl SetClock {
+    pub(crate) fn set(&self, wall: Ticks) {
+        self.wall.store(wall.0, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Ticks {
+        Ticks(self.wall.load(Ordering::Relaxed))
+    }
+    fn monotonic(&self) -> Duration {
+        self.real.monotonic()
+    }
+    fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
+        self.real.sleep(sleep_for)
+    }
+}
+
+/// An answer, read whole.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The code of an error in JSON.
+    pub(crate) fn code(&self) -> String {
+        self.json()["odata.error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Panics unless the answer is this.
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{:?} {}", self.headers, self.body);
+        self
+    }
+
+    /// Panics unless the answer is this error.
+    pub(crate) fn expect_error(self, status: u16, code: &str) -> Self {
+        assert_eq!((self.status.as_u16(), self.header("x-ms-error-code")), (status, code), "{}", self.body);
+        self
+    }
+}
+
+/// A stamp and its front end.
+pub(crate) struct Stamp {
+    pub(crate) front_end: Arc<FrontEnd>,
+    pub(crate) clock: Arc<SetClock>,
+    pub(crate) key: SigningKey,
+}
+
+impl Stamp {
+    pub(crate) async fn open() -> Self {
+        Self::with_limits(Limits::default()).await
+    }
+
+    pub(crate) async fn with_limits(limits: Limits) -> Self {
+        let mut env: Environment = base::system::environment_on(Arc::new(MemoryDisk::new()));
+        let clock = Arc::new(SetClock {
+            real: base::system::SystemClock::new(),
+            wall: AtomicU64::new(service::parse_date_time("2026-11-21T09:00:00Z").expect("date").0),
+        });
+        env.clock = clock.clone();
+        let settings = StreamSettings {
+            extent_size_bytes_max: 16 << 20,
+            journal_segment_size_bytes: 1 << 20,
+            journaled_append_size_bytes_max: 64 << 10,
+        };
+        let streams = Streams::open(&env, settings).await.expect("streams");
+        let partitions = Arc::new(Partitions::open(&env, streams, partition::PartitionSettings::default()).await.expect("partitions"));
+        let table = Arc::new(TableService::new(partitions, clock.clone()));
+        let settings = FrontEndSettings { accounts: Accounts::development(), limits };
+        let front_end = FrontEnd::new(settings, table, env.clock, env.random, env.spawner);
+        let account = front_end::Account::development();
+        Stamp { front_end: Arc::new(front_end), clock, key: account.keys()[0].clone() }
+    }
+
+    pub(crate) fn date(&self) -> String {
+        httpdate::fmt_http_date(UNIX_EPOCH + self.clock.now().since_unix())
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send_raw(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).expect("a request");
+        self.send_request(request).await
+    }
+
+    pub(crate) async fn send_request(&self, request: Request<Full<Bytes>>) -> Answer {
+        let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+        let response = self.front_end.handle_table(connection, request).await;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8(body.to_vec()).expect("text"),
+        }
+    }
+
+    /// The headers of a request to the development account, signed.
+    pub(crate) fn signed_headers(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        map.insert("host", HeaderValue::from_static("127.0.0.1:10002"));
+        map.insert("x-ms-version", HeaderValue::from_static("2019-02-02"));
+        map.insert("x-ms-date", HeaderValue::from_str(&self.date()).expect("date"));
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().expect("name");
+            map.insert(name, HeaderValue::from_str(value).expect("value"));
+        }
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let query = QueryParameters::parse(query).unwrap_or_default();
+        let signed = SignedRequest {
+            service: SignedService::Table,
+            method,
+            account: DEVELOPMENT_ACCOUNT_NAME,
+            path: SignedPath { account: None, rest: path },
+            query: &query,
+            headers: &map,
+        };
+        let text = string_to_sign(&signed, SharedKeyScheme::Full);
+        let signature = self.key.sign(|sink| sink.put(text.as_bytes()));
+        let value = format!("SharedKey {DEVELOPMENT_ACCOUNT_NAME}:{signature}");
+        map.insert("authorization", HeaderValue::from_str(&value).expect("value"));
+        map
+    }
+
+    /// Sends a signed request; `path` is below the account.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let target = format!("{ROOT}{path}");
+        let mut request = Request::builder().method(method).uri(&target);
+        for (name, value) in &self.signed_headers(method, &target, headers) {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).expect("a request");
+        self.send_request(request).await
+    }
+
+    /// Creates a table.
+    pub(crate) async fn create_table(&self, name: &str) {
+        let body = format!("{{\"TableName\":\"{name}\"}}");
+        self.send("POST", "/Tables", &[], &body).await.expect(201);
+    }
+
+    /// Inserts an entity without content in the answer.
+    pub(crate) async fn insert(&self, table: &str, body: &str) -> Answer {
+        let headers = [("prefer", "return-no-content")];
+        self.send("POST", &format!("/{table}"), &headers, body).await
+    }
+
+    /// A query's signature as a parameter.
+    pub(crate) fn sas_signature(&self, text: &str) -> String {
+        self.key.sign(|sink| sink.put(text.as_bytes())).replace('+', "%2B").replace('=', "%3D")
+    }
+}

@@ -1,0 +1,95 @@
+//! The one cache of the process for what checkpoints are made of: row blocks, index blocks and filters, decoded,
+//! under one byte budget.
+//!
+//! What always holds: a cached block is what its location holds for ever, because extents never change.
+
+use crate::checkpoint::{Filter, IndexBlock, RowBlock};
+use base::FixedHasher;
+use quick_cache::Weighter;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use stream::Location;
+
+/// Bytes that an entry costs besides its block, roughly.
+const ENTRY_OVERHEAD_BYTES: usize = 128;
+/// What the cache expects a block to take, to size its tables.
+const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
+
+/// A decoded block.
+#[derive(Clone)]
+pub(crate) enum CachedBlock {
+    Rows(RowBlock),
+    Index(Arc<IndexBlock>),
+    Filter(Filter),
+}
+
+#[derive(Clone)]
+struct BySize;
+
+impl Weighter<(u64, u64), CachedBlock> for BySize {
+    fn weight(&self, _key: &(u64, u64), block: &CachedBlock) -> u64 {
+        let size = match block {
+            CachedBlock::Rows(rows) => rows.size_bytes(),
+            CachedBlock::Index(index) => index.size_bytes(),
+            CachedBlock::Filter(filter) => filter.size_bytes(),
+        };
+        (size + ENTRY_OVERHEAD_BYTES) as u64
+    }
+}
+
+type BlockMap = Cache<(u64, u64), CachedBlock, BySize, BuildHasherDefault<FixedHasher>>;
+
+/// The cache, shared by all ranges.
+pub(crate) struct BlockCache {
+    blocks: BlockMap,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// What the cache has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStatistics {
+    /// Blocks found.
+    pub hits: u64,
+    /// Blocks that had to be read.
+    pub misses: u64,
+    /// Bytes held.
+    pub size_bytes: u64,
+}
+
+impl BlockCache {
+    /// A cache of at most `size_bytes_max`.
+    pub(crate) fn new(size_bytes_max: u64) -> Self {
+        let count = (size_bytes_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
+        let blocks = Cache::with(
+            count,
+            size_bytes_max,
+            BySize,
+            BuildHasherDefault::default(),
+            DefaultLifecycle::default(),
+        );
+        BlockCache { blocks, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn find(&self, location: Location) -> Option<CachedBlock> {
+        let found = self.blocks.get(&(location.extent.0, location.offset));
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    pub(crate) fn insert(&self, location: Location, block: CachedBlock) {
+        self.blocks.insert((location.extent.0, location.offset), block);
+    }
+
+    /// What the cache has done so far.
+    pub(crate) fn statistics(&self) -> CacheStatistics {
+        CacheStatistics {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            size_bytes: self.blocks.weight(),
+        }
+    }
+}

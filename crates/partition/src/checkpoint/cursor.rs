@@ -1,0 +1,129 @@
+//! Walking a checkpoint's rows in key order, a row block at a time.
+
+use super::index_block::{IndexBlock, first_at_or_after};
+use super::row_block::{RowIterator, RowPosition};
+use super::{Checkpoint, damaged};
+use crate::error::PartitionError;
+use crate::operation::RowVersion;
+use bytes::Bytes;
+use std::sync::Arc;
+use stream::Location;
+
+/// Whether a walk leaves its row blocks in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// Reads of requests.
+    Keep,
+    /// Merges and full walks.
+    Bypass,
+}
+
+/// Stands on a row of a checkpoint, or at its end.
+pub(crate) struct CheckpointCursor {
+    checkpoint: Arc<Checkpoint>,
+    caching: Caching,
+    part: usize,
+    index: Option<Arc<IndexBlock>>,
+    /// The next row block in the index.
+    next_block: usize,
+    block: Option<(Location, RowIterator)>,
+    position: Option<RowPosition>,
+}
+
+impl CheckpointCursor {
+    /// Stands on the first row at or after `start`.
+    pub(crate) async fn seek(
+        checkpoint: Arc<Checkpoint>,
+        start: &[u8],
+        caching: Caching,
+    ) -> Result<Self, PartitionError> {
+        let part = checkpoint.root.parts.partition_point(|part| part.last_key.as_ref() < start);
+        let mut cursor = CheckpointCursor {
+            checkpoint,
+            caching,
+            part,
+            index: None,
+            next_block: 0,
+            block: None,
+            position: None,
+        };
+        if let Some(part) = cursor.checkpoint.root.parts.get(part) {
+            let index = cursor.checkpoint.index(part).await?;
+            cursor.next_block = first_at_or_after(&index.entries, start);
+            cursor.index = Some(index);
+            cursor.step().await?;
+            while cursor.key().is_some_and(|key| key < start) {
+                cursor.step().await?;
+            }
+        }
+        Ok(cursor)
+    }
+
+    /// Key of the row it stands on; `None` at the end.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        match (&self.block, self.position) {
+            (Some((_, rows)), Some(_)) => Some(rows.key()),
+            _ => None,
+        }
+    }
+
+    /// Version of the row it stands on.
+    pub(crate) fn version(&self) -> RowVersion {
+        self.position.map_or(RowVersion(0), |position| position.version)
+    }
+
+    /// Value of the row it stands on; `None`: deleted.
+    pub(crate) fn value_ref(&self) -> Option<&[u8]> {
+        self.block.as_ref()?.1.value_ref(self.position?)
+    }
+
+    /// As [`Self::value_ref`], shared with the block.
+    pub(crate) fn value(&self) -> Option<Bytes> {
+        self.block.as_ref()?.1.value(self.position?)
+    }
+
+    /// Steps within the loaded block. False: the block is used up, call [`Self::step`].
+    pub(crate) fn step_in_block(&mut self) -> Result<bool, PartitionError> {
+        let Some((location, rows)) = &mut self.block else { return Ok(false) };
+        let next = rows.step().map_err(|error| damaged(*location, &error.to_string()))?;
+        if next.is_some() {
+            self.position = next;
+        }
+        Ok(next.is_some())
+    }
+
+    /// Steps to the next row, reading the next block if needed.
+    pub(crate) async fn step(&mut self) -> Result<(), PartitionError> {
+        while !self.step_in_block()? {
+            if !self.load_next_block().await? {
+                self.block = None;
+                self.position = None;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn load_next_block(&mut self) -> Result<bool, PartitionError> {
+        loop {
+            let Some(part) = self.checkpoint.root.parts.get(self.part) else { return Ok(false) };
+            let index = match &self.index {
+                Some(index) => index.clone(),
+                None => self.checkpoint.index(part).await?,
+            };
+            if let Some(entry) = index.entries.get(self.next_block) {
+                let rows = match self.caching {
+                    Caching::Keep => self.checkpoint.rows(entry.location).await?,
+                    Caching::Bypass => self.checkpoint.read_rows(entry.location).await?,
+                };
+                self.next_block += 1;
+                self.block = Some((entry.location, rows.rows()));
+                self.index = Some(index);
+                return Ok(true);
+            }
+            self.part += 1;
+            self.next_block = 0;
+            self.index = None;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A checkpoint: sorted rows in the row data stream, each row once, with index, filters and statistics.
+//!
+//! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row block;
+//! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache.
+
+mod cursor;
+mod filter;
+mod index_block;
+mod root;
+mod row_block;
+mod writer;
+
+pub(crate) use cursor::{Caching, CheckpointCursor};
+pub(crate) use filter::{Filter, key_hash};
+pub(crate) use index_block::IndexBlock;
+pub(crate) use root::Root;
+pub(crate) use row_block::RowBlock;
+pub(crate) use writer::CheckpointWriter;
+
+use crate::block_cache::{BlockCache, CachedBlock};
+use crate::error::PartitionError;
+use crate::operation::RowVersion;
+use bytes::Bytes;
+use index_block::first_at_or_after;
+use root::Part;
+use std::sync::Arc;
+use stream::{Location, Streams};
+
+/// A checkpoint, open for reading.
+pub(crate) struct Checkpoint {
+    pub(crate) root: Root,
+    streams: Arc<Streams>,
+    cache: Arc<BlockCache>,
+}
+
+/// A row as a checkpoint holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredRow {
+    pub(crate) version: RowVersion,
+    /// `None`: the row was deleted.
+    pub(crate) value: Option<Bytes>,
+}
+
+impl Checkpoint {
+    /// Reads the root at `location`.
+    pub(crate) async fn open(
+        streams: Arc<Streams>,
+        cache: Arc<BlockCache>,
+        location: Location,
+    ) -> Result<Self, PartitionError> {
+        let payload = streams.read(location).await?;
+        let root = Root::decode(&payload).map_err(|error| damaged(location, &error.to_string()))?;
+        Ok(Checkpoint { root, streams, cache })
+    }
+
+    /// The row with this key, if the checkpoint knows it. `hash` is the key's [`key_hash`].
+    pub(crate) async fn get(&self, key: &[u8], hash: u64) -> Result<Option<StoredRow>, PartitionError> {
+        if key < self.root.first_key.as_ref() {
+            return Ok(None);
+        }
+        let at = self.root.parts.partition_point(|part| part.last_key.as_ref() < key);
+        let Some(part) = self.root.parts.get(at) else { return Ok(None) };
+        if !self.filter(part.filter).await?.may_contain(hash) {
+            return Ok(None);
+        }
+        let index = self.index(part).await?;
+        let Some(entry) = index.entries.get(first_at_or_after(&index.entries, key)) else { return Ok(None) };
+        let mut rows = self.rows(entry.location).await?.rows();
+        let malformed = |error: base::codec::DecodeError| damaged(entry.location, &error.to_string());
+        while let Some(position) = rows.step().map_err(malformed)? {
+            if rows.key() >= key {
+                let found = rows.key() == key;
+                return Ok(
+                    found.then(|| StoredRow { version: position.version, value: rows.value(position) })
+                );
+            }
+        }
+        Ok(None)
+    }
+
+    async fn filter(&self, location: Location) -> Result<Filter, PartitionError> {
+        if let Some(CachedBlock::Filter(filter)) = self.cache.find(location) {
+            return Ok(filter);
+        }
+        let payload = self.streams.read(location).await?;
+        let filter = Filter::parse(payload).map_err(|error| damaged(location, &error.to_string()))?;
+        self.cache.insert(location, CachedBlock::Filter(filter.clone()));
+        Ok(filter)
+    }
+
+    async fn index(&self, part: &Part) -> Result<Arc<IndexBlock>, PartitionError> {
+        if let Some(CachedBlock::Index(index)) = self.cache.find(part.index) {
+            return Ok(index);
+        }
+        let payload = self.streams.read(part.index).await?;
+        let index = IndexBlock::parse(&payload).map_err(|error| damaged(part.index, &error.to_string()))?;
+        let index = Arc::new(index);
+        self.cache.insert(part.index, CachedBlock::Index(index.clone()));
+        Ok(index)
+    }
+
+    async fn rows(&self, location: Location) -> Result<RowBlock, PartitionError> {
+        if let Some(CachedBlock::Rows(rows)) = self.cache.find(location) {
+            return Ok(rows);
+        }
+        let rows = self.read_rows(location).await?;
+        self.cache.insert(location, CachedBlock::Rows(rows.clone()));
+        Ok(rows)
+    }
+
+    /// Reads a row block past the cache, for walks that would only push out what others need.
+    async fn read_rows(&self, location: Location) -> Result<RowBlock, PartitionError> {
+        let payload = self.streams.read(location).await?;
+        RowBlock::parse(payload).map_err(|error| damaged(location, &error.to_string()))
+    }
+}
+
+fn damaged(location: Location, why: &str) -> PartitionError {
+    PartitionError::Storage(format!(
+        "checkpoint block at extent {}, byte {}: {why}",
+        location.extent, location.offset
+    ))
+}

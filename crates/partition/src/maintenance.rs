@@ -1,0 +1,135 @@
+//! Background work of all ranges of a process: one task flushes, one merges.
+//!
+//! What always holds: a failure that may pass (a full disk) is tried again after a pause and writers are told of it
+//! meanwhile; any other failure leaves the ranges as they are and is logged.
+
+use crate::error::PartitionError;
+use crate::range_partition::{Flush, RangePartition};
+use base::{Clock, Spawner};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// A flush whose table is not durable yet looks again after this long.
+const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
+/// After a failure the work is tried again after this long.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// The work to do, and who does it.
+#[derive(Default)]
+pub(crate) struct Maintenance {
+    ranges: Mutex<Vec<Weak<RangePartition>>>,
+    flush_wake: Notify,
+    merge_wake: Notify,
+    closing: AtomicBool,
+    trouble: Mutex<Option<PartitionError>>,
+    flushes: AtomicU64,
+    merges: AtomicU64,
+}
+
+impl Maintenance {
+    /// Starts the tasks.
+    pub(crate) fn start(spawner: &dyn Spawner, clock: &Arc<dyn Clock>) -> Arc<Self> {
+        let maintenance = Arc::new(Maintenance::default());
+        spawner.spawn_dedicated("flush", Box::pin(maintenance.clone().run_flushes(clock.clone())));
+        spawner.spawn_dedicated("merge", Box::pin(maintenance.clone().run_merges(clock.clone())));
+        maintenance
+    }
+
+    /// Takes care of a range until it is dropped.
+    pub(crate) fn add(&self, range: &Arc<RangePartition>) {
+        self.ranges.lock().push(Arc::downgrade(range));
+        self.flush_wake.notify_one();
+        self.merge_wake.notify_one();
+    }
+
+    /// A memory table is frozen.
+    pub(crate) fn wake_flush(&self) {
+        self.flush_wake.notify_one();
+    }
+
+    /// Why flushes fail at present, if they do.
+    pub(crate) fn trouble(&self) -> Option<PartitionError> {
+        self.trouble.lock().clone()
+    }
+
+    /// How many memory tables were flushed and how many merges were done.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.flushes.load(Ordering::Relaxed), self.merges.load(Ordering::Relaxed))
+    }
+
+    /// Ends the tasks at their next step.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.flush_wake.notify_one();
+        self.merge_wake.notify_one();
+    }
+
+    fn closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    fn live_ranges(&self) -> Vec<Arc<RangePartition>> {
+        let mut ranges = self.ranges.lock();
+        ranges.retain(|range| range.strong_count() > 0);
+        ranges.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    async fn run_flushes(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        while !self.closing() {
+            let mut pause = None;
+            let mut trouble = None;
+            for range in self.live_ranges() {
+                match range.flush().await {
+                    Ok(Flush::Nothing) => {}
+                    Ok(Flush::NotYet) => pause = pause.max(Some(DURABILITY_POLL_AFTER)),
+                    Ok(Flush::Done) => {
+                        self.flushes.fetch_add(1, Ordering::Relaxed);
+                        self.merge_wake.notify_one();
+                        self.flush_wake.notify_one();
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a memory table could not be flushed");
+                        trouble = Some(error);
+                        pause = Some(RETRY_AFTER);
+                    }
+                }
+            }
+            let changed = *self.trouble.lock() != trouble;
+            *self.trouble.lock() = trouble;
+            if changed {
+                self.live_ranges().iter().for_each(|range| range.tell_waiting_writers());
+            }
+            match pause {
+                Some(pause) => clock.sleep(pause).await,
+                None => self.flush_wake.notified().await,
+            }
+        }
+    }
+
+    async fn run_merges(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        while !self.closing() {
+            let mut pause = None;
+            for range in self.live_ranges() {
+                match range.merge(|| self.closing()).await {
+                    Ok(true) => {
+                        self.merges.fetch_add(1, Ordering::Relaxed);
+                        self.merge_wake.notify_one();
+                    }
+                    Ok(false) => {}
+                    Err(_) if self.closing() => return,
+                    Err(error) => {
+                        tracing::warn!(%error, "checkpoints could not be merged");
+                        pause = Some(RETRY_AFTER);
+                    }
+                }
+            }
+            match pause {
+                Some(pause) => clock.sleep(pause).await,
+                None => self.merge_wake.notified().await,
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Walks several sorted sources as one: for each key the newest change that a snapshot may see.
+//!
+//! What always holds: sources are ordered newest first, so of equal keys the first source's is the newest. A deleted
+//! row is shown as deleted; whoever walks decides whether that matters.
+
+use crate::checkpoint::{Caching, CheckpointCursor};
+use crate::error::PartitionError;
+use crate::key::{KeyRange, RowKey};
+use crate::memory_table::{Found, MemoryTable};
+use crate::operation::{Row, RowVersion};
+use crate::tree::{Tree, TreeCheckpoint};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Rows taken from a memory table at a time.
+const MEMORY_CHUNK_ROW_COUNT: usize = 64;
+
+/// One row of the walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergedRow<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) version: RowVersion,
+    /// `None`: deleted.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+struct MemoryCursor {
+    table: Arc<MemoryTable>,
+    at: RowVersion,
+    chunk: VecDeque<(Bytes, RowVersion, Option<Bytes>)>,
+    /// Where the next chunk starts; `None`: there is none.
+    rest: Option<KeyRange>,
+}
+
+impl MemoryCursor {
+    fn new(table: Arc<MemoryTable>, range: KeyRange, at: RowVersion) -> Self {
+        let mut cursor = MemoryCursor { table, at, chunk: VecDeque::new(), rest: Some(range) };
+        cursor.fill();
+        cursor
+    }
+
+    fn fill(&mut self) {
+        let Some(range) = self.rest.take() else { return };
+        let chunk = &mut self.chunk;
+        self.table.scan(&range, self.at, |key, version, value| {
+            chunk.push_back((Bytes::copy_from_slice(key), version, value.cloned()));
+            chunk.len() < MEMORY_CHUNK_ROW_COUNT
+        });
+        if chunk.len() == MEMORY_CHUNK_ROW_COUNT
+            && let Some((last, _, _)) = chunk.back()
+        {
+            let start = Bytes::from([last.as_ref(), &[0]].concat());
+            self.rest = Some(KeyRange { start, end: range.end });
+        }
+    }
+
+    fn step(&mut self) {
+        self.chunk.pop_front();
+        if self.chunk.is_empty() {
+            self.fill();
+        }
+    }
+}
+
+struct BoundedCheckpoint {
+    cursor: CheckpointCursor,
+    end: Option<Bytes>,
+}
+
+impl BoundedCheckpoint {
+    fn key(&self) -> Option<&[u8]> {
+        self.cursor.key().filter(|key| self.end.as_ref().is_none_or(|end| *key < end.as_ref()))
+    }
+}
+
+enum Source {
+    Memory(MemoryCursor),
+    Checkpoint(Box<BoundedCheckpoint>),
+}
+
+impl Source {
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Source::Memory(memory) => memory.chunk.front().map(|(key, _, _)| key.as_ref()),
+            Source::Checkpoint(checkpoint) => checkpoint.key(),
+        }
+    }
+
+    fn row(&self) -> Option<MergedRow<'_>> {
+        match self {
+            Source::Memory(memory) => memory.chunk.front().map(|(key, version, value)| MergedRow {
+                key,
+                version: *version,
+                value: value.as_deref(),
+            }),
+            Source::Checkpoint(checkpoint) => checkpoint.key().map(|key| MergedRow {
+                key,
+                version: checkpoint.cursor.version(),
+                value: checkpoint.cursor.value_ref(),
+            }),
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), PartitionError> {
+        match self {
+            Source::Memory(memory) => {
+                memory.step();
+                Ok(())
+            }
+            Source::Checkpoint(checkpoint) => {
+                if checkpoint.cursor.step_in_block()? {
+                    Ok(())
+                } else {
+                    checkpoint.cursor.step().await
+                }
+            }
+        }
+    }
+}
+
+/// The walk. It stands on a row, or at the end.
+pub(crate) struct MergeCursor {
+    sources: Vec<Source>,
+    /// The source whose row it stands on.
+    current: Option<usize>,
+    /// Other sources that stand on the same key, with older changes.
+    older: Vec<usize>,
+}
+
+impl MergeCursor {
+    /// Over a whole tree, as seen at version `at`.
+    pub(crate) async fn over_tree(
+        tree: &Tree,
+        range: &KeyRange,
+        at: RowVersion,
+        caching: Caching,
+    ) -> Result<Self, PartitionError> {
+        let memory = tree.memory_tables().map(|table| MemoryCursor::new(table.clone(), range.clone(), at));
+        let mut sources: Vec<Source> =
+            memory.filter(|cursor| !cursor.chunk.is_empty()).map(Source::Memory).collect();
+        add_checkpoints(&mut sources, &tree.checkpoints, range, caching).await?;
+        Ok(Self::new(sources))
+    }
+
+    /// Over one memory table, every row at its newest.
+    pub(crate) fn over_memory(table: Arc<MemoryTable>) -> Self {
+        Self::new(vec![Source::Memory(MemoryCursor::new(table, KeyRange::all(), RowVersion(u64::MAX)))])
+    }
+
+    /// Over some checkpoints, past the cache.
+    pub(crate) async fn over_checkpoints(
+        checkpoints: &[Arc<TreeCheckpoint>],
+        range: &KeyRange,
+    ) -> Result<Self, PartitionError> {
+        let mut sources = Vec::with_capacity(checkpoints.len());
+        add_checkpoints(&mut sources, checkpoints, range, Caching::Bypass).await?;
+        Ok(Self::new(sources))
+    }
+
+    fn new(sources: Vec<Source>) -> Self {
+        let mut cursor = MergeCursor { sources, current: None, older: Vec::new() };
+        cursor.choose();
+        cursor
+    }
+
+    /// The row it stands on; `None` at the end.
+    pub(crate) fn row(&self) -> Option<MergedRow<'_>> {
+        self.sources[self.current?].row()
+    }
+
+    /// The value of the row it stands on, shared with where it lies.
+    pub(crate) fn value(&self) -> Option<Bytes> {
+        match &self.sources[self.current?] {
+            Source::Memory(memory) => memory.chunk.front().and_then(|(_, _, value)| value.clone()),
+            Source::Checkpoint(checkpoint) => checkpoint.cursor.value(),
+        }
+    }
+
+    /// Steps to the next key.
+    pub(crate) async fn step(&mut self) -> Result<(), PartitionError> {
+        let Some(current) = self.current else { return Ok(()) };
+        self.sources[current].step().await?;
+        for older in std::mem::take(&mut self.older) {
+            self.sources[older].step().await?;
+        }
+        self.choose();
+        Ok(())
+    }
+
+    /// Finds the smallest key, its newest source and the others that have it.
+    fn choose(&mut self) {
+        self.current = None;
+        self.older.clear();
+        let mut smallest: Option<&[u8]> = None;
+        for (index, source) in self.sources.iter().enumerate() {
+            let Some(key) = source.key() else { continue };
+            match smallest.map(|smallest| key.cmp(smallest)) {
+                None | Some(std::cmp::Ordering::Less) => {
+                    smallest = Some(key);
+                    self.current = Some(index);
+                    self.older.clear();
+                }
+                Some(std::cmp::Ordering::Equal) => self.older.push(index),
+                Some(std::cmp::Ordering::Greater) => {}
+            }
+        }
+    }
+}
+
+/// The first `limit` rows of `range` that are there: memory tables, newest first, over `changes` that are older than
+/// all of them and complete for the range.
+pub(crate) fn merge_over<'a>(
+    tables: impl Iterator<Item = &'a Arc<MemoryTable>>,
+    range: &KeyRange,
+    changes: BTreeMap<Bytes, Found>,
+    limit: usize,
+) -> Vec<Row> {
+    let newest = RowVersion(u64::MAX);
+    let mut cursors: Vec<MemoryCursor> =
+        tables.map(|table| MemoryCursor::new(table.clone(), range.clone(), newest)).collect();
+    let mut changes = changes.into_iter().peekable();
+    let mut rows = Vec::new();
+    while rows.len() < limit {
+        let in_memory = cursors.iter().filter_map(|cursor| cursor.chunk.front().map(|(key, _, _)| key));
+        let Some(key) = in_memory.chain(changes.peek().map(|(key, _)| key)).min().cloned() else { break };
+        let mut found = None;
+        for cursor in &mut cursors {
+            if cursor.chunk.front().is_some_and(|(at, _, _)| *at == key) {
+                let change = cursor.chunk.front().map(|(_, version, value)| (*version, value.clone()));
+                found = found.or(change);
+                cursor.step();
+            }
+        }
+        if let Some((_, change)) = changes.next_if(|(at, _)| *at == key) {
+            found = found.or(Some((change.version, change.value)));
+        }
+        if let Some((version, Some(value))) = found {
+            rows.push(Row { key: RowKey::from_bytes(key), version, value });
+        }
+    }
+    rows
+}
+
+async fn add_checkpoints(
+    sources: &mut Vec<Source>,
+    checkpoints: &[Arc<TreeCheckpoint>],
+    range: &KeyRange,
+    caching: Caching,
+) -> Result<(), PartitionError> {
+    for checkpoint in checkpoints {
+        let part = checkpoint.visible_part(range);
+        if !part.is_empty() {
+            let cursor = CheckpointCursor::seek(checkpoint.checkpoint.clone(), &part.start, caching).await?;
+            sources.push(Source::Checkpoint(Box::new(BoundedCheckpoint { cursor, end: part.end })));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Flushing: the oldest frozen memory table becomes a checkpoint, and the log behind it is trimmed.
+//!
+//! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names the
+//! checkpoint that replaces it.
+
+use super::RangePartition;
+use super::load::open_checkpoint;
+use crate::checkpoint::CheckpointWriter;
+use crate::error::PartitionError;
+use crate::merge_cursor::MergeCursor;
+use crate::metadata::{CheckpointReference, Metadata};
+use crate::tree::Tree;
+use std::sync::Arc;
+use stream::Location;
+
+/// What a flush found to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// No frozen table waits.
+    Nothing,
+    /// The oldest frozen table holds changes that are not durable yet: try again shortly.
+    NotYet,
+    /// A frozen table became a checkpoint.
+    Done,
+}
+
+impl RangePartition {
+    /// Turns the oldest frozen memory table into a checkpoint.
+    pub(crate) async fn flush(&self) -> Result<Flush, PartitionError> {
+        let tree = self.tree();
+        let Some(frozen) = tree.frozen.last().cloned() else { return Ok(Flush::Nothing) };
+        if self.visible() < frozen.last_version {
+            return Ok(Flush::NotYet);
+        }
+        // With nothing older, a deleted row needs no marker.
+        let keep_deleted = !tree.checkpoints.is_empty();
+        let rows = MergeCursor::over_memory(frozen.memory.clone());
+        let written = self.write_checkpoint(rows, keep_deleted, || false).await?;
+        let mut metadata = self.metadata.lock().await;
+        let mut next = metadata.clone();
+        let reference = self.reference(&written);
+        next.checkpoints.splice(0..0, reference.clone());
+        next.flushed_version = frozen.last_version;
+        let log_start = self.log_marks.lock().start_after(frozen.last_version);
+        next.log_start = log_start.or(metadata.log_start);
+        let checkpoint = match reference {
+            Some(reference) => Some(open_checkpoint(&self.shared, reference).await?),
+            None => None,
+        };
+        self.write_metadata(&mut metadata, next).await?;
+        self.replace_tree(|tree| tree.with_flushed(checkpoint));
+        if let Some(start) = metadata.log_start {
+            self.shared.streams.trim(&self.names.log, start.extent).await?;
+        }
+        drop(metadata);
+        tracing::debug!(
+            table = self.table.name(),
+            version = frozen.last_version.0,
+            "memory table is flushed"
+        );
+        self.flushed.send_modify(|count| *count += 1);
+        Ok(Flush::Done)
+    }
+
+    /// Writes rows as a new checkpoint stream. `None` if no row was kept, or `give_up` said so.
+    pub(super) async fn write_checkpoint(
+        &self,
+        mut rows: MergeCursor,
+        keep_deleted: bool,
+        give_up: impl Fn() -> bool,
+    ) -> Result<Option<(u64, Location)>, PartitionError> {
+        let number = {
+            let mut metadata = self.metadata.lock().await;
+            metadata.next_checkpoint += 1;
+            metadata.next_checkpoint - 1
+        };
+        let stream = self.names.checkpoint(number);
+        self.shared.streams.create(std::slice::from_ref(&stream)).await?;
+        let mut writer = CheckpointWriter::new(self.shared.streams.clone(), stream.clone(), self.epoch);
+        let outcome = async {
+            while let Some(row) = rows.row() {
+                if give_up() {
+                    return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+                }
+                if row.value.is_some() || keep_deleted {
+                    writer.add(row.key, row.version, row.value).await?;
+                }
+                rows.step().await?;
+            }
+            writer.finish().await
+        };
+        match outcome.await {
+            Ok(Some((root, _))) => Ok(Some((number, root))),
+            other => {
+                // Nothing refers to what was written; if this fails too, the next start removes it.
+                let removed = self.shared.streams.delete(&stream).await;
+                other.and_then(|_| removed.map_err(PartitionError::from)).map(|()| None)
+            }
+        }
+    }
+
+    /// How the metadata refers to a checkpoint of the whole range.
+    pub(super) fn reference(&self, written: &Option<(u64, Location)>) -> Option<CheckpointReference> {
+        written.map(|(number, root)| CheckpointReference { number, root, limit: self.range.clone() })
+    }
+
+    /// Makes `next` durable, then current.
+    pub(super) async fn write_metadata(
+        &self,
+        current: &mut Metadata,
+        next: Metadata,
+    ) -> Result<(), PartitionError> {
+        let streams = &self.shared.streams;
+        let written = streams.append(&self.names.metadata, self.epoch, vec![next.encode()]).await?;
+        *current = next;
+        if let Some(place) = written.first()
+            && streams.stat(&self.names.metadata)?.extents.len() > 1
+        {
+            streams.trim(&self.names.metadata, place.extent).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts another tree in place.
+    pub(super) fn replace_tree(&self, change: impl FnOnce(&Tree) -> Tree) {
+        let _serial = self.serial.lock();
+        let mut tree = self.tree.write();
+        let next = change(&tree);
+        *tree = Arc::new(next);
+    }
+}

@@ -1,0 +1,80 @@
+//! The log-structured tree of a range at one moment: what is in memory, what is in checkpoints.
+//!
+//! A tree never changes; freezing, checkpointing and merging put another in its place. A reader keeps the tree it
+//! started with, and with it everything that its snapshot can see.
+
+use crate::checkpoint::Checkpoint;
+use crate::key::KeyRange;
+use crate::memory_table::MemoryTable;
+use crate::metadata::CheckpointReference;
+use crate::operation::RowVersion;
+use std::sync::Arc;
+
+/// Memory tables and checkpoints, each list newest first. Every change in one is newer than those of the same row in
+/// the ones behind it.
+#[derive(Clone)]
+pub(crate) struct Tree {
+    pub(crate) active: Arc<MemoryTable>,
+    pub(crate) frozen: Vec<Arc<FrozenTable>>,
+    pub(crate) checkpoints: Vec<Arc<TreeCheckpoint>>,
+    /// How many memory tables have become checkpoints.
+    pub(crate) flush_count: u64,
+}
+
+/// A memory table that takes no more changes.
+pub(crate) struct FrozenTable {
+    pub(crate) memory: Arc<MemoryTable>,
+    /// Its newest version.
+    pub(crate) last_version: RowVersion,
+}
+
+/// A checkpoint as a part of this range.
+pub(crate) struct TreeCheckpoint {
+    pub(crate) checkpoint: Arc<Checkpoint>,
+    pub(crate) reference: CheckpointReference,
+}
+
+impl Tree {
+    /// All memory tables, newest first.
+    pub(crate) fn memory_tables(&self) -> impl Iterator<Item = &Arc<MemoryTable>> {
+        std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memory))
+    }
+
+    /// The tree with its active table frozen.
+    pub(crate) fn with_active_frozen(&self, last_version: RowVersion) -> Tree {
+        let mut frozen = vec![Arc::new(FrozenTable { memory: self.active.clone(), last_version })];
+        frozen.extend(self.frozen.iter().cloned());
+        Tree { active: Arc::new(MemoryTable::default()), frozen, ..self.clone() }
+    }
+
+    /// The tree with its oldest frozen table replaced by its checkpoint (`None`: it held nothing to keep).
+    pub(crate) fn with_flushed(&self, checkpoint: Option<Arc<TreeCheckpoint>>) -> Tree {
+        let mut next = self.clone();
+        next.frozen.pop();
+        next.checkpoints.splice(0..0, checkpoint);
+        next.flush_count += 1;
+        next
+    }
+
+    /// The tree with the checkpoints numbered `merged` replaced, in place of the newest of them.
+    pub(crate) fn with_merged(&self, merged: &[u64], result: Option<Arc<TreeCheckpoint>>) -> Tree {
+        let mut next = self.clone();
+        let is_merged = |checkpoint: &Arc<TreeCheckpoint>| merged.contains(&checkpoint.reference.number);
+        let at = next.checkpoints.iter().position(is_merged).unwrap_or(0);
+        next.checkpoints.retain(|checkpoint| !is_merged(checkpoint));
+        next.checkpoints.splice(at..at, result);
+        next
+    }
+
+    /// The references of its checkpoints, for the metadata.
+    pub(crate) fn references(&self) -> Vec<CheckpointReference> {
+        self.checkpoints.iter().map(|checkpoint| checkpoint.reference.clone()).collect()
+    }
+}
+
+impl TreeCheckpoint {
+    /// The part of `range` that this checkpoint is read for.
+    pub(crate) fn visible_part(&self, range: &KeyRange) -> KeyRange {
+        range.intersect(&self.reference.limit)
+    }
+}

@@ -1,0 +1,83 @@
+//! The scan that fills a page of entities: filter and projection where the rows are.
+
+use crate::filter::{EntityRow, Filter, Scratch};
+use crate::page_budget::PageBudget;
+use crate::page_walk::PageScan;
+use crate::query::{PageEntities, Projection};
+use base::codec::DecodeError;
+use partition::{RowRef, Scan, Visit};
+
+/// Collects entities that match.
+pub(crate) struct EntityScan {
+    filter: Option<Filter>,
+    projection: Projection,
+    /// Bytes of each key before the partition name.
+    container_len: usize,
+    budget: PageBudget,
+    /// What was found.
+    pub(crate) entities: PageEntities,
+    scratch: Scratch,
+    damage: Option<DecodeError>,
+}
+
+impl EntityScan {
+    /// A page with nothing in it.
+    pub(crate) fn new(
+        filter: Option<Filter>,
+        projection: Projection,
+        container_len: usize,
+        budget: PageBudget,
+    ) -> Self {
+        EntityScan {
+            filter,
+            projection,
+            container_len,
+            budget,
+            entities: PageEntities::default(),
+            scratch: Scratch::default(),
+            damage: None,
+        }
+    }
+
+    fn take(&mut self, row: RowRef<'_>) -> Result<Visit, DecodeError> {
+        if !self.budget.examine(self.entities.len()) {
+            return Ok(Visit::StopBefore);
+        }
+        if let Some(filter) = &self.filter {
+            let entity = EntityRow {
+                key: row.key,
+                container_len: self.container_len,
+                version: row.version,
+                value: row.value,
+            };
+            if !filter.matches(entity, &mut self.scratch)? {
+                return Ok(Visit::Continue);
+            }
+        }
+        let bytes = self.entities.size_bytes() + row.key.len() + row.value.len();
+        if !self.budget.fits(self.entities.len(), bytes) {
+            return Ok(Visit::StopBefore);
+        }
+        self.entities.push(row.key, row.version, row.value, &self.projection)?;
+        Ok(Visit::Continue)
+    }
+}
+
+impl Scan for EntityScan {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        self.take(row).unwrap_or_else(|damage| {
+            self.damage = Some(damage);
+            Visit::StopBefore
+        })
+    }
+}
+
+impl PageScan for EntityScan {
+    fn budget(&mut self) -> &mut PageBudget {
+        &mut self.budget
+    }
+
+    fn damage(&self) -> Option<&DecodeError> {
+        self.damage.as_ref()
+    }
+}

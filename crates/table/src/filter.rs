@@ -1,0 +1,115 @@
+//! `$filter`: a text becomes an expression, the expression a predicate over stored rows and the key ranges that can
+//! hold matching rows.
+//!
+//! ```text
+//! text -> lexer -> parser -> Expression -> Predicate   evaluated on each row, on the stored bytes
+//!                                       -> KeyRanges   which rows to look at
+//! ```
+//!
+//! What always holds: reading any text ends in bounded time, memory and stack; a row outside the key ranges never
+//! matches the predicate, so looking only inside them loses nothing.
+
+mod expression;
+mod key_ranges;
+mod lexer;
+mod parser;
+mod predicate;
+
+pub(crate) use key_ranges::{KeyRanges, Span};
+pub(crate) use predicate::{EntityRow, Scratch, TableNameRow};
+
+use crate::limits::TABLE_NAME_LEN_MAX;
+use base::codec::DecodeError;
+use predicate::Predicate;
+use std::sync::Arc;
+
+/// Longest filter that is read, in bytes. Two keys of full length in a URL are less.
+pub const FILTER_BYTES_MAX: usize = 32 << 10;
+/// Most comparisons in one filter. The service documents 15 but takes more.
+pub const FILTER_COMPARISONS_MAX: usize = 256;
+/// Deepest nesting of parentheses. Builders nest once for each comparison that they join.
+pub const FILTER_DEPTH_MAX: usize = 300;
+
+/// A parsed `$filter`. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    compiled: Arc<Compiled>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    /// `None` lets everything through.
+    predicate: Option<Predicate>,
+    ranges: KeyRanges,
+    table_names: Option<Vec<String>>,
+}
+
+/// Why a `$filter` was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// It can't be read: 400 `InvalidInput`. Positions count UTF-16 units from 0.
+    #[error("Syntax error at position {position} in '{text}'.")]
+    Syntax {
+        /// Where reading failed.
+        position: usize,
+        /// The whole filter.
+        text: String,
+    },
+    /// A literal that its type can't hold: 400 `InvalidInput`.
+    #[error("{0}")]
+    Literal(String),
+    /// `null` beside an operator: 400 `InvalidInput`.
+    #[error("{0}")]
+    Null(String),
+    /// Longer, deeper or with more comparisons than is served: 400 `InvalidInput`.
+    #[error("{0}")]
+    TooComplex(String),
+    /// Readable, but not served (property against property and the like): 501 `NotImplemented`.
+    #[error("The requested operation is not implemented on the specified resource.")]
+    NotImplemented,
+}
+
+impl Filter {
+    /// Reads a `$filter`. An empty one lets everything through.
+    pub fn parse(text: &str) -> Result<Filter, FilterError> {
+        let expression = parser::parse(text)?;
+        let compiled = match expression {
+            None => Compiled { predicate: None, ranges: KeyRanges::all(), table_names: None },
+            Some(expression) => {
+                let table_names = expression.table_names(TABLE_NAME_LEN_MAX);
+                let predicate = Predicate::compile(expression);
+                Compiled { ranges: KeyRanges::derive(&predicate), predicate: Some(predicate), table_names }
+            }
+        };
+        Ok(Filter { compiled: Arc::new(compiled) })
+    }
+
+    /// Which rows can match.
+    pub(crate) fn ranges(&self) -> &KeyRanges {
+        &self.compiled.ranges
+    }
+
+    /// The lower-cased names of all tables that can match, if the filter names them.
+    pub(crate) fn table_names(&self) -> Option<&[String]> {
+        self.compiled.table_names.as_deref()
+    }
+
+    /// Whether an entity matches.
+    pub(crate) fn matches(&self, row: EntityRow<'_>, scratch: &mut Scratch) -> Result<bool, DecodeError> {
+        match &self.compiled.predicate {
+            None => Ok(true),
+            Some(predicate) => predicate.matches_entity(row, scratch),
+        }
+    }
+
+    /// Whether a table matches, by its `TableName`.
+    pub(crate) fn matches_table(&self, row: TableNameRow<'_>) -> Result<bool, DecodeError> {
+        match &self.compiled.predicate {
+            None => Ok(true),
+            Some(predicate) => predicate.matches_table(row),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Which rows a filter can match: a few boxes of (PartitionKey interval, RowKey interval), and from them key ranges.
+//!
+//! Intervals are half-open ranges of encoded keys. With `e` the encoding of a text (it ends in 00 01) and `e+` the same
+//! with its last byte 02, no key lies strictly between `e` and `e+`:
+//!
+//! ```text
+//! eq  [e, e+)     ge  [e, ∞)     gt  [e+, ∞)     le  [0, e+)     lt  [0, e)     ne  [0, e) and [e+, ∞)
+//! ```
+//!
+//! `and` intersects boxes, `or` collects them, `not` is pushed down to the comparisons; whatever is not about keys is
+//! taken as "any row". What always holds: a row that matches the filter lies in one of the boxes, and the number of
+//! boxes is at most [`BOXES_MAX`], where needed by taking in more rows than can match.
+
+use super::expression::Operator;
+use super::predicate::{Node, Predicate};
+use crate::error::KeyColumn;
+use crate::query::QueryClass;
+use partition::{KeyRange, RowKey};
+
+/// Boxes kept for one filter at most.
+pub(crate) const BOXES_MAX: usize = 128;
+
+/// The encoding of the empty text: no key is less.
+const LEAST: &[u8] = &[0, 1];
+
+/// Where matching rows can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRanges {
+    boxes: Vec<KeyBox>,
+}
+
+/// Rows to be read: one, or all between two keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// One row.
+    Point(RowKey),
+    /// A range of rows.
+    Range(KeyRange),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KeyBox {
+    partition: Interval,
+    row: Interval,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Interval {
+    low: Vec<u8>,
+    /// Exclusive; `None`: no bound.
+    high: Option<Vec<u8>>,
+}
+
+impl Interval {
+    fn all() -> Self {
+        Interval { low: Vec::new(), high: None }
+    }
+
+    fn intersect(&self, other: &Interval) -> Option<Interval> {
+        let low = (&self.low).max(&other.low);
+        let high = match (&self.high, &other.high) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.as_ref().or(b.as_ref()),
+        };
+        if high.is_some_and(|high| low >= high) {
+            return None;
+        }
+        Some(Interval { low: low.clone(), high: high.cloned() })
+    }
+
+    /// The smallest interval around both.
+    fn hull(self, other: Interval) -> Interval {
+        Interval {
+            low: self.low.min(other.low),
+            high: match (self.high, other.high) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether it holds one text only.
+    fn is_point(&self) -> bool {
+        is_text(&self.low) && self.high.as_ref().is_some_and(|high| *high == after(&self.low))
+    }
+
+    fn has_bound(&self) -> bool {
+        self.low.as_slice() > LEAST || self.high.is_some()
+    }
+}
+
+/// Whether `bytes` is the encoding of a text, not the bound after one.
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.ends_with(&[0, 1])
+}
+
+/// The bound right after the text with this encoding.
+fn after(encoded: &[u8]) -> Vec<u8> {
+    let mut bound = encoded.to_vec();
+    if let Some(last) = bound.last_mut() {
+        *last = 2;
+    }
+    bound
+}
+
+impl KeyBox {
+    fn all() -> Self {
+        KeyBox { partition: Interval::all(), row: Interval::all() }
+    }
+
+    fn intersect(&self, other: &KeyBox) -> Option<KeyBox> {
+        Some(KeyBox {
+            partition: self.partition.intersect(&other.partition)?,
+            row: self.row.intersect(&other.row)?,
+        })
+    }
+
+    fn hull(self, other: KeyBox) -> KeyBox {
+        KeyBox { partition: self.partition.hull(other.partition), row: self.row.hull(other.row) }
+    }
+
+    fn class(&self) -> QueryClass {
+        match (self.partition.is_point(), self.row.is_point()) {
+            (true, true) => QueryClass::Point,
+            (true, false) => QueryClass::RowRange,
+            _ if self.partition.has_bound() => QueryClass::PartitionRange,
+            _ => QueryClass::TableScan,
+        }
+    }
+
+    /// The rows of the table at `container` that lie in the box, and some more if it spans partitions.
+    fn span(&self, container: &KeyRange) -> Span {
+        let mut start = container.start.to_vec();
+        start.extend_from_slice(&self.partition.low);
+        // Rows of the first partition begin at the box's first RowKey; after that, partitions are taken whole …
+        if is_text(&self.partition.low) {
+            start.extend_from_slice(&self.row.low);
+        }
+        if self.class() == QueryClass::Point {
+            return Span::Point(RowKey::from_bytes(start.into()));
+        }
+        let end = self.partition.high.as_ref().map(|high| {
+            let mut end = container.start.to_vec();
+            match &self.row.high {
+                // … up to the last one, which ends at the box's last RowKey.
+                Some(row_high) if high.ends_with(&[0, 2]) => {
+                    end.extend_from_slice(&high[..high.len() - 1]);
+                    end.push(1);
+                    end.extend_from_slice(row_high);
+                }
+                _ => end.extend_from_slice(high),
+            }
+            end.into()
+        });
+        Span::Range(KeyRange { start: start.into(), end: end.or_else(|| container.end.clone()) })
+    }
+}
+
+impl KeyRanges {
+    /// All rows.
+    pub(crate) fn all() -> Self {
+        KeyRanges { boxes: vec![KeyBox::all()] }
+    }
+
+    /// The rows that a predicate can match.
+    pub(crate) fn derive(predicate: &Predicate) -> Self {
+        KeyRanges { boxes: derive(&predicate.root, false) }
+    }
+
+    /// How much of a table has to be looked at.
+    pub(crate) fn class(&self) -> QueryClass {
+        let classes = self.boxes.iter().map(KeyBox::class);
+        classes.max().unwrap_or(QueryClass::Point)
+    }
+
+    /// The rows of the table at `container` to be read, from `start` on: disjoint and in key order.
+    pub(crate) fn spans(&self, container: &KeyRange, start: Option<&[u8]>) -> Vec<Span> {
+        let mut spans: Vec<Span> = self.boxes.iter().map(|key_box| key_box.span(container)).collect();
+        spans.sort_by(|a, b| a.start().cmp(b.start()));
+        let mut disjoint: Vec<Span> = Vec::with_capacity(spans.len());
+        for span in spans {
+            match disjoint.last_mut() {
+                Some(last) if last.reaches(span.start()) => last.extend_over(span),
+                _ => disjoint.push(span),
+            }
+        }
+        match start {
+            Some(start) => disjoint.into_iter().filter_map(|span| span.from(start)).collect(),
+            None => disjoint,
+        }
+    }
+}
+
+impl Span {
+    fn start(&self) -> &[u8] {
+        match self {
+            Span::Point(key) => key.as_bytes(),
+            Span::Range(range) => &range.start,
+        }
+    }
+
+    /// Whether a span that starts at `start`, not before this one, touches this one.
+    fn reaches(&self, start: &[u8]) -> bool {
+        match self {
+            Span::Point(key) => start == key.as_bytes().as_ref(),
+            Span::Range(range) => range.end.as_ref().is_none_or(|end| start <= end.as_ref()),
+        }
+    }
+
+    /// Takes in `next`, which this one reaches.
+    fn extend_over(&mut self, next: Span) {
+        match (&mut *self, next) {
+            (Span::Range(range), Span::Range(next)) => {
+                range.end = match (range.end.take(), next.end) {
+                    (Some(a), Some(b)) => Some(a.max(b)),
+                    _ => None,
+                };
+            }
+            (Span::Range(range), Span::Point(key)) => {
+                // A point at the very end is one row more.
+                if range.end.as_ref().is_some_and(|end| end == key.as_bytes()) {
+                    range.end = Some(key.successor());
+                }
+            }
+            // A range that starts at the point holds it.
+            (Span::Point(_), Span::Range(next)) => *self = Span::Range(next),
+            (Span::Point(_), Span::Point(_)) => {}
+        }
+    }
+
+    /// What remains from `start` on.
+    fn from(self, start: &[u8]) -> Option<Span> {
+        match self {
+            Span::Point(key) => (key.as_bytes().as_ref() >= start).then_some(Span::Point(key)),
+            Span::Range(mut range) => {
+                if range.start.as_ref() < start {
+                    range.start = start.to_vec().into();
+                }
+                (!range.is_empty()).then_some(Span::Range(range))
+            }
+        }
+    }
+}
+
+/// Boxes outside which `node` is false, or true if `negated`.
+fn derive(node: &Node, negated: bool) -> Vec<KeyBox> {
+    match node {
+        Node::And(terms) if !negated => all_of(terms, negated),
+        Node::Or(terms) if negated => all_of(terms, negated),
+        Node::And(terms) | Node::Or(terms) => {
+            let boxes = terms.iter().flat_map(|term| derive(term, negated)).collect();
+            bounded(boxes)
+        }
+        Node::Not(inner) => derive(inner, !negated),
+        Node::Constant(value) if *value == negated => Vec::new(),
+        Node::Key { column, operator, encoded } => {
+            let operator = if negated { operator.negated() } else { *operator };
+            let intervals = intervals(operator, encoded).into_iter();
+            intervals.map(|interval| box_of(*column, interval)).collect()
+        }
+        Node::Constant(_) | Node::Timestamp { .. } | Node::Property { .. } => vec![KeyBox::all()],
+    }
+}
+
+fn box_of(column: KeyColumn, interval: Interval) -> KeyBox {
+    match column {
+        KeyColumn::PartitionKey => KeyBox { partition: interval, row: Interval::all() },
+        KeyColumn::RowKey => KeyBox { partition: Interval::all(), row: interval },
+    }
+}
+
+fn intervals(operator: Operator, encoded: &[u8]) -> Vec<Interval> {
+    let below = |high: Vec<u8>| Interval { low: Vec::new(), high: Some(high) };
+    let from = |low: Vec<u8>| Interval { low, high: None };
+    let at = || encoded.to_vec();
+    match operator {
+        Operator::Equal => vec![Interval { low: at(), high: Some(after(encoded)) }],
+        Operator::NotEqual => vec![below(at()), from(after(encoded))],
+        Operator::Less => vec![below(at())],
+        Operator::LessOrEqual => vec![below(after(encoded))],
+        Operator::Greater => vec![from(after(encoded))],
+        Operator::GreaterOrEqual => vec![from(at())],
+    }
+}
+
+/// The intersection of what each term allows.
+fn all_of(terms: &[Node], negated: bool) -> Vec<KeyBox> {
+    let mut boxes = vec![KeyBox::all()];
+    for term in terms {
+        let allowed = derive(term, negated);
+        let both: Vec<KeyBox> =
+            (boxes.iter()).flat_map(|a| allowed.iter().filter_map(|b| a.intersect(b))).collect();
+        if both.len() <= BOXES_MAX {
+            boxes = both;
+        } else if class_of(&allowed) < class_of(&boxes) {
+            // Either side alone holds all that both hold; take the one that touches less.
+            boxes = allowed;
+        }
+    }
+    boxes
+}
+
+fn class_of(boxes: &[KeyBox]) -> Option<QueryClass> {
+    boxes.iter().map(KeyBox::class).max()
+}
+
+/// The same boxes, or few enough that hold them.
+fn bounded(mut boxes: Vec<KeyBox>) -> Vec<KeyBox> {
+    if boxes.len() <= BOXES_MAX {
+        return boxes;
+    }
+    // Neighbours in key order waste least when they are joined.
+    boxes.sort_by(|a, b| (&a.partition.low, &a.row.low).cmp(&(&b.partition.low, &b.row.low)));
+    let group = boxes.len().div_ceil(BOXES_MAX);
+    let mut out: Vec<KeyBox> = Vec::with_capacity(BOXES_MAX);
+    for (index, key_box) in boxes.into_iter().enumerate() {
+        match out.pop() {
+            Some(last) if index % group != 0 => out.push(last.hull(key_box)),
+            Some(last) => out.extend([last, key_box]),
+            None => out.push(key_box),
+        }
+    }
+    out
+}

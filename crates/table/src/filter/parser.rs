@@ -1,0 +1,222 @@
+//! From a filter's tokens to an expression, in one walk with a stack of open parentheses of its own: a deep filter must
+//! not need a deep call stack.
+//!
+//! ```text
+//! or   = and ('or' and)*
+//! and  = not ('and' not)*
+//! not  = 'not'* unit (operator unit)?
+//! unit = '(' or ')' | property | literal
+//! ```
+//!
+//! One side of a comparison is a property and the other a constant; a property on its own stands for `property eq true`.
+//! What always holds: work is bounded by [`FILTER_BYTES_MAX`], the result by [`FILTER_COMPARISONS_MAX`] and
+//! [`FILTER_DEPTH_MAX`].
+
+use super::expression::{Expression, Operator};
+use super::lexer::{Lexer, Token};
+use super::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, FilterError};
+use crate::edm::EdmValue;
+
+/// Reads a filter; `None` if it is empty.
+pub(crate) fn parse(text: &str) -> Result<Option<Expression>, FilterError> {
+    if text.len() > FILTER_BYTES_MAX {
+        return Err(too_complex("it is too long"));
+    }
+    let mut parser = Parser::open(text)?;
+    if parser.token == Token::End {
+        return Ok(None);
+    }
+    let part = parser.whole()?;
+    parser.boolean(part).map(Some)
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The token to be read next, and the byte offset where it starts.
+    token: Token<'a>,
+    at: usize,
+    comparisons: usize,
+}
+
+/// What has been read since a parenthesis was opened.
+#[derive(Default)]
+struct Open<'a> {
+    /// Terms of `or` that are complete.
+    any: Vec<Expression>,
+    /// Terms of `and` since the last `or`.
+    all: Vec<Expression>,
+    /// How many `not` stand before the present term.
+    negations: usize,
+    /// Left side and operator of a comparison whose right side is to come.
+    left: Option<(Part<'a>, Operator)>,
+}
+
+/// A part of a filter that is not yet known to be a side of a comparison or an expression of its own. The numbers are
+/// byte offsets for errors.
+enum Part<'a> {
+    Property(&'a str),
+    Literal(EdmValue, usize),
+    Null(usize),
+    Expression(Expression),
+}
+
+impl<'a> Parser<'a> {
+    fn open(text: &'a str) -> Result<Self, FilterError> {
+        let mut lexer = Lexer::new(text);
+        let (at, token) = lexer.next()?;
+        Ok(Parser { lexer, token, at, comparisons: 0 })
+    }
+
+    /// The present token, and on to the next.
+    fn take(&mut self) -> Result<Token<'a>, FilterError> {
+        let (at, next) = self.lexer.next()?;
+        self.at = at;
+        Ok(std::mem::replace(&mut self.token, next))
+    }
+
+    fn unexpected(&self) -> FilterError {
+        self.lexer.error_at(self.at)
+    }
+
+    /// Reads all tokens.
+    fn whole(&mut self) -> Result<Part<'a>, FilterError> {
+        let mut outer: Vec<Open<'a>> = Vec::new();
+        let mut open = Open::default();
+        loop {
+            while self.token == Token::Not && open.left.is_none() {
+                self.take()?;
+                open.negations += 1;
+            }
+            if self.token == Token::Open {
+                self.take()?;
+                outer.push(std::mem::take(&mut open));
+                if outer.len() > FILTER_DEPTH_MAX {
+                    return Err(too_complex("it is nested too deeply"));
+                }
+                continue;
+            }
+            let mut part = self.operand()?;
+            // A complete part closes as many parentheses as follow it.
+            while let Some(whole) = self.follow(part, &mut open)? {
+                let Some(before) = outer.pop() else {
+                    return if self.token == Token::End { Ok(whole) } else { Err(self.unexpected()) };
+                };
+                if self.token != Token::Close {
+                    return Err(self.unexpected());
+                }
+                self.take()?;
+                open = before;
+                part = whole;
+            }
+        }
+    }
+
+    fn operand(&mut self) -> Result<Part<'a>, FilterError> {
+        let at = self.at;
+        if !matches!(self.token, Token::Identifier(_) | Token::Literal(_) | Token::Null) {
+            return Err(self.unexpected());
+        }
+        Ok(match self.take()? {
+            Token::Identifier(name) => Part::Property(name),
+            Token::Literal(value) => Part::Literal(value, at),
+            _ => Part::Null(at),
+        })
+    }
+
+    /// Adds a part to what is open. `None`: an operator followed, and another part must come. Otherwise nothing that
+    /// belongs inside follows, and all that was open is one part.
+    fn follow(&mut self, part: Part<'a>, open: &mut Open<'a>) -> Result<Option<Part<'a>>, FilterError> {
+        let part = match (open.left.take(), &self.token) {
+            (Some((left, operator)), _) => self.compare(left, operator, part).map(Part::Expression)?,
+            (None, Token::Operator(operator)) => {
+                open.left = Some((part, *operator));
+                self.take()?;
+                return Ok(None);
+            }
+            (None, _) => part,
+        };
+        let part = match std::mem::take(&mut open.negations) {
+            0 => part,
+            negations => {
+                let expression = self.boolean(part)?;
+                Part::Expression(match negations % 2 {
+                    0 => expression,
+                    _ => expression.negated(),
+                })
+            }
+        };
+        match self.token {
+            Token::And => open.all.push(self.boolean(part)?),
+            Token::Or => {
+                open.all.push(self.boolean(part)?);
+                open.any.push(Expression::and(std::mem::take(&mut open.all)));
+            }
+            _ if open.any.is_empty() && open.all.is_empty() => return Ok(Some(part)),
+            _ => {
+                open.all.push(self.boolean(part)?);
+                open.any.push(Expression::and(std::mem::take(&mut open.all)));
+                return Ok(Some(Part::Expression(Expression::or(std::mem::take(&mut open.any)))));
+            }
+        }
+        self.take()?;
+        Ok(None)
+    }
+
+    fn compare(
+        &mut self,
+        left: Part<'a>,
+        operator: Operator,
+        right: Part<'a>,
+    ) -> Result<Expression, FilterError> {
+        let (property, operator, constant) = match (left, right) {
+            (Part::Null(_), _) | (_, Part::Null(_)) => {
+                return Err(null_comparison(operator));
+            }
+            (Part::Property(property), Part::Literal(constant, _)) => (property, operator, constant),
+            (Part::Literal(constant, _), Part::Property(property)) => {
+                (property, operator.swapped(), constant)
+            }
+            _ => return Err(FilterError::NotImplemented),
+        };
+        self.comparison_of(property, operator, constant)
+    }
+
+    fn comparison_of(
+        &mut self,
+        property: &str,
+        operator: Operator,
+        constant: EdmValue,
+    ) -> Result<Expression, FilterError> {
+        self.comparisons += 1;
+        if self.comparisons > FILTER_COMPARISONS_MAX {
+            return Err(too_complex("it has too many comparisons"));
+        }
+        Ok(Expression::Compare { property: property.to_owned(), operator, constant })
+    }
+
+    /// The part as an expression of its own.
+    fn boolean(&mut self, part: Part<'a>) -> Result<Expression, FilterError> {
+        match part {
+            Part::Expression(expression) => Ok(expression),
+            Part::Property(property) => {
+                self.comparison_of(property, Operator::Equal, EdmValue::Boolean(true))
+            }
+            Part::Literal(EdmValue::Boolean(value), _) => Ok(Expression::Constant(value)),
+            Part::Literal(_, at) | Part::Null(at) => Err(self.lexer.error_at(at)),
+        }
+    }
+}
+
+fn too_complex(what: &str) -> FilterError {
+    FilterError::TooComplex(format!("The filter is too complex: {what}."))
+}
+
+fn null_comparison(operator: Operator) -> FilterError {
+    FilterError::Null(match operator {
+        Operator::Equal | Operator::NotEqual => "One of the request inputs is not valid.".to_owned(),
+        _ => format!(
+            "The operator '{}' is not supported for the 'null' literal; only equality checks are supported.",
+            operator.name()
+        ),
+    })
+}

@@ -1,0 +1,121 @@
+//! Rows in memory, for tests: the partition layer as services see it, with decisions applied at once.
+
+use crate::page_walk::RowSource;
+use base::{BoxFuture, Clock, Ticks};
+use bytes::Bytes;
+use partition::{
+    KeyRange, ObjectTable, Operation, PartitionError, Read, Row, RowChange, RowKey, RowRef, RowVersion, Rows,
+    Scan, ScanEnd, Visit,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Rows of all object tables.
+#[derive(Default)]
+pub(crate) struct MemoryRows {
+    rows: BTreeMap<(ObjectTable, Bytes), (RowVersion, Bytes)>,
+    version: u64,
+    /// Rows that one scan shows at most, as at the end of a range partition.
+    pub(crate) scan_rows_max: Option<usize>,
+}
+
+impl MemoryRows {
+    /// Puts a row as it is.
+    pub(crate) fn put(&mut self, table: ObjectTable, key: &RowKey, value: Bytes) {
+        self.version += 1;
+        self.rows.insert((table, key.as_bytes().clone()), (RowVersion(self.version), value));
+    }
+
+    /// Runs an operation.
+    pub(crate) fn execute<O: Operation>(&mut self, operation: &O) -> O::Reply {
+        let table = operation.object_table();
+        let found = (operation.reads().iter())
+            .map(|read| match read {
+                Read::Point(key) => self.row(table, key).into_iter().collect(),
+                Read::Range { .. } => panic!("no operation of this crate reads a range"),
+            })
+            .collect();
+        self.version += 1;
+        let decision = operation.decide(&Rows::new(found), RowVersion(self.version));
+        for change in decision.changes {
+            match change {
+                RowChange::Put { key, value } => {
+                    let row = (RowVersion(self.version), value);
+                    self.rows.insert((table, key.as_bytes().clone()), row);
+                }
+                RowChange::Delete { key } => {
+                    self.rows.remove(&(table, key.as_bytes().clone()));
+                }
+            }
+        }
+        decision.reply
+    }
+
+    fn row(&self, table: ObjectTable, key: &RowKey) -> Option<Row> {
+        let (version, value) = self.rows.get(&(table, key.as_bytes().clone()))?;
+        Some(Row { key: key.clone(), version: *version, value: value.clone() })
+    }
+}
+
+impl RowSource for MemoryRows {
+    async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
+        Ok(self.row(table, key))
+    }
+
+    async fn scan<S: Scan>(
+        &self,
+        table: ObjectTable,
+        range: KeyRange,
+        mut scan: S,
+    ) -> Result<(S, ScanEnd), PartitionError> {
+        let from = self.rows.range((table, range.start.clone())..);
+        let inside = from.take_while(|((other, key), _)| *other == table && range.contains(key));
+        for (index, ((_, key), (version, value))) in inside.enumerate() {
+            let row = RowRef { key, version: *version, value };
+            let ended = self.scan_rows_max.is_some_and(|max| index >= max);
+            if ended || scan.visit(row) == Visit::StopBefore {
+                return Ok((scan, ScanEnd::More(key.clone())));
+            }
+        }
+        Ok((scan, ScanEnd::Complete))
+    }
+}
+
+/// A clock that goes on by a fixed step whenever it is read.
+pub(crate) struct StepClock {
+    reads: AtomicU64,
+    step: Duration,
+}
+
+impl StepClock {
+    pub(crate) fn shared(step: Duration) -> Arc<dyn Clock> {
+        Arc::new(StepClock { reads: AtomicU64::new(0), step })
+    }
+}
+
+impl Clock for StepClock {
+    fn now(&self) -> Ticks {
+        Ticks(0)
+    }
+
+    fn monotonic(&self) -> Duration {
+        let reads = self.reads.fetch_add(1, Ordering::Relaxed);
+        self.step * u32::try_from(reads).unwrap_or(u32::MAX)
+    }
+
+    fn sleep(&self, _sleep_for: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Runs a future that never waits.
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("rows in memory never wait"),
+    }
+}

@@ -1,0 +1,93 @@
+//! When a page of results ends.
+//!
+//! A page ends at the number of rows that was asked for, at [`PAGE_BYTES_MAX`], at [`PAGE_EXAMINED_ROWS_MAX`] or after
+//! [`PAGE_TIME_MAX`]. When it ends because it has what was asked for, up to [`LOOK_AHEAD_ROWS`] more rows are examined for
+//! one that matches: without it, clients would be told to come back for a page with nothing in it.
+//!
+//! What always holds: each page examines one row at least, if there is one, so following tokens ends.
+
+use crate::limits::PAGE_ROWS_MAX;
+use base::Clock;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Size of a page's stored entities and keys, in bytes; one entity may go over it.
+pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Rows examined for one page, whether they match or not.
+pub(crate) const PAGE_EXAMINED_ROWS_MAX: u64 = 200_000;
+/// Time that one page takes.
+pub(crate) const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Rows examined for one more match when the page is full.
+pub(crate) const LOOK_AHEAD_ROWS: u64 = 256;
+/// The clock is read once for this many rows.
+const ROWS_PER_CLOCK_READ: u64 = 64;
+
+/// Tells a scan when to stop.
+pub(crate) struct PageBudget {
+    clock: Arc<dyn Clock>,
+    deadline: Duration,
+    rows_max: usize,
+    rows_read: u64,
+    look_ahead: u64,
+    out_of_time: bool,
+    stopped: bool,
+}
+
+impl PageBudget {
+    /// For a page of up to `top` rows that starts now.
+    pub(crate) fn new(clock: Arc<dyn Clock>, top: usize) -> Self {
+        PageBudget {
+            deadline: clock.monotonic() + PAGE_TIME_MAX,
+            clock,
+            rows_max: top.clamp(1, PAGE_ROWS_MAX),
+            rows_read: 0,
+            look_ahead: LOOK_AHEAD_ROWS,
+            out_of_time: false,
+            stopped: false,
+        }
+    }
+
+    /// Whether one more row may be examined, when the page has `rows` rows. Counts it if so.
+    pub(crate) fn examine(&mut self, rows: usize) -> bool {
+        if self.rows_read > 0 && self.rows_read.is_multiple_of(ROWS_PER_CLOCK_READ) {
+            self.read_clock();
+        }
+        let spent = self.rows_read >= PAGE_EXAMINED_ROWS_MAX || (self.out_of_time && self.rows_read > 0);
+        if spent || (self.is_full(rows) && self.look_ahead == 0) {
+            self.stopped = true;
+            return false;
+        }
+        self.rows_read += 1;
+        if self.is_full(rows) {
+            self.look_ahead -= 1;
+        }
+        true
+    }
+
+    /// Whether a row that matches fits, when the page has `rows` rows and `bytes` bytes.
+    pub(crate) fn fits(&mut self, rows: usize, bytes: usize) -> bool {
+        if self.is_full(rows) || (rows > 0 && bytes > PAGE_BYTES_MAX) {
+            self.stopped = true;
+        }
+        !self.stopped
+    }
+
+    /// Looks whether time is up; then the next row stops the scan.
+    pub(crate) fn read_clock(&mut self) {
+        self.out_of_time |= self.clock.monotonic() >= self.deadline;
+    }
+
+    /// Whether the page has ended before the rows did.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Rows examined.
+    pub(crate) fn rows_read(&self) -> u64 {
+        self.rows_read
+    }
+
+    fn is_full(&self, rows: usize) -> bool {
+        rows >= self.rows_max
+    }
+}

@@ -1,0 +1,55 @@
+//! Reading one page of an account's tables.
+
+use crate::error::TableError;
+use crate::filter::{Filter, Span};
+use crate::page_budget::PageBudget;
+use crate::page_walk::{RowSource, walk};
+use crate::query::{TableListPage, TableListQuery};
+use crate::table_scan::TableNameScan;
+use base::Clock;
+use base::codec::DecodeError;
+use partition::key::parse_row_key;
+use partition::{KeyRange, ObjectTable};
+use service::SERVICE_TABLE;
+use service::container::{container_key, containers_range};
+use std::sync::Arc;
+
+/// Reads a page of table names.
+pub(crate) async fn read_table_page<R: RowSource>(
+    rows: &R,
+    clock: &Arc<dyn Clock>,
+    account: &str,
+    query: &TableListQuery,
+) -> Result<TableListPage, TableError> {
+    let mut range = containers_range(account, SERVICE_TABLE);
+    if let Some(start) = &query.start {
+        let start = container_key(account, SERVICE_TABLE, start);
+        range.start = range.start.max(start.as_bytes().clone());
+    }
+    let scan = TableNameScan::new(query.filter.clone(), PageBudget::new(clock.clone(), query.top));
+    let spans = spans(account, query.filter.as_ref(), range);
+    let (scan, stopped_at) = walk(rows, ObjectTable::Container, spans, scan).await?;
+    let next = match stopped_at {
+        Some(key) => {
+            let parts = parse_row_key(&key).ok_or(DecodeError("table key"))?;
+            Some(parts.object_name)
+        }
+        None => None,
+    };
+    Ok(TableListPage { names: scan.names, next })
+}
+
+/// The rows of `range` to be read: those of the tables that the filter names, or all.
+fn spans(account: &str, filter: Option<&Filter>, range: KeyRange) -> Vec<Span> {
+    match filter.and_then(Filter::table_names) {
+        Some(names) => (names.iter())
+            .map(|name| container_key(account, SERVICE_TABLE, name))
+            .filter(|key| range.contains(key.as_bytes()))
+            .map(Span::Point)
+            .collect(),
+        None => vec![Span::Range(range)],
+    }
+}
+
+#[cfg(test)]
+mod tests;

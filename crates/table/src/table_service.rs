@@ -1,0 +1,191 @@
+//! The facade of the Table service: each method checks what it is given, finds the table, and runs one operation or scan.
+
+use crate::create_table::CreateTable;
+use crate::delete_table::DeleteTable;
+use crate::entity::Entity;
+use crate::entity_group::{EntityGroup, EntityOperation};
+use crate::entity_query::read_entity_page;
+use crate::error::{GroupError, KeyColumn, TableError};
+use crate::name::{check_key, check_table_name};
+use crate::query::{EntityPage, EntityQuery, TableListPage, TableListQuery};
+use crate::set_service_properties::{SetServiceProperties, read_service_properties};
+use crate::set_table_policies::SetTablePolicies;
+use crate::table_list::read_table_page;
+use crate::table_row::TableRow;
+use base::Clock;
+use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
+use service::container::{container_key, settings_key};
+use service::policy::check_policies;
+use service::{SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::sync::Arc;
+
+/// Each operation's outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityOutcome {
+    /// The Timestamp and the ETag; without meaning after a Delete.
+    pub version: RowVersion,
+}
+
+/// The facade of the Table service. Account names are trusted; everything else is checked here.
+pub struct TableService {
+    partitions: Arc<Partitions>,
+    clock: Arc<dyn Clock>,
+}
+
+impl TableService {
+    /// Over these partitions; the clock bounds the time a page of a query takes.
+    pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
+        TableService { partitions, clock }
+    }
+
+    /// Creates a table. A taken name is `TableAlreadyExists`.
+    pub async fn create_table(&self, account: &str, name: &str) -> Result<(), TableError> {
+        check_table_name(name)?;
+        let create = CreateTable { key: container_key(account, SERVICE_TABLE, name), name: name.to_owned() };
+        self.partitions.execute(create).await?
+    }
+
+    /// Deletes a table; its entities can't be reached any more. A missing one is `ResourceNotFound`.
+    pub async fn delete_table(&self, account: &str, name: &str) -> Result<(), TableError> {
+        check_table_name(name)?;
+        let key = container_key(account, SERVICE_TABLE, name);
+        self.partitions.execute(DeleteTable { key }).await?
+    }
+
+    /// The table's name as created. A missing one is `ResourceNotFound`.
+    pub async fn table(&self, account: &str, name: &str) -> Result<String, TableError> {
+        let row = self.table_row(account, name).await?;
+        let row = row.ok_or(TableError::ResourceNotFound)?;
+        Ok(TableRow::open(&row.value)?.name.to_owned())
+    }
+
+    /// A page of the account's tables.
+    pub async fn list_tables(
+        &self,
+        account: &str,
+        query: &TableListQuery,
+    ) -> Result<TableListPage, TableError> {
+        read_table_page(&*self.partitions, &self.clock, account, query).await
+    }
+
+    /// Applies one entity operation.
+    pub async fn execute(
+        &self,
+        account: &str,
+        table: &str,
+        operation: EntityOperation,
+    ) -> Result<EntityOutcome, TableError> {
+        let version = self
+            .execute_checked(account, table, std::slice::from_ref(&operation))
+            .await
+            .map_err(|refused| refused.error)?;
+        Ok(EntityOutcome { version })
+    }
+
+    /// Applies all operations, or none.
+    pub async fn execute_group(
+        &self,
+        account: &str,
+        table: &str,
+        operations: Vec<EntityOperation>,
+    ) -> Result<Vec<EntityOutcome>, GroupError> {
+        let version = self.execute_checked(account, table, &operations).await?;
+        Ok(vec![EntityOutcome { version }; operations.len()])
+    }
+
+    async fn execute_checked(
+        &self,
+        account: &str,
+        table: &str,
+        operations: &[EntityOperation],
+    ) -> Result<RowVersion, GroupError> {
+        let container_id = self.container_id(account, table).await;
+        let container_id = container_id.map_err(|error| error.at(0))?;
+        let group = EntityGroup::prepare(account, container_id, operations)?;
+        let reply = self.partitions.execute(group).await;
+        reply.map_err(|error| TableError::from(error).at(0))?
+    }
+
+    /// One entity by its keys. A missing one is `ResourceNotFound`.
+    pub async fn get_entity(
+        &self,
+        account: &str,
+        table: &str,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Entity, TableError> {
+        let container_id = self.container_id(account, table).await?;
+        let not_found = |_| TableError::ResourceNotFound;
+        // A key that can't be stored is not there.
+        check_key(KeyColumn::PartitionKey, partition_key).map_err(not_found)?;
+        check_key(KeyColumn::RowKey, row_key).map_err(not_found)?;
+        let key = RowKey::new(account, container_id, partition_key, row_key);
+        let row = self.partitions.get(ObjectTable::Entity, &key).await?;
+        let row = row.ok_or(TableError::ResourceNotFound)?;
+        Ok(Entity::open(partition_key, row_key, row.version, row.value)?)
+    }
+
+    /// A page of entities.
+    pub async fn query(
+        &self,
+        account: &str,
+        table: &str,
+        query: &EntityQuery,
+    ) -> Result<EntityPage, TableError> {
+        let container_id = self.container_id(account, table).await?;
+        read_entity_page(&*self.partitions, &self.clock, account, container_id, query).await
+    }
+
+    /// The table's stored access policies.
+    pub async fn table_policies(&self, account: &str, table: &str) -> Result<Vec<StoredPolicy>, TableError> {
+        let row = self.table_row(account, table).await?;
+        let row = row.ok_or(TableError::TableNotFound)?;
+        Ok(TableRow::open(&row.value)?.policies()?)
+    }
+
+    /// Replaces the table's stored access policies.
+    pub async fn set_table_policies(
+        &self,
+        account: &str,
+        table: &str,
+        policies: Vec<StoredPolicy>,
+    ) -> Result<(), TableError> {
+        check_table_name(table)?;
+        check_policies(&policies)?;
+        let key = container_key(account, SERVICE_TABLE, table);
+        self.partitions.execute(SetTablePolicies { key, policies }).await?
+    }
+
+    /// The service's settings; defaults if they were never set.
+    pub async fn service_properties(&self, account: &str) -> Result<ServiceProperties, TableError> {
+        let key = settings_key(account, SERVICE_TABLE);
+        let row = self.partitions.get(ObjectTable::Container, &key).await?;
+        read_service_properties(row.as_ref())
+    }
+
+    /// Changes the roots that are given.
+    pub async fn set_service_properties(
+        &self,
+        account: &str,
+        update: ServicePropertiesUpdate,
+    ) -> Result<(), TableError> {
+        update.check()?;
+        let key = settings_key(account, SERVICE_TABLE);
+        self.partitions.execute(SetServiceProperties { key, update }).await?
+    }
+
+    async fn table_row(&self, account: &str, name: &str) -> Result<Option<Row>, TableError> {
+        check_table_name(name)?;
+        let key = container_key(account, SERVICE_TABLE, name);
+        Ok(self.partitions.get(ObjectTable::Container, &key).await?)
+    }
+
+    async fn container_id(&self, account: &str, table: &str) -> Result<u64, TableError> {
+        let row = self.table_row(account, table).await?;
+        let row = row.ok_or(TableError::TableNotFound)?;
+        Ok(TableRow::open(&row.value)?.container_id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

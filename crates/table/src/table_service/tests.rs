@@ -1,0 +1,149 @@
+//! The facade over the real partition layer, on a disk in memory.
+
+use super::*;
+use crate::edm::EdmValue;
+use crate::entity::Properties;
+use crate::entity_group::EntityVerb;
+use crate::filter::Filter;
+use base::memory_disk::MemoryDisk;
+use partition::PartitionSettings;
+use service::{Condition, CorsRule};
+use stream::{StreamSettings, Streams};
+
+const ACCOUNT: &str = "acct";
+
+async fn open() -> TableService {
+    let environment = base::system::environment_on(Arc::new(MemoryDisk::new()));
+    let streams = Streams::open(&environment, StreamSettings::tiny()).await.unwrap();
+    let partitions = Partitions::open(&environment, streams, PartitionSettings::tiny()).await.unwrap();
+    TableService::new(Arc::new(partitions), environment.clock.clone())
+}
+
+fn operation(verb: EntityVerb, row_key: &str, list: &[(&str, i32)], condition: Condition) -> EntityOperation {
+    let own = |(name, value): &(&str, i32)| ((*name).to_owned(), EdmValue::Int32(*value));
+    EntityOperation {
+        verb,
+        partition_key: "p".to_owned(),
+        row_key: row_key.to_owned(),
+        properties: Properties(list.iter().map(own).collect()),
+        condition,
+    }
+}
+
+fn insert(row_key: &str, number: i32) -> EntityOperation {
+    operation(EntityVerb::Insert, row_key, &[("Number", number)], Condition::None)
+}
+
+async fn row_keys(service: &TableService, table: &str, filter: &str) -> Vec<String> {
+    let filter = Some(Filter::parse(filter).unwrap());
+    let query = EntityQuery { filter, select: None, top: 1000, start: None };
+    let page = service.query(ACCOUNT, table, &query).await.unwrap();
+    assert_eq!(page.next, None);
+    page.entities().map(|entity| entity.row_key().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_entity_through_its_life() {
+    let service = open().await;
+    service.create_table(ACCOUNT, "People").await.unwrap();
+    let inserted = service.execute(ACCOUNT, "people", insert("r", 1)).await.unwrap();
+    let again = service.execute(ACCOUNT, "PEOPLE", insert("r", 2)).await;
+    assert!(matches!(again, Err(TableError::EntityAlreadyExists)));
+
+    let entity = service.get_entity(ACCOUNT, "People", "p", "r").await.unwrap();
+    assert_eq!(entity.as_ref().version(), inserted.version);
+    assert_eq!(entity.as_ref().property("Number").map(|value| value.to_owned()), Some(EdmValue::Int32(1)));
+
+    let condition = Condition::Version(Some(inserted.version));
+    let merge = operation(EntityVerb::Merge, "r", &[("Other", 5)], condition);
+    let merged = service.execute(ACCOUNT, "People", merge.clone()).await.unwrap();
+    assert!(merged.version > inserted.version);
+    let stale = service.execute(ACCOUNT, "People", merge).await;
+    assert!(matches!(stale, Err(TableError::UpdateConditionNotSatisfied)));
+    assert_eq!(row_keys(&service, "People", "Number eq 1 and Other eq 5").await, ["r"]);
+
+    let delete = operation(EntityVerb::Delete, "r", &[], Condition::Exists);
+    service.execute(ACCOUNT, "People", delete.clone()).await.unwrap();
+    let gone = service.execute(ACCOUNT, "People", delete).await;
+    assert!(matches!(gone, Err(TableError::ResourceNotFound)));
+    let gone = service.get_entity(ACCOUNT, "People", "p", "r").await;
+    assert!(matches!(gone, Err(TableError::ResourceNotFound)));
+}
+
+#[tokio::test]
+async fn a_group_is_applied_whole_or_not_at_all() {
+    let service = open().await;
+    service.create_table(ACCOUNT, "People").await.unwrap();
+    let group = vec![insert("1", 1), insert("2", 2), insert("3", 3)];
+    let outcomes = service.execute_group(ACCOUNT, "People", group).await.unwrap();
+    assert!(outcomes.len() == 3 && outcomes.iter().all(|outcome| *outcome == outcomes[0]));
+
+    let refused = service.execute_group(ACCOUNT, "People", vec![insert("4", 4), insert("2", 2)]).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.index == 1 && matches!(refused.error, TableError::EntityAlreadyExists));
+    assert_eq!(row_keys(&service, "People", "").await, ["1", "2", "3"]);
+    let nowhere = service.execute_group(ACCOUNT, "Nowhere", vec![insert("1", 1)]).await.unwrap_err();
+    assert!(nowhere.index == 0 && matches!(nowhere.error, TableError::TableNotFound));
+}
+
+#[tokio::test]
+async fn a_table_that_is_created_again_is_empty() {
+    let service = open().await;
+    service.create_table(ACCOUNT, "People").await.unwrap();
+    assert!(matches!(service.create_table(ACCOUNT, "pEOPLE").await, Err(TableError::TableAlreadyExists)));
+    service.create_table("other", "People").await.unwrap();
+    service.execute(ACCOUNT, "People", insert("r", 1)).await.unwrap();
+    service.delete_table(ACCOUNT, "people").await.unwrap();
+    assert!(matches!(service.delete_table(ACCOUNT, "People").await, Err(TableError::ResourceNotFound)));
+    assert!(matches!(service.table(ACCOUNT, "People").await, Err(TableError::ResourceNotFound)));
+    let gone = service.execute(ACCOUNT, "People", insert("r", 1)).await;
+    assert!(matches!(gone, Err(TableError::TableNotFound)));
+
+    service.create_table(ACCOUNT, "PEOPLE").await.unwrap();
+    assert_eq!(service.table(ACCOUNT, "people").await.unwrap(), "PEOPLE");
+    assert!(row_keys(&service, "People", "").await.is_empty());
+    let query = TableListQuery { filter: None, top: 10, start: None };
+    assert_eq!(service.list_tables(ACCOUNT, &query).await.unwrap().names, ["PEOPLE"]);
+}
+
+#[tokio::test]
+async fn bad_table_names_are_refused_by_every_method() {
+    let service = open().await;
+    let query = EntityQuery { filter: None, select: None, top: 1, start: None };
+    let results = [
+        service.create_table(ACCOUNT, "1a-").await,
+        service.delete_table(ACCOUNT, "1a-").await,
+        service.table(ACCOUNT, "1a-").await.map(drop),
+        service.execute(ACCOUNT, "1a-", insert("r", 1)).await.map(drop),
+        service.get_entity(ACCOUNT, "1a-", "p", "r").await.map(drop),
+        service.query(ACCOUNT, "1a-", &query).await.map(drop),
+        service.table_policies(ACCOUNT, "1a-").await.map(drop),
+        service.set_table_policies(ACCOUNT, "1a-", Vec::new()).await,
+    ];
+    for result in results {
+        assert!(matches!(result, Err(TableError::TableNameCharacters(_))), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn policies_and_properties_are_kept() {
+    let service = open().await;
+    service.create_table(ACCOUNT, "People").await.unwrap();
+    assert!(service.table_policies(ACCOUNT, "People").await.unwrap().is_empty());
+    let policy = |id: &str| StoredPolicy { id: id.to_owned(), ..StoredPolicy::default() };
+    let policies = vec![policy("a"), policy("b")];
+    service.set_table_policies(ACCOUNT, "people", policies.clone()).await.unwrap();
+    assert_eq!(service.table_policies(ACCOUNT, "People").await.unwrap(), policies);
+    let six = (0..6).map(|id| policy(&id.to_string())).collect();
+    let refused = service.set_table_policies(ACCOUNT, "People", six).await;
+    assert!(matches!(refused, Err(TableError::Policies(_))));
+    let nowhere = service.set_table_policies(ACCOUNT, "Nowhere", policies).await;
+    assert!(matches!(nowhere, Err(TableError::TableNotFound)));
+
+    assert_eq!(service.service_properties(ACCOUNT).await.unwrap(), ServiceProperties::default());
+    let cors = vec![CorsRule { allowed_origins: "*".to_owned(), ..CorsRule::default() }];
+    let update = ServicePropertiesUpdate { cors: Some(cors.clone()), ..ServicePropertiesUpdate::default() };
+    service.set_service_properties(ACCOUNT, update).await.unwrap();
+    assert_eq!(service.service_properties(ACCOUNT).await.unwrap().cors, cors);
+    assert!(service.service_properties("other").await.unwrap().cors.is_empty());
+}
