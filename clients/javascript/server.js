@@ -1,0 +1,125 @@
+// A server as a user would run it: the release binary on a free port, with a data folder of its own.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, openSync, closeSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { TableClient, TableServiceClient, odata } from "@azure/data-tables";
+
+const BINARY =
+  process.env.LARIMAR_BIN ?? fileURLToPath(new URL("../../target/release/larimar", import.meta.url));
+const START_TIMEOUT_MS = 30_000;
+
+export const ACCOUNT = "devstoreaccount1";
+export const KEY =
+  "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+// A server error that a client retries away would go unseen. (A client keeps its endpoint in the options it is given,
+// so each needs its own.)
+export const options = () => ({ allowInsecureConnection: true, retryOptions: { maxRetries: 0 } });
+
+export class Server {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), "larimar-test-"));
+  }
+
+  async start() {
+    if (process.env.LARIMAR_ENDPOINT) {
+      this.base = process.env.LARIMAR_ENDPOINT;
+      return this;
+    }
+    const readyFile = join(this.folder, "ready.json");
+    rmSync(readyFile, { force: true });
+    const log = openSync(join(this.folder, "server.log"), "a");
+    const args = ["--data", join(this.folder, "data"), "--host", "127.0.0.1", "--ready-file", readyFile];
+    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0");
+    const env = { ...process.env };
+    delete env.LARIMAR_ACCOUNTS;
+    delete env.AZURITE_ACCOUNTS;
+    this.process = spawn(BINARY, args, { stdio: ["ignore", log, log], env });
+    closeSync(log);
+    this.exited = new Promise((resolve, reject) => {
+      this.process.once("exit", (code, signal) => resolve({ code, signal }));
+      this.process.once("error", reject);
+    });
+    const deadline = Date.now() + START_TIMEOUT_MS;
+    for (;;) {
+      try {
+        const ready = JSON.parse(readFileSync(readyFile, "utf8"));
+        if (ready.pid === this.process.pid) {
+          this.base = ready.table.replace(/\/$/, "");
+          return this;
+        }
+      } catch (error) {
+        if (error.code !== "ENOENT" && !(error instanceof SyntaxError)) throw error;
+      }
+      if (this.process.exitCode !== null || Date.now() > deadline) {
+        throw new Error(`the server did not get ready:\n${readFileSync(join(this.folder, "server.log"), "utf8")}`);
+      }
+      await Promise.race([new Promise((resolve) => setTimeout(resolve, 5)), this.exited]);
+    }
+  }
+
+  // Sends a signal; resolves to how the process ended.
+  async stop(signal = "SIGTERM") {
+    this.process.kill(signal);
+    return this.exited;
+  }
+
+  async close() {
+    if (this.process && this.process.exitCode === null && this.process.signalCode === null) {
+      await this.stop("SIGKILL");
+    }
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  get endpoint() {
+    return `${this.base}/${ACCOUNT}`;
+  }
+
+  get connectionString() {
+    return (
+      `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` + `TableEndpoint=${this.endpoint};`
+    );
+  }
+
+  service() {
+    return TableServiceClient.fromConnectionString(this.connectionString, options());
+  }
+
+  table(name) {
+    return TableClient.fromConnectionString(this.connectionString, name, options());
+  }
+
+  async newTable() {
+    const table = this.table(newName());
+    await table.createTable();
+    return table;
+  }
+}
+
+export function newName() {
+  return `t${randomBytes(8).toString("hex")}`;
+}
+
+export async function collect(iterator) {
+  const items = [];
+  for await (const item of iterator) items.push(item);
+  return items;
+}
+
+// What `assert.rejects` compares with: the status and the code that the service answered.
+export function refusal(statusCode, code) {
+  return (error) => {
+    const inBody = /<code>([^<]*)<\/code>/i.exec(error.response?.bodyAsText ?? "")?.[1];
+    const found = error.details?.odataError?.code ?? inBody ?? error.code;
+    if (error.statusCode !== statusCode || found !== code) {
+      throw new Error(`expected ${statusCode} ${code}, got ${error.statusCode} ${found}: ${error.message}`);
+    }
+    return true;
+  };
+}
+
+export { odata };

@@ -1,0 +1,24 @@
+// Properties and statistics of the service through this client.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Server } from "../server.js";
+
+const server = new Server();
+before(() => server.start());
+after(() => server.close());
+
+test("properties", async () => {
+  const service = server.service();
+  const rule = { allowedOrigins: "https://a.example", allowedMethods: "GET,PUT", allowedHeaders: "x-*", exposedHeaders: "x-*" };
+  await service.setProperties({ cors: [{ ...rule, maxAgeInSeconds: 60 }] });
+  const { cors } = await service.getProperties();
+  assert.equal(cors.length, 1);
+  assert.equal(cors[0].allowedOrigins, rule.allowedOrigins);
+  assert.equal(cors[0].maxAgeInSeconds, 60);
+});
+
+test("statistics", async () => {
+  const { geoReplication } = await server.service().getStatistics();
+  assert.ok(["live", "bootstrap", "unavailable"].includes(geoReplication.status));
+});

@@ -1,0 +1,207 @@
+"""The program as its user meets it: what it prints, where it listens, how it ends, and what it refuses."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from azure.data.tables import TableServiceClient
+
+from larimar_server import BINARY, KEY, Server, clean_environment
+
+pytestmark = pytest.mark.skipif("LARIMAR_ENDPOINT" in os.environ, reason="starts servers of its own")
+
+
+def run(*arguments, environment=None, folder=None, timeout=20):
+    """Runs to the end, which must come by itself."""
+    return subprocess.run(
+        [str(BINARY), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=clean_environment(environment or {}),
+        cwd=folder,
+        timeout=timeout,
+    )
+
+
+def check_refused(finished, *words):
+    """One clear line, and an exit code that is neither success nor a crash."""
+    assert finished.returncode > 0 and finished.returncode < 128, finished
+    assert finished.returncode != 101, "that was a panic"
+    text = finished.stderr.strip()
+    assert text and "panicked" not in text
+    assert "\n" not in text or text.startswith("error:"), "only the help on wrong flags has more than one line"
+    for word in words:
+        assert word in text
+    return text
+
+
+PORTS = ["--table-port", "0"]
+
+
+def test_the_ready_file_names_addresses_and_process(own_server):
+    assert own_server.ready["pid"] == own_server.process.pid
+    host, port = re.fullmatch(r"http://([0-9.]+):(\d+)/?", own_server.ready["table"]).groups()
+    assert (host, int(port) > 0) == ("127.0.0.1", True)
+
+
+def test_it_prints_a_connection_string_that_works(tmp_path):
+    ready = tmp_path / "ready.json"
+    command = [str(BINARY), "serve", "--data", str(tmp_path / "data"), *PORTS, "--ready-file", str(ready)]
+    with open(tmp_path / "output", "wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=clean_environment({}))
+    try:
+        deadline = time.monotonic() + 30
+        while "DefaultEndpointsProtocol" not in (tmp_path / "output").read_text():
+            assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "output").read_text()
+            time.sleep(0.01)
+        printed = (tmp_path / "output").read_text()
+        connection = re.search(r"DefaultEndpointsProtocol=\S+", printed).group(0)
+        with TableServiceClient.from_connection_string(connection) as service:
+            service.create_table("printed")
+            assert [table.name for table in service.list_tables()] == ["printed"]
+        assert json.loads(ready.read_text())["table"].rstrip("/") in printed
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_cleanly(own_server, how):
+    own_server.process.send_signal(how)
+    assert own_server.process.wait(30) == 0
+
+
+def test_it_stops_with_idle_connections_open(own_server):
+    host, port = own_server.base.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))), socket.create_connection((host, int(port))) as half:
+        half.sendall(b"GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: x\r\n")
+        assert own_server.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nonsense"],
+        ["brew"],
+        ["--table-port", "70000"],
+        ["--table-port", "x"],
+        ["--account", "nokey"],
+        ["--account", "name:not base64!"],
+        ["--account", f"UPPER:{KEY}"],
+        ["--account", f"ab:{KEY}"],
+        ["--host", "not a host"],
+    ],
+)
+def test_bad_flags(tmp_path, arguments):
+    data = tmp_path / "data"
+    ports = [] if "--table-port" in arguments else PORTS
+    check_refused(run("--data", data, *ports, *arguments))
+    assert not data.exists() or list(data.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"])
+def test_a_bad_environment(tmp_path, name):
+    check_refused(run("--data", tmp_path / "data", *PORTS, environment={name: "nokey"}), name)
+
+
+def test_a_taken_port(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        finished = run("--data", tmp_path / "data", "--host", "127.0.0.1", "--table-port", port)
+        check_refused(finished, str(port))
+
+
+def test_a_folder_serves_one_process(own_server):
+    check_refused(run("--data", own_server.data, *PORTS), str(own_server.data))
+    assert own_server.wire().send("GET", "/Tables").status == 200
+    assert own_server.terminate() == 0
+    own_server.start()
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_foreign_folder_is_left_alone(tmp_path):
+    foreign = tmp_path / "foreign"
+    (foreign / "photos").mkdir(parents=True)
+    (foreign / "photos" / "cat.jpg").write_bytes(b"meow")
+    before = contents(foreign)
+    check_refused(run("--data", foreign, *PORTS), str(foreign))
+    assert contents(foreign) == before
+
+
+def test_a_file_in_place_of_the_folder(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    check_refused(run("--data", file, *PORTS), str(file))
+    assert file.read_text() == "not a folder"
+
+
+def test_a_folder_that_can_t_be_made():
+    check_refused(run("--data", "/proc/larimar/data", *PORTS), "/proc/larimar")
+
+
+def test_damaged_data_is_refused_and_left_alone(own_server):
+    """Bytes in the middle of what is stored are turned over: the server must not start as if nothing were."""
+    wire = own_server.wire()
+    assert wire.send("POST", "/Tables", {"TableName": "damaged"}).status == 201
+    for number in range(200):
+        entity = {"PartitionKey": "p", "RowKey": f"{number}", "Value": "needle" * 50}
+        assert wire.send("POST", "/damaged", entity).status == 201
+    assert own_server.terminate() == 0
+    damaged = 0
+    for path in own_server.data.rglob("*"):
+        if path.is_file() and (at := (stored := path.read_bytes()).find(b"needle", path.stat().st_size // 64)) >= 0:
+            path.write_bytes(stored[:at] + b"NEEDLE" + stored[at + 6 :])
+            damaged += 1
+    assert damaged, "the test does not know where the data is"
+    before = contents(own_server.data)
+    finished = None
+    try:
+        finished = run("--data", own_server.data, *PORTS, timeout=5)
+    except subprocess.TimeoutExpired:
+        pytest.fail("the server started on damaged data")
+    check_refused(finished)
+    assert contents(own_server.data).items() >= {path: stored for path, stored in before.items() if path.name != "LOCK"}.items()
+
+
+def test_help_and_version():
+    finished = run("--help")
+    assert finished.returncode == 0
+    for flag in ("--data", "--host", "--table-port", "--in-memory", "--ready-file", "--account"):
+        assert flag in finished.stdout
+    assert run("--version").returncode == 0
+
+
+def test_the_data_folder_has_a_usual_place(tmp_path):
+    process = subprocess.Popen(
+        [str(BINARY), *PORTS, "--ready-file", str(tmp_path / "ready.json")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment({}),
+        cwd=tmp_path,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "ready.json").exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        assert (tmp_path / "larimar-data").is_dir()
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_a_server_can_be_used_by_name(own_server):
+    """The base URL of the ready file is all that a client needs."""
+    with Server() as other:
+        assert other.base != own_server.base
+        assert other.wire().send("POST", "/Tables", {"TableName": "other"}).status == 201
+        assert own_server.wire().send("GET", "/Tables").json()["value"] == []

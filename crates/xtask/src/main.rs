@@ -1,0 +1,64 @@
+//! Project chores: `cargo xtask test` passes or fails the whole project, the others measure and torment the server.
+//!
+//! Everything here treats the server as users do: as a separate process that is spoken to over TCP. Nothing here
+//! is linked into the server.
+// Chores read clocks, start processes and threads and open files by nature; the ban is for the server's layers.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod all_tests;
+mod bare_server;
+mod bench;
+mod http_client;
+mod kill_rounds;
+mod load;
+mod server_process;
+mod shared_key;
+mod simulation;
+mod workspace;
+mod writer;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// What a chore ends with; the error is printed as one line.
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The project's chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change lands.
+    Test(all_tests::TestArguments),
+    /// Durable inserts and point gets per second beside a bare HTTP server, in one run.
+    Bench(bench::BenchArguments),
+    /// Kills the server under load again and again, and checks that every acknowledged write is there.
+    Kill9(kill_rounds::KillArguments),
+    /// Seeded histories of a range partition on the simulated disk.
+    Sim(simulation::SimulationArguments),
+    /// The bare HTTP server that `bench` compares with (started by `bench`).
+    #[command(hide = true)]
+    BareServer(bare_server::BareServerArguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Test(arguments) => all_tests::run(&arguments),
+        Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Kill9(arguments) => kill_rounds::run(&arguments),
+        Chore::Sim(arguments) => simulation::run(&arguments),
+        Chore::BareServer(arguments) => bare_server::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

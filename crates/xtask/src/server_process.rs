@@ -1,0 +1,111 @@
+//! A server as its own process: started on a data folder, waited for, stopped gently or killed.
+//!
+//! A process that is dropped is killed, so that a failing chore leaves nothing running.
+
+use crate::Outcome;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// A running server that has said where it listens.
+pub(crate) struct ServerProcess {
+    child: Child,
+    /// Where the table service (or the bare server) listens.
+    pub(crate) address: SocketAddr,
+    /// When the process was started.
+    pub(crate) started_at: Instant,
+}
+
+impl ServerProcess {
+    /// Starts `larimar` on `data`, on a free port. Its output goes to `server.log` beside the data folder.
+    pub(crate) fn start_larimar(binary: &Path, data: &Path) -> Outcome<Self> {
+        let folder = data.parent().ok_or("the data folder has no parent")?;
+        let mut command = Command::new(binary);
+        command.arg("--data").arg(data);
+        command.args(["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
+        command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+        Self::start(command, &folder.join("ready.json"), &folder.join("server.log"))
+    }
+
+    /// Starts this program's bare server.
+    pub(crate) fn start_bare(folder: &Path, get_size_bytes: usize) -> Outcome<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bare-server", "--get-size-bytes", &get_size_bytes.to_string()]);
+        Self::start(command, &folder.join("bare-ready.json"), &folder.join("bare-server.log"))
+    }
+
+    fn start(mut command: Command, ready_file: &Path, log_file: &Path) -> Outcome<Self> {
+        match std::fs::remove_file(ready_file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let log = File::options().create(true).append(true).open(log_file)?;
+        command.arg("--ready-file").arg(ready_file);
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let started_at = Instant::now();
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{} does not start: {error}", command.get_program().display()))?;
+        loop {
+            if let Some(address) = read_ready_file(ready_file, child.id()) {
+                return Ok(Self { child, address, started_at });
+            }
+            if let Some(status) = child.try_wait()? {
+                let log = std::fs::read_to_string(log_file).unwrap_or_default();
+                return Err(format!("the server ended before it was ready ({status}):\n{log}").into());
+            }
+            if started_at.elapsed() > START_TIMEOUT {
+                child.kill()?;
+                child.wait()?;
+                return Err(format!("the server was not ready after {START_TIMEOUT:?}").into());
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// SIGKILL, and the process is gone when this returns.
+    pub(crate) fn kill(mut self) -> Outcome<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// SIGTERM, and the process has ended by itself when this returns.
+    pub(crate) fn terminate(mut self) -> Outcome<ExitStatus> {
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        )?;
+        let asked_at = Instant::now();
+        while asked_at.elapsed() < STOP_TIMEOUT {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Err(format!("the server still runs {STOP_TIMEOUT:?} after SIGTERM").into())
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Both fail when the process has already ended, which is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address in a ready file that this process wrote; nothing while the file is missing, partial, or another's.
+fn read_ready_file(path: &Path, process_id: u32) -> Option<SocketAddr> {
+    let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    if ready["pid"].as_u64()? != u64::from(process_id) {
+        return None;
+    }
+    ready["table"].as_str()?.strip_prefix("http://")?.trim_end_matches('/').parse().ok()
+}
