@@ -25,11 +25,8 @@ use std::sync::Arc;
 /// A boxed future, for traits that must be objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A hash map whose order is the same in each run. Use it where order is never seen; else a `BTreeMap`.
-pub type FixedMap<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<FixedHasher>>;
-
-/// SipHash with fixed keys: slower than the fashionable ones, but in the standard library and deterministic.
-pub type FixedHasher = std::collections::hash_map::DefaultHasher;
+/// A fast hasher that is the same in each run. Not for keys that strangers choose, nor for anything stored.
+pub type FixedHasher = foldhash::fast::FixedState;
 
 /// What a layer may touch outside itself. Cheap to clone; each holder keeps only the parts it needs.
 #[derive(Clone)]

@@ -1,8 +1,9 @@
 //! The facade: a front end over the services, serving bound listeners.
 
 use crate::accounts::Accounts;
+use crate::auth::bearer::BearerAuthority;
 use crate::limits::Limits;
-use crate::server::serve;
+use crate::server::{TlsIdentity, serve};
 use crate::table_api::{ConnectionInfo, TableApi};
 use base::{Clock, Random, Spawner};
 use bytes::Bytes;
@@ -20,6 +21,17 @@ pub struct FrontEndSettings {
     pub accounts: Accounts,
     /// What is taken on at most.
     pub limits: Limits,
+    /// With it connections are encrypted, and others are not served.
+    pub tls: Option<TlsIdentity>,
+    /// Who judges bearer tokens; without it none is taken.
+    pub bearer: Option<Arc<dyn BearerAuthority>>,
+}
+
+impl FrontEndSettings {
+    /// For these accounts, with everything else as usual: default limits, no encryption, no bearer tokens.
+    pub fn new(accounts: Accounts) -> Self {
+        FrontEndSettings { accounts, limits: Limits::default(), tls: None, bearer: None }
+    }
 }
 
 /// The stateless HTTP side of a stamp.
@@ -39,7 +51,7 @@ impl FrontEnd {
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let FrontEndSettings { accounts, limits } = settings;
+        let FrontEndSettings { accounts, limits, tls: _, bearer: _ } = settings;
         let table = TableApi::new(accounts, limits.clone(), table, clock.clone(), random);
         FrontEnd { table: Arc::new(table), limits, clock, spawner }
     }

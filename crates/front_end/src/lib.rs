@@ -29,8 +29,10 @@ mod xml;
 
 pub use accounts::{Account, AccountError, Accounts};
 pub use addressing::SignedPath;
+pub use auth::bearer::{BearerAuthority, UnverifiedTokens};
 pub use error_code::ErrorCode;
 pub use front_end::{FrontEnd, FrontEndSettings};
 pub use limits::Limits;
 pub use query_string::{MalformedQuery, QueryParameters};
+pub use server::{TlsError, TlsIdentity};
 pub use table_api::ConnectionInfo;

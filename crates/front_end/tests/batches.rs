@@ -82,6 +82,25 @@ async fn a_failed_operation_undoes_all_and_is_the_only_part() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_keys_and_names_have_the_codes_of_single_requests() {
+    let stamp = stamp_with_table().await;
+    let long = "k".repeat(1025);
+    let named = insert("p", "2", "").replace("\"RowKey\"", "\"a@b\":1,\"RowKey\"");
+    for (second, code) in [
+        (insert("p", &long, ""), "PropertyValueTooLarge"),
+        (insert("p", "a/b", ""), "OutOfRangeInput"),
+        (named, "PropertyNameInvalid"),
+    ] {
+        let answer = send(&stamp, &[insert("p", "1", ""), second]).await;
+        assert!(answer.body.contains("HTTP/1.1 400 Bad Request"), "{}", answer.body);
+        assert!(answer.body.contains(&format!("\"code\":\"{code}\"")), "{code} in {}", answer.body);
+        assert!(answer.body.contains("\"value\":\"1:"), "{}", answer.body);
+    }
+    let answer = stamp.send("GET", "/People()", &[], "").await.expect(200);
+    assert_eq!(answer.json()["value"].as_array().map(Vec::len), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_cause_has_its_code_and_index() {
     let stamp = stamp_with_table().await;
     let fails = async |operations: &[String], status: &str, code: &str, index: usize| {

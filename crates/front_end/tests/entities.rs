@@ -114,9 +114,15 @@ async fn refused_writes_have_their_codes() {
         (r#"{"PartitionKey":"a/b","RowKey":"r"}"#, "OutOfRangeInput"),
         (r#"{"PartitionKey":"p","RowKey":"r","A":3000000000}"#, "InvalidInput"),
         (r#"{"PartitionKey":"p","RowKey":"r","a-b":1}"#, "PropertyNameInvalid"),
+        // Once taken for an annotation: the insert was accepted and the value dropped.
+        (r#"{"PartitionKey":"p","RowKey":"r","a@b":1}"#, "PropertyNameInvalid"),
+        (r#"{"PartitionKey":"p","RowKey":"r","a@b":1,"a@b@odata.type":"Edm.Int32"}"#, "PropertyNameInvalid"),
+        (r#"{"PartitionKey":"p","RowKey":"r","@":1}"#, "PropertyNameInvalid"),
     ] {
         stamp.insert("People", body).await.expect_error(400, code);
     }
+    let ignored = r#"{"PartitionKey":"p","RowKey":"ignored","odata.etag":"x","A@odata.other":1,"A":2}"#;
+    stamp.insert("People", ignored).await.expect(204);
     let big = format!(r#"{{"PartitionKey":"p","RowKey":"r","A":"{}"}}"#, "x".repeat(33_000));
     stamp.insert("People", &big).await.expect_error(400, "PropertyValueTooLarge");
     let other = r#"{"PartitionKey":"other"}"#;
@@ -143,6 +149,23 @@ async fn refused_writes_have_their_codes() {
     let version = async |version| stamp.send("GET", "/People()", &[("x-ms-version", version)], "").await;
     version("new").await.expect_error(400, "InvalidHeaderValue");
     assert_eq!(version("2031-01-01").await.expect(200).header("x-ms-version"), "2031-01-01");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_are_too_long_are_values_that_are_too_large() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    let (fits, long) = ("k".repeat(1024), "k".repeat(1025));
+    let insert = |partition: &str, row: &str| format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}"}}"#);
+    stamp.insert("People", &insert(&fits, &fits)).await.expect(204);
+    stamp.insert("People", &insert(&long, "r")).await.expect_error(400, "PropertyValueTooLarge");
+    stamp.insert("People", &insert("p", &long)).await.expect_error(400, "PropertyValueTooLarge");
+    let addressed = format!("/People(PartitionKey='p',RowKey='{long}')");
+    let any = [("if-match", "*")];
+    stamp.send("PUT", &addressed, &[], "{}").await.expect_error(400, "PropertyValueTooLarge");
+    stamp.send("MERGE", &addressed, &any, "{}").await.expect_error(400, "PropertyValueTooLarge");
+    stamp.send("DELETE", &addressed, &any, "").await.expect_error(400, "PropertyValueTooLarge");
+    stamp.send("GET", &addressed, &[], "").await.expect_error(404, "ResourceNotFound");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,7 +202,10 @@ async fn queries_go_on_where_they_stopped() {
     let answer = stamp.send("GET", "/People()", &[], "").await.expect(200);
     assert_eq!(answer.header("x-larimar-query-class"), "table-scan");
     assert_eq!(answer.json()["odata.metadata"], "http://127.0.0.1:10002/devstoreaccount1/$metadata#People");
-    stamp.send("GET", "/People()?$top=1001", &[], "").await.expect_error(400, "InvalidInput");
+    for top in ["1001", "", "0", "x"] {
+        let query = format!("/People()?$top={top}");
+        stamp.send("GET", &query, &[], "").await.expect_error(400, "InvalidInput");
+    }
     stamp.send("GET", "/People()?NextPartitionKey=x", &[], "").await.expect_error(400, "InvalidInput");
 }
 

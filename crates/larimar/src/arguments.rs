@@ -1,7 +1,10 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::report;
+use front_end::{BearerAuthority, UnverifiedTokens};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const AFTER_HELP: &str = "\
 Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (NAME:KEY[:KEY2];NAME:KEY…) the \
@@ -25,12 +28,42 @@ enum Command {
     Serve(ServeArguments),
 }
 
+/// Exit code for a command line that makes no sense.
+const EXIT_BAD_ARGUMENTS: i32 = 2;
+
 impl Arguments {
+    /// What was typed. Help goes to standard output; a mistake is one line on standard error, and the process ends.
+    pub(crate) fn parse_or_exit() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            if !error.use_stderr() {
+                error.exit();
+            }
+            report::error(&one_line(&error));
+            std::process::exit(EXIT_BAD_ARGUMENTS);
+        })
+    }
+
     /// What to serve, whichever way it was asked for.
     pub(crate) fn serve(self) -> ServeArguments {
         match self.command {
             Some(Command::Serve(serve)) => serve,
             None => self.serve,
+        }
+    }
+}
+
+/// How bearer tokens are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OauthMode {
+    /// Issuer, audience, times and algorithm are checked, the signature is not
+    Basic,
+}
+
+impl OauthMode {
+    /// Who judges them.
+    pub(crate) fn authority(self) -> Arc<dyn BearerAuthority> {
+        match self {
+            OauthMode::Basic => Arc::new(UnverifiedTokens),
         }
     }
 }
@@ -70,9 +103,30 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) accounts_file: Option<PathBuf>,
 
+    /// A certificate (or a chain of them) in PEM form: connections are encrypted, and others are not served
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key in PEM form
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Take bearer tokens, too. For development only: their signatures are not verified
+    #[arg(long, value_name = "MODE", requires = "tls_cert")]
+    pub(crate) oauth: Option<OauthMode>,
+
     /// Written once the server listens: JSON with the addresses
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells too.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let line = words.join(" ");
+    format!("{}; larimar --help tells what can be given", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 #[cfg(test)]
@@ -92,5 +146,24 @@ mod tests {
         assert_eq!((bare.table_port, bare.data), (named.table_port, named.data));
         assert!(Arguments::try_parse_from(["larimar", "--in-memory", "--data", "x"]).is_err());
         assert!(Arguments::try_parse_from(["larimar", "--table-port", "70000"]).is_err());
+    }
+
+    #[test]
+    fn mistakes_are_one_line() {
+        for (typed, part) in [
+            (&["--nonsense"][..], "--nonsense"),
+            (&["brew"], "brew"),
+            (&["--table-port", "x"], "'x'"),
+            (&["--table-port"], "--table-port"),
+            (&["--in-memory", "--data", "x"], "--in-memory"),
+            (&["--tls-cert", "x"], "--tls-key"),
+            (&["--oauth", "basic"], "--tls-cert"),
+            (&["--oauth", "full", "--tls-cert", "x", "--tls-key", "y"], "full"),
+        ] {
+            let error = Arguments::try_parse_from([&["larimar"], typed].concat()).unwrap_err();
+            let line = one_line(&error);
+            assert!(line.contains(part) && line.lines().count() == 1, "{line}");
+            assert!(!line.contains("Usage") && !line.starts_with("error"), "{line}");
+        }
     }
 }

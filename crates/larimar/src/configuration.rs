@@ -1,10 +1,12 @@
-//! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here but the accounts
-//! file, which is read.
+//! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the files with
+//! accounts, certificate and key are read.
 
-use crate::arguments::ServeArguments;
+use crate::arguments::{OauthMode, ServeArguments};
 use front_end::accounts::{Account, AccountError, Accounts};
+use front_end::{TlsError, TlsIdentity};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,15 @@ pub(crate) enum Storage {
     Folder(PathBuf),
     /// In memory, forgotten at the end.
     Memory,
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Storage::Folder(path) => path.display().fmt(f),
+            Storage::Memory => f.write_str("in memory"),
+        }
+    }
 }
 
 /// What the server is asked to be.
@@ -24,6 +35,17 @@ pub(crate) struct Configuration {
     /// Whether the accounts are just the public development account.
     pub(crate) development_account: bool,
     pub(crate) ready_file: Option<PathBuf>,
+    /// With it connections are encrypted.
+    pub(crate) tls: Option<TlsIdentity>,
+    /// How bearer tokens are judged; without it none is taken. Never without `tls`.
+    pub(crate) oauth: Option<OauthMode>,
+}
+
+impl Configuration {
+    /// What addresses start with.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
 }
 
 /// Why the settings can't be used.
@@ -37,6 +59,12 @@ pub(crate) enum ConfigurationError {
     AccountsFile { path: PathBuf, error: std::io::Error },
     #[error("--accounts-file {}: it names no account", path.display())]
     NoAccounts { path: PathBuf },
+    #[error("{flag} {}: {error}", path.display())]
+    TlsFile { flag: &'static str, path: PathBuf, error: std::io::Error },
+    #[error("{flag} {}: {error}", path.display())]
+    Tls { flag: &'static str, path: PathBuf, error: TlsError },
+    #[error("--data: the name of a folder is missing")]
+    NoDataFolder,
 }
 
 impl Configuration {
@@ -47,14 +75,40 @@ impl Configuration {
         let given = given_accounts(&arguments, environment)?;
         let development_account = given.is_none();
         let host = resolve(&arguments.host)?;
+        let tls = given_identity(&arguments)?;
+        if arguments.data.as_os_str().is_empty() {
+            return Err(ConfigurationError::NoDataFolder);
+        }
         Ok(Configuration {
             storage: if arguments.in_memory { Storage::Memory } else { Storage::Folder(arguments.data) },
             table_address: SocketAddr::new(host, arguments.table_port),
             accounts: given.unwrap_or_else(Accounts::development),
             development_account,
             ready_file: arguments.ready_file,
+            tls,
+            oauth: arguments.oauth,
         })
     }
+}
+
+/// The certificate and its key, if they are given; the command line has them together or not at all.
+fn given_identity(arguments: &ServeArguments) -> Result<Option<TlsIdentity>, ConfigurationError> {
+    const CERTIFICATE_FLAG: &str = "--tls-cert";
+    const KEY_FLAG: &str = "--tls-key";
+    let (Some(certificate_path), Some(key_path)) = (&arguments.tls_cert, &arguments.tls_key) else {
+        return Ok(None);
+    };
+    let read = |flag, path: &Path| {
+        std::fs::read(path)
+            .map_err(|error| ConfigurationError::TlsFile { flag, path: path.to_owned(), error })
+    };
+    let certificate = read(CERTIFICATE_FLAG, certificate_path)?;
+    let key = read(KEY_FLAG, key_path)?;
+    TlsIdentity::from_pem(&certificate, &key).map(Some).map_err(|error| {
+        let (flag, path) =
+            if error.is_about_key() { (KEY_FLAG, key_path) } else { (CERTIFICATE_FLAG, certificate_path) };
+        ConfigurationError::Tls { flag, path: path.clone(), error }
+    })
 }
 
 fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {

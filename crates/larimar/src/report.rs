@@ -1,5 +1,6 @@
 //! What the server tells whoever started it: where it listens, a connection string to copy, the ready file.
 
+use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
 use front_end::accounts::{DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME};
 use std::fmt::Write as _;
@@ -28,7 +29,8 @@ pub(crate) fn started(configuration: &Configuration, addresses: Addresses) {
 fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
     let name = configuration.accounts.names().next().unwrap_or(DEVELOPMENT_ACCOUNT_NAME);
-    let table = format!("http://{}/{name}", addresses.table);
+    let scheme = configuration.scheme();
+    let table = format!("{scheme}://{}/{name}", addresses.table);
     // Writing to a string does not fail.
     let _ = match &configuration.storage {
         Storage::Folder(path) => {
@@ -41,7 +43,7 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
     let _ = writeln!(
         text,
         "  connection string\n\
-         DefaultEndpointsProtocol=http;AccountName={name};AccountKey={key};TableEndpoint={table};"
+         DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};TableEndpoint={table};"
     );
     if configuration.development_account && !addresses.table.ip().is_loopback() {
         let _ = writeln!(
@@ -51,13 +53,25 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
             addresses.table
         );
     }
+    if let Some(OauthMode::Basic) = configuration.oauth {
+        let _ = writeln!(
+            text,
+            "  WARNING: --oauth basic takes bearer tokens WITHOUT VERIFYING THEIR SIGNATURES: whoever reaches {} can \
+             write one and do everything; for development only",
+            addresses.table
+        );
+    }
     text
 }
 
 /// Writes the ready file in one step, so that whoever waits for it never reads half of it.
-pub(crate) fn write_ready_file(path: &Path, addresses: Addresses) -> Result<(), String> {
+pub(crate) fn write_ready_file(
+    path: &Path,
+    configuration: &Configuration,
+    addresses: Addresses,
+) -> Result<(), String> {
     let content = serde_json::json!({
-        "table": format!("http://{}", addresses.table),
+        "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),
     });
     let mut unfinished = path.as_os_str().to_owned();

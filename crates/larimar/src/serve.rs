@@ -1,12 +1,13 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them from
 //! the top down.
 
+use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
 use crate::data_folder;
 use crate::report::{self, Addresses};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
-use front_end::{FrontEnd, FrontEndSettings, Limits};
+use front_end::{FrontEnd, FrontEndSettings};
 use partition::{PartitionSettings, Partitions};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ pub(crate) enum ServeError {
     Listen { address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
     Folder(#[from] data_folder::FolderError),
-    #[error(transparent)]
-    Stream(#[from] stream::StreamError),
-    #[error(transparent)]
-    Partition(#[from] partition::PartitionError),
+    #[error("{storage}: {error}")]
+    Stream { storage: Storage, error: stream::StreamError },
+    #[error("{storage}: {error}")]
+    Partition { storage: Storage, error: partition::PartitionError },
     #[error("{0}")]
     ReadyFile(String),
     #[error("signals can't be received: {0}")]
@@ -53,33 +54,39 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let listen_failed = |error| ServeError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(listen_failed)?;
     let addresses = Addresses { table: listener.local_addr().map_err(listen_failed)? };
+    // Each of these layers knows its files, but not in which folder they are.
+    let storage = || configuration.storage.clone();
+    let stream_failed = |error| ServeError::Stream { storage: storage(), error };
+    let partition_failed = |error| ServeError::Partition { storage: storage(), error };
     let (env, _lock) = match &configuration.storage {
         Storage::Memory => (base::system::environment_on(Arc::new(MemoryDisk::new())), None),
         Storage::Folder(path) => {
             data_folder::create(path)?;
             let env = base::system::environment(path);
-            Streams::check_folder(&env).await?;
+            Streams::check_folder(&env).await.map_err(stream_failed)?;
             let lock = data_folder::lock(path)?;
             (env, Some(lock))
         }
     };
-    let streams = Streams::open(&env, StreamSettings::default()).await?;
-    let partitions = Arc::new(Partitions::open(&env, streams.clone(), PartitionSettings::default()).await?);
+    let streams = Streams::open(&env, StreamSettings::default()).await.map_err(stream_failed)?;
+    let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await;
+    let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let tables = Arc::new(TableService::new(partitions.clone(), env.clock.clone()));
     let front_end = front_end(&configuration, tables, &env);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
-        report::write_ready_file(path, addresses).map_err(ServeError::ReadyFile)?;
+        report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
     }
     front_end.serve_table(listener, stopped(stop)).await;
     partitions.close().await;
+    tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
     tracing::info!("stopped");
     Ok(())
 }
 
 fn front_end(configuration: &Configuration, tables: Arc<TableService>, env: &Environment) -> FrontEnd {
-    let settings = FrontEndSettings { accounts: configuration.accounts.clone(), limits: Limits::default() };
+    let settings = FrontEndSettings { tls: configuration.tls.clone(), bearer: configuration.oauth.map(OauthMode::authority), ..FrontEndSettings::new(configuration.accounts.clone()) };
     FrontEnd::new(settings, tables, env.clock.clone(), env.random.clone(), env.spawner.clone())
 }
 

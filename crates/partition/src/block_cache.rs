@@ -7,7 +7,6 @@ use crate::checkpoint::{Filter, IndexBlock, RowBlock};
 use base::FixedHasher;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use stream::Location;
@@ -39,7 +38,7 @@ impl Weighter<(u64, u64), CachedBlock> for BySize {
     }
 }
 
-type BlockMap = Cache<(u64, u64), CachedBlock, BySize, BuildHasherDefault<FixedHasher>>;
+type BlockMap = Cache<(u64, u64), CachedBlock, BySize, FixedHasher>;
 
 /// The cache, shared by all ranges.
 pub(crate) struct BlockCache {
@@ -63,13 +62,8 @@ impl BlockCache {
     /// A cache of at most `size_bytes_max`.
     pub(crate) fn new(size_bytes_max: u64) -> Self {
         let count = (size_bytes_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
-        let blocks = Cache::with(
-            count,
-            size_bytes_max,
-            BySize,
-            BuildHasherDefault::default(),
-            DefaultLifecycle::default(),
-        );
+        let blocks =
+            Cache::with(count, size_bytes_max, BySize, FixedHasher::default(), DefaultLifecycle::default());
         BlockCache { blocks, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 

@@ -149,6 +149,16 @@ impl KeyRange {
         self.end.as_ref().is_some_and(|end| self.start >= end)
     }
 
+    /// Whether every key of `other` lies inside.
+    pub fn covers(&self, other: &KeyRange) -> bool {
+        let end_inside = match (&self.end, &other.end) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(end), Some(other)) => other <= end,
+        };
+        other.start >= self.start && end_inside
+    }
+
     /// The keys in both.
     pub fn intersect(&self, other: &KeyRange) -> KeyRange {
         let end = match (&self.end, &other.end) {

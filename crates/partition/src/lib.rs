@@ -11,13 +11,17 @@ mod choose_merge;
 mod commit_log;
 mod error;
 pub mod key;
+mod key_filter;
 mod maintenance;
 mod memory_table;
 mod merge_cursor;
 mod metadata;
 mod operation;
+mod partition_map;
+mod partition_server;
 mod partitions;
 mod range_partition;
+mod routes;
 mod settings;
 mod tree;
 
@@ -29,4 +33,4 @@ pub use operation::{
     ScanEnd, Visit,
 };
 pub use partitions::{PartitionStatistics, Partitions};
-pub use settings::PartitionSettings;
+pub use settings::{PartitionSettings, PlantedFault};

@@ -21,6 +21,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(crate) struct Maintenance {
     ranges: Mutex<Vec<Weak<RangePartition>>>,
+    /// Ranges that were handed over and may still have readers.
+    retired: Mutex<Vec<Arc<RangePartition>>>,
     flush_wake: Notify,
     merge_wake: Notify,
     closing: AtomicBool,
@@ -42,6 +44,13 @@ impl Maintenance {
     pub(crate) fn add(&self, range: &Arc<RangePartition>) {
         self.ranges.lock().push(Arc::downgrade(range));
         self.flush_wake.notify_one();
+        self.merge_wake.notify_one();
+    }
+
+    /// Removes a range that was handed over, once its last reader is done.
+    pub(crate) fn retire(&self, range: Arc<RangePartition>) {
+        self.ranges.lock().retain(|known| known.as_ptr() != Arc::as_ptr(&range));
+        self.retired.lock().push(range);
         self.merge_wake.notify_one();
     }
 
@@ -126,10 +135,26 @@ impl Maintenance {
                     }
                 }
             }
+            if !self.remove_retired().await {
+                pause = Some(RETRY_AFTER);
+            }
             match pause {
                 Some(pause) => clock.sleep(pause).await,
                 None => self.merge_wake.notified().await,
             }
         }
+    }
+
+    /// Removes the streams of ranges that were handed over and have no readers. False: some have.
+    async fn remove_retired(&self) -> bool {
+        let free: Vec<_> =
+            self.retired.lock().extract_if(.., |range| Arc::strong_count(range) == 1).collect();
+        for range in free {
+            if let Err(error) = range.delete_streams().await {
+                // The next start removes them.
+                tracing::warn!(%error, id = range.id(), "streams of a range that was handed over stay");
+            }
+        }
+        self.retired.lock().is_empty()
     }
 }

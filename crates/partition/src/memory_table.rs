@@ -3,7 +3,9 @@
 //! A concurrent skip list: one writer at a time (the serial section), any number of readers, none waits for another.
 //! What always holds: a reader that looks at version v sees, for each row, its newest change not after v.
 
+use crate::checkpoint::key_hash;
 use crate::key::KeyRange;
+use crate::key_filter::KeyFilter;
 use crate::operation::RowVersion;
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
@@ -20,6 +22,7 @@ const ROW_OVERHEAD_BYTES: u64 = 96;
 pub(crate) struct MemoryTable {
     /// `None` is a deleted row.
     rows: SkipMap<Box<[u8]>, Option<Bytes>>,
+    keys: KeyFilter,
     size_bytes: AtomicU64,
 }
 
@@ -36,6 +39,7 @@ impl MemoryTable {
     pub(crate) fn insert(&self, key: &[u8], version: RowVersion, value: Option<Bytes>) {
         let value_len = value.as_ref().map_or(0, Bytes::len);
         self.size_bytes.fetch_add(row_cost(key.len(), value_len), Ordering::Relaxed);
+        self.keys.add(key_hash(key));
         self.rows.insert(versioned(key, version), value);
     }
 
@@ -49,6 +53,9 @@ impl MemoryTable {
 
     /// The newest change of the row not after `at`; `None` if there is none here.
     pub(crate) fn get(&self, key: &[u8], at: RowVersion) -> Option<Found> {
+        if !self.keys.may_contain(key_hash(key)) {
+            return None;
+        }
         let probe = versioned(key, at);
         let entry = self.rows.lower_bound(Bound::Included(&*probe))?;
         let (row_key, version) = split(entry.key());

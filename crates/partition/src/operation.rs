@@ -10,19 +10,22 @@ use bytes::Bytes;
 /// The fixed set of tables that all data lives in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectTable {
+    /// The layer's own: which ranges there are. One range, never split.
+    PartitionMap,
     /// Tables, and later blob containers and queues, by name; service settings.
     Container,
     /// The Table service's entities.
     Entity,
 }
 
-/// Each object table, in the order of their codes.
+/// Each object table that is cut into ranges: all but the map of these ranges.
 pub const OBJECT_TABLES: [ObjectTable; 2] = [ObjectTable::Container, ObjectTable::Entity];
 
 impl ObjectTable {
     /// The name in stream names and logs.
     pub fn name(self) -> &'static str {
         match self {
+            ObjectTable::PartitionMap => "partition_map",
             ObjectTable::Container => "container",
             ObjectTable::Entity => "entity",
         }

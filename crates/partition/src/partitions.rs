@@ -1,22 +1,20 @@
-//! The facade of the layer: finds the range partition that owns a key and runs operations, gets and scans there.
+//! The facade of the layer: runs operations, gets and scans at the ranges that own the keys, wherever they move.
 //!
-//! Today every object table is one range in this process. What always holds: a key that no range owns is an error,
-//! never "no rows".
+//! What always holds: a key that no range owns is an error, never "no rows"; a range that is split or merged makes
+//! requests wait, not fail.
 
 use crate::block_cache::{BlockCache, CacheStatistics};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::maintenance::Maintenance;
-use crate::operation::{OBJECT_TABLES, ObjectTable, Operation, Row, Scan, ScanEnd};
-use crate::range_partition::{RangePartition, Shared};
+use crate::operation::{ObjectTable, Operation, Row, Scan, ScanEnd};
+use crate::partition_server::{Change, PartitionServer};
+use crate::range_partition::Shared;
 use crate::settings::PartitionSettings;
 use base::Environment;
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use stream::Streams;
-
-/// Every object table is one range with this id.
-const RANGE_ID: u64 = 1;
 
 /// What the layer has done in the background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,14 +23,19 @@ pub struct PartitionStatistics {
     pub flushes: u64,
     /// Merges of several checkpoints into one.
     pub merges: u64,
+    /// Ranges that were split.
+    pub range_splits: u64,
+    /// Pairs of ranges that became one.
+    pub range_merges: u64,
+    /// The longest time in which operations waited for a split or merge of their range.
+    pub longest_pause: Duration,
     /// The block cache.
     pub cache: CacheStatistics,
 }
 
 /// The object tables of a stamp.
 pub struct Partitions {
-    ranges: BTreeMap<ObjectTable, Arc<RangePartition>>,
-    shared: Shared,
+    server: Arc<PartitionServer>,
 }
 
 impl Partitions {
@@ -44,33 +47,38 @@ impl Partitions {
     ) -> Result<Self, PartitionError> {
         let shared = Shared {
             clock: env.clock.clone(),
+            spawner: env.spawner.clone(),
             streams,
             cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
             settings,
             maintenance: Maintenance::start(&*env.spawner, &env.clock),
         };
-        let mut ranges = BTreeMap::new();
-        for table in OBJECT_TABLES {
-            let range = RangePartition::open(env, shared.clone(), table, RANGE_ID, KeyRange::all()).await?;
-            ranges.insert(table, range);
-        }
-        Ok(Partitions { ranges, shared })
+        Ok(Partitions { server: PartitionServer::open(shared).await? })
     }
 
     /// What the layer has done in the background since it was opened.
     pub fn statistics(&self) -> PartitionStatistics {
-        let (flushes, merges) = self.shared.maintenance.counts();
-        PartitionStatistics { flushes, merges, cache: self.shared.cache.statistics() }
+        let shared = &self.server.shared;
+        let (flushes, merges) = shared.maintenance.counts();
+        let counts = self.server.counts();
+        PartitionStatistics {
+            flushes,
+            merges,
+            range_splits: counts.splits,
+            range_merges: counts.merges,
+            longest_pause: counts.longest_pause,
+            cache: shared.cache.statistics(),
+        }
     }
 
     /// Runs an operation: durable and visible when it returns.
     pub async fn execute<O: Operation>(&self, operation: O) -> Result<O::Reply, PartitionError> {
-        self.owner(operation.object_table())?.execute(operation).await
+        self.server.execute(&operation).await
     }
 
     /// The row at `key`, from the newest durable state.
     pub async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
-        self.owner(table)?.get(key).await
+        self.server.get(table, key).await
     }
 
     /// Shows the rows of `range` to `scan`, in key order.
@@ -80,22 +88,27 @@ impl Partitions {
         range: KeyRange,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        let end = self.owner(table)?.scan(&range, &mut scan).await?;
+        let end = self.server.scan(table, range, &mut scan).await?;
         Ok((scan, end))
+    }
+
+    /// The key ranges of a table, in order.
+    pub fn ranges(&self, table: ObjectTable) -> Vec<KeyRange> {
+        self.server.ranges(table).iter().map(|range| range.range().clone()).collect()
+    }
+
+    /// Splits the range that owns `key` so that a new one starts at the key's partition name. False: one does already.
+    pub async fn split(&self, table: ObjectTable, key: &RowKey) -> Result<bool, PartitionError> {
+        self.server.change_ranges(table, Change::Split(key.clone())).await
+    }
+
+    /// Merges the range that owns `key` with the one after it. False: there is none.
+    pub async fn merge(&self, table: ObjectTable, key: &RowKey) -> Result<bool, PartitionError> {
+        self.server.change_ranges(table, Change::Merge(key.clone())).await
     }
 
     /// Refuses further writes and waits for those under way.
     pub async fn close(&self) {
-        self.shared.maintenance.close();
-        for range in self.ranges.values() {
-            range.close().await;
-        }
-    }
-
-    fn owner(&self, table: ObjectTable) -> Result<&RangePartition, PartitionError> {
-        let owner = self.ranges.get(&table).map(|range| &**range);
-        owner.ok_or_else(|| {
-            PartitionError::Unavailable(format!("no range of table {} is loaded", table.name()))
-        })
+        self.server.close().await;
     }
 }

@@ -1,6 +1,7 @@
 //! Random lives of the partition layer over the real stream layer, on a disk that lies: every acknowledged operation
 //! is there after every crash, with its last acknowledged content; one that was cut off is there whole or not at all;
-//! no reader ever sees half of a transaction; versions rise whatever the clock does.
+//! no reader ever sees half of a transaction; versions rise whatever the clock does; ranges split and merge under all
+//! this and no request fails for it.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -9,8 +10,8 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use partition::{
-    Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read,
-    RowChange, RowKey, RowRef, RowVersion, Rows, Scan, ScanEnd, Visit,
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, PlantedFault,
+    Read, RowChange, RowKey, RowRef, RowVersion, Rows, Scan, ScanEnd, Visit,
 };
 use sim::{Faults, SimClock, World};
 use std::collections::BTreeMap;
@@ -151,6 +152,8 @@ struct Model {
     increments_unknown: u64,
     flushes: u64,
     merges: u64,
+    range_splits: u64,
+    range_merges: u64,
 }
 
 fn apply(rows: &mut Rows1, ask: &Ask) {
@@ -358,26 +361,77 @@ async fn watch_storm(partitions: &Partitions, seed: u64) {
     );
 }
 
+/// Splits and merges ranges, wherever the writers are.
+async fn change_ranges(partitions: &Partitions, clock: &SimClock, random: &dyn Random, model: &Mutex<Model>) {
+    for _ in 0..random.next_u64() % 10 {
+        base::Clock::sleep(clock, std::time::Duration::from_millis(random.next_u64() % 8)).await;
+        let name = match random.next_u64() % (WRITERS + 2) {
+            0 => "storm".to_owned(),
+            1 => "shared".to_owned(),
+            writer => partition_name(writer - 2),
+        };
+        let key = row(&name, "r0");
+        // A failure (a full disk, a failed sync) leaves things as they are, which is what the rest checks.
+        match random.next_u64() % 5 {
+            0 | 1 => {
+                let merged = partitions.merge(ObjectTable::Entity, &key).await;
+                model.lock().range_merges += u64::from(merged == Ok(true));
+            }
+            _ => {
+                let split = partitions.split(ObjectTable::Entity, &key).await;
+                model.lock().range_splits += u64::from(split == Ok(true));
+            }
+        }
+    }
+}
+
+/// Walks everything over all ranges: keys rise, and the storm's transaction is whole.
+async fn watch_all(partitions: &Partitions, seed: u64) {
+    let scan = WholeKeys::default();
+    let (scan, end) =
+        partitions.scan(ObjectTable::Entity, KeyRange::container("acct", 1), scan).await.unwrap();
+    assert_eq!(end, ScanEnd::Complete);
+    assert!(scan.keys.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: keys must rise");
+    let storm = KeyRange::partition("acct", 1, "storm");
+    let count = scan.keys.iter().filter(|key| storm.contains(key)).count() as u64;
+    assert!(count == 0 || count == ROWS_PER_WRITER, "seed {seed}: half a transaction in a long walk");
+}
+
+#[derive(Default)]
+struct WholeKeys {
+    keys: Vec<Vec<u8>>,
+}
+
+impl Scan for WholeKeys {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        self.keys.push(row.key.to_vec());
+        Visit::Continue
+    }
+}
+
 async fn life(
     env: Environment,
     clock: Arc<SimClock>,
     model: Arc<Mutex<Model>>,
+    settings: PartitionSettings,
     seed: u64,
 ) -> Result<(), PartitionError> {
     let streams = Streams::open(&env, StreamSettings::tiny()).await?;
-    let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::tiny()).await?;
+    let partitions = Partitions::open(&env, streams.clone(), settings).await?;
     verify(&partitions, &model, seed).await;
     watch_storm(&partitions, seed).await;
     let random = &*env.random;
-    let (writing, storming, (), ()) = tokio::join!(
+    let (writing, storming, (), (), ()) = tokio::join!(
         async {
             let writers = (0..WRITERS).map(|writer| write(&partitions, &model, random, writer, seed));
             join_all(writers).await.into_iter().collect::<Result<Vec<()>, _>>()
         },
         storm(&partitions, random),
+        change_ranges(&partitions, &clock, random, &model),
         async {
             for _ in 0..30 {
                 watch_storm(&partitions, seed).await;
+                watch_all(&partitions, seed).await;
                 base::Clock::sleep(&*clock, std::time::Duration::from_millis(random.next_u64() % 4)).await;
             }
         },
@@ -391,8 +445,11 @@ async fn life(
     writing?;
     storming?;
     let statistics = partitions.statistics();
-    model.lock().flushes += statistics.flushes;
-    model.lock().merges += statistics.merges;
+    {
+        let mut model = model.lock();
+        model.flushes += statistics.flushes;
+        model.merges += statistics.merges;
+    }
     if random.next_u64().is_multiple_of(2) {
         partitions.close().await;
         streams.close().await;
@@ -407,11 +464,27 @@ struct Outcome {
     trace: u64,
     flushes: u64,
     merges: u64,
+    range_splits: u64,
+    range_merges: u64,
 }
 
-/// One history. `planted` is a fault that the layers must suffer
-/// from: then the history is expected to panic.
-fn history(seed: u64, planted: Option<&'static str>) -> Outcome {
+/// A fault that the layers must suffer from: then a history is expected to panic.
+#[derive(Clone, Copy, Debug)]
+enum Planted {
+    None,
+    /// Syncs of files with this prefix do nothing.
+    SkippedSync(&'static str),
+    InLayer(PlantedFault),
+}
+
+/// One history.
+fn history(seed: u64, planted: Planted) -> Outcome {
+    let (skip_sync_of, planted_fault) = match planted {
+        Planted::None => (None, None),
+        Planted::SkippedSync(prefix) => (Some(prefix), None),
+        Planted::InLayer(fault) => (None, Some(fault)),
+    };
+    let settings = PartitionSettings { planted_fault, ..PartitionSettings::tiny() };
     let world = World::new(seed);
     let model = Arc::new(Mutex::new(Model::default()));
     for _ in 0..LIVES {
@@ -423,13 +496,13 @@ fn history(seed: u64, planted: Option<&'static str>) -> Outcome {
             crash_at_operation: if random.one_in(4) {
                 0
             } else {
-                world.disk.operation_count() + 1 + random.below(200)
+                world.disk.operation_count() + 1 + random.below(500)
             },
             capacity_bytes: if used > 0 && random.one_in(6) { used + random.below(100_000) } else { 0 },
-            skip_sync_of: planted,
+            skip_sync_of,
         };
         world.disk.set_faults(faults);
-        let outcome = world.run(|env, clock| life(env, clock, model.clone(), seed));
+        let outcome = world.run(|env, clock| life(env, clock, model.clone(), settings.clone(), seed));
         match outcome {
             None | Some(Ok(())) | Some(Err(PartitionError::DiskFull | PartitionError::Storage(_))) => {}
             Some(Err(error)) => panic!("seed {seed}: {error}"),
@@ -442,40 +515,73 @@ fn history(seed: u64, planted: Option<&'static str>) -> Outcome {
             let streams = Streams::open(&env, StreamSettings::tiny())
                 .await
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-            let partitions = Partitions::open(&env, streams, PartitionSettings::tiny())
+            let partitions = Partitions::open(&env, streams, settings.clone())
                 .await
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             verify(&partitions, &verified, seed).await;
         })
         .unwrap();
     let model = model.lock();
-    Outcome { trace: world.disk.trace(), flushes: model.flushes, merges: model.merges }
+    Outcome {
+        trace: world.disk.trace(),
+        flushes: model.flushes,
+        merges: model.merges,
+        range_splits: model.range_splits,
+        range_merges: model.range_merges,
+    }
 }
 
 #[test]
 fn acknowledged_operations_survive_every_crash() {
     let seeds = seeds();
     println!("partition histories: {} seeds, {} to {}", seeds.len(), seeds[0], seeds[seeds.len() - 1]);
-    let (mut flushes, mut merges) = (0, 0);
+    let (mut flushes, mut merges, mut range_splits, mut range_merges) = (0, 0, 0, 0);
     let count = seeds.len() as u64;
     for seed in seeds {
-        let outcome = history(seed, None);
+        let outcome = history(seed, Planted::None);
         flushes += outcome.flushes;
         merges += outcome.merges;
+        range_splits += outcome.range_splits;
+        range_merges += outcome.range_merges;
         if seed % 100 == 0 {
-            assert_eq!(history(seed, None), outcome, "seed {seed}: the same seed must give the same run");
+            assert_eq!(
+                history(seed, Planted::None),
+                outcome,
+                "seed {seed}: the same seed must give the same run"
+            );
             println!("seed {seed}: trace {:016x}", outcome.trace);
         }
     }
     println!("{flushes} memory tables flushed, {merges} merges done");
+    println!("{range_splits} ranges split, {range_merges} pairs of ranges merged");
     assert!(count < 100 || (flushes > count && merges > count / 10), "the histories must flush and merge");
+    assert!(
+        count < 100 || (range_splits > count && range_merges > count / 4),
+        "and their ranges must change"
+    );
 }
 
 /// The histories are worth nothing if they can't fail: a journal that is never synced must be noticed.
 #[test]
 fn a_journal_without_syncs_is_caught() {
-    let caught =
-        (0..40).filter(|seed| std::panic::catch_unwind(|| history(*seed, Some("journal"))).is_err()).count();
-    println!("skipped syncs of the journal were caught in {caught} of 40 histories");
-    assert!(caught >= 10, "only {caught} of 40 histories noticed that the journal is never synced");
+    assert_caught(Planted::SkippedSync("journal"), 10);
+}
+
+/// Nor if the stream manager's log is never synced: streams that were made, shared and removed come back wrong.
+#[test]
+fn a_stream_manager_log_without_syncs_is_caught() {
+    assert_caught(Planted::SkippedSync("stream_manager"), 10);
+}
+
+/// Nor if a range that takes over hides rows that are its own.
+#[test]
+fn a_wrong_range_of_an_heir_is_caught() {
+    assert_caught(Planted::InLayer(PlantedFault::WrongHeirRange), 10);
+}
+
+fn assert_caught(planted: Planted, at_least: usize) {
+    let caught = |seed: &u64| std::panic::catch_unwind(|| history(*seed, planted)).is_err();
+    let count = (0..40).filter(caught).count();
+    println!("{planted:?} was caught in {count} of 40 histories");
+    assert!(count >= at_least, "only {count} of 40 histories noticed {planted:?}");
 }

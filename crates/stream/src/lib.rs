@@ -20,4 +20,4 @@ pub use error::StreamError;
 pub use folder::FORMAT_VERSION;
 pub use ids::{ExtentId, Location, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
 pub use settings::StreamSettings;
-pub use streams::{Replay, StreamStat, Streams};
+pub use streams::{Replay, StreamChange, StreamStat, Streams};

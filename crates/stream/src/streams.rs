@@ -9,7 +9,7 @@ use crate::settings::StreamSettings;
 use crate::stream_manager::{Command, StreamManager};
 use base::Environment;
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// All streams of a stamp.
@@ -19,6 +19,24 @@ pub struct Streams {
     settings: StreamSettings,
     /// Held while a stream gets a new extent, so that two appenders don't both add one.
     rolling: tokio::sync::Mutex<()>,
+    /// Held while deleted extents are removed, so that no two remove the same one.
+    collecting: tokio::sync::Mutex<()>,
+}
+
+/// One change of [`Streams::multi_modify`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamChange {
+    /// A new stream without extents.
+    Create(StreamName),
+    /// The stream goes; its extents stay as long as another lists them.
+    Delete(StreamName),
+    /// All extents of one stream are also listed at the end of another. Its last extent is sealed first.
+    Share {
+        /// Who lists them now.
+        from: StreamName,
+        /// Who lists them too.
+        to: StreamName,
+    },
 }
 
 /// What is known about a stream.
@@ -46,7 +64,8 @@ impl Streams {
         }
         let node = ExtentNode::open(env, &settings).await?;
         let manager = StreamManager::open(env).await?;
-        let streams = Streams { node, manager, settings, rolling: tokio::sync::Mutex::new(()) };
+        let (rolling, collecting) = Default::default();
+        let streams = Streams { node, manager, settings, rolling, collecting };
         streams.reconcile().await?;
         Ok(Arc::new(streams))
     }
@@ -133,9 +152,8 @@ impl Streams {
                 }
             };
             match self.node.append(tail, epoch, blocks.clone()).await {
-                // Another appender has sealed it in the meantime.
-                Err(StreamError::Sealed(_))
-                    if self.manager.with(|state| state.open_tail(stream))? != Some(tail) => {}
+                // It was sealed in the meantime, or is about to be.
+                Err(StreamError::Sealed(_)) => self.roll(stream, epoch, Some(tail)).await?,
                 other => return other,
             }
         }
@@ -211,12 +229,48 @@ impl Streams {
 
     /// Removes the stream.
     pub async fn delete(&self, stream: &StreamName) -> Result<(), StreamError> {
-        self.manager.multi_modify(vec![Command::Delete(stream.clone())]).await?;
-        self.collect().await
+        self.multi_modify(&[StreamChange::Delete(stream.clone())]).await
+    }
+
+    /// Changes several streams' extent lists in one durable step, or not at all.
+    pub async fn multi_modify(&self, changes: &[StreamChange]) -> Result<(), StreamError> {
+        let mut commands = Vec::with_capacity(changes.len());
+        let mut deletes = false;
+        {
+            let _rolling = self.rolling.lock().await;
+            let mut sealed = BTreeSet::new();
+            for change in changes {
+                let command = match change {
+                    StreamChange::Create(stream) => Command::Create(stream.clone()),
+                    StreamChange::Delete(stream) => {
+                        deletes = true;
+                        Command::Delete(stream.clone())
+                    }
+                    StreamChange::Share { from, to } => {
+                        if sealed.insert(from) {
+                            commands.extend(self.seal_tail(from).await?);
+                        }
+                        let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                        Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
+                    }
+                };
+                commands.push(command);
+            }
+            self.manager.multi_modify(commands).await?;
+        }
+        if deletes { self.collect().await } else { Ok(()) }
+    }
+
+    /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends anyway.
+    async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
+        let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
+        let length = self.node.fence(extent, self.epoch(stream)?, true).await?.length;
+        Ok(Some(Command::Seal { extent, length }))
     }
 
     /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them.
     async fn collect(&self) -> Result<(), StreamError> {
+        let _collecting = self.collecting.lock().await;
         for extent in self.manager.with(|state| state.unreferenced()) {
             match self.node.delete(extent).await {
                 Ok(()) | Err(StreamError::NoExtent(_)) => {}

@@ -8,6 +8,7 @@
 //! A request without credentials gets 401 `NoAuthenticationInformation`, as the newer service answers; wrong
 //! credentials get 403 `AuthenticationFailed`.
 
+pub mod bearer;
 pub(crate) mod grant;
 pub mod sas;
 pub mod shared_key;

@@ -4,9 +4,10 @@
 //! {"PartitionKey":"p","RowKey":"r","Age":5,"Id":"7","Id@odata.type":"Edm.Int64"}
 //! ```
 //!
-//! Annotations may stand before or after their value. Nulls are dropped; `Timestamp`, `odata.` members and other
-//! annotations are ignored. What always holds: any bytes are an entity or are refused, and the work is bounded by the
-//! number of members.
+//! Annotations may stand before or after their value. Nulls are dropped. Ignored are `Timestamp`, members whose name
+//! starts with `odata.`, and annotations `X@odata.…` other than `X@odata.type`; any other name with an `@` is a property
+//! name that the Table service refuses. What always holds: any bytes are an entity or are refused, no property's value
+//! is dropped silently, and the work is bounded by the number of members.
 
 use super::value_reader::{JsonValue, MemberName, property_value};
 use crate::error::ApiError;
@@ -121,7 +122,7 @@ impl<'de> Visitor<'de> for MembersVisitor<'_> {
             }
             if name.starts_with("odata.") {
                 map.next_value::<IgnoredAny>()?;
-            } else if let Some(at) = name.find('@') {
+            } else if let Some(at) = name.find("@odata.") {
                 if &name[at..] != "@odata.type" {
                     map.next_value::<IgnoredAny>()?;
                     continue;
@@ -157,7 +158,7 @@ mod tests {
     fn annotations_before_and_after() {
         let body = br#"{"odata.metadata":{"x":[1]},"A@odata.type":"Edm.Int64","A":"1","B":"2","B@odata.type":"Edm.Int64",
             "N":null,"N@odata.type":"Edm.Guid","Timestamp":5,"RowKey":"r","PartitionKey":"p",
-            "PartitionKey@odata.type":"Edm.String","C@odata.other":[],"\u0043":"x"}"#;
+            "PartitionKey@odata.type":"Edm.String","C@odata.other":[],"\u0043":"x","a@b":7}"#;
         let entity = read_entity(body).expect("an entity");
         assert_eq!(entity.partition_key.as_deref(), Some("p"));
         assert_eq!(entity.row_key.as_deref(), Some("r"));
@@ -165,6 +166,8 @@ mod tests {
             ("A".to_owned(), EdmValue::Int64(1)),
             ("B".to_owned(), EdmValue::Int64(2)),
             ("C".to_owned(), EdmValue::String("x".into())),
+            // No annotation but a name, which the Table service refuses.
+            ("a@b".to_owned(), EdmValue::Int32(7)),
         ];
         assert_eq!(entity.properties.0, expected);
         assert_eq!(read_entity(b" "), Ok(EntityBody::default()));

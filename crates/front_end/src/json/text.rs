@@ -12,29 +12,42 @@ pub(crate) fn put_json_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
+/// Bytes that are looked at together for something to escape: a shape that compilers turn into vector code.
+const ESCAPE_SCAN_SIZE: usize = 32;
+
 /// Appends the bytes of a text, escaped, without quotes.
 pub(crate) fn put_json_escaped(out: &mut Vec<u8>, text: &[u8]) {
-    let mut clean_from = 0;
-    for (index, &byte) in text.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&text[clean_from..index]);
-        clean_from = index + 1;
-        match byte {
+    let mut rest = text;
+    while let Some(at) = first_to_escape(rest) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            _ => {
+            byte => {
                 let high = HEX[usize::from(byte >> 4)];
                 let low = HEX[usize::from(byte & 15)];
                 out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
             }
         }
+        rest = &rest[at + 1..];
     }
-    out.extend_from_slice(&text[clean_from..]);
+    out.extend_from_slice(rest);
+}
+
+/// Where the first byte that JSON escapes stands.
+fn first_to_escape(text: &[u8]) -> Option<usize> {
+    let escapes = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let chunks = text.chunks_exact(ESCAPE_SCAN_SIZE);
+    let tail_at = text.len() - chunks.remainder().len();
+    for (index, chunk) in chunks.enumerate() {
+        if chunk.iter().fold(false, |found, byte| found | escapes(byte)) {
+            return chunk.iter().position(escapes).map(|at| index * ESCAPE_SCAN_SIZE + at);
+        }
+    }
+    text[tail_at..].iter().position(escapes).map(|at| tail_at + at)
 }
 
 /// Appends a finite number so that readers see a Double: always with a point or an exponent. Negative zero is

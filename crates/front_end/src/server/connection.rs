@@ -20,6 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -46,11 +47,8 @@ impl ConnectionSettings {
     pub(crate) fn new(limits: &Limits, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
         let header_size = limits.header_size_bytes_max.max(BUFFER_SIZE_BYTES_MIN);
         let mut http1 = http1::Builder::new();
-        http1
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.header_read_for_max)
-            .max_header_size(header_size)
-            .max_buf_size(header_size);
+        // No header timer: it would cost each request a timer of its own. The activity watch below bounds silence.
+        http1.max_header_size(header_size).max_buf_size(header_size);
         let mut http2 = http2::Builder::new(TaskExecutor { spawner });
         http2
             .timer(TokioTimer::new())
@@ -98,19 +96,27 @@ pub(crate) async fn serve_connection(
             Either::Left((Err(_), _)) | Either::Right(_) => return,
         }
     };
+    let activity = Arc::new(Activity::default());
+    let watched = activity.clone();
     let handler = service_fn(move |request: Request<Incoming>| {
         let api = api.clone();
-        async move { Ok::<Response<Full<Bytes>>, Infallible>(api.handle(info, request).await) }
+        let under_way = UnderWay::start(activity.clone());
+        async move {
+            let response = api.handle(info, request).await;
+            drop(under_way);
+            Ok::<Response<Full<Bytes>>, Infallible>(response)
+        }
     });
     let io = TokioIo::new(stream);
     let result = match protocol {
         Protocol::Http1 => {
             let connection = settings.http1.serve_connection(io, handler);
-            run(connection, http1::Connection::graceful_shutdown, phase).await
+            let silence = watched.silence(settings.clock.clone(), settings.header_read_for_max);
+            run(connection, http1::Connection::graceful_shutdown, phase, silence).await
         }
         Protocol::Http2 => {
             let connection = settings.http2.serve_connection(io, handler);
-            run(connection, http2::Connection::graceful_shutdown, phase).await
+            run(connection, http2::Connection::graceful_shutdown, phase, std::future::pending()).await
         }
     };
     if let Err(error) = result {
@@ -118,17 +124,64 @@ pub(crate) async fn serve_connection(
     }
 }
 
-/// Runs a connection; on a stop it finishes its requests, and when time is up it is dropped.
+/// How often an HTTP/1 connection is looked at within the time that it may be silent.
+const SILENCE_LOOKS: u32 = 2;
+
+/// Requests of one connection.
+#[derive(Default)]
+struct Activity {
+    started: AtomicU64,
+    finished: AtomicU64,
+}
+
+impl Activity {
+    /// Completes when no request was under way, started or finished for `silence_max`, at the latest after half as
+    /// long again.
+    async fn silence(self: Arc<Self>, clock: Arc<dyn Clock>, silence_max: Duration) {
+        let look = || (self.started.load(Ordering::Relaxed), self.finished.load(Ordering::Relaxed));
+        let mut seen = look();
+        let mut silent_looks = 0;
+        while silent_looks < SILENCE_LOOKS {
+            clock.sleep(silence_max / SILENCE_LOOKS).await;
+            let (started, finished) = look();
+            let silent = started == finished && (started, finished) == seen;
+            silent_looks = if silent { silent_looks + 1 } else { 0 };
+            seen = (started, finished);
+        }
+    }
+}
+
+/// A request under way, until dropped.
+struct UnderWay(Arc<Activity>);
+
+impl UnderWay {
+    fn start(activity: Arc<Activity>) -> Self {
+        activity.started.fetch_add(1, Ordering::Relaxed);
+        UnderWay(activity)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.finished.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs a connection; on a stop it finishes its requests, and when time is up, or it was silent for too long, it is
+/// dropped.
 async fn run<C: Future<Output = hyper::Result<()>>>(
     connection: C,
     finish: impl FnOnce(Pin<&mut C>),
     mut phase: watch::Receiver<Phase>,
+    silence: impl Future<Output = ()>,
 ) -> hyper::Result<()> {
     let mut connection = pin!(connection);
     {
         let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
-        if let Either::Left((result, _)) = select(connection.as_mut(), stopped).await {
-            return result;
+        match select(connection.as_mut(), select(stopped, pin!(silence))).await {
+            Either::Left((result, _)) => return result,
+            Either::Right((Either::Right(_), _)) => return Ok(()),
+            Either::Right((Either::Left(_), _)) => {}
         }
     }
     finish(connection.as_mut());

@@ -3,5 +3,7 @@
 mod connection;
 mod listener;
 mod preface;
+mod tls;
 
 pub(crate) use listener::serve;
+pub use tls::{TlsError, TlsIdentity};

@@ -133,7 +133,7 @@ pub(crate) fn add_headers(rules: &[CorsRule], method: &str, request: &HeaderMap,
     }
     let any_origin = rules.iter().any(|rule| items(&rule.allowed_origins).any(|origin| origin == "*"));
     if !any_origin && matches!(method, "GET" | "HEAD") {
-        response.insert(VARY, HeaderValue::from_static("Origin"));
+        response.append(VARY, HeaderValue::from_static("Origin"));
     }
     let Some(origin) = header_text(request, ORIGIN) else {
         return;

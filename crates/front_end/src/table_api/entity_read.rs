@@ -156,7 +156,7 @@ pub(crate) fn check_options(query: &QueryParameters<'_>) -> Result<(), ApiError>
 /// `$top`: rows of a page, not of the answer in all.
 pub(crate) fn parse_top(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
     match query.find("$top") {
-        None | Some("") => Ok(PAGE_ROWS_MAX),
+        None => Ok(PAGE_ROWS_MAX),
         Some(text) => match text.parse::<usize>() {
             Ok(top) if (1..=PAGE_ROWS_MAX).contains(&top) => Ok(top),
             _ => Err(ErrorCode::InvalidInput.into()),
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(error.code, ErrorCode::NotImplemented);
         assert_eq!(parse_top(&query("")), Ok(1000));
         assert_eq!(parse_top(&query("$top=7")), Ok(7));
-        for wrong in ["0", "1001", "-1", "x"] {
+        for wrong in ["", "0", "1001", "-1", "x"] {
             assert!(parse_top(&query(&format!("$top={wrong}"))).is_err(), "{wrong}");
         }
         assert_eq!(parse_select(&query("$select=a,%20b")), Ok(Some(vec!["a".into(), "b".into()])));

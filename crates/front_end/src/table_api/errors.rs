@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use partition::PartitionError;
-use table::{FilterError, KeyColumn, TableError};
+use table::{FilterError, TableError};
 
 /// The error a client sees.
 pub(crate) fn from_table(error: TableError) -> ApiError {
@@ -23,9 +23,8 @@ pub(crate) fn from_table(error: TableError) -> ApiError {
             ErrorCode::OutOfRangeInput,
             format!("The '{}' parameter of value '{value}' is out of range.", key.name()),
         ),
-        TableError::KeyTooLong(KeyColumn::PartitionKey | KeyColumn::RowKey) => {
-            ErrorCode::PropertyValueTooLarge.into()
-        }
+        // The service was seen to answer this for keys too; `KeyValueTooLarge` is only in lists of codes.
+        TableError::KeyTooLong(_) => ErrorCode::PropertyValueTooLarge.into(),
         TableError::PropertyNameInvalid(_) => ErrorCode::PropertyNameInvalid.into(),
         TableError::PropertyNameTooLong => ErrorCode::PropertyNameTooLong.into(),
         TableError::PropertyValueTooLarge(_) => ErrorCode::PropertyValueTooLarge.into(),

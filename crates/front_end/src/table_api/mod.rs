@@ -134,7 +134,8 @@ impl TableApi {
         let (parts, body) = request.into_parts();
         let now = self.clock.now();
         let request_id = RequestId::new(&*self.random);
-        let mut shape = ErrorShape::guess(&parts.headers);
+        // Known once the operation is; until then the headers are asked, if there is an error to tell.
+        let mut shape = None;
         let result = match self.requests.try_acquire() {
             Err(_) => Err(ErrorCode::ServerBusy.into()),
             Ok(_permit) => {
@@ -155,6 +156,7 @@ impl TableApi {
                 parts.method,
                 parts.uri.path(),
             );
+            let shape = shape.unwrap_or_else(|| ErrorShape::guess(&parts.headers));
             shape.reply(&error, request_id.as_str(), now)
         });
         let mut response = response::finish(reply, &parts.headers, &request_id, self.date.at(now));
@@ -169,7 +171,7 @@ impl TableApi {
         body: B,
         request_id: &str,
         now: Ticks,
-        shape: &mut ErrorShape,
+        shape: &mut Option<ErrorShape>,
     ) -> Result<Reply, ApiError>
     where
         B: Body<Data = Bytes>,
@@ -200,7 +202,7 @@ impl TableApi {
         let resource = TableResource::parse(without_doubled_account(&address, &query))?;
         let route = Route::find(verb, resource, &query)?;
         if route.is_xml() {
-            *shape = ErrorShape::Xml;
+            *shape = Some(ErrorShape::Xml);
         }
         let conditional = parts.headers.contains_key(hyper::header::IF_MATCH);
         grant.check(route.need(conditional), route.table())?;
@@ -213,7 +215,7 @@ impl TableApi {
         } else {
             metadata_level(&parts.headers, query.find("$format"))?
         };
-        shape.set_level(level);
+        shape.get_or_insert(ErrorShape::Json(level));
 
         let (body, _room) =
             if route.has_body() { self.read_body(parts, body).await? } else { (Bytes::new(), None) };

@@ -56,13 +56,6 @@ impl ErrorShape {
         }
     }
 
-    /// The operation's form of answer is known.
-    pub(crate) fn set_level(&mut self, level: MetadataLevel) {
-        if let ErrorShape::Json(own) = self {
-            *own = level;
-        }
-    }
-
     /// The reply that tells `error`.
     pub(crate) fn reply(self, error: &ApiError, request_id: &str, now: Ticks) -> Reply {
         let status = error.code.status();

@@ -92,6 +92,10 @@ impl Stamp {
     }
 
     pub(crate) async fn with_limits(limits: Limits) -> Self {
+        Self::with_settings(|settings| settings.limits = limits).await
+    }
+
+    pub(crate) async fn with_settings(change: impl FnOnce(&mut FrontEndSettings)) -> Self {
         let mut env: Environment = base::system::environment_on(Arc::new(MemoryDisk::new()));
         let clock = Arc::new(SetClock {
             real: base::system::SystemClock::new(),
@@ -104,9 +108,14 @@ impl Stamp {
             journaled_append_size_bytes_max: 64 << 10,
         };
         let streams = Streams::open(&env, settings).await.expect("streams");
-        let partitions = Arc::new(Partitions::open(&env, streams, partition::PartitionSettings::default()).await.expect("partitions"));
+        let partitions = Arc::new(
+            Partitions::open(&env, streams, partition::PartitionSettings::default())
+                .await
+                .expect("partitions"),
+        );
         let table = Arc::new(TableService::new(partitions, clock.clone()));
-        let settings = FrontEndSettings { accounts: Accounts::development(), limits };
+        let mut settings = FrontEndSettings::new(Accounts::development());
+        change(&mut settings);
         let front_end = FrontEnd::new(settings, table, env.clock, env.random, env.spawner);
         let account = front_end::Account::development();
         Stamp { front_end: Arc::new(front_end), clock, key: account.keys()[0].clone() }

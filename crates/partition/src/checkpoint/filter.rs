@@ -1,80 +1,88 @@
 //! Bloom filters: which keys a part of a checkpoint certainly does not have.
 //!
 //! ```text
-//! filter = u8 kind (3), u8 hashes k, bits (8 a byte)
+//! filter = u8 kind (3), u8 format (1), blocks of 64 bytes
 //! ```
 //!
-//! 16 bits a key and 8 hashes: about 6 false positives in 10,000 (source: Bloom, "Space/Time Trade-offs in Hash
-//! Coding with Allowable Errors", CACM 1970), so that a missing key costs no block read in over 99 of 100 cases even
-//! when ten checkpoints are asked.
+//! A key's hash is XXH3-64. Its high half chooses a block, its low half eight bits in it, so that a look-up touches one
+//! cache line (source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). With 20 bits
+//! a key about 1 missing key in 1,000 passes, so that over 99 of 100 cost no block read even when ten checkpoints are
+//! asked.
 
-use base::FixedHasher;
 use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
-use std::hash::Hasher;
 
-const BITS_PER_KEY: usize = 16;
-const HASH_COUNT: u8 = 8;
+const BITS_PER_KEY: usize = 20;
+const BLOCK_SIZE: usize = 64;
+const PROBE_COUNT: u32 = 8;
 const KIND_FILTER: u8 = 3;
+const FORMAT: u8 = 1;
 const HEADER_SIZE: usize = 2;
 
-/// The hash of a key that filters are built from and asked with.
+/// The hash of a key that filters are built from and asked with. Stored filters depend on it: it never changes.
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
-    let mut hasher = FixedHasher::default();
-    hasher.write(key);
-    hasher.finish()
+    xxhash_rust::xxh3::xxh3_64(key)
 }
 
 /// The filter of the keys with these hashes.
 pub(super) fn build(hashes: &[u64]) -> Bytes {
-    let bits = (hashes.len() * BITS_PER_KEY).max(64);
-    let mut out = vec![0; HEADER_SIZE + bits.div_ceil(8)];
+    let block_count = (hashes.len() * BITS_PER_KEY).div_ceil(BLOCK_SIZE * 8).max(1);
+    let mut out = vec![0; HEADER_SIZE + block_count * BLOCK_SIZE];
     out[0] = KIND_FILTER;
-    out[1] = HASH_COUNT;
-    let bit_count = (out.len() - HEADER_SIZE) as u64 * 8;
+    out[1] = FORMAT;
     for &hash in hashes {
-        for bit in probes(hash, HASH_COUNT, bit_count) {
-            out[HEADER_SIZE + (bit / 8) as usize] |= 1 << (bit % 8);
+        let block = &mut out[HEADER_SIZE + block_index(hash, block_count) * BLOCK_SIZE..][..BLOCK_SIZE];
+        for bit in probes(hash) {
+            block[bit / 8] |= 1 << (bit % 8);
         }
     }
     out.into()
 }
 
-fn probes(hash: u64, count: u8, bit_count: u64) -> impl Iterator<Item = u64> {
-    // Double hashing (Kirsch, Mitzenmacher, "Less Hashing, Same Performance", 2006).
-    let step = hash.rotate_left(32) | 1;
-    (0..u64::from(count)).map(move |index| hash.wrapping_add(index.wrapping_mul(step)) % bit_count)
+fn block_index(hash: u64, block_count: usize) -> usize {
+    // Maps the high half evenly without a division.
+    (((hash >> 32) * block_count as u64) >> 32) as usize
+}
+
+/// Bits of a block, from the low half of the hash.
+fn probes(hash: u64) -> impl Iterator<Item = usize> {
+    // An odd multiplier spreads the low half; each probe takes nine other bits of it.
+    let mut bits = (hash & 0xffff_ffff).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (0..PROBE_COUNT).map(move |_| {
+        let bit = (bits >> 55) as usize;
+        bits = bits.rotate_left(9).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        bit
+    })
 }
 
 /// A filter read back.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
-    hash_count: u8,
-    bits: Bytes,
+    blocks: Bytes,
 }
 
 impl Filter {
     pub(super) fn parse(payload: Bytes) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(&payload);
-        if decoder.u8("filter kind")? != KIND_FILTER {
+        if decoder.u8("filter kind")? != KIND_FILTER || decoder.u8("filter format")? != FORMAT {
             return Err(DecodeError("filter kind"));
         }
-        let hash_count = decoder.u8("filter hashes")?;
-        if decoder.is_empty() {
-            return Err(DecodeError("filter bits"));
+        let size = decoder.rest().len();
+        if size == 0 || !size.is_multiple_of(BLOCK_SIZE) {
+            return Err(DecodeError("filter size"));
         }
-        Ok(Filter { hash_count, bits: payload.slice(HEADER_SIZE..) })
+        Ok(Filter { blocks: payload.slice(HEADER_SIZE..) })
     }
 
     /// False: no such key, for certain.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        let bit_count = self.bits.len() as u64 * 8;
-        probes(hash, self.hash_count, bit_count)
-            .all(|bit| self.bits[(bit / 8) as usize] & (1 << (bit % 8)) != 0)
+        let block =
+            &self.blocks[block_index(hash, self.blocks.len() / BLOCK_SIZE) * BLOCK_SIZE..][..BLOCK_SIZE];
+        probes(hash).all(|bit| block[bit / 8] & (1 << (bit % 8)) != 0)
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.bits.len()
+        self.blocks.len()
     }
 }
 
@@ -88,13 +96,14 @@ mod tests {
         let filter = Filter::parse(build(&(0..10_000).map(hash).collect::<Vec<_>>())).unwrap();
         assert!((0..10_000).all(|index| filter.may_contain(hash(index))));
         let wrong = (10_000..110_000).filter(|&index| filter.may_contain(hash(index))).count();
-        assert!(wrong < 150, "{wrong} of 100,000 missing keys pass the filter");
+        assert!(wrong < 200, "{wrong} of 100,000 missing keys pass the filter");
     }
 
     #[test]
     fn malformed_filters_are_refused() {
-        assert!(Filter::parse(Bytes::from_static(&[3, 8])).is_err());
-        assert!(Filter::parse(Bytes::from_static(&[1, 8, 0])).is_err());
+        assert!(Filter::parse(Bytes::from_static(&[3, 1])).is_err());
+        assert!(Filter::parse(Bytes::from_static(&[3, 1, 0])).is_err());
+        assert!(Filter::parse(Bytes::from_static(&[1, 1, 0])).is_err());
         assert!(Filter::parse(Bytes::new()).is_err());
     }
 }

@@ -53,6 +53,11 @@ impl Checkpoint {
         Ok(Checkpoint { root, streams, cache })
     }
 
+    /// The same checkpoint for another range: who waits for readers of one does not wait for those of the other.
+    pub(crate) fn reopened(&self) -> Self {
+        Checkpoint { root: self.root.clone(), streams: self.streams.clone(), cache: self.cache.clone() }
+    }
+
     /// The row with this key, if the checkpoint knows it. `hash` is the key's [`key_hash`].
     pub(crate) async fn get(&self, key: &[u8], hash: u64) -> Result<Option<StoredRow>, PartitionError> {
         if key < self.root.first_key.as_ref() {
@@ -65,17 +70,9 @@ impl Checkpoint {
         }
         let index = self.index(part).await?;
         let Some(entry) = index.entries.get(first_at_or_after(&index.entries, key)) else { return Ok(None) };
-        let mut rows = self.rows(entry.location).await?.rows();
-        let malformed = |error: base::codec::DecodeError| damaged(entry.location, &error.to_string());
-        while let Some(position) = rows.step().map_err(malformed)? {
-            if rows.key() >= key {
-                let found = rows.key() == key;
-                return Ok(
-                    found.then(|| StoredRow { version: position.version, value: rows.value(position) })
-                );
-            }
-        }
-        Ok(None)
+        let rows = self.rows(entry.location).await?;
+        let found = rows.find(key).map_err(|error| damaged(entry.location, &error.to_string()))?;
+        Ok(found.map(|(version, value)| StoredRow { version, value }))
     }
 
     async fn filter(&self, location: Location) -> Result<Filter, PartitionError> {

@@ -8,6 +8,7 @@
 //! part = varint n, n bytes last key, location of the index block, location of the filter
 //! ```
 
+use crate::key::KeyRange;
 use crate::metadata::{put_location, take_location};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
@@ -41,6 +42,12 @@ pub(crate) struct Part {
 }
 
 impl Root {
+    /// Whether rows of `range` may be in it.
+    pub(crate) fn overlaps(&self, range: &KeyRange) -> bool {
+        let last = self.parts.last().map_or(&self.first_key, |part| &part.last_key);
+        range.end.as_ref().is_none_or(|end| self.first_key < end) && range.start <= last
+    }
+
     pub(super) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         out.put_u8_field(KIND_ROOT);

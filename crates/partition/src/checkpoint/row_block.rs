@@ -1,20 +1,25 @@
-//! Row blocks: some tens of KiB of sorted rows, prefix-compressed, then compressed as a whole.
+//! Row blocks: some ten KiB of sorted rows, prefix-compressed, then compressed as a whole.
 //!
 //! ```text
-//! row block = u8 kind (1), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, rows
+//! row block = u8 kind (1), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, content
+//! content   = row*, u32 start of each eighth row, u32 count of those
 //! row       = varint bytes shared with the key before, varint n, n bytes rest of the key,
 //!             u64 row version, varint m (0: the row is deleted; else value length + 1), m - 1 bytes value
 //! ```
+//!
+//! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 
 /// A block is cut once its rows take this many bytes.
-pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 32 << 10;
+pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 16 << 10;
 /// No block is larger when uncompressed: one row of the largest size, generously.
 const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
 pub(super) const KIND_ROWS: u8 = 1;
+/// Each so many rows one has its whole key and its place is listed.
+const RESTART_ROW_COUNT: usize = 8;
 const UNCOMPRESSED: u8 = 0;
 const LZ4: u8 = 1;
 
@@ -22,12 +27,20 @@ const LZ4: u8 = 1;
 #[derive(Default)]
 pub(super) struct RowBlockBuilder {
     rows: Vec<u8>,
+    restarts: Vec<u32>,
+    row_count: usize,
     last_key: Vec<u8>,
 }
 
 impl RowBlockBuilder {
     pub(super) fn add(&mut self, key: &[u8], version: RowVersion, value: Option<&[u8]>) {
-        let shared = if self.rows.is_empty() { 0 } else { shared_prefix(&self.last_key, key) };
+        let shared = if self.row_count.is_multiple_of(RESTART_ROW_COUNT) {
+            self.restarts.push(self.rows.len() as u32);
+            0
+        } else {
+            shared_prefix(&self.last_key, key)
+        };
+        self.row_count += 1;
         self.rows.put_varint(shared as u64);
         self.rows.put_bytes_field(&key[shared..]);
         self.rows.put_u64_field(version.0);
@@ -52,6 +65,10 @@ impl RowBlockBuilder {
 
     /// The encoded block; the builder is empty again.
     pub(super) fn finish(&mut self) -> Bytes {
+        for restart in &self.restarts {
+            self.rows.put_u32_field(*restart);
+        }
+        self.rows.put_u32_field(self.restarts.len() as u32);
         let compressed = lz4_flex::block::compress(&self.rows);
         let mut out = Vec::with_capacity(compressed.len().min(self.rows.len()) + 16);
         out.put_u8_field(KIND_ROWS);
@@ -61,6 +78,8 @@ impl RowBlockBuilder {
         out.put_varint(self.rows.len() as u64);
         out.extend_from_slice(if worth_it { &compressed } else { &self.rows });
         self.rows.clear();
+        self.restarts.clear();
+        self.row_count = 0;
         out.into()
     }
 }
@@ -73,6 +92,8 @@ fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
 #[derive(Clone, Debug)]
 pub(crate) struct RowBlock {
     rows: Bytes,
+    /// Encoded starts of each eighth row.
+    restarts: Bytes,
 }
 
 impl RowBlock {
@@ -97,14 +118,60 @@ impl RowBlock {
                 .into(),
             _ => return Err(DecodeError("row block compression")),
         };
+        Self::from_content(rows, size)
+    }
+
+    fn from_content(mut rows: Bytes, size: u64) -> Result<Self, DecodeError> {
         if rows.len() as u64 != size {
             return Err(DecodeError("row block size"));
         }
-        Ok(RowBlock { rows })
+        let malformed = DecodeError("row block restarts");
+        let count_at = rows.len().checked_sub(4).ok_or(malformed.clone())?;
+        let count = Decoder::new(&rows[count_at..]).u32("row block restarts")? as usize;
+        let restarts_at =
+            count.checked_mul(4).and_then(|size| count_at.checked_sub(size)).ok_or(malformed)?;
+        let restarts = rows.slice(restarts_at..count_at);
+        rows.truncate(restarts_at);
+        Ok(RowBlock { rows, restarts })
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.restarts.len()
+    }
+
+    /// Where the `index`th listed row starts; beyond the rows if the list is malformed.
+    fn restart(&self, index: usize) -> usize {
+        let place = self.restarts.get(index * 4..index * 4 + 4).and_then(|bytes| bytes.first_chunk::<4>());
+        place.map_or(self.rows.len(), |bytes| u32::from_le_bytes(*bytes) as usize)
+    }
+
+    /// The whole key of the `index`th listed row.
+    fn restart_key(&self, index: usize) -> Result<&[u8], DecodeError> {
+        let row = self.rows.get(self.restart(index)..).ok_or(DecodeError("row block restarts"))?;
+        let mut decoder = Decoder::new(row);
+        if decoder.varint("shared key length")? != 0 {
+            return Err(DecodeError("row block restarts"));
+        }
+        decoder.bytes("row key")
+    }
+
+    /// The row with this key.
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<(RowVersion, Option<Bytes>)>, DecodeError> {
+        // The last listed row that is not after the key.
+        let (mut low, mut high) = (0, self.restarts.len() / 4);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.restart_key(middle)? <= key { low = middle } else { high = middle }
+        }
+        let mut rows = RowIterator { rows: self.rows.clone(), at: self.restart(low), key: Vec::new() };
+        while let Some(position) = rows.step()? {
+            match rows.key().cmp(key) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => return Ok(Some((position.version, rows.value(position)))),
+                std::cmp::Ordering::Greater => break,
+            }
+        }
+        Ok(None)
     }
 
     /// Its rows in order.
@@ -131,7 +198,7 @@ pub(crate) struct RowPosition {
 impl RowIterator {
     /// Steps to the next row.
     pub(crate) fn step(&mut self) -> Result<Option<RowPosition>, DecodeError> {
-        let mut decoder = Decoder::new(&self.rows[self.at..]);
+        let mut decoder = Decoder::new(self.rows.get(self.at..).ok_or(DecodeError("row start"))?);
         if decoder.is_empty() {
             return Ok(None);
         }
@@ -199,13 +266,21 @@ mod tests {
                 prop_assert_eq!(value.as_deref(), iterator.value_ref(position));
                 found.insert(iterator.key().to_vec(), (position.version.0, value));
             }
-            prop_assert_eq!(found, rows);
+            prop_assert_eq!(&found, &rows);
+            for (key, (version, value)) in &rows {
+                let found = block.find(key).unwrap().map(|(version, value)| (version.0, value.map(|value| value.to_vec())));
+                prop_assert_eq!(found, Some((*version, value.clone())));
+                let mut missing = key.clone();
+                missing.push(0);
+                prop_assert!(rows.contains_key(&missing) || block.find(&missing).unwrap().is_none());
+            }
         }
 
         #[test]
         fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>(), compression in 0u8..2) {
             for payload in [bytes.clone(), [&[KIND_ROWS, compression], bytes.as_slice()].concat()] {
                 if let Ok(block) = RowBlock::parse(payload.into()) {
+                    let _ = block.find(&bytes);
                     let mut iterator = block.rows();
                     while let Ok(Some(position)) = iterator.step() {
                         iterator.value(position);

@@ -4,7 +4,7 @@
 //! waits fails, their rows leave the memory table, and unless the disk was merely full the range takes no more writes,
 //! because nobody knows whether the group is in the log.
 
-use super::RangePartition;
+use super::{RangePartition, Standing};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::RowKey;
@@ -73,7 +73,7 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
         let group = {
             let mut serial = partition.serial.lock();
             if serial.pending.waiting.is_empty() && serial.pending.group.is_empty() {
-                if serial.closed.is_some() {
+                if matches!(serial.standing, Standing::Gone | Standing::Closed(_)) {
                     return;
                 }
                 None
@@ -87,10 +87,28 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
             Some(group) => partition.commit(group).await,
             None => partition.commit_wake.notified().await,
         }
+        partition.gather().await;
     }
 }
 
+/// Times that a group waits for requests that are ready to run, at most.
+const GATHER_ROUND_COUNT_MAX: usize = 16;
+
 impl RangePartition {
+    /// Lets requests that are ready to run join the next group, as long as more come: fewer, larger syncs. A lone
+    /// requester waits for nobody.
+    async fn gather(&self) {
+        let mut gathered = 0;
+        for _ in 0..GATHER_ROUND_COUNT_MAX {
+            tokio::task::yield_now().await;
+            let waiting = self.serial.lock().pending.waiting.len();
+            if waiting == gathered {
+                return;
+            }
+            gathered = waiting;
+        }
+    }
+
     async fn commit(&self, mut group: Pending) {
         // A group of refusals only waits for the groups before it.
         let outcome = if group.group.is_empty() {
@@ -137,7 +155,7 @@ impl RangePartition {
             // that was frozen meanwhile may claim to reach up to them.
             self.visible.store(serial.last_version.0, Ordering::Release);
         } else {
-            serial.closed.get_or_insert(error.clone());
+            serial.standing.close(&error);
         }
         drop(serial);
         group.finish(&Err(error.clone()));

@@ -5,9 +5,9 @@
 //! fetched rows are only brought up to date from memory. What always holds: a reply leaves after everything its
 //! decision saw or changed is durable, refusals included.
 
-use super::RangePartition;
 use super::commit;
 use super::read::{find_in_checkpoints, find_in_memory, to_row};
+use super::{RangePartition, Standing};
 use crate::checkpoint::Caching;
 use crate::commit_log;
 use crate::error::PartitionError;
@@ -36,6 +36,8 @@ enum Fetched {
 
 /// What the serial section made of an operation.
 enum Verdict<R> {
+    /// Other ranges take over.
+    Moved,
     Reply(R),
     Wait(R, commit::Waiting),
     /// A memory table became a checkpoint since the fetch: fetch again.
@@ -44,26 +46,39 @@ enum Verdict<R> {
     Short,
 }
 
+/// What became of an operation.
+pub(crate) enum Executed<R> {
+    /// It was decided; durable and visible.
+    Done(R),
+    /// Nothing was done: other ranges take over.
+    Moved,
+}
+
 impl RangePartition {
-    /// Decides `operation`; durable and visible when it returns.
-    pub(crate) async fn execute<O: Operation>(&self, operation: O) -> Result<O::Reply, PartitionError> {
+    /// Decides `operation`, whose reads are `reads`.
+    pub(crate) async fn execute<O: Operation>(
+        &self,
+        operation: &O,
+        reads: &[Read],
+    ) -> Result<Executed<O::Reply>, PartitionError> {
+        check_reads(reads, &self.range)?;
         let _admitted = self
             .admission
             .acquire()
             .await
             .map_err(|_| PartitionError::Unavailable("range is closed".to_owned()))?;
         self.wait_for_room().await?;
-        let reads = operation.reads();
         let mut spare = RANGE_READ_SPARE_COUNT;
         loop {
             let tree = self.tree();
-            let fetched = fetch(&tree, &reads, spare).await?;
-            match self.decide(&operation, &reads, &tree, fetched)? {
-                Verdict::Reply(reply) => return Ok(reply),
+            let fetched = fetch(&tree, reads, spare).await?;
+            match self.decide(operation, reads, &tree, fetched)? {
+                Verdict::Moved => return Ok(Executed::Moved),
+                Verdict::Reply(reply) => return Ok(Executed::Done(reply)),
                 Verdict::Wait(reply, waiting) => {
                     self.commit_wake.notify_one();
                     commit::outcome(waiting).await?;
-                    return Ok(reply);
+                    return Ok(Executed::Done(reply));
                 }
                 Verdict::Stale => {}
                 Verdict::Short => spare *= 4,
@@ -95,8 +110,10 @@ impl RangePartition {
         fetched: Vec<Fetched>,
     ) -> Result<Verdict<O::Reply>, PartitionError> {
         let mut serial = self.serial.lock();
-        if let Some(error) = &serial.closed {
-            return Err(error.clone());
+        match &serial.standing {
+            Standing::Open => {}
+            Standing::HandingOver | Standing::Gone => return Ok(Verdict::Moved),
+            Standing::Closed(error) => return Err(error.clone()),
         }
         if serial.pending.size_bytes() > PENDING_SIZE_BYTES_MAX {
             return Err(PartitionError::Busy);
@@ -155,9 +172,7 @@ async fn fetch(tree: &Tree, reads: &[Read], spare: usize) -> Result<Vec<Fetched>
 }
 
 async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<Fetched, PartitionError> {
-    let only_checkpoints = Tree { active: Arc::default(), frozen: Vec::new(), ..tree.clone() };
-    let newest = RowVersion(u64::MAX);
-    let mut cursor = MergeCursor::over_tree(&only_checkpoints, range, newest, Caching::Keep).await?;
+    let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep).await?;
     let mut changes = BTreeMap::new();
     while let Some(row) = cursor.row() {
         let key = Bytes::copy_from_slice(row.key);
@@ -191,6 +206,15 @@ fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
 /// Server time, bumped when the clock stands still or runs backwards.
 fn next_version(now_ticks: u64, last: RowVersion) -> RowVersion {
     RowVersion(now_ticks.max(last.0 + 1))
+}
+
+/// An operation reads only what this range can know: a foreign row would look as if it were not there.
+fn check_reads(reads: &[Read], range: &KeyRange) -> Result<(), PartitionError> {
+    let inside = |read: &Read| match read {
+        Read::Point(key) => range.contains(key.as_bytes()),
+        Read::Range { range: read, .. } => range.covers(read),
+    };
+    if reads.iter().all(inside) { Ok(()) } else { Err(PartitionError::Operation("a read outside the range")) }
 }
 
 /// An operation's changes lie in one partition name of this range.

@@ -27,6 +27,7 @@ pub(crate) enum Flush {
 impl RangePartition {
     /// Turns the oldest frozen memory table into a checkpoint.
     pub(crate) async fn flush(&self) -> Result<Flush, PartitionError> {
+        let _flushing = self.flushing.lock().await;
         let tree = self.tree();
         let Some(frozen) = tree.frozen.last().cloned() else { return Ok(Flush::Nothing) };
         if self.visible() < frozen.last_version {

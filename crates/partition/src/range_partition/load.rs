@@ -26,12 +26,18 @@ pub(crate) struct RangeStreams {
 
 impl RangeStreams {
     pub(super) fn new(table: ObjectTable, id: u64) -> Self {
-        let name = |purpose| format!("{}/{id}/{purpose}", table.name());
+        let folder = RangeStreams::folder(table, id);
+        let name = |purpose| format!("{folder}{purpose}");
         RangeStreams {
             metadata: StreamName::new(&name("metadata")),
             log: StreamName::new(&name("log")),
             row_data: name("row_data"),
         }
+    }
+
+    /// Start of the names of all streams of a range.
+    pub(super) fn folder(table: ObjectTable, id: u64) -> String {
+        format!("{}/{id}/", table.name())
     }
 
     /// The stream of the checkpoint with this number.
@@ -50,20 +56,38 @@ pub(super) struct Loaded {
     pub(super) replayed: u64,
 }
 
-pub(super) async fn load(
-    shared: &Shared,
+/// Makes the streams of a range that has never held a row; does nothing if it is there.
+pub(super) async fn create(
+    streams: &Streams,
     names: &RangeStreams,
     range: KeyRange,
-) -> Result<Loaded, PartitionError> {
-    let streams = &shared.streams;
+) -> Result<(), PartitionError> {
     if !streams.exists(&names.metadata) && !streams.exists(&names.log) {
         streams.create(&[names.metadata.clone(), names.log.clone()]).await?;
     }
+    if read_metadata(streams, &names.metadata).await?.is_none() {
+        let epoch = streams.epoch(&names.metadata)?.max(OwnerEpoch(1));
+        streams.append(&names.metadata, epoch, vec![Metadata::empty(range).encode()]).await?;
+    }
+    Ok(())
+}
+
+/// Loads a range that is there; it must be for the keys of `range`.
+pub(super) async fn load(
+    shared: &Shared,
+    names: &RangeStreams,
+    range: &KeyRange,
+) -> Result<Loaded, PartitionError> {
+    let streams = &shared.streams;
     let epoch = OwnerEpoch(streams.epoch(&names.metadata)?.0.max(streams.epoch(&names.log)?.0) + 1);
     streams.take_over(&names.metadata, epoch).await?;
     streams.take_over(&names.log, epoch).await?;
+    let damaged = |what| PartitionError::Storage(format!("stream {}: {what}", names.metadata));
     let newest = read_metadata(streams, &names.metadata).await?;
-    let mut metadata = newest.unwrap_or_else(|| Metadata::empty(range));
+    let mut metadata = newest.ok_or_else(|| damaged("no metadata"))?;
+    if metadata.range != *range {
+        return Err(damaged("the range is not the one in the partition map"));
+    }
     metadata.epoch = epoch;
     let written = streams.append(&names.metadata, epoch, vec![metadata.encode()]).await?;
     streams.trim(&names.metadata, written[0].extent).await?;

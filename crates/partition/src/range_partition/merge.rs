@@ -5,14 +5,29 @@
 
 use super::RangePartition;
 use super::load::open_checkpoint;
+use crate::checkpoint::Caching;
 use crate::choose_merge::choose_merge;
 use crate::error::PartitionError;
 use crate::merge_cursor::MergeCursor;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl RangePartition {
     /// Merges the checkpoints that are worth it. False: none are.
-    pub(crate) async fn merge(&self, give_up: impl Fn() -> bool) -> Result<bool, PartitionError> {
+    pub(crate) async fn merge(&self, closing: impl Fn() -> bool) -> Result<bool, PartitionError> {
+        let _merging = self.merging.lock().await;
+        let leaving = || self.leaving.load(Ordering::Acquire);
+        if leaving() {
+            return Ok(false);
+        }
+        match self.merge_some(|| closing() || leaving()).await {
+            // Those who take over will choose for themselves.
+            Err(_) if leaving() => Ok(false),
+            other => other,
+        }
+    }
+
+    async fn merge_some(&self, give_up: impl Fn() -> bool) -> Result<bool, PartitionError> {
         self.remove_retired().await?;
         let tree = self.tree();
         let sizes: Vec<u64> =
@@ -22,7 +37,7 @@ impl RangePartition {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
-        let rows = MergeCursor::over_checkpoints(&merged, &self.range).await?;
+        let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
         let written = self.write_checkpoint(rows, keep_deleted, give_up).await?;
         let reference = self.reference(&written);
         let result = match reference {

@@ -3,7 +3,7 @@
 //!
 //! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
 //! serial section), `commit` (group commit), `read` (gets and scans), `flush` (memory table to checkpoint), `merge`
-//! (checkpoints to one).
+//! (checkpoints to one), `hand_over` (leaving to other ranges), `inherit` (what these ranges start from).
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
 //! replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the tree shows it.
@@ -11,12 +11,16 @@
 mod commit;
 mod execute;
 mod flush;
+mod hand_over;
+mod inherit;
 mod load;
 mod log_marks;
 mod merge;
 mod read;
 
+pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
+pub(crate) use inherit::Heir;
 
 use crate::block_cache::BlockCache;
 use crate::error::PartitionError;
@@ -26,13 +30,13 @@ use crate::metadata::Metadata;
 use crate::operation::{ObjectTable, RowVersion};
 use crate::settings::PartitionSettings;
 use crate::tree::{Tree, TreeCheckpoint};
-use base::{Clock, Environment};
+use base::{Clock, Spawner};
 use commit::Pending;
-use load::RangeStreams;
+use load::{Loaded, RangeStreams};
 use log_marks::LogMarks;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::{OwnerEpoch, Streams};
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -43,6 +47,7 @@ const PENDING_OPERATION_COUNT_MAX: usize = 8192;
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) settings: PartitionSettings,
@@ -52,6 +57,7 @@ pub(crate) struct Shared {
 /// One range partition, loaded.
 pub(crate) struct RangePartition {
     table: ObjectTable,
+    id: u64,
     range: KeyRange,
     shared: Shared,
     names: RangeStreams,
@@ -66,6 +72,12 @@ pub(crate) struct RangePartition {
     log_marks: Mutex<LogMarks>,
     /// Checkpoints that were merged into others and may still have readers.
     retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
+    /// Held during a flush.
+    flushing: tokio::sync::Mutex<()>,
+    /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
+    merging: tokio::sync::Mutex<()>,
+    /// A hand-over has begun: merges give up.
+    leaving: AtomicBool,
     admission: Semaphore,
     commit_wake: Notify,
     /// Counts flushes, for writers that wait for one.
@@ -76,18 +88,38 @@ pub(crate) struct RangePartition {
 struct Serial {
     last_version: RowVersion,
     pending: Pending,
-    /// Why nothing can be written until the next start.
-    closed: Option<PartitionError>,
+    standing: Standing,
+}
+
+/// Whether operations are decided here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Standing {
+    Open,
+    /// Not now: other ranges take over, or this one goes on if that fails.
+    HandingOver,
+    /// Never again: other ranges have taken over.
+    Gone,
+    /// Not until the next start, for this reason.
+    Closed(PartitionError),
 }
 
 impl RangePartition {
-    /// Loads the range, creating it if it does not exist, and starts its group commit.
-    pub(crate) async fn open(
-        env: &Environment,
-        shared: Shared,
+    /// Makes the streams of a range that has never held a row, unless they are there.
+    pub(crate) async fn create(
+        shared: &Shared,
         table: ObjectTable,
         id: u64,
         range: KeyRange,
+    ) -> Result<(), PartitionError> {
+        load::create(&shared.streams, &RangeStreams::new(table, id), range).await
+    }
+
+    /// Loads the range and starts its group commit. It is an error if it is not there or not for these keys.
+    pub(crate) async fn open(
+        shared: Shared,
+        table: ObjectTable,
+        id: u64,
+        range: &KeyRange,
     ) -> Result<Arc<Self>, PartitionError> {
         let names = RangeStreams::new(table, id);
         let loaded = load::load(&shared, &names, range).await?;
@@ -98,37 +130,64 @@ impl RangePartition {
             checkpoints = loaded.tree.checkpoints.len(),
             "range is loaded"
         );
+        Ok(Self::start(shared, table, id, loaded))
+    }
+
+    /// Starts to serve a range from what was loaded.
+    fn start(shared: Shared, table: ObjectTable, id: u64, loaded: Loaded) -> Arc<Self> {
         let partition = Arc::new(RangePartition {
             table,
+            id,
             range: loaded.metadata.range.clone(),
-            names,
+            names: RangeStreams::new(table, id),
             epoch: loaded.metadata.epoch,
             tree: RwLock::new(Arc::new(loaded.tree)),
             serial: Mutex::new(Serial {
                 last_version: loaded.last_version,
                 pending: Pending::default(),
-                closed: None,
+                standing: Standing::Open,
             }),
             visible: AtomicU64::new(loaded.last_version.0),
             metadata: tokio::sync::Mutex::new(loaded.metadata),
             log_marks: Mutex::new(loaded.log_marks),
             retired: Mutex::new(Vec::new()),
+            flushing: tokio::sync::Mutex::new(()),
+            merging: tokio::sync::Mutex::new(()),
+            leaving: AtomicBool::new(false),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
             commit_wake: Notify::new(),
             flushed: watch::Sender::new(0),
             shared,
         });
-        env.spawner.spawn("group-commit", Box::pin(commit::run(partition.clone())));
+        partition.shared.spawner.spawn("group-commit", Box::pin(commit::run(partition.clone())));
         partition.shared.maintenance.add(&partition);
-        Ok(partition)
+        partition
+    }
+
+    /// Its object table.
+    pub(crate) fn table(&self) -> ObjectTable {
+        self.table
+    }
+
+    /// Its id, part of its streams' names.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The keys it owns.
+    pub(crate) fn range(&self) -> &KeyRange {
+        &self.range
     }
 
     /// Refuses further writes and waits for those under way.
     pub(crate) async fn close(&self) {
-        self.serial
-            .lock()
-            .closed
-            .get_or_insert(PartitionError::Unavailable("the server is stopping".to_owned()));
+        {
+            let mut serial = self.serial.lock();
+            if serial.standing == Standing::Open {
+                let why = PartitionError::Unavailable("the server is stopping".to_owned());
+                serial.standing = Standing::Closed(why);
+            }
+        }
         self.commit_wake.notify_one();
         // All permits are free once every pending operation has its outcome. The semaphore is never closed.
         let _ = self.admission.acquire_many(PENDING_OPERATION_COUNT_MAX as u32).await;
@@ -152,5 +211,14 @@ impl RangePartition {
         let tree = self.tree();
         let visible = self.visible();
         (tree, visible)
+    }
+}
+
+impl Standing {
+    /// Closes for `why`, unless it is closed already.
+    fn close(&mut self, why: &PartitionError) {
+        if !matches!(self, Standing::Closed(_)) {
+            *self = Standing::Closed(why.clone());
+        }
     }
 }

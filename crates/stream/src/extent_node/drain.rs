@@ -18,6 +18,9 @@ use tokio::sync::{Notify, watch};
 
 /// Adjacent pending chunks are joined into writes of up to this many bytes.
 const WRITE_SIZE_BYTES_MAX: usize = 1 << 20;
+/// Journaled bytes wait for their extents until there are this many, or a segment is wanted back: one large write is
+/// cheaper than many small ones, and each wake-up of the drain costs the journal's requesters time.
+const WAKE_SIZE_BYTES: u64 = 1 << 20;
 /// How long a drain that met a full disk waits before it tries again.
 const DISK_FULL_RETRY_AFTER: Duration = Duration::from_millis(200);
 
@@ -32,6 +35,8 @@ pub(crate) struct Drain {
 struct Queues {
     /// Extents with pending bytes.
     dirty: BTreeMap<ExtentId, Arc<Extent>>,
+    /// Bytes added since the last wake-up.
+    waiting_bytes: u64,
     /// Extents with written, unsynced bytes.
     unsynced: BTreeMap<ExtentId, Arc<Extent>>,
     /// All bytes of this generation and before shall be synced.
@@ -58,10 +63,13 @@ impl Drain {
         Drain { queues, wake: Notify::new(), progress, stop }
     }
 
-    /// The extent has pending bytes.
-    pub(crate) fn add(&self, extent: &Arc<Extent>) {
+    /// The extent has `size_bytes` more pending bytes.
+    pub(crate) fn add(&self, extent: &Arc<Extent>, size_bytes: u64) {
         let mut queues = self.queues.lock();
-        if queues.dirty.insert(extent.id, extent.clone()).is_none() && queues.dirty.len() == 1 {
+        queues.dirty.entry(extent.id).or_insert_with(|| extent.clone());
+        queues.waiting_bytes += size_bytes;
+        if queues.waiting_bytes >= WAKE_SIZE_BYTES {
+            queues.waiting_bytes = 0;
             self.wake.notify_one();
         }
     }
@@ -132,7 +140,9 @@ impl Drain {
             self.progress.send_modify(|progress| progress.generation = progress.generation.max(target));
         }
         let queues = self.queues.lock();
-        let owes = !queues.dirty.is_empty() || queues.target > target || queues.closing != closing;
+        // Bytes that came meanwhile wait for the next wake-up, unless this is the end.
+        let owes =
+            queues.target > target || queues.closing != closing || (closing && !queues.dirty.is_empty());
         if owes {
             self.wake.notify_one();
         }

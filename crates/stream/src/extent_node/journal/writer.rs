@@ -327,7 +327,7 @@ impl JournalWriter {
             match effect {
                 Effect::Appended { extent, state, offset, start, end, .. } => {
                     extent.publish(*state, Some((*offset, record.slice(*start..*end))));
-                    self.drain.add(extent);
+                    self.drain.add(extent, (end - start) as u64);
                 }
                 Effect::Changed { extent, state, .. } | Effect::Fenced { extent, state, .. } => {
                     extent.publish(*state, None);

@@ -1,0 +1,111 @@
+//! Bearer tokens: who may say that a token is good, and the rules that hold whoever it is.
+//!
+//! A [`BearerAuthority`] judges tokens. The only one so far is [`UnverifiedTokens`], for development: it checks all but
+//! the signature. One that verifies signatures with an OpenID Connect provider's keys takes its place by implementing
+//! the same trait over the same [`JsonWebToken`].
+//!
+//! What always holds: without an authority every token is refused; a token is refused on a connection that is not
+//! encrypted, before it is looked at; tokens never get into logs or error details.
+
+mod development;
+mod token;
+
+pub use development::UnverifiedTokens;
+pub use token::{JsonWebToken, MalformedToken};
+
+use super::grant::Grant;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use base::Ticks;
+use std::fmt;
+
+/// The first protocol version with bearer tokens.
+const OLDEST_VERSION: &[u8] = b"2017-11-09";
+
+/// What a token is to be used for.
+#[derive(Clone, Copy, Debug)]
+pub struct BearerRequest<'a> {
+    /// The addressed account.
+    pub account: &'a str,
+    /// The service's label in host names, such as `table`.
+    pub service: &'a str,
+    /// The server's time.
+    pub now: Ticks,
+}
+
+/// Why a token is not good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BearerError {
+    /// It is no token.
+    Malformed(&'static str),
+    /// It is one, but not for this use, this time or this server.
+    Refused(&'static str),
+}
+
+/// Judges bearer tokens.
+pub trait BearerAuthority: fmt::Debug + Send + Sync {
+    /// Says whether whoever bears `token` may use the account's service now.
+    fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<(), BearerError>;
+}
+
+/// What the bearer of `token` may do. `version` is the request's `x-ms-version`.
+pub(crate) fn verify_bearer(
+    authority: Option<&dyn BearerAuthority>,
+    token: &str,
+    encrypted: bool,
+    version: Option<&[u8]>,
+    request: &BearerRequest<'_>,
+) -> Result<Grant, ApiError> {
+    let refused = |detail: &str| ApiError::with_detail(ErrorCode::AuthenticationFailed, detail);
+    let Some(authority) = authority else {
+        return Err(refused("Authentication scheme Bearer is not supported."));
+    };
+    if !encrypted {
+        return Err(refused("Authentication scheme Bearer is not allowed with HTTP."));
+    }
+    if version.is_none_or(|version| version < OLDEST_VERSION) {
+        return Err(refused("Authentication scheme Bearer needs x-ms-version 2017-11-09 or newer."));
+    }
+    match authority.check(token, request) {
+        // There are no roles yet: a token that is good for the account may do everything.
+        Ok(()) => Ok(Grant::Everything),
+        Err(BearerError::Malformed(detail)) => {
+            Err(ApiError::with_detail(ErrorCode::InvalidAuthenticationInfo, detail))
+        }
+        Err(BearerError::Refused(detail)) => Err(refused(detail)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Always(Result<(), BearerError>);
+
+    impl BearerAuthority for Always {
+        fn check(&self, _: &str, _: &BearerRequest<'_>) -> Result<(), BearerError> {
+            self.0
+        }
+    }
+
+    #[test]
+    fn an_authority_is_asked_last() {
+        let request = BearerRequest { account: "a", service: "table", now: Ticks(0) };
+        let verify = |authority: Option<&dyn BearerAuthority>, encrypted, version| {
+            verify_bearer(authority, "t", encrypted, version, &request).map_err(|error| error.code)
+        };
+        let good = Always(Ok(()));
+        let version = Some(&b"2019-02-02"[..]);
+        let failed = Err(ErrorCode::AuthenticationFailed);
+        assert_eq!(verify(Some(&good), true, version), Ok(Grant::Everything));
+        assert_eq!(verify(Some(&good), false, version), failed);
+        assert_eq!(verify(Some(&good), true, None), failed);
+        assert_eq!(verify(Some(&good), true, Some(b"2017-07-29")), failed);
+        assert_eq!(verify(None, true, version), failed);
+        let refuses = Always(Err(BearerError::Refused("no")));
+        assert_eq!(verify(Some(&refuses), true, version), failed);
+        let malformed = Always(Err(BearerError::Malformed("no")));
+        assert_eq!(verify(Some(&malformed), true, version), Err(ErrorCode::InvalidAuthenticationInfo));
+    }
+}

@@ -1,0 +1,36 @@
+//! The start of a connection: from an accepted socket to a stream whose protocol is known.
+//!
+//! In the clear the first bytes tell the protocol; with TLS the handshake does. The caller bounds the time of both.
+
+use super::preface::{Protocol, protocol_of};
+use super::tls::TlsIdentity;
+use base::Clock;
+use std::io;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+/// A stream that requests can be read from.
+pub(crate) enum Opened {
+    /// In the clear.
+    Clear(TcpStream),
+    /// Encrypted.
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+/// Opens an accepted socket; with an identity only to clients that encrypt.
+pub(crate) async fn open(
+    stream: TcpStream,
+    tls: Option<&TlsIdentity>,
+    clock: &dyn Clock,
+) -> io::Result<(Opened, Protocol)> {
+    match tls {
+        None => {
+            let protocol = protocol_of(&stream, clock).await?;
+            Ok((Opened::Clear(stream), protocol))
+        }
+        Some(identity) => {
+            let (stream, protocol) = identity.accept(stream).await?;
+            Ok((Opened::Encrypted(Box::new(stream)), protocol))
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! TLS: the server's certificate and key, and the handshake of one connection.
+//!
+//! The protocol inside is chosen in the handshake (ALPN `h2` or `http/1.1`), so nobody has to look at the first bytes.
+//! What always holds: a certificate and a key that do not belong together are refused at the start, not by each client;
+//! the key is never printed; versions of TLS older than 1.2 are not spoken.
+
+use super::preface::Protocol;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+/// HTTP/2 in a handshake.
+const ALPN_HTTP2: &[u8] = b"h2";
+
+/// HTTP/1.1 in a handshake.
+const ALPN_HTTP1: &[u8] = b"http/1.1";
+
+/// Why a certificate and its key can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The certificate's file has none.
+    #[error("it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)")]
+    NoCertificate,
+    /// The certificate's file is broken.
+    #[error("its certificate can't be read: {0}")]
+    Certificate(String),
+    /// The key's file has none.
+    #[error("it holds no private key in PEM form (-----BEGIN PRIVATE KEY-----)")]
+    NoKey,
+    /// The key's file is broken.
+    #[error("its private key can't be read: {0}")]
+    Key(String),
+    /// They do not belong together, or are of a kind that is not supported.
+    #[error("the certificate and the key can't be used together: {0}")]
+    Pair(String),
+}
+
+impl TlsError {
+    /// Whether the key's file is to blame rather than the certificate's.
+    pub fn is_about_key(&self) -> bool {
+        matches!(self, TlsError::NoKey | TlsError::Key(_))
+    }
+}
+
+/// Who the server is to clients that encrypt.
+#[derive(Clone)]
+pub struct TlsIdentity {
+    acceptor: TlsAcceptor,
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsIdentity(hidden)")
+    }
+}
+
+impl TlsIdentity {
+    /// From a chain of certificates (the server's own first) and its private key, both as PEM.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let chain = CertificateDer::pem_slice_iter(certificates)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| TlsError::Certificate(error.to_string()))?;
+        if chain.is_empty() {
+            return Err(TlsError::NoCertificate);
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            pem::Error::NoItemsFound => TlsError::NoKey,
+            other => TlsError::Key(other.to_string()),
+        })?;
+        let pair = |error: rustls::Error| TlsError::Pair(error.to_string());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(pair)?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(pair)?;
+        config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
+        Ok(TlsIdentity { acceptor: TlsAcceptor::from(Arc::new(config)) })
+    }
+
+    /// Shakes hands; the caller bounds the time. A client that chooses no protocol speaks HTTP/1.1.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<(TlsStream<TcpStream>, Protocol)> {
+        let stream = self.acceptor.accept(stream).await?;
+        let protocol = match stream.get_ref().1.alpn_protocol() {
+            Some(ALPN_HTTP2) => Protocol::Http2,
+            _ => Protocol::Http1,
+        };
+        Ok((stream, protocol))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &[u8] = include_bytes!("../../tests/certificates/server.pem");
+    const KEY: &[u8] = include_bytes!("../../tests/certificates/server-key.pem");
+    const OTHER_KEY: &[u8] = include_bytes!("../../tests/certificates/other-key.pem");
+
+    #[test]
+    fn only_a_pair_is_taken() {
+        assert!(TlsIdentity::from_pem(CERTIFICATE, KEY).is_ok());
+        let error = |certificates, key| TlsIdentity::from_pem(certificates, key).expect_err("no pair");
+        assert!(matches!(error(CERTIFICATE, OTHER_KEY), TlsError::Pair(_)));
+        assert!(matches!(error(b"", KEY), TlsError::NoCertificate));
+        assert!(matches!(error(KEY, KEY), TlsError::NoCertificate));
+        assert!(matches!(error(CERTIFICATE, b"nonsense"), TlsError::NoKey));
+        assert!(matches!(error(CERTIFICATE, CERTIFICATE), TlsError::NoKey));
+        let cut = &CERTIFICATE[..CERTIFICATE.len() / 2];
+        assert!(matches!(error(cut, KEY), TlsError::Certificate(_)));
+        let garbled = b"-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
+        assert!(matches!(error(garbled, KEY), TlsError::Certificate(_)));
+        let not_one = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        assert!(matches!(error(not_one, KEY), TlsError::Pair(_)));
+    }
+
+    #[test]
+    fn the_key_is_not_printed() {
+        let identity = TlsIdentity::from_pem(CERTIFICATE, KEY).expect("a pair");
+        assert_eq!(format!("{identity:?}"), "TlsIdentity(hidden)");
+    }
+}

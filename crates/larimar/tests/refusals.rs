@@ -1,0 +1,324 @@
+//! What the program refuses at its start: each mistake is one clear line on standard error and an exit code that is
+//! not 0, and what was on the disk before is there afterwards, byte by byte.
+#![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
+
+use base::checksum::crc64;
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/server.pem");
+const CERTIFICATE_KEY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/server-key.pem");
+const OTHER_KEY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/other-key.pem");
+
+/// A refusal takes milliseconds; a program that serves instead has to be stopped.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// A place for one test's files.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Place { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS").env_remove("LARIMAR_LOG");
+        command.envs(environment.iter().copied());
+        command
+    }
+
+    /// Runs the program, which must refuse and change nothing, and gives its line.
+    fn refused_in(&self, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+        let before = contents(self.folder.path());
+        let line = self.line_of(arguments, environment);
+        assert_eq!(contents(self.folder.path()), before, "{arguments:?} changed something: {line}");
+        line
+    }
+
+    /// Runs the program, which must refuse, and gives its line.
+    fn line_of(&self, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+        let mut child = self
+            .command(arguments, environment)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        let started = Instant::now();
+        while child.try_wait().expect("a child").is_none() {
+            if started.elapsed() > ENDS_WITHIN {
+                child.kill().expect("a child");
+                panic!("{arguments:?}: it serves instead of refusing");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().expect("its output");
+        let line = String::from_utf8(output.stderr).expect("text");
+        let code = output.status.code().unwrap_or_else(|| panic!("{arguments:?}: {}", output.status));
+        assert!(code != 0 && code != 101, "{arguments:?} ended with {code}: {line}");
+        assert!(line.starts_with("larimar: ") && line.ends_with('\n'), "{arguments:?}: {line:?}");
+        assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
+        assert!(output.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        line
+    }
+
+    /// Refused, with each of `words` in the line.
+    fn refused(&self, arguments: &[&str], words: &[&str]) {
+        let line = self.refused_in(arguments, &[]);
+        for word in words {
+            assert!(line.contains(word), "{arguments:?}: {word:?} is not in {line}");
+        }
+    }
+
+    /// Makes a data folder as the program leaves it.
+    fn served_folder(&self, name: &str) -> PathBuf {
+        let data = self.path(name);
+        let ready = self.path("ready.json");
+        let arguments = [
+            "--data",
+            data.to_str().expect("text"),
+            "--table-port",
+            "0",
+            "--ready-file",
+            ready.to_str().expect("text"),
+        ];
+        let mut child = self.command(&arguments, &[]).stdout(Stdio::null()).spawn().expect("the program");
+        let started = Instant::now();
+        while !ready.exists() {
+            assert!(started.elapsed() < ENDS_WITHIN, "the program does not get ready");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a process");
+        assert!(child.wait().expect("a child").success());
+        std::fs::remove_file(ready).expect("the ready file");
+        data
+    }
+}
+
+/// What stands for a file or folder: two that differ differ in this.
+#[derive(Debug, PartialEq, Eq)]
+enum Content {
+    Folder,
+    Bytes { size_bytes: usize, checksum: u64 },
+    Unreadable(std::io::ErrorKind),
+    /// The lock file: who looked at the folder last may leave its number there.
+    Lock,
+}
+
+/// All that is below a folder.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Content> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry.expect("an entry").path();
+            let content = if path.is_dir() {
+                folders.push(path.clone());
+                Content::Folder
+            } else if path.ends_with("LOCK") {
+                Content::Lock
+            } else {
+                match std::fs::read(&path) {
+                    Ok(bytes) => Content::Bytes { size_bytes: bytes.len(), checksum: crc64(&[&bytes]) },
+                    Err(error) => Content::Unreadable(error.kind()),
+                }
+            };
+            found.insert(path, content);
+        }
+    }
+    found
+}
+
+#[test]
+fn bad_flags() {
+    let place = Place::new();
+    for (arguments, word) in [
+        (&["--nonsense"][..], "--nonsense"),
+        (&["brew"], "brew"),
+        (&["serve", "brew"], "brew"),
+        (&["--table-port"], "--table-port"),
+        (&["--table-port", "x"], "'x'"),
+        (&["--table-port", "70000"], "70000"),
+        (&["--table-port", "-1"], "-1"),
+        (&["--blob-port", "x"], "--blob-port"),
+        (&["--queue-port", "x"], "--queue-port"),
+        (&["--in-memory", "--data", "x"], "--data"),
+        (&["--data", ""], "--data"),
+        (&["--host", "not a host"], "not a host"),
+        (&["--host", "256.1.1.1.1"], "256.1.1.1.1"),
+        (&["--host", ""], "--host"),
+        (&["--host", "192.0.2.1"], "192.0.2.1"),
+        (&["--tls-cert", "x"], "--tls-key"),
+        (&["--tls-key", "x"], "--tls-cert"),
+        (&["--oauth", "basic"], "--tls-cert"),
+        (&["--oauth", "full"], "full"),
+    ] {
+        place.refused(arguments, &[word]);
+    }
+}
+
+#[test]
+fn bad_accounts() {
+    let place = Place::new();
+    let typed = |account: &str| place.refused(&["--table-port", "0", "--account", account], &["--account"]);
+    typed("");
+    typed("nokey");
+    typed("name:");
+    typed("name:not base64!");
+    typed(&format!("ab:{KEY}"));
+    typed(&format!("UPPER:{KEY}"));
+    typed(&format!("name:{KEY}:{KEY}:{KEY}"));
+    let once = format!("same:{KEY}");
+    place.refused(&["--account", &once, "--account", &once], &["same"]);
+    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        let line = place.refused_in(&["--table-port", "0"], &[(variable, "nokey")]);
+        assert!(line.contains(variable), "{line}");
+    }
+    let file = place.path("accounts");
+    let name = file.to_str().expect("text");
+    place.refused(&["--accounts-file", name], &[name]);
+    std::fs::write(&file, format!("# mine\nmine:{KEY}\n\nyours\n")).expect("a file");
+    place.refused(&["--accounts-file", name], &[name, "line 4"]);
+    std::fs::write(&file, "# nobody\n").expect("a file");
+    place.refused(&["--accounts-file", name], &[name]);
+    std::fs::write(&file, [0xff, 0xfe]).expect("a file");
+    place.refused(&["--accounts-file", name], &[name]);
+    // Keys are secrets, also those that are wrong.
+    let line = place.refused_in(&["--account", "name:c2VjcmV0!"], &[]);
+    assert!(!line.contains("c2VjcmV0"), "{line}");
+}
+
+#[test]
+fn certificates_that_can_t_be_used() {
+    let place = Place::new();
+    place.refused(&["--tls-cert", "missing.pem", "--tls-key", CERTIFICATE_KEY], &["--tls-cert", "missing.pem"]);
+    place.refused(&["--tls-cert", CERTIFICATE, "--tls-key", "missing.pem"], &["--tls-key", "missing.pem"]);
+    place.refused(&["--tls-cert", CERTIFICATE_KEY, "--tls-key", CERTIFICATE_KEY], &["--tls-cert", "no certificate"]);
+    place.refused(&["--tls-cert", CERTIFICATE, "--tls-key", CERTIFICATE], &["--tls-key", "no private key"]);
+    place.refused(&["--tls-cert", CERTIFICATE, "--tls-key", OTHER_KEY], &["--tls-cert", "together"]);
+}
+
+#[test]
+fn a_taken_port() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    place.refused(&["--data", "data", "--table-port", &port], &[&port, "--table-port"]);
+    place.refused(&["--in-memory", "--table-port", &port], &[&port]);
+    assert!(!place.path("data").exists());
+}
+
+#[test]
+fn a_foreign_folder() {
+    let place = Place::new();
+    let foreign = place.path("foreign");
+    std::fs::create_dir_all(foreign.join("photos")).expect("a folder");
+    std::fs::write(foreign.join("photos/cat.jpg"), "meow").expect("a file");
+    let name = foreign.to_str().expect("text");
+    place.refused(&["--data", name, "--table-port", "0"], &[name, "photos"]);
+    // A file that happens to be called FORMAT makes it no data folder.
+    std::fs::write(foreign.join("FORMAT"), "A4").expect("a file");
+    place.refused(&["--data", name, "--table-port", "0"], &[name, "FORMAT"]);
+    std::fs::write(foreign.join("FORMAT"), "").expect("a file");
+    place.refused(&["--data", name, "--table-port", "0"], &[name, "FORMAT"]);
+}
+
+#[test]
+fn a_folder_that_can_t_be_one() {
+    let place = Place::new();
+    let file = place.path("file");
+    std::fs::write(&file, "not a folder").expect("a file");
+    let name = file.to_str().expect("text");
+    place.refused(&["--data", name, "--table-port", "0"], &[name]);
+    let below = format!("{name}/data");
+    place.refused(&["--data", &below, "--table-port", "0"], &[&below]);
+    place.refused(&["--data", "/proc/larimar/data", "--table-port", "0"], &["/proc/larimar/data"]);
+    // FORMAT is there but can't be read: not even by the superuser, who may read everything else.
+    let odd = place.path("odd");
+    std::fs::create_dir_all(odd.join("FORMAT")).expect("a folder");
+    let name = odd.to_str().expect("text");
+    place.refused(&["--data", name, "--table-port", "0"], &[name]);
+}
+
+#[test]
+fn an_unreadable_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    if rustix::process::geteuid().is_root() {
+        return; // Nothing is unreadable to the superuser.
+    }
+    let place = Place::new();
+    let closed = place.path("closed");
+    std::fs::create_dir(&closed).expect("a folder");
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0)).expect("permissions");
+    let name = closed.to_str().expect("text");
+    place.refused(&["--data", name, "--table-port", "0"], &[name, "permissions"]);
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).expect("permissions");
+}
+
+#[test]
+fn a_newer_format() {
+    let place = Place::new();
+    let data = place.served_folder("data");
+    let format = data.join("FORMAT");
+    let own = std::fs::read_to_string(&format).expect("text");
+    std::fs::write(&format, "larimar data folder, format 999\n").expect("a file");
+    let name = data.to_str().expect("text");
+    place.refused(&["--data", name, "--table-port", "0"], &[name, "999", "newer"]);
+    std::fs::write(&format, own).expect("a file");
+    assert_eq!(place.served_folder("data"), data, "nothing was damaged");
+}
+
+#[test]
+fn damaged_data() {
+    let place = Place::new();
+    let data = place.served_folder("data");
+    // Cut to nothing, the stream manager's log can't be taken for a short one.
+    let log = std::fs::read_dir(data.join("stream_manager")).expect("a folder").next().expect("a file");
+    std::fs::write(log.expect("an entry").path(), "").expect("a file");
+    let name = data.to_str().expect("text");
+    // Layers below the damaged one may have recovered before it is found; each start must find it again.
+    for _ in 0..2 {
+        let line = place.line_of(&["--data", name, "--table-port", "0"], &[]);
+        assert!(line.contains(name) && line.contains("damaged"), "{line}");
+    }
+}
+
+#[test]
+fn a_folder_in_use() {
+    let place = Place::new();
+    let data = place.path("data");
+    let name = data.to_str().expect("text").to_owned();
+    let ready = place.path("ready.json");
+    let arguments = ["--data", &name, "--table-port", "0", "--ready-file", "ready.json"];
+    let mut first = place.command(&arguments, &[]).stdout(Stdio::null()).spawn().expect("the program");
+    let started = Instant::now();
+    while !ready.exists() {
+        assert!(started.elapsed() < ENDS_WITHIN, "the program does not get ready");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = first.id().to_string();
+    let refused = std::panic::catch_unwind(|| {
+        place.refused(&["--data", &name, "--table-port", "0"], &[&name, &pid]);
+    });
+    first.kill().expect("a child");
+    first.wait().expect("a child");
+    refused.expect("refused");
+}

@@ -1,0 +1,253 @@
+//! Splits and merges of ranges: parents hand their rows over to heirs, by pointer.
+//!
+//! 1. The parents are flushed beside their writers.
+//! 2. They pause: operations wait. The small rest is flushed.
+//! 3. One change to the streams makes the heirs' streams, which share the parents' checkpoints.
+//! 4. The heirs' metadata is written.
+//! 5. One operation of the partition map replaces the parents by the heirs. **This is the moment.**
+//! 6. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
+//!
+//! What always holds: before 5 the heirs are left-overs that the next start removes, after it the parents are. A
+//! hand-over that fails before 5 leaves the parents as they were; if nobody knows whether 5 happened, the parents
+//! take no more writes until the next start. Once begun it does not end with its requester: it has a task of its own.
+
+use super::PartitionServer;
+use crate::error::PartitionError;
+use crate::key::{KeyRange, RowKey, partition_prefix};
+use crate::operation::ObjectTable;
+use crate::partition_map::MapEntry;
+use crate::range_partition::{Heir, RangePartition};
+use crate::routes::Routes;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use stream::{StreamChange, StreamName};
+use tokio::sync::oneshot;
+
+/// How the ranges of a table shall change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The range that owns this key becomes two, the second one starting at the key's partition name.
+    Split(RowKey),
+    /// The range that owns this key and the one after it become one.
+    Merge(RowKey),
+}
+
+/// Who hands over which ranges.
+struct Plan {
+    /// In key order.
+    parents: Vec<Arc<RangePartition>>,
+    /// What the heirs will own.
+    ranges: Vec<KeyRange>,
+}
+
+/// Why the parents pause no longer.
+enum Ended {
+    Done(Vec<Arc<RangePartition>>),
+    /// For certain nothing has changed.
+    NotDone(PartitionError),
+    Unknown(PartitionError),
+}
+
+impl PartitionServer {
+    /// Changes the ranges of `table`. False: there was nothing to change.
+    pub(crate) async fn change_ranges(
+        self: &Arc<Self>,
+        table: ObjectTable,
+        change: Change,
+    ) -> Result<bool, PartitionError> {
+        let (reply, outcome) = oneshot::channel();
+        let server = self.clone();
+        let task = async move {
+            // A requester that went away does not matter.
+            let _ = reply.send(server.run_change(table, &change).await);
+        };
+        self.shared.spawner.spawn("hand-over", Box::pin(task));
+        outcome.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("the hand-over stopped".to_owned())))
+    }
+
+    async fn run_change(&self, table: ObjectTable, change: &Change) -> Result<bool, PartitionError> {
+        let mut next_range_id = self.next_range_id.lock().await;
+        if self.closing.load(Ordering::Acquire) {
+            return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+        }
+        let Some(Plan { parents, ranges }) = self.plan(table, change)? else { return Ok(false) };
+        let ids = *next_range_id..*next_range_id + ranges.len() as u64;
+        *next_range_id = ids.end;
+        let pause = self.hand_over(&parents, ids.clone().zip(ranges).collect()).await?;
+        let mut counts = self.counts.lock();
+        match change {
+            Change::Split(_) => counts.splits += 1,
+            Change::Merge(_) => counts.merges += 1,
+        }
+        counts.longest_pause = counts.longest_pause.max(pause);
+        drop(counts);
+        tracing::info!(
+            table = table.name(),
+            ?change,
+            parents = ?parents.iter().map(|parent| parent.id()).collect::<Vec<_>>(),
+            heirs = ?ids,
+            pause_us = pause.as_micros() as u64,
+            "ranges have changed"
+        );
+        Ok(true)
+    }
+
+    /// Who hands over which ranges; `None`: there is nothing to change.
+    fn plan(
+        &self,
+        table: ObjectTable,
+        change: &Change,
+    ) -> Result<Option<Plan>, PartitionError> {
+        if table == ObjectTable::PartitionMap {
+            return Err(PartitionError::Operation("the partition map is one range"));
+        }
+        match change {
+            Change::Split(key) => {
+                let at =
+                    partition_prefix(key.as_bytes()).ok_or(PartitionError::Operation("not a row key"))?;
+                let at = Bytes::copy_from_slice(at);
+                let parent = self.owner(table, &at)?;
+                let KeyRange { start, end } = parent.range().clone();
+                if start == at {
+                    return Ok(None);
+                }
+                let halves = vec![KeyRange { start, end: Some(at.clone()) }, KeyRange { start: at, end }];
+                Ok(Some(Plan { parents: vec![parent], ranges: halves }))
+            }
+            Change::Merge(key) => {
+                let first = self.owner(table, key.as_bytes())?;
+                let Some(middle) = first.range().end.clone() else { return Ok(None) };
+                let second = self.owner(table, &middle)?;
+                let whole = KeyRange { start: first.range().start.clone(), end: second.range().end.clone() };
+                Ok(Some(Plan { parents: vec![first, second], ranges: vec![whole] }))
+            }
+        }
+    }
+
+    /// Replaces the parents by heirs of these ranges. Returns how long operations waited.
+    async fn hand_over(
+        &self,
+        parents: &[Arc<RangePartition>],
+        heirs: Vec<(u64, KeyRange)>,
+    ) -> Result<Duration, PartitionError> {
+        let mut no_merges = Vec::with_capacity(parents.len());
+        for parent in parents {
+            no_merges.push(parent.hold_merges().await);
+        }
+        let mut ended = Ok(());
+        for parent in parents {
+            ended = ended.and(parent.flush_all().await);
+        }
+        let clock = &self.shared.clock;
+        let paused_at = clock.monotonic();
+        let ended = match ended {
+            Ok(()) => self.hand_over_paused(parents, heirs).await,
+            Err(error) => Ended::NotDone(error),
+        };
+        let outcome = match ended {
+            Ended::Done(heirs) => {
+                self.publish(parents, &heirs);
+                Ok(clock.monotonic().saturating_sub(paused_at))
+            }
+            Ended::NotDone(error) => {
+                parents.iter().for_each(|parent| parent.resume());
+                Err(error)
+            }
+            Ended::Unknown(error) => {
+                parents.iter().for_each(|parent| parent.fail(&error));
+                Err(error)
+            }
+        };
+        self.handed_over.send_modify(|count| *count += 1);
+        outcome
+    }
+
+    async fn hand_over_paused(&self, parents: &[Arc<RangePartition>], ranges: Vec<(u64, KeyRange)>) -> Ended {
+        let heirs = match self.prepare_heirs(parents, ranges).await {
+            Ok(heirs) => heirs,
+            Err(error) => return Ended::NotDone(error),
+        };
+        let old: Vec<MapEntry> =
+            parents.iter().map(|parent| entry(parent.table(), parent.id(), parent.range())).collect();
+        let new = heirs.iter().map(|heir| entry(parents[0].table(), heir.id(), heir.range())).collect();
+        let t0=self.shared.clock.monotonic();
+        let r=self.change_map(old, new).await;
+            eprintln!("map {:?}", self.shared.clock.monotonic()-t0);
+        match r {
+            Ok(true) => Ended::Done(heirs.into_iter().map(|heir| heir.start(&self.shared)).collect()),
+            Ok(false) => {
+                let what = "the partition map does not hold the ranges that are served";
+                Ended::NotDone(PartitionError::Storage(what.to_owned()))
+            }
+            // The map's range refuses for certain when the disk is full.
+            Err(PartitionError::DiskFull) => {
+                self.remove_streams_of(&heirs).await;
+                Ended::NotDone(PartitionError::DiskFull)
+            }
+            Err(error) => Ended::Unknown(error),
+        }
+    }
+
+    /// Pauses the parents and makes everything that the heirs need.
+    async fn prepare_heirs(
+        &self,
+        parents: &[Arc<RangePartition>],
+        ranges: Vec<(u64, KeyRange)>,
+    ) -> Result<Vec<Heir>, PartitionError> {
+        let mut estates = Vec::with_capacity(parents.len());
+        for parent in parents {
+            let t0=self.shared.clock.monotonic();
+            parent.pause().await?;
+            let t1=self.shared.clock.monotonic();
+            parent.flush_all().await?;
+            eprintln!("pause {:?} flush {:?}", t1-t0, self.shared.clock.monotonic()-t1);
+            estates.push((parent.clone(), parent.estate()?));
+        }
+        let heirs: Result<Vec<Heir>, _> =
+            ranges.into_iter().map(|(id, range)| Heir::of(&self.shared, &estates, id, range)).collect();
+        let heirs = heirs?;
+        let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::stream_changes).collect();
+        let t0=self.shared.clock.monotonic();
+        self.shared.streams.multi_modify(&changes).await?;
+            eprintln!("modify {:?} {}", self.shared.clock.monotonic()-t0, changes.len());
+        let t0=self.shared.clock.monotonic();
+        for heir in &heirs {
+            if let Err(error) = heir.write_metadata(&self.shared).await {
+                self.remove_streams_of(&heirs).await;
+                return Err(error);
+            }
+        }
+            eprintln!("meta {:?}", self.shared.clock.monotonic()-t0);
+        Ok(heirs)
+    }
+
+    /// Removes the streams of heirs that inherit nothing after all.
+    async fn remove_streams_of(&self, heirs: &[Heir]) {
+        let names: Vec<StreamName> = heirs.iter().flat_map(Heir::stream_names).collect();
+        let deletes: Vec<_> = names.into_iter().map(StreamChange::Delete).collect();
+        if let Err(error) = self.shared.streams.multi_modify(&deletes).await {
+            tracing::warn!(%error, "streams of a hand-over that failed stay until the next start");
+        }
+    }
+
+    /// The heirs own the parents' keys from now on.
+    fn publish(&self, parents: &[Arc<RangePartition>], heirs: &[Arc<RangePartition>]) {
+        {
+            let mut routes = self.routes.write();
+            let mut next = Routes::clone(&routes);
+            parents.iter().for_each(|parent| next.remove(parent.table(), &parent.range().start));
+            heirs.iter().for_each(|heir| next.add(heir.table(), heir.range().clone(), heir.clone()));
+            *routes = Arc::new(next);
+        }
+        for parent in parents {
+            parent.leave();
+            self.shared.maintenance.retire(parent.clone());
+        }
+    }
+}
+
+fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {
+    MapEntry { table, id, range: range.clone() }
+}

@@ -1,0 +1,142 @@
+//! The partition server: every range of this process, and which of them owns a key.
+//!
+//! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map), `hand_over`
+//! (splits and merges of ranges). What always holds: the routes are those of the partition map, so a key that no range
+//! owns is an error, never "no rows".
+
+mod hand_over;
+mod open;
+
+pub(crate) use hand_over::Change;
+
+use crate::error::PartitionError;
+use crate::key::KeyRange;
+use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
+use crate::partition_map::{ChangeMap, MapEntry};
+use crate::range_partition::{Executed, RangePartition, Shared};
+use crate::routes::Routes;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The ranges of a process.
+pub(crate) struct PartitionServer {
+    pub(crate) shared: Shared,
+    routes: RwLock<Arc<Routes<Arc<RangePartition>>>>,
+    /// Counts hand-overs that have ended, for operations that wait for one.
+    handed_over: watch::Sender<u64>,
+    /// Held while ranges change; the next range's id.
+    next_range_id: tokio::sync::Mutex<u64>,
+    closing: AtomicBool,
+    counts: Mutex<HandOverCounts>,
+}
+
+/// What became of hand-overs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HandOverCounts {
+    pub(crate) splits: u64,
+    pub(crate) merges: u64,
+    /// The longest time in which operations of a range waited.
+    pub(crate) longest_pause: Duration,
+}
+
+impl PartitionServer {
+    /// The owner of `key`.
+    pub(crate) fn owner(
+        &self,
+        table: ObjectTable,
+        key: &[u8],
+    ) -> Result<Arc<RangePartition>, PartitionError> {
+        self.routes.read().owner(table, key).cloned().ok_or_else(|| {
+            let key = key.escape_ascii();
+            PartitionError::Unavailable(format!("no range of table {} owns {key}", table.name()))
+        })
+    }
+
+    /// The ranges of a table in key order.
+    pub(crate) fn ranges(&self, table: ObjectTable) -> Vec<Arc<RangePartition>> {
+        self.routes.read().owners(table).cloned().collect()
+    }
+
+    /// What became of hand-overs so far.
+    pub(crate) fn counts(&self) -> HandOverCounts {
+        *self.counts.lock()
+    }
+
+    /// Runs an operation at the range that owns its rows, wherever that moves.
+    pub(crate) async fn execute<O: Operation>(&self, operation: &O) -> Result<O::Reply, PartitionError> {
+        let reads = operation.reads();
+        let key = match reads.first() {
+            Some(Read::Point(key)) => key.as_bytes(),
+            Some(Read::Range { range, .. }) => &range.start,
+            None => return Err(PartitionError::Operation("it reads nothing")),
+        };
+        loop {
+            let owner = self.owner(operation.object_table(), key)?;
+            match owner.execute(operation, &reads).await? {
+                Executed::Done(reply) => return Ok(reply),
+                Executed::Moved => self.wait_for_hand_over(&owner).await,
+            }
+        }
+    }
+
+    /// Waits until `range` has new owners or goes on.
+    async fn wait_for_hand_over(&self, range: &RangePartition) {
+        let mut handed_over = self.handed_over.subscribe();
+        // Routes change before the range says that it has left, and both before the count: none is missed.
+        if range.is_handing_over() {
+            // The sender lives as long as this server.
+            let _ = handed_over.changed().await;
+        }
+    }
+
+    /// The row at `key`.
+    pub(crate) async fn get(
+        &self,
+        table: ObjectTable,
+        key: &crate::key::RowKey,
+    ) -> Result<Option<Row>, PartitionError> {
+        self.owner(table, key.as_bytes())?.get(key).await
+    }
+
+    /// Shows the rows of `range`, over as many range partitions as it takes.
+    pub(crate) async fn scan<S: Scan>(
+        &self,
+        table: ObjectTable,
+        mut range: KeyRange,
+        scan: &mut S,
+    ) -> Result<ScanEnd, PartitionError> {
+        loop {
+            if range.is_empty() {
+                return Ok(ScanEnd::Complete);
+            }
+            let owner = self.owner(table, &range.start)?;
+            match owner.scan(&range, scan).await? {
+                ScanEnd::Complete => {}
+                more => return Ok(more),
+            }
+            match &owner.range().end {
+                Some(end) => range.start = end.clone(),
+                None => return Ok(ScanEnd::Complete),
+            }
+        }
+    }
+
+    /// Changes the partition map. False: the map does not hold `old`.
+    async fn change_map(&self, old: Vec<MapEntry>, new: Vec<MapEntry>) -> Result<bool, PartitionError> {
+        self.execute(&ChangeMap { old, new }).await
+    }
+
+    /// Refuses further writes and waits for those under way.
+    pub(crate) async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.shared.maintenance.close();
+        let _no_hand_over = self.next_range_id.lock().await;
+        let routes = self.routes.read().clone();
+        for range in routes.all() {
+            range.close().await;
+        }
+    }
+}

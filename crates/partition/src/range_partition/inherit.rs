@@ -1,0 +1,277 @@
+//! What a range starts from that takes over from others: their checkpoints, by pointer.
+//!
+//! A split gives both children the parent's checkpoints, a merge gives one child those of both parents; no row is
+//! copied. What always holds: a checkpoint's limit is the part of it that the parent saw and the child owns, so rows
+//! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order.
+
+use super::hand_over::Estate;
+use super::load::{Loaded, RangeStreams};
+use super::log_marks::LogMarks;
+use super::{RangePartition, Shared};
+use crate::checkpoint::Checkpoint;
+use crate::error::PartitionError;
+use crate::key::KeyRange;
+use crate::memory_table::MemoryTable;
+use crate::metadata::{CheckpointReference, Metadata};
+use crate::operation::{ObjectTable, RowVersion};
+use crate::settings::PlantedFault;
+use crate::tree::{Tree, TreeCheckpoint};
+use bytes::Bytes;
+use std::sync::Arc;
+use stream::{Location, OwnerEpoch, StreamChange, StreamName};
+
+/// The first owner of new streams.
+const FIRST_EPOCH: OwnerEpoch = OwnerEpoch(1);
+
+/// A range that is about to take over.
+pub(crate) struct Heir {
+    table: ObjectTable,
+    id: u64,
+    names: RangeStreams,
+    metadata: Metadata,
+    checkpoints: Vec<Arc<TreeCheckpoint>>,
+    /// Whose stream each of its checkpoints' streams shares.
+    shares: Vec<StreamName>,
+}
+
+/// A checkpoint on its way to an heir.
+#[derive(Clone)]
+struct Legacy {
+    stream: StreamName,
+    checkpoint: Arc<Checkpoint>,
+    root: Location,
+    limit: KeyRange,
+}
+
+impl Heir {
+    /// The heir of `range` among the parents, which lie in key order.
+    pub(crate) fn of(
+        shared: &Shared,
+        parents: &[(Arc<RangePartition>, Estate)],
+        id: u64,
+        range: KeyRange,
+    ) -> Result<Self, PartitionError> {
+        let table = parents.first().map(|(parent, _)| parent.table);
+        let table = table.ok_or_else(|| PartitionError::Storage("a range without parents".to_owned()))?;
+        let mut legacies = Vec::new();
+        for (parent, estate) in parents {
+            let next = estate.checkpoints.iter().filter_map(|checkpoint| legacy(parent, checkpoint, &range));
+            let next: Vec<_> = next.collect();
+            let roots = |legacies: &[Legacy]| legacies.iter().map(Ranked::of).collect::<Vec<_>>();
+            legacies = interleave(&roots(&legacies), &roots(&next))
+                .into_iter()
+                .map(|place| match place {
+                    Place::First(at) => legacies[at].clone(),
+                    Place::Second(at) => next[at].clone(),
+                    Place::Both(first, second) => joined(&legacies[first], &next[second]),
+                })
+                .collect();
+        }
+        if shared.settings.planted_fault == Some(PlantedFault::WrongHeirRange) {
+            legacies.iter_mut().for_each(|legacy| misplace(&mut legacy.limit));
+        }
+        let names = RangeStreams::new(table, id);
+        let last_version = parents.iter().map(|(_, estate)| estate.last_version).max();
+        let mut metadata = Metadata {
+            epoch: FIRST_EPOCH,
+            flushed_version: last_version.unwrap_or(RowVersion(0)),
+            ..Metadata::empty(range)
+        };
+        let (mut checkpoints, mut shares) = (Vec::new(), Vec::new());
+        for legacy in legacies {
+            let reference = CheckpointReference {
+                number: metadata.next_checkpoint,
+                root: legacy.root,
+                limit: legacy.limit,
+            };
+            metadata.next_checkpoint += 1;
+            metadata.checkpoints.push(reference.clone());
+            checkpoints.push(Arc::new(TreeCheckpoint { checkpoint: legacy.checkpoint, reference }));
+            shares.push(legacy.stream);
+        }
+        Ok(Heir { table, id, names, metadata, checkpoints, shares })
+    }
+
+    /// The changes to the streams that make its own.
+    pub(crate) fn stream_changes(&self) -> Vec<StreamChange> {
+        let mut changes = vec![
+            StreamChange::Create(self.names.metadata.clone()),
+            StreamChange::Create(self.names.log.clone()),
+        ];
+        for (reference, from) in self.metadata.checkpoints.iter().zip(&self.shares) {
+            let to = self.names.checkpoint(reference.number);
+            changes.push(StreamChange::Create(to.clone()));
+            changes.push(StreamChange::Share { from: from.clone(), to });
+        }
+        changes
+    }
+
+    /// Its streams.
+    pub(crate) fn stream_names(&self) -> Vec<StreamName> {
+        let checkpoints = &self.metadata.checkpoints;
+        let mut names: Vec<_> =
+            checkpoints.iter().map(|reference| self.names.checkpoint(reference.number)).collect();
+        names.extend([self.names.metadata.clone(), self.names.log.clone()]);
+        names
+    }
+
+    /// Makes its metadata durable; its streams are there.
+    pub(crate) async fn write_metadata(&self, shared: &Shared) -> Result<(), PartitionError> {
+        let block = self.metadata.encode();
+        shared.streams.append(&self.names.metadata, FIRST_EPOCH, vec![block]).await?;
+        Ok(())
+    }
+
+    /// Starts to serve. Nothing can fail any more: the partition map names it.
+    pub(crate) fn start(self, shared: &Shared) -> Arc<RangePartition> {
+        let tree = Tree {
+            active: Arc::new(MemoryTable::default()),
+            frozen: Vec::new(),
+            checkpoints: self.checkpoints,
+            flush_count: 0,
+        };
+        let last_version = self.metadata.flushed_version;
+        let log_marks = LogMarks::default();
+        let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, replayed: 0 };
+        RangePartition::start(shared.clone(), self.table, self.id, loaded)
+    }
+
+    /// Its id.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The keys it will own.
+    pub(crate) fn range(&self) -> &KeyRange {
+        &self.metadata.range
+    }
+}
+
+/// What `checkpoint` is for an heir of `range`; `None`: it holds none of its rows.
+fn legacy(parent: &RangePartition, checkpoint: &TreeCheckpoint, range: &KeyRange) -> Option<Legacy> {
+    let limit = checkpoint.reference.limit.intersect(range);
+    if limit.is_empty() || !checkpoint.checkpoint.root.overlaps(&limit) {
+        return None;
+    }
+    Some(Legacy {
+        stream: parent.names.checkpoint(checkpoint.reference.number),
+        checkpoint: Arc::new(checkpoint.checkpoint.reopened()),
+        root: checkpoint.reference.root,
+        limit,
+    })
+}
+
+/// The planted fault: the limit starts one byte late, so that its first partition name is hidden.
+fn misplace(limit: &mut KeyRange) {
+    if let Some(last) = limit.start.last() {
+        limit.start = Bytes::from([&limit.start[..limit.start.len() - 1], &[last + 1]].concat());
+    }
+}
+
+/// One checkpoint that both parents had, from a former split.
+fn joined(first: &Legacy, second: &Legacy) -> Legacy {
+    let limit = KeyRange { start: first.limit.start.clone(), end: second.limit.end.clone() };
+    Legacy { limit, ..first.clone() }
+}
+
+/// What decides a checkpoint's place among those of two parents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ranked {
+    root: Location,
+    limit: KeyRange,
+    size_bytes: u64,
+}
+
+impl Ranked {
+    fn of(legacy: &Legacy) -> Self {
+        let size_bytes = legacy.checkpoint.root.stored_bytes;
+        Ranked { root: legacy.root, limit: legacy.limit.clone(), size_bytes }
+    }
+
+    /// Whether `second` is the same checkpoint with the limit that follows.
+    fn continues_in(&self, second: &Ranked) -> bool {
+        self.root == second.root && self.limit.end.as_ref() == Some(&second.limit.start)
+    }
+}
+
+/// From which list the next one comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    First(usize),
+    Second(usize),
+    /// The same checkpoint is in both.
+    Both(usize, usize),
+}
+
+/// Joins two lists, each newest first and for other keys than the other: each keeps its order, a checkpoint that both
+/// have comes once, and else small ones, which are young, come first.
+fn interleave(first: &[Ranked], second: &[Ranked]) -> Vec<Place> {
+    let (mut a, mut b) = (0, 0);
+    let mut places = Vec::with_capacity(first.len() + second.len());
+    loop {
+        let place = match (first.get(a), second.get(b)) {
+            (None, None) => return places,
+            (Some(_), None) => Place::First(a),
+            (None, Some(_)) => Place::Second(b),
+            (Some(x), Some(y)) if x.continues_in(y) => Place::Both(a, b),
+            (Some(x), Some(y)) => {
+                let x_comes_later = second[b..].iter().any(|later| x.continues_in(later));
+                let y_comes_later = first[a..].iter().any(|later| later.continues_in(y));
+                if y_comes_later || (!x_comes_later && x.size_bytes <= y.size_bytes) {
+                    Place::First(a)
+                } else {
+                    Place::Second(b)
+                }
+            }
+        };
+        a += usize::from(!matches!(place, Place::Second(_)));
+        b += usize::from(!matches!(place, Place::First(_)));
+        places.push(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stream::ExtentId;
+
+    const MIDDLE: &[u8] = b"m";
+
+    fn left(root: u64, size_bytes: u64) -> Ranked {
+        let limit = KeyRange { start: Bytes::new(), end: Some(Bytes::from_static(MIDDLE)) };
+        Ranked { root: Location { extent: ExtentId(root), offset: 0, len: 1 }, limit, size_bytes }
+    }
+
+    fn right(root: u64, size_bytes: u64) -> Ranked {
+        let limit = KeyRange { start: Bytes::from_static(MIDDLE), end: None };
+        Ranked { limit, ..left(root, size_bytes) }
+    }
+
+    #[test]
+    fn lists_join_young_ones_first_and_keep_their_order() {
+        use Place::{First, Second};
+        assert_eq!(interleave(&[], &[]), []);
+        let joined = interleave(&[left(1, 5), left(2, 50), left(3, 7)], &[right(4, 10), right(5, 60)]);
+        assert_eq!(joined, [First(0), Second(0), First(1), First(2), Second(1)]);
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_former_split_comes_once() {
+        use Place::{Both, First, Second};
+        // The old one is in both; each side has flushed since, and the right one has merged.
+        let joined = interleave(&[left(1, 5), left(9, 100)], &[right(2, 500), right(9, 100), right(7, 1)]);
+        assert_eq!(joined, [First(0), Second(0), Both(1, 1), Second(2)]);
+        // The same place with a gap between the limits stays two.
+        let mut far = right(9, 100);
+        far.limit.start = Bytes::from_static(b"n");
+        assert_eq!(interleave(&[left(9, 100)], &[far]), [First(0), Second(0)]);
+    }
+
+    #[test]
+    fn lists_that_cross_lose_nothing() {
+        let joined = interleave(&[left(1, 1), left(2, 1)], &[right(2, 1), right(1, 1)]);
+        let firsts = joined.iter().filter(|place| !matches!(place, Place::Second(_))).count();
+        let seconds = joined.iter().filter(|place| !matches!(place, Place::First(_))).count();
+        assert_eq!((firsts, seconds), (2, 2));
+    }
+}
