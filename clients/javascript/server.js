@@ -20,8 +20,15 @@ export const KEY =
 // so each needs its own.)
 export const options = () => ({ allowInsecureConnection: true, retryOptions: { maxRetries: 0 } });
 
+const CERTIFICATES = new URL("../../crates/front_end/tests/certificates/", import.meta.url);
+
+// A certificate for localhost and 127.0.0.1 that signs itself, and its key.
+export const CERTIFICATE = fileURLToPath(new URL("server.pem", CERTIFICATES));
+export const CERTIFICATE_KEY = fileURLToPath(new URL("server-key.pem", CERTIFICATES));
+
 export class Server {
-  constructor() {
+  constructor(...args) {
+    this.args = args;
     this.folder = mkdtempSync(join(tmpdir(), "larimar-test-"));
   }
 
@@ -34,7 +41,7 @@ export class Server {
     rmSync(readyFile, { force: true });
     const log = openSync(join(this.folder, "server.log"), "a");
     const args = ["--data", join(this.folder, "data"), "--host", "127.0.0.1", "--ready-file", readyFile];
-    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0");
+    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0", ...this.args);
     const env = { ...process.env };
     delete env.LARIMAR_ACCOUNTS;
     delete env.AZURITE_ACCOUNTS;

@@ -27,6 +27,10 @@ BINARY = pathlib.Path(os.environ.get("LARIMAR_BIN", ROOT / "target" / "release" 
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
+# A certificate for localhost and 127.0.0.1 that signs itself, and its key.
+CERTIFICATE = ROOT / "crates" / "front_end" / "tests" / "certificates" / "server.pem"
+CERTIFICATE_KEY = CERTIFICATE.with_name("server-key.pem")
+
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 
@@ -86,6 +90,12 @@ class Server:
         self.log.close()
         return code
 
+    def terminate_and_start(self):
+        """A clean stop, and a start on what is stored; returns the exit code of the stop."""
+        code = self.terminate()
+        self.start()
+        return code
+
     def kill(self):
         self.process.kill()
         self.process.wait(STOP_TIMEOUT_S)
@@ -107,7 +117,7 @@ class Server:
 
     def connection_string(self, account=ACCOUNT, key=KEY):
         return (
-            f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};"
+            f"DefaultEndpointsProtocol={urlsplit(self.base).scheme};AccountName={account};AccountKey={key};"
             f"TableEndpoint={self.endpoint(account)};"
         )
 

@@ -1,15 +1,16 @@
 //! The real clock, randomness, disk and spawner.
 
 use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::random::{SPLITMIX64_STEP, splitmix64};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The real environment over the folder `data`, with tasks on the runtime that is current at the call.
@@ -54,7 +55,7 @@ impl Clock for SystemClock {
 
 /// SplitMix64 seeded from the operating system.
 pub struct SystemRandom {
-    state: Mutex<u64>,
+    state: AtomicU64,
 }
 
 impl SystemRandom {
@@ -64,13 +65,15 @@ impl SystemRandom {
         use std::hash::{BuildHasher, Hasher};
         // The standard library's hash keys come from the kernel's random source.
         let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-        SystemRandom { state: Mutex::new(seed) }
+        SystemRandom { state: AtomicU64::new(seed) }
     }
 }
 
 impl Random for SystemRandom {
     fn next_u64(&self) -> u64 {
-        crate::random::splitmix64(&mut self.state.lock())
+        // The generator's state only ever grows by a constant, so drawing needs no lock.
+        let mut state = self.state.fetch_add(SPLITMIX64_STEP, Ordering::Relaxed);
+        splitmix64(&mut state)
     }
 }
 

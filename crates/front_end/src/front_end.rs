@@ -38,6 +38,7 @@ impl FrontEndSettings {
 pub struct FrontEnd {
     table: Arc<TableApi>,
     limits: Limits,
+    tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
 }
@@ -51,16 +52,16 @@ impl FrontEnd {
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let FrontEndSettings { accounts, limits, tls: _, bearer: _ } = settings;
-        let table = TableApi::new(accounts, limits.clone(), table, clock.clone(), random);
-        FrontEnd { table: Arc::new(table), limits, clock, spawner }
+        let FrontEndSettings { accounts, limits, tls, bearer } = settings;
+        let table = TableApi::new(accounts, bearer, limits.clone(), table, clock.clone(), random);
+        FrontEnd { table: Arc::new(table), limits, tls, clock, spawner }
     }
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
     /// closes connections and returns, at the latest after [`Limits::drain_for_max`].
     pub async fn serve_table(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        serve(self.table.clone(), &self.limits, self.clock.clone(), self.spawner.clone(), listener, shutdown)
-            .await;
+        let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
+        serve(self.table.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;
     }
 
     /// Answers one request to the Table service without a socket.

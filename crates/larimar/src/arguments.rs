@@ -1,7 +1,7 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::report;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -99,8 +99,11 @@ fn given_identity(arguments: &ServeArguments) -> Result<Option<TlsIdentity>, Con
         return Ok(None);
     };
     let read = |flag, path: &Path| {
-        std::fs::read(path)
-            .map_err(|error| ConfigurationError::TlsFile { flag, path: path.to_owned(), error })
+        std::fs::read(path).map_err(|error| ConfigurationError::TlsFile {
+            flag,
+            path: path.to_owned(),
+            error,
+        })
     };
     let certificate = read(CERTIFICATE_FLAG, certificate_path)?;
     let key = read(KEY_FLAG, key_path)?;

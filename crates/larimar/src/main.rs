@@ -9,7 +9,6 @@ mod report;
 mod serve;
 
 use arguments::Arguments;
-use clap::Parser;
 use configuration::Configuration;
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_or_exit();
     start_log();
     let outcome = Configuration::from_arguments(arguments.serve(), &|name| std::env::var(name).ok())
         .map_err(|error| error.to_string())

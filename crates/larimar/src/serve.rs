@@ -86,7 +86,11 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
 }
 
 fn front_end(configuration: &Configuration, tables: Arc<TableService>, env: &Environment) -> FrontEnd {
-    let settings = FrontEndSettings { tls: configuration.tls.clone(), bearer: configuration.oauth.map(OauthMode::authority), ..FrontEndSettings::new(configuration.accounts.clone()) };
+    let settings = FrontEndSettings {
+        tls: configuration.tls.clone(),
+        bearer: configuration.oauth.map(OauthMode::authority),
+        ..FrontEndSettings::new(configuration.accounts.clone())
+    };
     FrontEnd::new(settings, tables, env.clock.clone(), env.random.clone(), env.spawner.clone())
 }
 

@@ -14,8 +14,7 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/server.pem");
 const CERTIFICATE_KEY: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/server-key.pem");
-const OTHER_KEY: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/other-key.pem");
+const OTHER_KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/other-key.pem");
 
 /// A refusal takes milliseconds; a program that serves instead has to be stopped.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
@@ -114,7 +113,10 @@ impl Place {
 #[derive(Debug, PartialEq, Eq)]
 enum Content {
     Folder,
-    Bytes { size_bytes: usize, checksum: u64 },
+    Bytes {
+        size_bytes: usize,
+        checksum: u64,
+    },
     Unreadable(std::io::ErrorKind),
     /// The lock file: who looked at the folder last may leave its number there.
     Lock,
@@ -209,9 +211,15 @@ fn bad_accounts() {
 #[test]
 fn certificates_that_can_t_be_used() {
     let place = Place::new();
-    place.refused(&["--tls-cert", "missing.pem", "--tls-key", CERTIFICATE_KEY], &["--tls-cert", "missing.pem"]);
+    place.refused(
+        &["--tls-cert", "missing.pem", "--tls-key", CERTIFICATE_KEY],
+        &["--tls-cert", "missing.pem"],
+    );
     place.refused(&["--tls-cert", CERTIFICATE, "--tls-key", "missing.pem"], &["--tls-key", "missing.pem"]);
-    place.refused(&["--tls-cert", CERTIFICATE_KEY, "--tls-key", CERTIFICATE_KEY], &["--tls-cert", "no certificate"]);
+    place.refused(
+        &["--tls-cert", CERTIFICATE_KEY, "--tls-key", CERTIFICATE_KEY],
+        &["--tls-cert", "no certificate"],
+    );
     place.refused(&["--tls-cert", CERTIFICATE, "--tls-key", CERTIFICATE], &["--tls-key", "no private key"]);
     place.refused(&["--tls-cert", CERTIFICATE, "--tls-key", OTHER_KEY], &["--tls-cert", "together"]);
 }
@@ -267,7 +275,7 @@ fn an_unreadable_folder() {
     let place = Place::new();
     let closed = place.path("closed");
     std::fs::create_dir(&closed).expect("a folder");
-    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0)).expect("permissions");
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).expect("permissions");
     let name = closed.to_str().expect("text");
     place.refused(&["--data", name, "--table-port", "0"], &[name, "permissions"]);
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).expect("permissions");

@@ -109,10 +109,7 @@ fn change(verb: EntityVerb, row: usize, value: i32, condition: Condition) -> Ent
     let bulk = EdmValue::Binary(vec![value as u8; 200 + 37 * (value as usize % 20)]);
     let properties = match verb {
         EntityVerb::Delete => Properties::default(),
-        _ => Properties(vec![
-            ("Value".to_owned(), EdmValue::Int32(value)),
-            ("Bulk".to_owned(), bulk),
-        ]),
+        _ => Properties(vec![("Value".to_owned(), EdmValue::Int32(value)), ("Bulk".to_owned(), bulk)]),
     };
     let partition_key = PARTITION.to_owned();
     EntityOperation { verb, partition_key, row_key: row_key(row), properties, condition }
@@ -189,10 +186,7 @@ async fn write_storm_group(stage: &Stage, value: i32) {
     let outcome = stage.service.execute_group(ACCOUNT, TABLE, group).await;
     match (kind, outcome) {
         (1, Err(refused)) => assert!(
-            matches!(
-                refused.error,
-                TableError::UpdateConditionNotSatisfied | TableError::ResourceNotFound
-            ),
+            matches!(refused.error, TableError::UpdateConditionNotSatisfied | TableError::ResourceNotFound),
             "seed {}: {refused}",
             stage.seed
         ),
@@ -477,7 +471,10 @@ mod the_checker {
 
     fn replace(value: i32, wanted: u64, outcome: Outcome) -> Event {
         let condition = Condition::Version(Some(RowVersion(wanted)));
-        Event::Change { changes: vec![Change { verb: EntityVerb::Replace, row: 0, value, condition }], outcome }
+        Event::Change {
+            changes: vec![Change { verb: EntityVerb::Replace, row: 0, value, condition }],
+            outcome,
+        }
     }
 
     fn get(found: Option<(i32, u64)>) -> Event {

@@ -50,6 +50,8 @@ pub(crate) enum Credentials<'a> {
     },
     /// A shared access signature.
     Sas(SasToken<'a>),
+    /// A token of somebody whom the server believes.
+    Bearer(&'a str),
 }
 
 /// Finds a request's credentials.
@@ -70,10 +72,7 @@ pub(crate) fn credentials<'a>(
         _ if scheme.eq_ignore_ascii_case("SharedKey") => SharedKeyScheme::Full,
         _ if scheme.eq_ignore_ascii_case("SharedKeyLite") => SharedKeyScheme::Lite,
         _ if scheme.eq_ignore_ascii_case("Bearer") => {
-            return Err(ApiError::with_detail(
-                ErrorCode::AuthenticationFailed,
-                "Authentication scheme Bearer is not supported.",
-            ));
+            return Ok(Credentials::Bearer(rest.trim()));
         }
         _ => return Err(malformed()),
     };

@@ -4,7 +4,9 @@
 //! request under way finish.
 
 use super::listener::Phase;
-use super::preface::{Protocol, protocol_of};
+use super::opening::{Opened, open};
+use super::preface::Protocol;
+use super::tls::TlsIdentity;
 use crate::limits::Limits;
 use crate::table_api::{ConnectionInfo, TableApi};
 use base::{Clock, Spawner};
@@ -22,6 +24,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -40,11 +43,17 @@ pub(crate) struct ConnectionSettings {
     http2: http2::Builder<TaskExecutor>,
     clock: Arc<dyn Clock>,
     header_read_for_max: Duration,
+    tls: Option<TlsIdentity>,
 }
 
 impl ConnectionSettings {
-    /// From the front end's limits.
-    pub(crate) fn new(limits: &Limits, clock: Arc<dyn Clock>, spawner: Arc<dyn Spawner>) -> Self {
+    /// From the front end's limits; with an identity connections are encrypted.
+    pub(crate) fn new(
+        limits: &Limits,
+        tls: Option<TlsIdentity>,
+        clock: Arc<dyn Clock>,
+        spawner: Arc<dyn Spawner>,
+    ) -> Self {
         let header_size = limits.header_size_bytes_max.max(BUFFER_SIZE_BYTES_MIN);
         let mut http1 = http1::Builder::new();
         // No header timer: it would cost each request a timer of its own. The activity watch below bounds silence.
@@ -55,7 +64,7 @@ impl ConnectionSettings {
             .max_header_list_size(u32::try_from(header_size).unwrap_or(u32::MAX))
             .max_concurrent_streams(HTTP2_STREAMS_MAX)
             .keep_alive_interval(HTTP2_PING_EVERY);
-        ConnectionSettings { http1, http2, clock, header_read_for_max: limits.header_read_for_max }
+        ConnectionSettings { http1, http2, clock, header_read_for_max: limits.header_read_for_max, tls }
     }
 }
 
@@ -86,16 +95,37 @@ pub(crate) async fn serve_connection(
         tracing::debug!("a connection broke at once: {error}");
         return;
     }
-    let protocol = {
-        let look = pin!(protocol_of(&stream, &*settings.clock));
+    let (opened, protocol) = {
+        let opening = pin!(open(stream, settings.tls.as_ref(), &*settings.clock));
         let too_late = settings.clock.sleep(settings.header_read_for_max);
         let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
-        match select(look, select(too_late, stopped)).await {
-            Either::Left((Ok(protocol), _)) => protocol,
+        match select(opening, select(too_late, stopped)).await {
+            Either::Left((Ok(opened), _)) => opened,
             // Nothing was asked: nobody waits for an answer.
-            Either::Left((Err(_), _)) | Either::Right(_) => return,
+            Either::Left((Err(error), _)) => {
+                tracing::debug!("a connection was not opened: {error}");
+                return;
+            }
+            Either::Right(_) => return,
         }
     };
+    match opened {
+        Opened::Clear(stream) => serve_stream(api, info, stream, protocol, settings, phase).await,
+        Opened::Encrypted(stream) => serve_stream(api, info, stream, protocol, settings, phase).await,
+    }
+}
+
+/// Serves a connection whose protocol is known.
+async fn serve_stream<S>(
+    api: Arc<TableApi>,
+    info: ConnectionInfo,
+    stream: S,
+    protocol: Protocol,
+    settings: &ConnectionSettings,
+    phase: watch::Receiver<Phase>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let activity = Arc::new(Activity::default());
     let watched = activity.clone();
     let handler = service_fn(move |request: Request<Incoming>| {

@@ -4,6 +4,7 @@
 //! listener returns within the drain time.
 
 use super::connection::{ConnectionSettings, serve_connection};
+use super::tls::TlsIdentity;
 use crate::limits::Limits;
 use crate::table_api::{ConnectionInfo, TableApi};
 use base::{Clock, Spawner};
@@ -32,6 +33,7 @@ pub(crate) enum Phase {
 pub(crate) async fn serve(
     api: Arc<TableApi>,
     limits: &Limits,
+    tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
     listener: TcpListener,
@@ -40,7 +42,8 @@ pub(crate) async fn serve(
     let permits = u32::try_from(limits.connections_max).unwrap_or(u32::MAX).max(1);
     let connections = Arc::new(Semaphore::new(permits as usize));
     let (phase, phase_of_connections) = watch::channel(Phase::Serving);
-    let settings = Arc::new(ConnectionSettings::new(limits, clock.clone(), spawner.clone()));
+    let encrypted = tls.is_some();
+    let settings = Arc::new(ConnectionSettings::new(limits, tls, clock.clone(), spawner.clone()));
     let mut shutdown = pin!(shutdown);
     loop {
         let next = pin!(accept(&listener, &connections, &*clock));
@@ -48,7 +51,7 @@ pub(crate) async fn serve(
             Either::Left(_) => break,
             Either::Right((accepted, _)) => accepted,
         };
-        let info = ConnectionInfo { peer: Some(peer.ip()), encrypted: false };
+        let info = ConnectionInfo { peer: Some(peer.ip()), encrypted };
         let (api, settings, phase) = (api.clone(), settings.clone(), phase_of_connections.clone());
         let task = async move {
             serve_connection(api, info, stream, &settings, phase).await;

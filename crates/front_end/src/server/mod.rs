@@ -2,6 +2,7 @@
 
 mod connection;
 mod listener;
+mod opening;
 mod preface;
 mod tls;
 

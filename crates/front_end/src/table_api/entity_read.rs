@@ -2,6 +2,7 @@
 
 use super::RequestContext;
 use super::errors::{from_filter, from_table};
+use super::statistics::QueryStatistics;
 use crate::continuation::{decode_token, encode_token};
 use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
@@ -14,7 +15,7 @@ use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use base::Ticks;
 use hyper::StatusCode;
-use hyper::header::{ETAG, HeaderName, HeaderValue};
+use hyper::header::{ETAG, HeaderName};
 use service::format_etag;
 use table::limits::PAGE_ROWS_MAX;
 use table::{EntityQuery, EntityRef, EntityToken, Filter, QueryClass, TableError};
@@ -24,9 +25,6 @@ const SELECTED_MAX: usize = 255;
 
 const NEXT_PARTITION_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
 const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
-
-/// Our own: how much of the table the query could touch.
-const QUERY_CLASS: HeaderName = HeaderName::from_static("x-larimar-query-class");
 
 /// Gets one entity.
 pub(crate) async fn read_entity(
@@ -58,7 +56,10 @@ pub(crate) async fn read_entity(
     put_single_entity(&mut body, &answer, fields(&entity, &etag), &Selection::new(select.as_deref()));
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     reply.header_bytes(ETAG, etag);
-    reply.header(QUERY_CLASS, class_value(QueryClass::Point));
+    if context.statistics {
+        let statistics = QueryStatistics { class: QueryClass::Point, rows_read: 1, rows_returned: 1 };
+        statistics.put_into(&mut reply);
+    }
     Ok(reply)
 }
 
@@ -100,17 +101,11 @@ pub(crate) async fn query_entities(
             reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
         }
     }
-    reply.header(QUERY_CLASS, class_value(page.class));
+    if context.statistics {
+        let (rows_read, rows_returned) = (page.rows_read, page.len() as u64);
+        QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
+    }
     Ok(reply)
-}
-
-fn class_value(class: QueryClass) -> HeaderValue {
-    HeaderValue::from_static(match class {
-        QueryClass::Point => "point",
-        QueryClass::RowRange => "row-range",
-        QueryClass::PartitionRange => "partition-range",
-        QueryClass::TableScan => "table-scan",
-    })
 }
 
 fn fields<'a>(

@@ -14,17 +14,21 @@ mod request;
 mod response;
 mod route;
 mod service_settings;
+mod statistics;
 mod tables;
 
 use crate::accounts::{Account, Accounts};
 use crate::addressing::{Address, AddressStyle};
+use crate::auth::bearer::{self, BearerAuthority, BearerRequest, verify_bearer};
 use crate::auth::grant::Grant;
 use crate::auth::{
     Credentials, SasRequest, SharedKeyRequest, addressed_account, credentials, verify_sas, verify_shared_key,
 };
+use crate::compression::compress;
 pub(crate) use crate::entity_path::TableResource;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use crate::in_flight::InFlight;
 use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use crate::negotiation::{MetadataLevel, metadata_level};
 use crate::query_string::QueryParameters;
@@ -37,9 +41,9 @@ use entity_write::{Preference, WriteHeaders};
 use futures_util::future::{Either, select};
 use http_body_util::Full;
 use hyper::body::Body;
-use hyper::header::{CONTENT_TYPE, HeaderMap, IF_NONE_MATCH};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use response::{DateHeader, ErrorShape, VersionLog};
 use route::{Route, Verb};
 use std::net::IpAddr;
@@ -63,11 +67,12 @@ pub struct ConnectionInfo {
 /// The Table service's HTTP side.
 pub(crate) struct TableApi {
     accounts: Accounts,
+    bearer: Option<Arc<dyn BearerAuthority>>,
     limits: Limits,
     service: Arc<TableService>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    requests: Semaphore,
+    requests: InFlight,
     /// Permits are KiB.
     large_bodies: Semaphore,
     cors: CorsRules,
@@ -94,12 +99,15 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) request_id: &'a str,
     /// When the request came.
     pub(crate) now: Ticks,
+    /// Whether the client asks what its query costs.
+    pub(crate) statistics: bool,
 }
 
 impl TableApi {
     /// Over this service.
     pub(crate) fn new(
         accounts: Accounts,
+        bearer: Option<Arc<dyn BearerAuthority>>,
         limits: Limits,
         service: Arc<TableService>,
         clock: Arc<dyn Clock>,
@@ -108,9 +116,10 @@ impl TableApi {
         // There is always room for one body of the largest size, or it would wait for ever.
         let bodies_size = limits.bodies_size_bytes_max.max(limits.body_size_bytes_max);
         TableApi {
-            requests: Semaphore::new(limits.requests_in_flight_max),
+            requests: InFlight::new(limits.requests_in_flight_max),
             large_bodies: Semaphore::new(bodies_size.div_ceil(1024)),
             accounts,
+            bearer,
             limits,
             service,
             clock,
@@ -136,9 +145,9 @@ impl TableApi {
         let request_id = RequestId::new(&*self.random);
         // Known once the operation is; until then the headers are asked, if there is an error to tell.
         let mut shape = None;
-        let result = match self.requests.try_acquire() {
-            Err(_) => Err(ErrorCode::ServerBusy.into()),
-            Ok(_permit) => {
+        let result = match self.requests.admit() {
+            None => Err(ErrorCode::ServerBusy.into()),
+            Some(_permit) => {
                 let work = pin!(self.answer(connection, &parts, body, request_id.as_str(), now, &mut shape));
                 let time_is_up = self.clock.sleep(request::time_limit(&parts, self.limits.request_for_max));
                 match select(work, time_is_up).await {
@@ -159,7 +168,11 @@ impl TableApi {
             let shape = shape.unwrap_or_else(|| ErrorShape::guess(&parts.headers));
             shape.reply(&error, request_id.as_str(), now)
         });
+        let reply = compress(reply, &parts.headers);
         let mut response = response::finish(reply, &parts.headers, &request_id, self.date.at(now));
+        if response.status() == StatusCode::UNAUTHORIZED && self.bearer.is_some() {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
+        }
         self.add_cors(&parts, response.headers_mut()).await;
         response
     }
@@ -229,6 +242,7 @@ impl TableApi {
             grant: &grant,
             request_id,
             now,
+            statistics: statistics::are_asked_for(&parts.headers),
         };
         self.execute(&context, route, &parts.headers, &query, level, body).await
     }
@@ -245,6 +259,11 @@ impl TableApi {
             Credentials::SharedKey { scheme, account: claimed_account, signature } => {
                 verify_shared_key(account, signed, scheme, claimed_account, signature, now)?;
                 Ok(Grant::Everything)
+            }
+            Credentials::Bearer(token) => {
+                let request = BearerRequest { account: account.name(), service: SERVICE_LABEL, now };
+                let version = signed.headers.get("x-ms-version").map(|version| version.as_bytes());
+                verify_bearer(self.bearer.as_deref(), token, connection.encrypted, version, &request)
             }
             Credentials::Sas(token) => {
                 let request =

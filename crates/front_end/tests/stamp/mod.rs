@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 use partition::Partitions;
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
@@ -106,6 +107,7 @@ impl Stamp {
             extent_size_bytes_max: 16 << 20,
             journal_segment_size_bytes: 1 << 20,
             journaled_append_size_bytes_max: 64 << 10,
+            ..StreamSettings::default()
         };
         let streams = Streams::open(&env, settings).await.expect("streams");
         let partitions = Arc::new(
@@ -145,12 +147,12 @@ impl Stamp {
         let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
         let response = self.front_end.handle_table(connection, request).await;
         let (parts, body) = response.into_parts();
-        let body = body.collect().await.expect("a body").to_bytes();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            body: String::from_utf8(body.to_vec()).expect("text"),
+        let mut body = body.collect().await.expect("a body").to_bytes().to_vec();
+        if parts.headers.contains_key("content-encoding") {
+            let compressed = std::mem::take(&mut body);
+            flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut body).expect("gzip");
         }
+        Answer { status: parts.status, headers: parts.headers, body: String::from_utf8(body).expect("text") }
     }
 
     /// The headers of a request to the development account, signed.

@@ -54,8 +54,12 @@ pub(crate) fn check<M: Model>(start: M, history: &[Recorded<M::Event>]) -> Resul
             }
         }
     }
-    let stuck: Vec<_> =
-        history.iter().enumerate().filter(|(index, _)| furthest & (1 << index) == 0).map(|(_, o)| o).collect();
+    let stuck: Vec<_> = history
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| furthest & (1 << index) == 0)
+        .map(|(_, o)| o)
+        .collect();
     Err(format!(
         "no order explains the history; {} of {} operations can be explained, but not, after them:\n{stuck:#?}",
         furthest.count_ones(),

@@ -29,8 +29,7 @@ pub struct UnverifiedTokens;
 
 impl BearerAuthority for UnverifiedTokens {
     fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<(), BearerError> {
-        let token =
-            JsonWebToken::parse(token).map_err(|MalformedToken(why)| BearerError::Malformed(why))?;
+        let token = JsonWebToken::parse(token).map_err(|MalformedToken(why)| BearerError::Malformed(why))?;
         if !token.algorithm().is_some_and(|algorithm| ALGORITHMS.contains(&algorithm)) {
             return Err(BearerError::Refused("The token's algorithm is not one with a public key."));
         }
@@ -66,8 +65,8 @@ fn is_for(audience: &str, request: &BearerRequest<'_>) -> bool {
     if AUDIENCES.iter().any(|known| audience.eq_ignore_ascii_case(known)) {
         return true;
     }
-    let own = |cloud: &&str| format!("https://{}.{}.core.{cloud}", request.account, request.service);
-    CLOUDS.iter().any(|cloud| audience.eq_ignore_ascii_case(&own(&cloud)))
+    let own = |cloud: &str| format!("https://{}.{}.core.{cloud}", request.account, request.service);
+    CLOUDS.iter().any(|cloud| audience.eq_ignore_ascii_case(&own(cloud)))
 }
 
 #[cfg(test)]

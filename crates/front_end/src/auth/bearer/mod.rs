@@ -22,6 +22,10 @@ use std::fmt;
 /// The first protocol version with bearer tokens.
 const OLDEST_VERSION: &[u8] = b"2017-11-09";
 
+/// `WWW-Authenticate` for requests without credentials: where clients that parse it get a token.
+pub(crate) const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
+     resource_id=https://storage.azure.com";
+
 /// What a token is to be used for.
 #[derive(Clone, Copy, Debug)]
 pub struct BearerRequest<'a> {
