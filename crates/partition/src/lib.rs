@@ -8,6 +8,8 @@
 mod block_cache;
 mod checkpoint;
 mod choose_merge;
+mod choose_range_changes;
+mod choose_split_key;
 mod commit_log;
 mod error;
 pub mod key;
@@ -20,6 +22,7 @@ mod operation;
 mod partition_map;
 mod partition_server;
 mod partitions;
+mod range_load;
 mod range_partition;
 mod routes;
 mod settings;

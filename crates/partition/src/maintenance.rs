@@ -59,6 +59,11 @@ impl Maintenance {
         self.flush_wake.notify_one();
     }
 
+    /// There may be something to merge or to remove.
+    pub(crate) fn wake_merge(&self) {
+        self.merge_wake.notify_one();
+    }
+
     /// Why flushes fail at present, if they do.
     pub(crate) fn trouble(&self) -> Option<PartitionError> {
         self.trouble.lock().clone()
@@ -135,9 +140,7 @@ impl Maintenance {
                     }
                 }
             }
-            if !self.remove_retired().await {
-                pause = Some(RETRY_AFTER);
-            }
+            self.remove_retired().await;
             match pause {
                 Some(pause) => clock.sleep(pause).await,
                 None => self.merge_wake.notified().await,
@@ -145,8 +148,9 @@ impl Maintenance {
         }
     }
 
-    /// Removes the streams of ranges that were handed over and have no readers. False: some have.
-    async fn remove_retired(&self) -> bool {
+    /// Removes the streams of ranges that were handed over and have no readers. The others are looked at again when
+    /// there is something to merge, and in the partition manager's next round.
+    async fn remove_retired(&self) {
         let free: Vec<_> =
             self.retired.lock().extract_if(.., |range| Arc::strong_count(range) == 1).collect();
         for range in free {
@@ -155,6 +159,5 @@ impl Maintenance {
                 tracing::warn!(%error, id = range.id(), "streams of a range that was handed over stay");
             }
         }
-        self.retired.lock().is_empty()
     }
 }

@@ -27,6 +27,12 @@ pub struct PartitionStatistics {
     pub range_splits: u64,
     /// Pairs of ranges that became one.
     pub range_merges: u64,
+    /// Splits of ranges that the partition manager chose because they were too large.
+    pub size_splits: u64,
+    /// Splits of ranges that the partition manager chose because they were asked for too much.
+    pub heat_splits: u64,
+    /// Merges of ranges that the partition manager chose because they were hardly asked for.
+    pub cold_merges: u64,
     /// The longest time in which operations waited for a split or merge of their range.
     pub longest_pause: Duration,
     /// The block cache.
@@ -66,6 +72,9 @@ impl Partitions {
             merges,
             range_splits: counts.splits,
             range_merges: counts.merges,
+            size_splits: counts.size_splits,
+            heat_splits: counts.heat_splits,
+            cold_merges: counts.cold_merges,
             longest_pause: counts.longest_pause,
             cache: shared.cache.statistics(),
         }
@@ -105,6 +114,11 @@ impl Partitions {
     /// Merges the range that owns `key` with the one after it. False: there is none.
     pub async fn merge(&self, table: ObjectTable, key: &RowKey) -> Result<bool, PartitionError> {
         self.server.change_ranges(table, Change::Merge(key.clone())).await
+    }
+
+    /// Looks at once whether ranges shall be split or merged, as it is done every 15 seconds anyway. Returns how many were.
+    pub async fn balance_now(&self) -> Result<u64, PartitionError> {
+        self.server.balance().await
     }
 
     /// Refuses further writes and waits for those under way.

@@ -7,6 +7,14 @@ pub struct PartitionSettings {
     pub memory_table_size_bytes: u64,
     /// Bytes that cached row blocks, index blocks and filters of all ranges may take together.
     pub cache_size_bytes_max: u64,
+    /// A range with more bytes of checkpoints than this is split.
+    pub range_size_bytes_max: u64,
+    /// Ranges of all tables together; then none is split any more. Each may have memory tables of its own.
+    pub range_count_max: usize,
+    /// A range that gets this many requests a second for a minute is split, if its keys let it.
+    pub hot_requests_per_second: u64,
+    /// Neighbours that get fewer requests a second than this for five minutes are merged, if they are small.
+    pub cold_requests_per_second: u64,
     /// A fault that tests plant to prove that they notice it. Never set otherwise.
     pub planted_fault: Option<PlantedFault>,
 }
@@ -26,6 +34,10 @@ impl Default for PartitionSettings {
         PartitionSettings {
             memory_table_size_bytes: 32 << 20,
             cache_size_bytes_max: 512 << 20,
+            range_size_bytes_max: 4 << 30,
+            range_count_max: 32,
+            hot_requests_per_second: 50_000,
+            cold_requests_per_second: 10,
             planted_fault: None,
         }
     }
@@ -37,6 +49,8 @@ impl PartitionSettings {
         PartitionSettings {
             memory_table_size_bytes: 24 << 10,
             cache_size_bytes_max: 64 << 10,
+            range_size_bytes_max: 2 << 10,
+            range_count_max: 8,
             ..PartitionSettings::default()
         }
     }

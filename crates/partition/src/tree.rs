@@ -4,11 +4,12 @@
 //! started with, and with it everything that its snapshot can see.
 
 use crate::checkpoint::Checkpoint;
+use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::memory_table::MemoryTable;
 use crate::metadata::CheckpointReference;
 use crate::operation::RowVersion;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Memory tables and checkpoints, each list newest first. Every change in one is newer than those of the same row in
 /// the ones behind it.
@@ -32,6 +33,8 @@ pub(crate) struct FrozenTable {
 pub(crate) struct TreeCheckpoint {
     pub(crate) checkpoint: Arc<Checkpoint>,
     pub(crate) reference: CheckpointReference,
+    /// Counted when somebody asks.
+    visible_bytes: OnceLock<u64>,
 }
 
 impl Tree {
@@ -73,6 +76,24 @@ impl Tree {
 }
 
 impl TreeCheckpoint {
+    pub(crate) fn new(checkpoint: Arc<Checkpoint>, reference: CheckpointReference) -> Self {
+        TreeCheckpoint { checkpoint, reference, visible_bytes: OnceLock::new() }
+    }
+
+    /// Bytes of the rows that this range sees, roughly.
+    pub(crate) async fn visible_bytes(&self) -> Result<u64, PartitionError> {
+        if let Some(size_bytes) = self.visible_bytes.get() {
+            return Ok(*size_bytes);
+        }
+        let size_bytes = if self.checkpoint.root.lies_in(&self.reference.limit) {
+            self.checkpoint.root.stored_bytes
+        } else {
+            let blocks = self.checkpoint.blocks_in(&self.reference.limit).await?;
+            blocks.iter().map(|(_, size_bytes)| size_bytes).sum()
+        };
+        Ok(*self.visible_bytes.get_or_init(|| size_bytes))
+    }
+
     /// The part of `range` that this checkpoint is read for.
     pub(crate) fn visible_part(&self, range: &KeyRange) -> KeyRange {
         range.intersect(&self.reference.limit)

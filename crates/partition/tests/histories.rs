@@ -154,6 +154,7 @@ struct Model {
     merges: u64,
     range_splits: u64,
     range_merges: u64,
+    balanced: u64,
 }
 
 fn apply(rows: &mut Rows1, ask: &Ask) {
@@ -372,8 +373,12 @@ async fn change_ranges(partitions: &Partitions, clock: &SimClock, random: &dyn R
         };
         let key = row(&name, "r0");
         // A failure (a full disk, a failed sync) leaves things as they are, which is what the rest checks.
-        match random.next_u64() % 5 {
-            0 | 1 => {
+        match random.next_u64() % 6 {
+            0 => {
+                let changed = partitions.balance_now().await.unwrap_or(0);
+                model.lock().balanced += changed;
+            }
+            1 | 2 => {
                 let merged = partitions.merge(ObjectTable::Entity, &key).await;
                 model.lock().range_merges += u64::from(merged == Ok(true));
             }
@@ -466,6 +471,7 @@ struct Outcome {
     merges: u64,
     range_splits: u64,
     range_merges: u64,
+    balanced: u64,
 }
 
 /// A fault that the layers must suffer from: then a history is expected to panic.
@@ -528,6 +534,7 @@ fn history(seed: u64, planted: Planted) -> Outcome {
         merges: model.merges,
         range_splits: model.range_splits,
         range_merges: model.range_merges,
+        balanced: model.balanced,
     }
 }
 
@@ -535,7 +542,7 @@ fn history(seed: u64, planted: Planted) -> Outcome {
 fn acknowledged_operations_survive_every_crash() {
     let seeds = seeds();
     println!("partition histories: {} seeds, {} to {}", seeds.len(), seeds[0], seeds[seeds.len() - 1]);
-    let (mut flushes, mut merges, mut range_splits, mut range_merges) = (0, 0, 0, 0);
+    let (mut flushes, mut merges, mut range_splits, mut range_merges, mut balanced) = (0, 0, 0, 0, 0);
     let count = seeds.len() as u64;
     for seed in seeds {
         let outcome = history(seed, Planted::None);
@@ -543,6 +550,7 @@ fn acknowledged_operations_survive_every_crash() {
         merges += outcome.merges;
         range_splits += outcome.range_splits;
         range_merges += outcome.range_merges;
+        balanced += outcome.balanced;
         if seed % 100 == 0 {
             assert_eq!(
                 history(seed, Planted::None),
@@ -553,7 +561,9 @@ fn acknowledged_operations_survive_every_crash() {
         }
     }
     println!("{flushes} memory tables flushed, {merges} merges done");
-    println!("{range_splits} ranges split, {range_merges} pairs of ranges merged");
+    println!(
+        "{range_splits} ranges split, {range_merges} pairs of ranges merged, {balanced} changes by the manager"
+    );
     assert!(count < 100 || (flushes > count && merges > count / 10), "the histories must flush and merge");
     assert!(
         count < 100 || (range_splits > count && range_merges > count / 4),

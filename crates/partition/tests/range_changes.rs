@@ -1,11 +1,12 @@
-//! A range under load on a real disk is split ten times and merged back: no operation fails, none is lost, and the
-//! longest time in which operations waited is printed.
+//! Changes of ranges. Under load on a real disk a range is split ten times and merged back: no operation fails, none
+//! is lost, and the longest time in which operations waited is printed. Left to the partition manager, a table that
+//! grows is split, and what stays small and idle is merged again.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use partition::{
-    Decision, KeyRange, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey, RowRef,
-    RowVersion, Rows, Scan, Visit,
+    Decision, KeyRange, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey,
+    RowRef, RowVersion, Rows, Scan, Visit,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,8 +19,10 @@ const VALUE_SIZE_BYTES: usize = 1000;
 /// Writers run this long between two changes.
 const BETWEEN_CHANGES: Duration = Duration::from_millis(100);
 
+/// Puts a row, or deletes it if the value is empty.
 struct Put {
     key: RowKey,
+    value: Bytes,
 }
 
 impl Operation for Put {
@@ -34,8 +37,9 @@ impl Operation for Put {
     }
 
     fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
-        let value = Bytes::from(vec![7; VALUE_SIZE_BYTES]);
-        Decision { changes: vec![RowChange::Put { key: self.key.clone(), value }], reply: () }
+        let (key, value) = (self.key.clone(), self.value.clone());
+        let change = if value.is_empty() { RowChange::Delete { key } } else { RowChange::Put { key, value } };
+        Decision { changes: vec![change], reply: () }
     }
 }
 
@@ -47,7 +51,7 @@ struct Count {
 
 impl Scan for Count {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        assert!(self.rows == 0 || *self.last < *row.key, "keys must rise: row {}, {} then {}", self.rows, self.last.escape_ascii(), row.key.escape_ascii());
+        assert!(self.rows == 0 || *self.last < *row.key, "keys must rise");
         self.last = row.key.to_vec();
         self.rows += 1;
         Visit::Continue
@@ -75,7 +79,7 @@ async fn a_range_under_load_splits_ten_times_and_merges_back() {
             while !done.load(Ordering::Relaxed) {
                 let key = key(count % PARTITION_NAMES, &format!("w{writer}r{count:08}"));
                 let started = clock.monotonic();
-                partitions.execute(Put { key }).await.unwrap();
+                partitions.execute(Put { key, value: vec![7; VALUE_SIZE_BYTES].into() }).await.unwrap();
                 let took = clock.monotonic().saturating_sub(started);
                 slowest_us.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
                 count += 1;
@@ -100,8 +104,7 @@ async fn a_range_under_load_splits_ten_times_and_merges_back() {
     let acknowledged: u64 = counts.into_iter().sum();
     let seconds = clock.monotonic().saturating_sub(started).as_secs_f64();
     let statistics = partitions.statistics();
-    let (found, _) =
-        partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
+    let (found, _) = partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
     assert_eq!(found.rows, acknowledged, "every acknowledged row is there once");
     println!(
         "{} splits and {} merges of ranges under {:.0} writes/s: longest pause {:?}, slowest write {:?}",
@@ -115,9 +118,42 @@ async fn a_range_under_load_splits_ten_times_and_merges_back() {
     drop(partitions);
     // And after a restart.
     let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await.unwrap();
-    let (found, _) =
-        partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
+    let (found, _) = partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
     assert_eq!(found.rows, acknowledged, "every acknowledged row is there once");
     partitions.close().await;
     streams.close().await;
+}
+
+#[test]
+fn the_manager_splits_what_grows_and_merges_what_is_small_and_idle() {
+    const NAMES: u64 = 40;
+    const ROWS: u64 = 2000;
+    sim::World::new(7).run(|env, _| async move {
+        let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+        let small = PartitionSettings { range_size_bytes_max: 400 << 10, ..PartitionSettings::tiny() };
+        let partitions = Partitions::open(&env, streams.clone(), small).await.unwrap();
+        for at in 0..ROWS {
+            let value = (0..VALUE_SIZE_BYTES).map(|_| env.random.next_u64() as u8).collect();
+            partitions.execute(Put { key: key(at % NAMES, &format!("{at:08}")), value }).await.unwrap();
+        }
+        while partitions.balance_now().await.unwrap() > 0 {}
+        let grown = partitions.ranges(ObjectTable::Entity).len();
+        assert!((5..=7).contains(&grown), "2 MB are {grown} ranges of at most 400 KiB");
+        let statistics = partitions.statistics();
+        assert_eq!(statistics.size_splits, statistics.range_splits);
+        assert_eq!(partitions.balance_now().await, Ok(0), "a second look changes nothing");
+        partitions.close().await;
+        // The same ranges are small now.
+        let large = PartitionSettings { range_size_bytes_max: 64 << 20, ..PartitionSettings::tiny() };
+        let partitions = Partitions::open(&env, streams.clone(), large).await.unwrap();
+        for _ in 0..100 {
+            env.clock.sleep(Duration::from_secs(15)).await;
+        }
+        let (left, statistics) = (partitions.ranges(ObjectTable::Entity).len(), partitions.statistics());
+        assert_eq!((left, statistics.cold_merges), (1, grown as u64 - 1));
+        let (found, _) =
+            partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
+        assert_eq!(found.rows, ROWS);
+        partitions.close().await;
+    });
 }

@@ -9,6 +9,8 @@ pub struct StreamSettings {
     pub journal_segment_size_bytes: u64,
     /// Appends of up to this many bytes go through the journal; larger ones straight to their extent.
     pub journaled_append_size_bytes_max: u64,
+    /// The stream manager's log grows by this many zeroed bytes at a time.
+    pub manager_log_growth_bytes: u64,
 }
 
 impl Default for StreamSettings {
@@ -17,6 +19,7 @@ impl Default for StreamSettings {
             extent_size_bytes_max: 256 << 20,
             journal_segment_size_bytes: 32 << 20,
             journaled_append_size_bytes_max: 1 << 20,
+            manager_log_growth_bytes: 1 << 20,
         }
     }
 }
@@ -28,6 +31,7 @@ impl StreamSettings {
             extent_size_bytes_max: 16 << 10,
             journal_segment_size_bytes: 64 << 10,
             journaled_append_size_bytes_max: 8 << 10,
+            manager_log_growth_bytes: 32 << 10,
         }
     }
 

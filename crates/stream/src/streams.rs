@@ -59,11 +59,11 @@ impl Streams {
         if folder::inspect(env).await? == Folder::Fresh {
             folder::clear(env).await?;
             ExtentNode::format(env, &settings).await?;
-            StreamManager::format(env).await?;
+            StreamManager::format(env, &settings).await?;
             folder::finish(env).await?;
         }
         let node = ExtentNode::open(env, &settings).await?;
-        let manager = StreamManager::open(env).await?;
+        let manager = StreamManager::open(env, &settings).await?;
         let (rolling, collecting) = Default::default();
         let streams = Streams { node, manager, settings, rolling, collecting };
         streams.reconcile().await?;
@@ -178,7 +178,12 @@ impl Streams {
         let extent = self.manager.new_extent_id();
         self.node.create(extent, epoch).await?;
         commands.push(Command::Add { stream: stream.clone(), extent, epoch });
-        self.manager.multi_modify(commands).await
+        let listed = self.manager.multi_modify(commands).await;
+        if listed == Err(StreamError::DiskFull) {
+            // For certain no stream lists it.
+            self.node.delete(extent).await?;
+        }
+        listed
     }
 
     /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they wrote can

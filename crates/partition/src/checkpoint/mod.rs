@@ -19,6 +19,7 @@ pub(crate) use writer::CheckpointWriter;
 
 use crate::block_cache::{BlockCache, CachedBlock};
 use crate::error::PartitionError;
+use crate::key::KeyRange;
 use crate::operation::RowVersion;
 use bytes::Bytes;
 use index_block::first_at_or_after;
@@ -73,6 +74,22 @@ impl Checkpoint {
         let rows = self.rows(entry.location).await?;
         let found = rows.find(key).map_err(|error| damaged(entry.location, &error.to_string()))?;
         Ok(found.map(|(version, value)| StoredRow { version, value }))
+    }
+
+    /// Last key and bytes of each row block that holds rows of `range`, roughly: the blocks at its ends may be counted
+    /// for a neighbour.
+    pub(crate) async fn blocks_in(&self, range: &KeyRange) -> Result<Vec<(Bytes, u64)>, PartitionError> {
+        let mut blocks = Vec::new();
+        let first = self.root.parts.partition_point(|part| part.last_key < range.start);
+        for part in &self.root.parts[first..] {
+            let index = self.index(part).await?;
+            let inside = index.entries.iter().filter(|entry| range.contains(&entry.last_key));
+            blocks.extend(inside.map(|entry| (entry.last_key.clone(), u64::from(entry.location.len))));
+            if range.end.as_ref().is_some_and(|end| part.last_key >= *end) {
+                break;
+            }
+        }
+        Ok(blocks)
     }
 
     async fn filter(&self, location: Location) -> Result<Filter, PartitionError> {

@@ -42,6 +42,12 @@ pub(crate) struct Part {
 }
 
 impl Root {
+    /// Whether all its rows are of `range`.
+    pub(crate) fn lies_in(&self, range: &KeyRange) -> bool {
+        let last = self.parts.last().map_or(&self.first_key, |part| &part.last_key);
+        range.contains(&self.first_key) && range.contains(last)
+    }
+
     /// Whether rows of `range` may be in it.
     pub(crate) fn overlaps(&self, range: &KeyRange) -> bool {
         let last = self.parts.last().map_or(&self.first_key, |part| &part.last_key);

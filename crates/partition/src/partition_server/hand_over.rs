@@ -95,11 +95,7 @@ impl PartitionServer {
     }
 
     /// Who hands over which ranges; `None`: there is nothing to change.
-    fn plan(
-        &self,
-        table: ObjectTable,
-        change: &Change,
-    ) -> Result<Option<Plan>, PartitionError> {
+    fn plan(&self, table: ObjectTable, change: &Change) -> Result<Option<Plan>, PartitionError> {
         if table == ObjectTable::PartitionMap {
             return Err(PartitionError::Operation("the partition map is one range"));
         }
@@ -172,10 +168,7 @@ impl PartitionServer {
         let old: Vec<MapEntry> =
             parents.iter().map(|parent| entry(parent.table(), parent.id(), parent.range())).collect();
         let new = heirs.iter().map(|heir| entry(parents[0].table(), heir.id(), heir.range())).collect();
-        let t0=self.shared.clock.monotonic();
-        let r=self.change_map(old, new).await;
-            eprintln!("map {:?}", self.shared.clock.monotonic()-t0);
-        match r {
+        match self.change_map(old, new).await {
             Ok(true) => Ended::Done(heirs.into_iter().map(|heir| heir.start(&self.shared)).collect()),
             Ok(false) => {
                 let what = "the partition map does not hold the ranges that are served";
@@ -198,28 +191,21 @@ impl PartitionServer {
     ) -> Result<Vec<Heir>, PartitionError> {
         let mut estates = Vec::with_capacity(parents.len());
         for parent in parents {
-            let t0=self.shared.clock.monotonic();
             parent.pause().await?;
-            let t1=self.shared.clock.monotonic();
             parent.flush_all().await?;
-            eprintln!("pause {:?} flush {:?}", t1-t0, self.shared.clock.monotonic()-t1);
             estates.push((parent.clone(), parent.estate()?));
         }
         let heirs: Result<Vec<Heir>, _> =
             ranges.into_iter().map(|(id, range)| Heir::of(&self.shared, &estates, id, range)).collect();
         let heirs = heirs?;
         let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::stream_changes).collect();
-        let t0=self.shared.clock.monotonic();
         self.shared.streams.multi_modify(&changes).await?;
-            eprintln!("modify {:?} {}", self.shared.clock.monotonic()-t0, changes.len());
-        let t0=self.shared.clock.monotonic();
         for heir in &heirs {
             if let Err(error) = heir.write_metadata(&self.shared).await {
                 self.remove_streams_of(&heirs).await;
                 return Err(error);
             }
         }
-            eprintln!("meta {:?}", self.shared.clock.monotonic()-t0);
         Ok(heirs)
     }
 

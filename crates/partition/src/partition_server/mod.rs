@@ -1,9 +1,10 @@
 //! The partition server: every range of this process, and which of them owns a key.
 //!
 //! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map), `hand_over`
-//! (splits and merges of ranges). What always holds: the routes are those of the partition map, so a key that no range
+//! (splits and merges of ranges), `balance` (which of them, and when). What always holds: the routes are those of the partition map, so a key that no range
 //! owns is an error, never "no rows".
 
+mod balance;
 mod hand_over;
 mod open;
 
@@ -29,6 +30,8 @@ pub(crate) struct PartitionServer {
     handed_over: watch::Sender<u64>,
     /// Held while ranges change; the next range's id.
     next_range_id: tokio::sync::Mutex<u64>,
+    /// Held during a round of the partition manager.
+    balancing: tokio::sync::Mutex<()>,
     closing: AtomicBool,
     counts: Mutex<HandOverCounts>,
 }
@@ -38,6 +41,10 @@ pub(crate) struct PartitionServer {
 pub(crate) struct HandOverCounts {
     pub(crate) splits: u64,
     pub(crate) merges: u64,
+    /// Of these, by the partition manager and for which reason.
+    pub(crate) size_splits: u64,
+    pub(crate) heat_splits: u64,
+    pub(crate) cold_merges: u64,
     /// The longest time in which operations of a range waited.
     pub(crate) longest_pause: Duration,
 }
@@ -60,6 +67,11 @@ impl PartitionServer {
         self.routes.read().owners(table).cloned().collect()
     }
 
+    /// How many ranges there are, the partition map's included.
+    fn range_count(&self) -> usize {
+        self.routes.read().all().count()
+    }
+
     /// What became of hand-overs so far.
     pub(crate) fn counts(&self) -> HandOverCounts {
         *self.counts.lock()
@@ -75,6 +87,7 @@ impl PartitionServer {
         };
         loop {
             let owner = self.owner(operation.object_table(), key)?;
+            owner.load.note(key);
             match owner.execute(operation, &reads).await? {
                 Executed::Done(reply) => return Ok(reply),
                 Executed::Moved => self.wait_for_hand_over(&owner).await,
@@ -98,7 +111,9 @@ impl PartitionServer {
         table: ObjectTable,
         key: &crate::key::RowKey,
     ) -> Result<Option<Row>, PartitionError> {
-        self.owner(table, key.as_bytes())?.get(key).await
+        let owner = self.owner(table, key.as_bytes())?;
+        owner.load.note(key.as_bytes());
+        owner.get(key).await
     }
 
     /// Shows the rows of `range`, over as many range partitions as it takes.
@@ -113,6 +128,7 @@ impl PartitionServer {
                 return Ok(ScanEnd::Complete);
             }
             let owner = self.owner(table, &range.start)?;
+            owner.load.note(&range.start);
             match owner.scan(&range, scan).await? {
                 ScanEnd::Complete => {}
                 more => return Ok(more),

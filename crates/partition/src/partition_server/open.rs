@@ -38,6 +38,7 @@ impl PartitionServer {
             routes: RwLock::new(Arc::new(routes.clone())),
             handed_over: watch::Sender::new(0),
             next_range_id: tokio::sync::Mutex::new(FIRST_RANGE_ID + 1),
+            balancing: tokio::sync::Mutex::new(()),
             closing: AtomicBool::new(false),
             counts: Mutex::new(HandOverCounts::default()),
         });
@@ -52,6 +53,9 @@ impl PartitionServer {
         }
         *server.routes.write() = Arc::new(routes);
         *server.next_range_id.lock().await = highest_id + 1;
+        let clock = server.shared.clock.clone();
+        let manager = super::balance::run(Arc::downgrade(&server), clock);
+        server.shared.spawner.spawn("partition-manager", Box::pin(manager));
         Ok(server)
     }
 

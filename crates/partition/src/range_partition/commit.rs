@@ -158,6 +158,8 @@ impl RangePartition {
             serial.standing.close(&error);
         }
         drop(serial);
+        // Writers that wait for a flush must learn that there may be none.
+        self.tell_waiting_writers();
         group.finish(&Err(error.clone()));
         gathered.finish(&Err(error));
     }

@@ -93,6 +93,10 @@ impl RangePartition {
         }
         let mut flushed = self.flushed.subscribe();
         while self.tree().frozen.len() >= FROZEN_TABLE_COUNT_MAX {
+            // A range that takes no more writes may hold changes that never become durable: nobody waits for those.
+            if let Standing::Closed(error) = &self.serial.lock().standing {
+                return Err(error.clone());
+            }
             if let Some(error) = self.shared.maintenance.trouble() {
                 return Err(error);
             }

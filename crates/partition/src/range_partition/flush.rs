@@ -3,8 +3,8 @@
 //! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names the
 //! checkpoint that replaces it.
 
-use super::RangePartition;
 use super::load::open_checkpoint;
+use super::{RangePartition, Standing};
 use crate::checkpoint::CheckpointWriter;
 use crate::error::PartitionError;
 use crate::merge_cursor::MergeCursor;
@@ -31,7 +31,9 @@ impl RangePartition {
         let tree = self.tree();
         let Some(frozen) = tree.frozen.last().cloned() else { return Ok(Flush::Nothing) };
         if self.visible() < frozen.last_version {
-            return Ok(Flush::NotYet);
+            // After a failed append what is not durable never will be.
+            let closed = matches!(self.serial.lock().standing, Standing::Closed(_));
+            return Ok(if closed { Flush::Nothing } else { Flush::NotYet });
         }
         // With nothing older, a deleted row needs no marker.
         let keep_deleted = !tree.checkpoints.is_empty();

@@ -90,6 +90,7 @@ impl RangePartition {
     /// Nobody knows whether other ranges have taken over: nothing is written here until the next start.
     pub(crate) fn fail(&self, why: &PartitionError) {
         self.serial.lock().standing.close(why);
+        self.tell_waiting_writers();
         self.commit_wake.notify_one();
     }
 

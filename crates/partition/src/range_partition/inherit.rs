@@ -86,7 +86,7 @@ impl Heir {
             };
             metadata.next_checkpoint += 1;
             metadata.checkpoints.push(reference.clone());
-            checkpoints.push(Arc::new(TreeCheckpoint { checkpoint: legacy.checkpoint, reference }));
+            checkpoints.push(Arc::new(TreeCheckpoint::new(legacy.checkpoint, reference)));
             shares.push(legacy.stream);
         }
         Ok(Heir { table, id, names, metadata, checkpoints, shares })

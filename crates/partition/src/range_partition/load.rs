@@ -108,7 +108,7 @@ pub(super) async fn open_checkpoint(
     reference: CheckpointReference,
 ) -> Result<Arc<TreeCheckpoint>, PartitionError> {
     let checkpoint = Checkpoint::open(shared.streams.clone(), shared.cache.clone(), reference.root).await?;
-    Ok(Arc::new(TreeCheckpoint { checkpoint: Arc::new(checkpoint), reference }))
+    Ok(Arc::new(TreeCheckpoint::new(Arc::new(checkpoint), reference)))
 }
 
 /// Removes checkpoints that were cut off while they were written, or replaced and not yet removed.

@@ -3,7 +3,7 @@
 //!
 //! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
 //! serial section), `commit` (group commit), `read` (gets and scans), `flush` (memory table to checkpoint), `merge`
-//! (checkpoints to one), `hand_over` (leaving to other ranges), `inherit` (what these ranges start from).
+//! (checkpoints to one), `hand_over` (leaving to other ranges), `inherit` (what these ranges start from), `size`.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
 //! replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the tree shows it.
@@ -17,6 +17,7 @@ mod load;
 mod log_marks;
 mod merge;
 mod read;
+mod size;
 
 pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
@@ -28,6 +29,7 @@ use crate::key::KeyRange;
 use crate::maintenance::Maintenance;
 use crate::metadata::Metadata;
 use crate::operation::{ObjectTable, RowVersion};
+use crate::range_load::RangeLoad;
 use crate::settings::PartitionSettings;
 use crate::tree::{Tree, TreeCheckpoint};
 use base::{Clock, Spawner};
@@ -60,6 +62,8 @@ pub(crate) struct RangePartition {
     id: u64,
     range: KeyRange,
     shared: Shared,
+    /// What it is asked for.
+    pub(crate) load: RangeLoad,
     names: RangeStreams,
     epoch: OwnerEpoch,
     /// Replaced only inside the serial section.
@@ -139,6 +143,7 @@ impl RangePartition {
             table,
             id,
             range: loaded.metadata.range.clone(),
+            load: RangeLoad::default(),
             names: RangeStreams::new(table, id),
             epoch: loaded.metadata.epoch,
             tree: RwLock::new(Arc::new(loaded.tree)),

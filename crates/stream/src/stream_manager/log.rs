@@ -1,8 +1,9 @@
 //! The stream manager's log: one file of records (see `record.rs`), the first a snapshot, each other one list of
-//! commands.
+//! commands. Behind the records are zeros: the file grows before it is needed, because syncing a file that does not
+//! grow is many times faster, and because then a full disk refuses a list of commands before anything of it is written.
 //!
 //! ```text
-//! stream_manager/log        records; body = u8 kind: 0 snapshot (encoded state), 1 commands (command*)
+//! stream_manager/log        records, zeros; body = u8 kind: 0 snapshot (encoded state), 1 commands (command*)
 //! stream_manager/log.new    the next log, until it replaces the old one
 //! ```
 //!
@@ -11,9 +12,11 @@
 
 use super::state::{Command, State};
 use crate::error::{StreamError, is_disk_full};
-use crate::record::{self, RecordBuilder};
+use crate::record::{self, RECORD_ALIGNMENT, RecordBuilder};
+use crate::settings::StreamSettings;
 use base::codec::{Decoder, Encode};
 use base::{Disk, DiskFile, Environment, OpenMode};
+use bytes::Bytes;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -38,6 +41,9 @@ pub(crate) struct Log {
     generation: u64,
     sequence: u64,
     offset: u64,
+    /// Where the zeroed part of the file ends.
+    grown_to: u64,
+    growth_bytes: u64,
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
 }
@@ -47,21 +53,21 @@ fn write_failed(error: std::io::Error) -> StreamError {
 }
 
 /// Lays out the log of no streams.
-pub(crate) async fn format(env: &Environment) -> Result<(), StreamError> {
+pub(crate) async fn format(env: &Environment, settings: &StreamSettings) -> Result<(), StreamError> {
     env.disk.create_folder(FOLDER).await.map_err(write_failed)?;
     // Unguessable, for the same reason as the journal's.
     let generation = (env.random.next_u64() >> 2) + 1;
-    write_snapshot(&env.disk, &State::default(), generation, 0).await?;
+    write_snapshot(&env.disk, &State::default(), generation, settings.manager_log_growth_bytes).await?;
     Ok(())
 }
 
-/// Writes a new log that holds `state` and puts it in place. Returns its file and length.
+/// Writes a new log that holds `state` and puts it in place.
 async fn write_snapshot(
     disk: &Arc<dyn Disk>,
     state: &State,
     generation: u64,
-    sequence: u64,
-) -> Result<(Arc<dyn DiskFile>, u64), StreamError> {
+    growth_bytes: u64,
+) -> Result<Log, StreamError> {
     if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
         disk.remove(NEW_PATH).await.map_err(write_failed)?;
     }
@@ -69,18 +75,22 @@ async fn write_snapshot(
     let mut record = RecordBuilder::new();
     record.body().put_u8_field(KIND_SNAPSHOT);
     state.encode(record.body());
-    let mut bytes = record.finish(generation, sequence).to_vec();
-    bytes.extend_from_slice(&mark(generation, sequence + 1));
-    let len = bytes.len() as u64;
+    let mut bytes = record.finish(generation, 0).to_vec();
+    bytes.extend_from_slice(&mark(generation, 1));
+    let offset = bytes.len() as u64;
+    let grown_to = offset + growth_bytes;
+    bytes.resize(grown_to as usize, 0);
     file.write_at(0, bytes.into()).await.map_err(write_failed)?;
     file.sync_data().await.map_err(write_failed)?;
-    disk.rename(NEW_PATH, PATH).await.map_err(write_failed)?;
-    disk.sync_folder(FOLDER).await.map_err(write_failed)?;
-    Ok((file, len))
+    // From here on nobody knows which log the next start finds: not even a full disk is a mere refusal.
+    disk.rename(NEW_PATH, PATH).await.map_err(|error| StreamError::write(PATH, &error))?;
+    disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(PATH, &error))?;
+    let disk = disk.clone();
+    Ok(Log { disk, file, generation, sequence: 1, offset, grown_to, growth_bytes, stopped: None })
 }
 
 /// A record without commands.
-fn mark(generation: u64, sequence: u64) -> bytes::Bytes {
+fn mark(generation: u64, sequence: u64) -> Bytes {
     let mut record = RecordBuilder::new();
     record.body().put_u8_field(KIND_COMMANDS);
     record.finish(generation, sequence)
@@ -88,7 +98,10 @@ fn mark(generation: u64, sequence: u64) -> bytes::Bytes {
 
 impl Log {
     /// Replays the log, then starts a new one from a snapshot.
-    pub(crate) async fn open(env: &Environment) -> Result<(Log, State), StreamError> {
+    pub(crate) async fn open(
+        env: &Environment,
+        settings: &StreamSettings,
+    ) -> Result<(Log, State), StreamError> {
         let read_failed = |error: std::io::Error| StreamError::read(PATH, &error);
         let file = env.disk.open(PATH, OpenMode::Read).await.map_err(read_failed)?;
         let len = file.size().await.map_err(read_failed)?;
@@ -117,9 +130,8 @@ impl Log {
             }
             state.apply_all(&commands)?;
         }
-        let generation = first.generation + 1;
-        let (file, offset) = write_snapshot(&env.disk, &state, generation, 0).await?;
-        let log = Log { disk: env.disk.clone(), file, generation, sequence: 1, offset, stopped: None };
+        let growth_bytes = settings.manager_log_growth_bytes;
+        let log = write_snapshot(&env.disk, &state, first.generation + 1, growth_bytes).await?;
         Ok((log, state))
     }
 
@@ -138,7 +150,12 @@ impl Log {
         }
         let mut next = state.read().clone();
         next.apply_all(commands)?;
-        if let Err(error) = self.append(&next, commands).await {
+        let mut record = RecordBuilder::new();
+        record.body().put_u8_field(KIND_COMMANDS);
+        commands.iter().for_each(|command| command.encode(record.body()));
+        let record = record.finish(self.generation, self.sequence + 1);
+        self.grow(record.len() as u64 + RECORD_ALIGNMENT as u64).await?;
+        if let Err(error) = self.append(&next, record).await {
             self.stopped = Some(error.clone());
             tracing::error!(%error, "the stream manager's log has stopped");
             return Err(error);
@@ -147,18 +164,42 @@ impl Log {
         Ok(())
     }
 
-    async fn append(&mut self, next: &State, commands: &[Command]) -> Result<(), StreamError> {
-        if self.offset > LOG_SIZE_BYTES_MAX {
-            let (file, offset) = write_snapshot(&self.disk, next, self.generation + 1, 0).await?;
-            (self.file, self.offset, self.generation, self.sequence) = (file, offset, self.generation + 1, 1);
+    /// Makes room for `size_bytes` more. A full disk is no reason to stop: nothing depends on the new zeros yet.
+    async fn grow(&mut self, size_bytes: u64) -> Result<(), StreamError> {
+        if self.offset + size_bytes <= self.grown_to {
             return Ok(());
         }
-        let mut record = RecordBuilder::new();
-        record.body().put_u8_field(KIND_COMMANDS);
-        commands.iter().for_each(|command| command.encode(record.body()));
-        for bytes in
-            [record.finish(self.generation, self.sequence + 1), mark(self.generation, self.sequence + 2)]
-        {
+        let growth = size_bytes.max(self.growth_bytes);
+        let grown = async {
+            self.file.write_at(self.grown_to, vec![0; growth as usize].into()).await.map_err(write_failed)?;
+            self.file.sync_data().await.map_err(write_failed)
+        };
+        match grown.await {
+            Ok(()) => {
+                self.grown_to += growth;
+                Ok(())
+            }
+            Err(StreamError::DiskFull) => Err(StreamError::DiskFull),
+            Err(error) => {
+                self.stopped = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    async fn append(&mut self, next: &State, record: Bytes) -> Result<(), StreamError> {
+        if self.offset > LOG_SIZE_BYTES_MAX {
+            match write_snapshot(&self.disk, next, self.generation + 1, self.growth_bytes).await {
+                Ok(log) => {
+                    *self = log;
+                    return Ok(());
+                }
+                // The old log has room for this list, and goes on until there is space.
+                Err(StreamError::DiskFull) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for bytes in [record, mark(self.generation, self.sequence + 2)] {
             self.file.write_at(self.offset, bytes.clone()).await.map_err(write_failed)?;
             self.file.sync_data().await.map_err(write_failed)?;
             self.offset += bytes.len() as u64;

@@ -11,6 +11,7 @@ pub(crate) use state::State;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, StreamName};
+use crate::settings::StreamSettings;
 use base::Environment;
 use log::{Log, Request};
 use parking_lot::RwLock;
@@ -30,13 +31,13 @@ pub(crate) struct StreamManager {
 
 impl StreamManager {
     /// Lays out an empty log.
-    pub(crate) async fn format(env: &Environment) -> Result<(), StreamError> {
-        log::format(env).await
+    pub(crate) async fn format(env: &Environment, settings: &StreamSettings) -> Result<(), StreamError> {
+        log::format(env, settings).await
     }
 
     /// Replays the log and starts its task.
-    pub(crate) async fn open(env: &Environment) -> Result<Self, StreamError> {
-        let (log, state) = Log::open(env).await?;
+    pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> Result<Self, StreamError> {
+        let (log, state) = Log::open(env, settings).await?;
         let next_extent = AtomicU64::new(state.next_extent);
         let state = Arc::new(RwLock::new(state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);

@@ -1,0 +1,97 @@
+//! The partition manager: looks at what each range holds and is asked for, every some seconds or when asked, and
+//! splits and merges ranges as pure functions choose.
+//!
+//! What always holds: at most one change a table and round, because after it the choice is another; each decision is
+//! logged with its reason and counted; a failure changes nothing and is tried again in the next round.
+
+use super::{Change, PartitionServer};
+use crate::choose_range_changes::{RangeChange, RangeReport, Reason, choose_range_changes};
+use crate::choose_split_key::choose_split_key;
+use crate::error::PartitionError;
+use crate::key::RowKey;
+use crate::operation::{OBJECT_TABLES, ObjectTable};
+use crate::range_load::HeatBounds;
+use crate::range_partition::RangePartition;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Time between two rounds.
+const BALANCE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The manager's task; ends with its server.
+pub(super) async fn run(server: Weak<PartitionServer>, clock: Arc<dyn base::Clock>) {
+    loop {
+        clock.sleep(BALANCE_INTERVAL).await;
+        let Some(server) = server.upgrade() else { return };
+        if server.closing.load(Ordering::Acquire) {
+            return;
+        }
+        if let Err(error) = server.balance().await {
+            tracing::warn!(%error, "ranges could not be balanced");
+        }
+    }
+}
+
+impl PartitionServer {
+    /// One round. Returns how many ranges were split or merged.
+    pub(crate) async fn balance(self: &Arc<Self>) -> Result<u64, PartitionError> {
+        let _balancing = self.balancing.lock().await;
+        self.shared.maintenance.wake_merge();
+        let mut changes = 0;
+        for table in OBJECT_TABLES {
+            changes += u64::from(self.balance_table(table).await?);
+        }
+        Ok(changes)
+    }
+
+    async fn balance_table(self: &Arc<Self>, table: ObjectTable) -> Result<bool, PartitionError> {
+        let ranges = self.ranges(table);
+        let settings = &self.shared.settings;
+        let bounds = HeatBounds {
+            hot_from: settings.hot_requests_per_second,
+            cold_below: settings.cold_requests_per_second,
+        };
+        let now = self.shared.clock.monotonic();
+        let mut reports = Vec::with_capacity(ranges.len());
+        for range in &ranges {
+            let load = range.load.end_round(now, bounds);
+            reports.push(RangeReport { size_bytes: range.size_bytes().await?, load });
+        }
+        for chosen in choose_range_changes(&reports, self.range_count(), settings) {
+            let range = &ranges[chosen.index];
+            let Some(change) = plan(range, chosen).await? else {
+                tracing::debug!(
+                    table = table.name(),
+                    id = range.id(),
+                    reason = %chosen.reason,
+                    "no key parts what makes the range worth a split"
+                );
+                continue;
+            };
+            tracing::info!(table = table.name(), id = range.id(), ?change, reason = %chosen.reason, "decided");
+            if self.change_ranges(table, change).await? {
+                let mut counts = self.counts.lock();
+                match chosen.reason {
+                    Reason::Size { .. } => counts.size_splits += 1,
+                    Reason::Heat { .. } => counts.heat_splits += 1,
+                    Reason::Cold { .. } => counts.cold_merges += 1,
+                }
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// How the choice is done; `None`: it can't be.
+async fn plan(range: &RangePartition, chosen: RangeChange) -> Result<Option<Change>, PartitionError> {
+    let weighted = match chosen.reason {
+        Reason::Cold { .. } => {
+            return Ok(Some(Change::Merge(RowKey::from_bytes(range.range().start.clone()))));
+        }
+        Reason::Size { .. } => range.weighted_keys().await?,
+        Reason::Heat { .. } => range.load.sampled_keys(),
+    };
+    Ok(choose_split_key(weighted, range.range()).map(|at| Change::Split(RowKey::from_bytes(at))))
+}

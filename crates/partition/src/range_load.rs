@@ -1,0 +1,166 @@
+//! What a range is asked for: how often, and a small sample of the keys, from which a split key for heat is taken.
+//!
+//! Every request costs one addition; one in some is looked at closer. What always holds: the sample is bounded and
+//! holds copies, so it pins no request's buffers.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// One request in this many is sampled.
+const SAMPLE_ONE_IN: u64 = 16;
+/// Keys that a sample holds.
+const SAMPLE_COUNT_MAX: usize = 256;
+/// Rates over less time than this say nothing: the round before counts on.
+const ROUND_MIN: Duration = Duration::from_millis(100);
+
+/// The load of one range.
+#[derive(Default)]
+pub(crate) struct RangeLoad {
+    requests: AtomicU64,
+    sample: Mutex<Sample>,
+}
+
+#[derive(Default)]
+struct Sample {
+    /// The latest last.
+    keys: VecDeque<Bytes>,
+    highest: Bytes,
+    /// Sampled requests of this round, and how many of them went beyond every key before.
+    taken: u64,
+    beyond: u64,
+    round: Option<Round>,
+    trend: Trend,
+}
+
+/// The start of a round.
+#[derive(Clone, Copy)]
+struct Round {
+    started_at: Duration,
+    requests_before: u64,
+}
+
+/// For how many rounds in a row a range has been hot or cold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trend {
+    pub(crate) hot_rounds: u32,
+    pub(crate) cold_rounds: u32,
+}
+
+/// What is hot and what is cold, in requests per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeatBounds {
+    pub(crate) hot_from: u64,
+    pub(crate) cold_below: u64,
+}
+
+/// A round's result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoadReport {
+    pub(crate) requests_per_second: u64,
+    /// Share of requests that went beyond every key before them.
+    pub(crate) at_end_percent: u64,
+    pub(crate) trend: Trend,
+}
+
+impl RangeLoad {
+    /// Notes a request for `key`.
+    pub(crate) fn note(&self, key: &[u8]) {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        if number.is_multiple_of(SAMPLE_ONE_IN) {
+            self.sample.lock().take(key);
+        }
+    }
+
+    /// Ends a round at `now` (monotonic) and begins the next.
+    pub(crate) fn end_round(&self, now: Duration, bounds: HeatBounds) -> LoadReport {
+        let requests = self.requests.load(Ordering::Relaxed);
+        let mut sample = self.sample.lock();
+        let next = Round { started_at: now, requests_before: requests };
+        let Some(round) = sample.round else {
+            sample.round = Some(next);
+            return LoadReport::default();
+        };
+        let took = now.saturating_sub(round.started_at);
+        if took < ROUND_MIN {
+            return LoadReport { trend: sample.trend, ..LoadReport::default() };
+        }
+        let rate = u128::from(requests - round.requests_before) * 1_000_000 / took.as_micros();
+        let requests_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
+        let at_end_percent = sample.beyond * 100 / sample.taken.max(1);
+        sample.trend = sample.trend.after(requests_per_second, bounds);
+        (sample.round, sample.taken, sample.beyond) = (Some(next), 0, 0);
+        LoadReport { requests_per_second, at_end_percent, trend: sample.trend }
+    }
+
+    /// The sampled keys, each as one request.
+    pub(crate) fn sampled_keys(&self) -> Vec<(Bytes, u64)> {
+        self.sample.lock().keys.iter().map(|key| (key.clone(), 1)).collect()
+    }
+}
+
+impl Sample {
+    fn take(&mut self, key: &[u8]) {
+        let key = Bytes::copy_from_slice(key);
+        self.taken += 1;
+        if key > self.highest {
+            self.beyond += 1;
+            self.highest = key.clone();
+        }
+        if self.keys.len() == SAMPLE_COUNT_MAX {
+            self.keys.pop_front();
+        }
+        self.keys.push_back(key);
+    }
+}
+
+impl Trend {
+    /// The trend after a round with this rate.
+    fn after(self, requests_per_second: u64, bounds: HeatBounds) -> Trend {
+        let next = |rounds: u32, goes_on: bool| if goes_on { rounds.saturating_add(1) } else { 0 };
+        Trend {
+            hot_rounds: next(self.hot_rounds, requests_per_second >= bounds.hot_from),
+            cold_rounds: next(self.cold_rounds, requests_per_second < bounds.cold_below),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: HeatBounds = HeatBounds { hot_from: 100, cold_below: 10 };
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn rates_and_trends_follow_the_rounds() {
+        let load = RangeLoad::default();
+        assert_eq!(load.end_round(seconds(0), BOUNDS), LoadReport::default(), "the first round has no start");
+        (0..400).for_each(|_| load.note(b"k"));
+        let hot = load.end_round(seconds(2), BOUNDS);
+        assert_eq!((hot.requests_per_second, hot.trend), (200, Trend { hot_rounds: 1, cold_rounds: 0 }));
+        let cold = load.end_round(seconds(3), BOUNDS);
+        assert_eq!((cold.requests_per_second, cold.trend), (0, Trend { hot_rounds: 0, cold_rounds: 1 }));
+        assert_eq!(load.end_round(seconds(3), BOUNDS).trend, cold.trend, "too short a round changes nothing");
+    }
+
+    #[test]
+    fn the_sample_is_bounded_and_tells_appends_from_updates() {
+        let load = RangeLoad::default();
+        load.end_round(seconds(0), BOUNDS);
+        for number in 0..100_000u32 {
+            load.note(&number.to_be_bytes());
+        }
+        assert_eq!(load.sampled_keys().len(), SAMPLE_COUNT_MAX);
+        assert!(load.end_round(seconds(1), BOUNDS).at_end_percent > 95);
+        for number in 0..1000u32 {
+            load.note(&(number % 100).to_be_bytes());
+        }
+        assert_eq!(load.end_round(seconds(2), BOUNDS).at_end_percent, 0);
+    }
+}
