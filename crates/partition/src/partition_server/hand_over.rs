@@ -221,11 +221,11 @@ impl PartitionServer {
     /// The heirs own the parents' keys from now on.
     fn publish(&self, parents: &[Arc<RangePartition>], heirs: &[Arc<RangePartition>]) {
         {
-            let mut routes = self.routes.write();
-            let mut next = Routes::clone(&routes);
+            // One change of ranges at a time: nobody else replaces the routes meanwhile.
+            let mut next = Routes::clone(&self.routes.load());
             parents.iter().for_each(|parent| next.remove(parent.table(), &parent.range().start));
             heirs.iter().for_each(|heir| next.add(heir.table(), heir.range().clone(), heir.clone()));
-            *routes = Arc::new(next);
+            self.routes.store(Arc::new(next));
         }
         for parent in parents {
             parent.leave();

@@ -16,7 +16,8 @@ use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
 use crate::range_partition::{Executed, RangePartition, Shared};
 use crate::routes::Routes;
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tokio::sync::watch;
 /// The ranges of a process.
 pub(crate) struct PartitionServer {
     pub(crate) shared: Shared,
-    routes: RwLock<Arc<Routes<Arc<RangePartition>>>>,
+    routes: ArcSwap<Routes<Arc<RangePartition>>>,
     /// Counts hand-overs that have ended, for operations that wait for one.
     handed_over: watch::Sender<u64>,
     /// Held while ranges change; the next range's id.
@@ -56,20 +57,17 @@ impl PartitionServer {
         table: ObjectTable,
         key: &[u8],
     ) -> Result<Arc<RangePartition>, PartitionError> {
-        self.routes.read().owner(table, key).cloned().ok_or_else(|| {
-            let key = key.escape_ascii();
-            PartitionError::Unavailable(format!("no range of table {} owns {key}", table.name()))
-        })
+        self.routes.load().owner(table, key).cloned().ok_or_else(|| no_owner(table, key))
     }
 
     /// The ranges of a table in key order.
     pub(crate) fn ranges(&self, table: ObjectTable) -> Vec<Arc<RangePartition>> {
-        self.routes.read().owners(table).cloned().collect()
+        self.routes.load().owners(table).cloned().collect()
     }
 
     /// How many ranges there are, the partition map's included.
     fn range_count(&self) -> usize {
-        self.routes.read().all().count()
+        self.routes.load().all().count()
     }
 
     /// What became of hand-overs so far.
@@ -111,7 +109,9 @@ impl PartitionServer {
         table: ObjectTable,
         key: &crate::key::RowKey,
     ) -> Result<Option<Row>, PartitionError> {
-        let owner = self.owner(table, key.as_bytes())?;
+        // Reads finish where they began, whoever owns the key meanwhile: so no count of owners is touched.
+        let routes = self.routes.load();
+        let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
         owner.load.note(key.as_bytes());
         owner.get(key).await
     }
@@ -150,9 +150,13 @@ impl PartitionServer {
         self.closing.store(true, Ordering::Release);
         self.shared.maintenance.close();
         let _no_hand_over = self.next_range_id.lock().await;
-        let routes = self.routes.read().clone();
+        let routes = self.routes.load_full();
         for range in routes.all() {
             range.close().await;
         }
     }
+}
+
+fn no_owner(table: ObjectTable, key: &[u8]) -> PartitionError {
+    PartitionError::Unavailable(format!("no range of table {} owns {}", table.name(), key.escape_ascii()))
 }

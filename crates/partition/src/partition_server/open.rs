@@ -11,7 +11,8 @@ use crate::operation::{OBJECT_TABLES, ObjectTable};
 use crate::partition_map::{MapEntry, ReadMap};
 use crate::range_partition::{RangePartition, Shared};
 use crate::routes::Routes;
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -35,7 +36,7 @@ impl PartitionServer {
         routes.add(ObjectTable::PartitionMap, everything, map);
         let server = Arc::new(PartitionServer {
             shared,
-            routes: RwLock::new(Arc::new(routes.clone())),
+            routes: ArcSwap::from_pointee(routes.clone()),
             handed_over: watch::Sender::new(0),
             next_range_id: tokio::sync::Mutex::new(FIRST_RANGE_ID + 1),
             balancing: tokio::sync::Mutex::new(()),
@@ -51,7 +52,7 @@ impl PartitionServer {
             highest_id = highest_id.max(entry.id);
             routes.add(entry.table, entry.range, range);
         }
-        *server.routes.write() = Arc::new(routes);
+        server.routes.store(Arc::new(routes));
         *server.next_range_id.lock().await = highest_id + 1;
         let clock = server.shared.clock.clone();
         let manager = super::balance::run(Arc::downgrade(&server), clock);

@@ -70,7 +70,7 @@ impl RangePartition {
         self.wait_for_room().await?;
         let mut spare = RANGE_READ_SPARE_COUNT;
         loop {
-            let tree = self.tree();
+            let tree = self.tree.load();
             let fetched = fetch(&tree, reads, spare).await?;
             match self.decide(operation, reads, &tree, fetched)? {
                 Verdict::Moved => return Ok(Executed::Moved),
@@ -88,11 +88,11 @@ impl RangePartition {
 
     /// Slows writers down while frozen memory tables wait for their checkpoints.
     async fn wait_for_room(&self) -> Result<(), PartitionError> {
-        if self.tree().frozen.len() < FROZEN_TABLE_COUNT_MAX {
+        if self.tree.load().frozen.len() < FROZEN_TABLE_COUNT_MAX {
             return Ok(());
         }
         let mut flushed = self.flushed.subscribe();
-        while self.tree().frozen.len() >= FROZEN_TABLE_COUNT_MAX {
+        while self.tree.load().frozen.len() >= FROZEN_TABLE_COUNT_MAX {
             // A range that takes no more writes may hold changes that never become durable: nobody waits for those.
             if let Standing::Closed(error) = &self.serial.lock().standing {
                 return Err(error.clone());
@@ -122,7 +122,7 @@ impl RangePartition {
         if serial.pending.size_bytes() > PENDING_SIZE_BYTES_MAX {
             return Err(PartitionError::Busy);
         }
-        let tree = self.tree();
+        let tree = self.tree.load();
         if tree.flush_count != fetched_from.flush_count {
             return Ok(Verdict::Stale);
         }
@@ -147,7 +147,7 @@ impl RangePartition {
                 }
             }
             if tree.active.size_bytes() >= self.shared.settings.memory_table_size_bytes {
-                *self.tree.write() = Arc::new(tree.with_active_frozen(version));
+                self.tree.store(Arc::new(tree.with_active_frozen(version)));
                 self.shared.maintenance.wake_flush();
             }
         }

@@ -127,8 +127,7 @@ impl RangePartition {
     /// Puts another tree in place.
     pub(super) fn replace_tree(&self, change: impl FnOnce(&Tree) -> Tree) {
         let _serial = self.serial.lock();
-        let mut tree = self.tree.write();
-        let next = change(&tree);
-        *tree = Arc::new(next);
+        let next = change(&self.tree.load());
+        self.tree.store(Arc::new(next));
     }
 }

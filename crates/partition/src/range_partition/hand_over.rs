@@ -37,9 +37,9 @@ impl RangePartition {
         self.flush_frozen().await?;
         {
             let serial = self.serial.lock();
-            let mut tree = self.tree.write();
+            let tree = self.tree.load();
             if tree.active.size_bytes() > 0 {
-                *tree = Arc::new(tree.with_active_frozen(serial.last_version));
+                self.tree.store(Arc::new(tree.with_active_frozen(serial.last_version)));
             }
         }
         self.flush_frozen().await

@@ -32,11 +32,12 @@ use crate::operation::{ObjectTable, RowVersion};
 use crate::range_load::RangeLoad;
 use crate::settings::PartitionSettings;
 use crate::tree::{Tree, TreeCheckpoint};
+use arc_swap::{ArcSwap, Guard};
 use base::{Clock, Spawner};
 use commit::Pending;
 use load::{Loaded, RangeStreams};
 use log_marks::LogMarks;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::{OwnerEpoch, Streams};
@@ -67,7 +68,7 @@ pub(crate) struct RangePartition {
     names: RangeStreams,
     epoch: OwnerEpoch,
     /// Replaced only inside the serial section.
-    tree: RwLock<Arc<Tree>>,
+    tree: ArcSwap<Tree>,
     serial: Mutex<Serial>,
     /// The newest durable version.
     visible: AtomicU64,
@@ -146,7 +147,7 @@ impl RangePartition {
             load: RangeLoad::default(),
             names: RangeStreams::new(table, id),
             epoch: loaded.metadata.epoch,
-            tree: RwLock::new(Arc::new(loaded.tree)),
+            tree: ArcSwap::from_pointee(loaded.tree),
             serial: Mutex::new(Serial {
                 last_version: loaded.last_version,
                 pending: Pending::default(),
@@ -207,13 +208,14 @@ impl RangePartition {
         RowVersion(self.visible.load(Ordering::Acquire))
     }
 
+    /// The tree, to keep.
     fn tree(&self) -> Arc<Tree> {
-        self.tree.read().clone()
+        self.tree.load_full()
     }
 
     /// What a snapshot sees: the tree first, then the version, so that every change up to it is in that tree.
-    fn snapshot(&self) -> (Arc<Tree>, RowVersion) {
-        let tree = self.tree();
+    fn snapshot(&self) -> (Guard<Arc<Tree>>, RowVersion) {
+        let tree = self.tree.load();
         let visible = self.visible();
         (tree, visible)
     }
