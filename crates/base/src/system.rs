@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The real environment over the folder `data`, with tasks on the runtime that is current at the call.
@@ -77,6 +77,55 @@ impl Random for SystemRandom {
     }
 }
 
+/// Worker threads with a single-threaded runtime each: a task stays on the thread it was started on, so that its
+/// sockets, timers and memory are never fought over.
+pub struct WorkerSpawner {
+    workers: Vec<tokio::runtime::Handle>,
+    next: AtomicUsize,
+    /// Dropping it ends the workers.
+    _running: tokio::sync::watch::Sender<()>,
+}
+
+impl WorkerSpawner {
+    /// Starts `count` workers, at least one.
+    pub fn start(count: usize) -> io::Result<Self> {
+        let running = tokio::sync::watch::Sender::new(());
+        let mut workers = Vec::new();
+        for _ in 0..count.max(1) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            workers.push(runtime.handle().clone());
+            let mut running = running.subscribe();
+            std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
+                // An error means that the sender is gone: the end.
+                runtime.block_on(async { while running.changed().await.is_ok() {} });
+                runtime.shutdown_background();
+            })?;
+        }
+        Ok(WorkerSpawner { workers, next: AtomicUsize::new(0), _running: running })
+    }
+
+    fn next_worker(&self) -> &tokio::runtime::Handle {
+        &self.workers[self.next.fetch_add(1, Ordering::Relaxed) % self.workers.len()]
+    }
+}
+
+impl Spawner for WorkerSpawner {
+    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        self.next_worker().spawn(task);
+    }
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        spawn_thread(self.next_worker().clone(), name, task);
+    }
+}
+
+/// Runs a task on a thread of its own, with the runtime's timers.
+fn spawn_thread(runtime: tokio::runtime::Handle, name: &'static str, task: BoxFuture<'static, ()>) {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || runtime.block_on(task))
+        .expect("the operating system refuses a thread at start: nothing can run");
+}
+
 /// Tasks on a tokio runtime, dedicated tasks on threads of their own.
 pub struct TokioSpawner {
     runtime: tokio::runtime::Handle,
@@ -94,11 +143,7 @@ impl Spawner for TokioSpawner {
         self.runtime.spawn(task);
     }
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        let runtime = self.runtime.clone();
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || runtime.block_on(task))
-            .expect("the operating system refuses a thread at start: nothing can run");
+        spawn_thread(self.runtime.clone(), name, task);
     }
 }
 
@@ -180,5 +225,44 @@ impl DiskFile for SystemFile {
     }
     async fn set_len(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_take_turns_and_run_timers() {
+        let workers = WorkerSpawner::start(2).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        for _ in 0..4 {
+            let sender = sender.clone();
+            workers.spawn(
+                "test",
+                Box::pin(async move {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    sender.send(std::thread::current().id()).unwrap();
+                }),
+            );
+        }
+        let mut threads: Vec<_> = (0..4).map(|_| format!("{:?}", receiver.recv().unwrap())).collect();
+        threads.sort();
+        threads.dedup();
+        assert_eq!(threads.len(), 2, "two workers share four tasks");
+    }
+
+    #[test]
+    fn a_dedicated_task_has_its_own_thread_and_the_timers() {
+        let workers = WorkerSpawner::start(1).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        workers.spawn_dedicated(
+            "test",
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+            }),
+        );
+        assert_eq!(receiver.recv().unwrap().as_deref(), Some("test"));
     }
 }

@@ -7,9 +7,11 @@ use crate::data_folder;
 use crate::report::{self, Addresses};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
+use base::system::WorkerSpawner;
 use front_end::{FrontEnd, FrontEndSettings};
 use partition::{PartitionSettings, Partitions};
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::sync::Arc;
 use stream::{StreamSettings, Streams};
 use table::TableService;
@@ -43,7 +45,7 @@ fn advice(address: SocketAddr) -> String {
 /// Runs the server until SIGTERM or Ctrl-C.
 pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime)?;
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     runtime.block_on(run(configuration))
 }
 
@@ -58,7 +60,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let storage = || configuration.storage.clone();
     let stream_failed = |error| ServeError::Stream { storage: storage(), error };
     let partition_failed = |error| ServeError::Partition { storage: storage(), error };
-    let (env, _lock) = match &configuration.storage {
+    let (mut env, _lock) = match &configuration.storage {
         Storage::Memory => (base::system::environment_on(Arc::new(MemoryDisk::new())), None),
         Storage::Folder(path) => {
             data_folder::create(path)?;
@@ -68,6 +70,8 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
             (env, Some(lock))
         }
     };
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    env.spawner = Arc::new(WorkerSpawner::start(cores).map_err(ServeError::Runtime)?);
     let streams = Streams::open(&env, StreamSettings::default()).await.map_err(stream_failed)?;
     let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);

@@ -91,10 +91,15 @@ pub(crate) async fn serve_connection(
     settings: &ConnectionSettings,
     mut phase: watch::Receiver<Phase>,
 ) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!("a connection broke at once: {error}");
-        return;
-    }
+    // The listener's thread took it; from here on it belongs to the one that runs this task.
+    let moved = stream.into_std().and_then(TcpStream::from_std);
+    let stream = match moved.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::debug!("a connection broke at once: {error}");
+            return;
+        }
+    };
     let (opened, protocol) = {
         let opening = pin!(open(stream, settings.tls.as_ref(), &*settings.clock));
         let too_late = settings.clock.sleep(settings.header_read_for_max);
