@@ -208,3 +208,25 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
         }
     }
 }
+
+/// A segment that groups had filled to its last page but one, and the idle mark to its end, made the room for the next
+/// group underflow: the journal's task ended and with it all writing.
+#[test]
+fn a_segment_that_its_mark_has_filled_is_followed_by_the_next() {
+    let pages = StreamSettings::tiny().journal_segment_size_bytes / 4096;
+    for count in 0..=pages {
+        let world = World::new(count);
+        let appended = world.run(|env, clock| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await?;
+            let stream = name(0);
+            streams.create(std::slice::from_ref(&stream)).await?;
+            for _ in 0..count {
+                streams.append(&stream, OwnerEpoch(1), vec![Bytes::from_static(b"one page")]).await?;
+            }
+            // Long enough for the journal's mark.
+            base::Clock::sleep(&*clock, std::time::Duration::from_secs(1)).await;
+            streams.append(&stream, OwnerEpoch(1), vec![Bytes::from_static(b"the next")]).await
+        });
+        assert!(matches!(appended, Some(Ok(_))), "after {count} appends and a mark: {appended:?}");
+    }
+}
