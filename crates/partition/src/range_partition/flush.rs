@@ -11,7 +11,7 @@ use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::tree::Tree;
 use std::sync::Arc;
-use stream::Location;
+use stream::{ExtentId, Location, StreamName};
 
 /// What a flush found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl RangePartition {
             Some(reference) => Some(open_checkpoint(&self.shared, reference).await?),
             None => None,
         };
-        self.write_metadata(&mut metadata, next).await?;
+        self.adopt(&mut metadata, next, &written).await?;
         self.replace_tree(|tree| tree.with_flushed(checkpoint));
         if let Some(start) = metadata.log_start {
-            self.shared.streams.trim(&self.names.log, start.extent).await?;
+            self.trim(&self.names.log, start.extent).await;
         }
         drop(metadata);
         tracing::debug!(
@@ -107,7 +107,22 @@ impl RangePartition {
         written.map(|(number, root)| CheckpointReference { number, root, limit: self.range.clone() })
     }
 
-    /// Makes `next` durable, then current.
+    /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If the disk is full,
+    /// nothing refers to that checkpoint for certain: it is removed, or each further try would leave one behind.
+    pub(super) async fn adopt(
+        &self,
+        current: &mut Metadata,
+        next: Metadata,
+        written: &Option<(u64, Location)>,
+    ) -> Result<(), PartitionError> {
+        let outcome = self.write_metadata(current, next).await;
+        if let (Err(PartitionError::DiskFull), Some((number, _))) = (&outcome, written) {
+            self.shared.streams.delete(&self.names.checkpoint(*number)).await?;
+        }
+        outcome
+    }
+
+    /// Makes `next` durable, then current. An error means that it is not current.
     pub(super) async fn write_metadata(
         &self,
         current: &mut Metadata,
@@ -116,12 +131,20 @@ impl RangePartition {
         let streams = &self.shared.streams;
         let written = streams.append(&self.names.metadata, self.epoch, vec![next.encode()]).await?;
         *current = next;
+        // From here on it has happened: an error would make the caller believe that it has not.
         if let Some(place) = written.first()
-            && streams.stat(&self.names.metadata)?.extents.len() > 1
+            && streams.stat(&self.names.metadata).is_ok_and(|stat| stat.extents.len() > 1)
         {
-            streams.trim(&self.names.metadata, place.extent).await?;
+            self.trim(&self.names.metadata, place.extent).await;
         }
         Ok(())
+    }
+
+    /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again.
+    async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
+        if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
+            tracing::warn!(%stream, %error, "a stream could not be trimmed");
+        }
     }
 
     /// Puts another tree in place.

@@ -48,7 +48,7 @@ impl RangePartition {
         let mut next = metadata.clone();
         // Flushes may have added newer checkpoints in the meantime; the merged ones are still neighbours.
         next.checkpoints = self.tree().with_merged(&numbers, result.clone()).references();
-        self.write_metadata(&mut metadata, next).await?;
+        self.adopt(&mut metadata, next, &written).await?;
         self.replace_tree(|tree| tree.with_merged(&numbers, result));
         drop(metadata);
         tracing::debug!(

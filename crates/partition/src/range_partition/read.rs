@@ -10,6 +10,10 @@ use crate::operation::{Row, RowRef, RowVersion, Scan, ScanEnd, Visit};
 use crate::tree::Tree;
 use bytes::Bytes;
 
+/// A scan lets other work of its thread go on each time it has walked over this many rows: a page over a whole table
+/// must not hold up the group commit.
+const SCAN_YIELD_ROW_COUNT: u64 = 128;
+
 impl RangePartition {
     /// The row at `key`, if it is there.
     pub(crate) async fn get(&self, key: &RowKey) -> Result<Option<Row>, PartitionError> {
@@ -30,6 +34,7 @@ impl RangePartition {
         let (tree, visible) = self.snapshot();
         let range = range.intersect(&self.range);
         let mut cursor = MergeCursor::over_tree(&tree, &range, visible, Caching::Keep).await?;
+        let mut walked: u64 = 0;
         while let Some(row) = cursor.row() {
             if let Some(value) = row.value
                 && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
@@ -37,6 +42,10 @@ impl RangePartition {
                 return Ok(ScanEnd::More(Bytes::copy_from_slice(row.key)));
             }
             cursor.step().await?;
+            walked += 1;
+            if walked.is_multiple_of(SCAN_YIELD_ROW_COUNT) {
+                tokio::task::yield_now().await;
+            }
         }
         Ok(ScanEnd::Complete)
     }
