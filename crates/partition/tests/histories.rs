@@ -595,3 +595,33 @@ fn assert_caught(planted: Planted, at_least: usize) {
     println!("{planted:?} was caught in {count} of 40 histories");
     assert!(count >= at_least, "only {count} of 40 histories noticed {planted:?}");
 }
+
+/// A scan over rows in memory never waits for anything; it used to hold its thread, and the group commit with it, until
+/// its page was done.
+#[test]
+fn a_long_scan_lets_others_run() {
+    let world = World::new(1);
+    let turns = world.run(|env, _| async move {
+        let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+        let settings = PartitionSettings { memory_table_size_bytes: 1 << 20, ..PartitionSettings::tiny() };
+        let partitions = Partitions::open(&env, streams, settings).await.unwrap();
+        let changes = (0..1000).map(|index| (format!("r{index:04}"), Some(vec![0]))).collect();
+        let ask = Ask::Write { changes, expect: None };
+        partitions.execute(TestOperation { partition: "long".to_owned(), ask }).await.unwrap();
+        let done = std::cell::Cell::new(false);
+        let scan = async {
+            assert_eq!(read_all(&partitions, "long", 2000).await.len(), 1000);
+            done.set(true);
+        };
+        let others = async {
+            let mut turns = 0;
+            while !done.get() {
+                turns += 1;
+                tokio::task::yield_now().await;
+            }
+            turns
+        };
+        tokio::join!(scan, others).1
+    });
+    assert!(turns.unwrap() >= 5, "others had {turns:?} turns during a scan of 1,000 rows");
+}
