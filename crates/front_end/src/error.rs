@@ -3,7 +3,7 @@
 //! ```text
 //! JSON            {"odata.error":{"code":C,"message":{"lang":"en-US","value":"TEXT\nRequestId:…\nTime:…"}}}
 //! Table's XML     <error xmlns="…/metadata"><code>C</code><message xml:lang="en-US">TEXT…</message></error>
-//! with a detail   <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>…
+//! other XML       <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>… and facts of the error
 //! ```
 //!
 //! The JSON form has exactly these members, because one client fails on others; there a detail joins the text. What
@@ -11,7 +11,7 @@
 
 use crate::error_code::ErrorCode;
 use crate::json::text::put_json_string;
-use crate::xml::put_xml_text;
+use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
 use service::date_time_text;
 use std::borrow::Cow;
@@ -22,6 +22,9 @@ const DETAIL_SIZE_BYTES_MAX: usize = 4096;
 /// The namespace of the Table service's XML errors.
 const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 
+/// Names and values in the order they are told.
+type Facts = [(&'static str, String)];
+
 /// What a client is told when its request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
@@ -31,17 +34,19 @@ pub(crate) struct ApiError {
     message: Option<Cow<'static, str>>,
     /// What helps to mend an authentication failure, such as the server's string-to-sign. Never a key.
     detail: Option<Box<str>>,
+    /// Named values beside the message, such as the bounds of a parameter.
+    facts: Option<Box<Facts>>,
 }
 
 impl ApiError {
     /// The error with the table's message.
     pub(crate) const fn new(code: ErrorCode) -> Self {
-        ApiError { code, message: None, detail: None }
+        ApiError { code, message: None, detail: None, facts: None }
     }
 
     /// The error with a message of its own.
     pub(crate) fn with_message(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        ApiError { code, message: Some(message.into()), detail: None }
+        ApiError { code, message: Some(message.into()), detail: None, facts: None }
     }
 
     /// The error with the table's message and a detail.
@@ -52,7 +57,13 @@ impl ApiError {
                 (0..=DETAIL_SIZE_BYTES_MAX).rev().find(|&end| detail.is_char_boundary(end)).unwrap_or(0);
             detail.truncate(end);
         }
-        ApiError { code, message: None, detail: Some(detail.into_boxed_str()) }
+        ApiError { code, message: None, detail: Some(detail.into_boxed_str()), facts: None }
+    }
+
+    /// The error with the table's message and named values, which clients of the XML services can read.
+    #[allow(dead_code)] // The Queue and Blob services have such errors.
+    pub(crate) fn with_facts(code: ErrorCode, facts: impl Into<Box<Facts>>) -> Self {
+        ApiError { facts: Some(facts.into()), ..ApiError::new(code) }
     }
 
     /// The message without the request's id and time.
@@ -89,30 +100,37 @@ impl ApiError {
 
     /// The body in XML.
     pub(crate) fn xml_body(&self, request_id: &str, now: Ticks) -> Vec<u8> {
+        let mut out = XML_DECLARATION.to_vec();
+        put_xml_tag(&mut out, "<", "Error");
+        put_xml_element(&mut out, "Code", self.code.as_str());
         let mut text = self.message().to_owned();
         push_trace(&mut text, request_id, now);
-        let mut out = Vec::with_capacity(384);
-        out.extend_from_slice(b"<?xml version=\"1.0\" encoding=\"utf-8\"?>");
-        match &self.detail {
-            Some(detail) => {
-                out.extend_from_slice(b"<Error><Code>");
-                out.extend_from_slice(self.code.as_str().as_bytes());
-                out.extend_from_slice(b"</Code><Message>");
-                put_xml_text(&mut out, &text);
-                out.extend_from_slice(b"</Message><AuthenticationErrorDetail>");
-                put_xml_text(&mut out, detail);
-                out.extend_from_slice(b"</AuthenticationErrorDetail></Error>");
-            }
-            None => {
-                out.extend_from_slice(b"<error xmlns=\"");
-                out.extend_from_slice(METADATA_NAMESPACE.as_bytes());
-                out.extend_from_slice(b"\"><code>");
-                out.extend_from_slice(self.code.as_str().as_bytes());
-                out.extend_from_slice(b"</code><message xml:lang=\"en-US\">");
-                put_xml_text(&mut out, &text);
-                out.extend_from_slice(b"</message></error>");
-            }
+        put_xml_element(&mut out, "Message", &text);
+        if let Some(detail) = &self.detail {
+            put_xml_element(&mut out, "AuthenticationErrorDetail", detail);
         }
+        for (name, value) in self.facts.as_deref().unwrap_or_default() {
+            put_xml_element(&mut out, name, value);
+        }
+        put_xml_tag(&mut out, "</", "Error");
+        out
+    }
+
+    /// The body in the Table service's XML, which has no place for a detail.
+    pub(crate) fn metadata_xml_body(&self, request_id: &str, now: Ticks) -> Vec<u8> {
+        if self.detail.is_some() {
+            return self.xml_body(request_id, now);
+        }
+        let mut out = XML_DECLARATION.to_vec();
+        out.extend_from_slice(b"<error xmlns=\"");
+        out.extend_from_slice(METADATA_NAMESPACE.as_bytes());
+        out.extend_from_slice(b"\"><code>");
+        out.extend_from_slice(self.code.as_str().as_bytes());
+        out.extend_from_slice(b"</code><message xml:lang=\"en-US\">");
+        let mut text = self.message().to_owned();
+        push_trace(&mut text, request_id, now);
+        put_xml_text(&mut out, &text);
+        out.extend_from_slice(b"</message></error>");
         out
     }
 }
@@ -143,10 +161,10 @@ mod tests {
             "{\"odata.error\":{\"code\":\"TableNotFound\",\"message\":{\"lang\":\"en-US\",\"value\":\"3:The table \
              specified does not exist.\\nRequestId:ID\\nTime:2014-06-03T20:16:40.4307735Z\"}}}"
         );
-        let xml = String::from_utf8(error.xml_body("ID", now)).expect("text");
+        let xml = String::from_utf8(error.metadata_xml_body("ID", now)).expect("text");
         assert!(xml.contains("<code>TableNotFound</code>"), "{xml}");
         let error = ApiError::with_detail(ErrorCode::AuthenticationFailed, "GET\n<a>&");
-        let xml = String::from_utf8(error.xml_body("ID", now)).expect("text");
+        let xml = String::from_utf8(error.metadata_xml_body("ID", now)).expect("text");
         assert!(
             xml.contains("<AuthenticationErrorDetail>GET\n&lt;a&gt;&amp;</AuthenticationErrorDetail>"),
             "{xml}"

@@ -3,8 +3,9 @@
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::limits::Limits;
+use crate::pipeline::{ConnectionInfo, Pipeline, Shared};
 use crate::server::{TlsIdentity, serve};
-use crate::table_api::{ConnectionInfo, TableApi};
+use crate::table_api::TableApi;
 use base::{Clock, Random, Spawner};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -34,9 +35,16 @@ impl FrontEndSettings {
     }
 }
 
+/// The services that a front end serves.
+#[derive(Clone)]
+pub struct Services {
+    /// The Table service.
+    pub table: Arc<TableService>,
+}
+
 /// The stateless HTTP side of a stamp.
 pub struct FrontEnd {
-    table: Arc<TableApi>,
+    table: Arc<Pipeline<TableApi>>,
     limits: Limits,
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
@@ -44,17 +52,18 @@ pub struct FrontEnd {
 }
 
 impl FrontEnd {
-    /// A front end over the Table service.
+    /// A front end over these services.
     pub fn new(
         settings: FrontEndSettings,
-        table: Arc<TableService>,
+        services: Services,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
         let FrontEndSettings { accounts, limits, tls, bearer } = settings;
-        let table = TableApi::new(accounts, bearer, limits.clone(), table, clock.clone(), random);
-        FrontEnd { table: Arc::new(table), limits, tls, clock, spawner }
+        let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
+        let table = Arc::new(Pipeline::new(shared, TableApi::new(services.table)));
+        FrontEnd { table, limits, tls, clock, spawner }
     }
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
@@ -71,7 +80,7 @@ impl FrontEnd {
         request: Request<B>,
     ) -> Response<Full<Bytes>>
     where
-        B: Body<Data = Bytes>,
+        B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.table.handle(connection, request).await

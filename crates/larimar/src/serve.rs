@@ -8,7 +8,7 @@ use crate::report::{self, Addresses};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
-use front_end::{FrontEnd, FrontEndSettings};
+use front_end::{FrontEnd, FrontEndSettings, Services};
 use partition::{PartitionSettings, Partitions};
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -76,7 +76,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let tables = Arc::new(TableService::new(partitions.clone(), env.clock.clone()));
-    let front_end = front_end(&configuration, tables, &env);
+    let front_end = front_end(&configuration, Services { table: tables }, &env);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
         report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
@@ -89,13 +89,13 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     Ok(())
 }
 
-fn front_end(configuration: &Configuration, tables: Arc<TableService>, env: &Environment) -> FrontEnd {
+fn front_end(configuration: &Configuration, services: Services, env: &Environment) -> FrontEnd {
     let settings = FrontEndSettings {
         tls: configuration.tls.clone(),
         bearer: configuration.oauth.map(OauthMode::authority),
         ..FrontEndSettings::new(configuration.accounts.clone())
     };
-    FrontEnd::new(settings, tables, env.clock.clone(), env.random.clone(), env.spawner.clone())
+    FrontEnd::new(settings, services, env.clock.clone(), env.random.clone(), env.spawner.clone())
 }
 
 /// Turns true at the first SIGTERM or SIGINT; a second one ends the process at once.

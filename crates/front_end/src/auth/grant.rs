@@ -1,81 +1,26 @@
-//! What an authenticated request may do, and what each Table operation needs.
+//! What an authenticated request may do.
 //!
 //! Shared keys may do everything. A shared access signature grants letters: which services and resource types (account
-//! signatures), which permissions, and for a table's signature one table and perhaps a range of keys.
+//! signatures), which permissions, and for a service's signature one resource and perhaps a range of keys.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use std::cmp::Ordering;
 use table::edm::utf16_cmp;
 
-/// What an operation of the Table service needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Get service properties or stats.
-    ReadService,
-    /// Set service properties.
-    WriteService,
-    /// List tables, or get one.
-    ListTables,
-    /// Create a table.
-    CreateTable,
-    /// Delete a table.
-    DeleteTable,
-    /// Get or query entities.
-    ReadEntities,
-    /// Insert an entity.
-    InsertEntity,
-    /// Insert an entity, or replace or merge it.
-    UpsertEntity,
-    /// Replace or merge an entity.
-    UpdateEntity,
-    /// Delete an entity.
-    DeleteEntity,
-    /// Send a batch; its operations have needs of their own.
-    Batch,
-    /// Get or set stored access policies: never by signature.
-    Policies,
-}
+/// What an operation of a service needs of a signature.
+pub(crate) trait Need: Copy {
+    /// The service's letter in account signatures.
+    const SERVICE: char;
 
-impl Need {
-    /// Resource types of an account signature, any of which does.
-    fn resource_types(self) -> &'static [char] {
-        match self {
-            Need::ReadService | Need::WriteService => &['s'],
-            // Sources differ between service and container for listing: either does.
-            Need::ListTables => &['c', 's'],
-            Need::CreateTable | Need::DeleteTable => &['c'],
-            _ => &['o'],
-        }
-    }
+    /// Resource types of an account signature, any of which does; none: never by signature.
+    fn resource_types(self) -> &'static [char];
 
-    /// Permission sets, any of which does.
-    fn permissions(self) -> &'static [&'static str] {
-        match self {
-            Need::ReadService | Need::ReadEntities => &["r"],
-            Need::WriteService => &["w"],
-            Need::ListTables => &["l"],
-            Need::CreateTable => &["c", "w"],
-            Need::DeleteTable | Need::DeleteEntity => &["d"],
-            Need::InsertEntity => &["a"],
-            Need::UpsertEntity => &["au"],
-            Need::UpdateEntity => &["u"],
-            Need::Batch => &[""],
-            Need::Policies => &[],
-        }
-    }
+    /// Permission sets of an account signature, any of which does.
+    fn account_permissions(self) -> &'static [&'static str];
 
-    fn is_on_entities(self) -> bool {
-        matches!(
-            self,
-            Need::ReadEntities
-                | Need::InsertEntity
-                | Need::UpsertEntity
-                | Need::UpdateEntity
-                | Need::DeleteEntity
-                | Need::Batch
-        )
-    }
+    /// Permission sets of a service signature, any of which does; `None`: never by a service signature.
+    fn service_permissions(self) -> Option<&'static [&'static str]>;
 }
 
 /// What a request may do.
@@ -92,44 +37,47 @@ pub(crate) enum Grant {
         /// Permission letters.
         permissions: String,
     },
-    /// A signature for one table.
-    Table {
-        /// The table's name, in any case.
-        table: String,
+    /// A service signature for one resource.
+    Service {
+        /// The resource's name below the account; a table's in any case.
+        resource: String,
         /// Permission letters.
         permissions: String,
-        /// Which keys.
+        /// Which keys of a table.
         range: KeyBounds,
     },
 }
 
 impl Grant {
-    /// Whether an operation is allowed. `table` is the table it is on, if it is on one.
-    pub(crate) fn check(&self, need: Need, table: Option<&str>) -> Result<(), ApiError> {
+    /// Whether an operation is allowed. `table` is the table it is on, if that was not part of what was signed.
+    pub(crate) fn check<N: Need>(&self, need: N, table: Option<&str>) -> Result<(), ApiError> {
         let failure = || ApiError::new(ErrorCode::AuthorizationFailure);
-        let permissions = match self {
+        let (permissions, needed) = match self {
             Grant::Everything => return Ok(()),
             Grant::Account { services, resource_types, permissions } => {
-                if !services.contains('t') {
+                if !services.contains(N::SERVICE) {
                     return Err(ErrorCode::AuthorizationServiceMismatch.into());
                 }
-                if need == Need::Policies {
+                if need.resource_types().is_empty() {
                     return Err(failure());
                 }
                 if !need.resource_types().iter().any(|kind| resource_types.contains(*kind)) {
                     return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
                 }
-                permissions
+                (permissions, need.account_permissions())
             }
-            Grant::Table { table: own, permissions, .. } => {
-                if !need.is_on_entities() || table.is_some_and(|table| !table.eq_ignore_ascii_case(own)) {
+            Grant::Service { resource, permissions, .. } => {
+                let Some(needed) = need.service_permissions() else {
+                    return Err(failure());
+                };
+                if table.is_some_and(|table| !table.eq_ignore_ascii_case(resource)) {
                     return Err(failure());
                 }
-                permissions
+                (permissions, needed)
             }
         };
         let holds = |letters: &&str| letters.chars().all(|letter| permissions.contains(letter));
-        match need.permissions().iter().any(holds) {
+        match needed.iter().any(holds) {
             true => Ok(()),
             false => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
         }
@@ -148,7 +96,7 @@ impl Grant {
     /// The range of keys, if there is one.
     pub(crate) fn bounds(&self) -> Option<&KeyBounds> {
         match self {
-            Grant::Table { range, .. } if !range.is_unbounded() => Some(range),
+            Grant::Service { range, .. } if !range.is_unbounded() => Some(range),
             _ => None,
         }
     }
@@ -200,6 +148,7 @@ impl KeyBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table_api::TableNeed as Need;
 
     fn account(services: &str, resource_types: &str, permissions: &str) -> Grant {
         Grant::Account {
@@ -234,8 +183,8 @@ mod tests {
 
     #[test]
     fn table_signatures_and_their_ranges() {
-        let grant = Grant::Table {
-            table: "People".into(),
+        let grant = Grant::Service {
+            resource: "People".into(),
             permissions: "ra".into(),
             range: KeyBounds { start: Some(("b".into(), Some("5".into()))), end: Some(("d".into(), None)) },
         };

@@ -32,7 +32,7 @@ use shared_key::{
 use signature::ClaimedSignature;
 use std::time::Duration;
 
-pub(crate) use verify_sas::{SasRequest, verify_sas};
+pub(crate) use verify_sas::{SasRequest, SignedResource, verify_sas};
 
 /// How far a request's date may be from the server's clock, either way.
 pub const DATE_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
@@ -95,6 +95,8 @@ pub(crate) fn addressed_account<'a>(
 
 /// What an account key's signature must sign.
 pub(crate) struct SharedKeyRequest<'a> {
+    /// Whose rules of signing apply.
+    pub(crate) service: SignedService,
     /// Where the request points to.
     pub(crate) address: &'a Address<'a>,
     /// The verb as sent.
@@ -122,7 +124,7 @@ pub(crate) fn verify_shared_key(
     }
     check_date(request.headers, now)?;
     let signed = |path| SignedRequest {
-        service: SignedService::Table,
+        service: request.service,
         method: request.method,
         account: account.name(),
         path,
@@ -132,12 +134,11 @@ pub(crate) fn verify_shared_key(
     if let Some(claimed) = ClaimedSignature::parse(claimed.as_bytes()) {
         for path in request.address.signed_paths() {
             let signed = signed(path);
-            for key in account.keys() {
-                let verifies = key.verifies(&claimed, |sink| {
-                    write_string_to_sign(&signed, scheme, HeaderOrder::Collation, sink);
-                });
-                if verifies {
-                    return Ok(());
+            for order in orders(request.service) {
+                for key in account.keys() {
+                    if key.verifies(&claimed, |sink| write_string_to_sign(&signed, scheme, *order, sink)) {
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -150,6 +151,14 @@ pub(crate) fn verify_shared_key(
             "The MAC signature found in the HTTP request is not the same as any computed signature. Server used following string to sign: '{text}'."
         ),
     ))
+}
+
+/// How clients may have sorted the headers they signed. The Table service signs none.
+fn orders(service: SignedService) -> &'static [HeaderOrder] {
+    match service {
+        SignedService::Table => &[HeaderOrder::Collation],
+        SignedService::BlobOrQueue => &[HeaderOrder::Collation, HeaderOrder::Ordinal],
+    }
 }
 
 fn check_date(headers: &HeaderMap, now: Ticks) -> Result<(), ApiError> {

@@ -146,6 +146,7 @@ fn requests_of_official_clients() {
             let host = headers.get("host").and_then(|host| host.to_str().ok()).expect("host");
             let address = Address::parse(host, url.path(), "table");
             let signed = SharedKeyRequest {
+                service: SignedService::Table,
                 address: &address,
                 method: text(request, "method"),
                 query: &query,

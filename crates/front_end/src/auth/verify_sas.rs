@@ -1,4 +1,4 @@
-//! Verifying a shared access signature of the Table service: what it grants, or why it is refused.
+//! Verifying a shared access signature: what it grants, or why it is refused.
 //!
 //! Pure: the stored policy that a token names is fetched by the caller between [`SasRequest::policy_id`] and here.
 
@@ -10,13 +10,29 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use base::Ticks;
 use service::{StoredPolicy, parse_date_time};
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
+/// What a service signature on a request must be for.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedResource<'a> {
+    /// Whose layout.
+    pub(crate) service: SasService,
+    /// The name below the account that is signed, decoded.
+    pub(crate) name: Cow<'a, str>,
+    /// The table, queue or blob container, whose stored policies count.
+    pub(crate) container: Cow<'a, str>,
+    /// The snapshot or version that a blob request names.
+    pub(crate) snapshot: &'a str,
+}
+
 /// A token and the request it came with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct SasRequest<'a> {
     /// The token.
     pub(crate) token: SasToken<'a>,
+    /// What it is for, unless it is for the account.
+    pub(crate) resource: SignedResource<'a>,
     /// The client's address, if known.
     pub(crate) peer: Option<IpAddr>,
     /// Whether the connection is encrypted.
@@ -26,13 +42,12 @@ pub(crate) struct SasRequest<'a> {
 }
 
 impl<'a> SasRequest<'a> {
-    /// The stored policy that must be fetched first, as (table, id).
-    pub(crate) fn policy_id(&self) -> Option<(&'a str, &'a str)> {
+    /// The stored policy of the container that must be fetched first.
+    pub(crate) fn policy_id(&self) -> Option<&'a str> {
         if self.token.is_account() {
             return None;
         }
-        let id = self.token.field("si").filter(|id| !id.is_empty())?;
-        Some((self.token.field("tn").unwrap_or_default(), id))
+        self.token.field("si").filter(|id| !id.is_empty())
     }
 }
 
@@ -40,15 +55,15 @@ fn failed(detail: impl Into<String>) -> ApiError {
     ApiError::with_detail(ErrorCode::AuthenticationFailed, detail)
 }
 
-/// Verifies signature, time, source and protocol. `policies` are those of the table that the token names, if it names
-/// a policy.
+/// Verifies signature, time, source and protocol. `policies` are those of the container, if the token names
+/// one.
 pub(crate) fn verify_sas(
     account: &Account,
     request: &SasRequest<'_>,
     policies: &[StoredPolicy],
 ) -> Result<Grant, ApiError> {
     let token = request.token;
-    verify_signature(account, token)?;
+    verify_signature(account, request)?;
     if token.is_account() {
         let required = |name: &str| match token.field(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
@@ -66,11 +81,11 @@ pub(crate) fn verify_sas(
         });
     }
     if token.version() < SERVICE_SAS_SINCE {
-        return Err(failed("sv is mandatory and must be a version that table signatures exist in."));
+        return Err(failed("sv is mandatory and must be a version that service signatures exist in."));
     }
     let policy = match request.policy_id() {
         None => None,
-        Some((_, id)) => Some(
+        Some(id) => Some(
             policies
                 .iter()
                 .find(|policy| policy.id == id)
@@ -84,36 +99,36 @@ pub(crate) fn verify_sas(
         expiry.ok_or_else(|| failed("se is neither in the token nor in its stored access policy."))?;
     check_time(start.as_deref(), &expiry, request.now)?;
     check_source(request)?;
-    Ok(Grant::Table {
-        table: token.field("tn").unwrap_or_default().to_owned(),
+    Ok(Grant::Service {
+        resource: request.resource.name.clone().into_owned(),
         permissions: permissions
             .ok_or_else(|| failed("sp is neither in the token nor in its stored access policy."))?,
         range: KeyBounds { start: bound(token, "spk", "srk")?, end: bound(token, "epk", "erk")? },
     })
 }
 
-fn verify_signature(account: &Account, token: SasToken<'_>) -> Result<(), ApiError> {
-    let table = token.field("tn").unwrap_or_default();
-    if let Some(claimed) = ClaimedSignature::parse(token.signature().as_bytes()) {
+fn verify_signature(account: &Account, request: &SasRequest<'_>) -> Result<(), ApiError> {
+    if let Some(claimed) = ClaimedSignature::parse(request.token.signature().as_bytes()) {
         for key in account.keys() {
-            if key.verifies(&claimed, |sink| write_string(token, account.name(), table, sink)) {
+            if key.verifies(&claimed, |sink| write_string(request, account.name(), sink)) {
                 return Ok(());
             }
         }
     }
     let mut text = Vec::new();
-    write_string(token, account.name(), table, &mut text);
+    write_string(request, account.name(), &mut text);
     Err(failed(format!(
         "Signature did not match. String to sign used was {}",
         String::from_utf8_lossy(&text)
     )))
 }
 
-fn write_string(token: SasToken<'_>, account: &str, table: &str, sink: &mut impl SignSink) {
-    if token.is_account() {
-        token.write_account_string(account, sink);
+fn write_string(request: &SasRequest<'_>, account: &str, sink: &mut impl SignSink) {
+    if request.token.is_account() {
+        request.token.write_account_string(account, sink);
     } else {
-        token.write_service_string(SasService::Table, account, table, "", sink);
+        let SignedResource { service, name, snapshot, .. } = &request.resource;
+        request.token.write_service_string(*service, account, name, snapshot, sink);
     }
 }
 
@@ -194,22 +209,31 @@ mod tests {
 
     const NOW: &str = "2026-11-21T09:00:00Z";
 
+    fn request<'a>(parameters: &'a QueryParameters<'a>, now: &str) -> SasRequest<'a> {
+        let token = SasToken::find(parameters).expect("a token");
+        let table = token.field("tn").unwrap_or_default();
+        SasRequest {
+            token,
+            resource: SignedResource {
+                service: SasService::Table,
+                name: table.into(),
+                container: table.into(),
+                snapshot: "",
+            },
+            peer: Some("10.0.0.5".parse().expect("address")),
+            encrypted: false,
+            now: parse_date_time(now).expect("date"),
+        }
+    }
+
     fn verify(query: &str, policies: &[StoredPolicy]) -> Result<Grant, ErrorCode> {
         let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
         let parameters = QueryParameters::parse(Some(query)).expect("parameters");
-        let token = SasToken::find(&parameters).expect("a token");
-        let signature = account.keys()[0].sign(|sink| {
-            write_string(token, "contoso", token.field("tn").unwrap_or_default(), sink);
-        });
+        let unsigned = request(&parameters, NOW);
+        let signature = account.keys()[0].sign(|sink| write_string(&unsigned, "contoso", sink));
         let query = query.replace("sig=x", &format!("sig={}", signature.replace('+', "%2B")));
         let parameters = QueryParameters::parse(Some(&query)).expect("parameters");
-        let request = SasRequest {
-            token: SasToken::find(&parameters).expect("a token"),
-            peer: Some("10.0.0.5".parse().expect("address")),
-            encrypted: false,
-            now: parse_date_time(NOW).expect("date"),
-        };
-        verify_sas(&account, &request, policies).map_err(|error| error.code)
+        verify_sas(&account, &request(&parameters, NOW), policies).map_err(|error| error.code)
     }
 
     const ACCOUNT: &str = "sv=2019-02-02&ss=t&srt=o&sp=r&sig=x";
@@ -241,7 +265,7 @@ mod tests {
         let policies = [policy];
         let query = "sv=2019-02-02&tn=People&si=pol1&sig=x";
         let grant = verify(query, &policies).expect("granted");
-        assert!(matches!(grant, Grant::Table { permissions, .. } if permissions == "ra"));
+        assert!(matches!(grant, Grant::Service { permissions, .. } if permissions == "ra"));
         assert_eq!(verify(query, &[]), Err(ErrorCode::AuthenticationFailed));
         let both = format!("{query}&sp=r");
         assert_eq!(verify(&both, &policies), Err(ErrorCode::InvalidQueryParameterValue));
@@ -253,7 +277,7 @@ mod tests {
         assert!(verify(query, &[]).is_ok());
         assert_eq!(verify(&format!("{query}&srk=a"), &[]), Err(ErrorCode::AuthenticationFailed));
         let grant = verify(&format!("{query}&spk=a&srk=b&epk=c"), &[]).expect("granted");
-        let Grant::Table { range, .. } = grant else { panic!("a table's grant") };
+        let Grant::Service { range, .. } = grant else { panic!("a table's grant") };
         assert_eq!(range.start, Some(("a".into(), Some("b".into()))));
         assert_eq!(range.end, Some(("c".into(), None)));
     }
@@ -263,13 +287,7 @@ mod tests {
         let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
         let parameters =
             QueryParameters::parse(Some("sv=2019-02-02&tn=People&sp=r&sig=AAAA")).expect("parameters");
-        let request = SasRequest {
-            token: SasToken::find(&parameters).expect("a token"),
-            peer: None,
-            encrypted: false,
-            now: Ticks(0),
-        };
-        let error = verify_sas(&account, &request, &[]).expect_err("refused");
+        let error = verify_sas(&account, &request(&parameters, NOW), &[]).expect_err("refused");
         assert!(error.detail().is_some_and(|detail| detail.contains("/table/contoso/people")));
     }
 }

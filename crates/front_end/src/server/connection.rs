@@ -8,7 +8,7 @@ use super::opening::{Opened, open};
 use super::preface::Protocol;
 use super::tls::TlsIdentity;
 use crate::limits::Limits;
-use crate::table_api::{ConnectionInfo, TableApi};
+use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
 use base::{Clock, Spawner};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -84,8 +84,8 @@ where
 }
 
 /// Serves a connection until it ends or is told to.
-pub(crate) async fn serve_connection(
-    api: Arc<TableApi>,
+pub(crate) async fn serve_connection<S: ServiceApi>(
+    api: Arc<Pipeline<S>>,
     info: ConnectionInfo,
     stream: TcpStream,
     settings: &ConnectionSettings,
@@ -121,15 +121,16 @@ pub(crate) async fn serve_connection(
 }
 
 /// Serves a connection whose protocol is known.
-async fn serve_stream<S>(
-    api: Arc<TableApi>,
+async fn serve_stream<S, T>(
+    api: Arc<Pipeline<S>>,
     info: ConnectionInfo,
-    stream: S,
+    stream: T,
     protocol: Protocol,
     settings: &ConnectionSettings,
     phase: watch::Receiver<Phase>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: ServiceApi,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Arc::new(Activity::default());
     let watched = activity.clone();

@@ -6,7 +6,7 @@
 use super::connection::{ConnectionSettings, serve_connection};
 use super::tls::TlsIdentity;
 use crate::limits::Limits;
-use crate::table_api::{ConnectionInfo, TableApi};
+use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
 use base::{Clock, Spawner};
 use futures_util::future::{Either, select};
 use std::pin::pin;
@@ -30,8 +30,8 @@ pub(crate) enum Phase {
 }
 
 /// Serves until `shutdown` completes, and then until connections have drained.
-pub(crate) async fn serve(
-    api: Arc<TableApi>,
+pub(crate) async fn serve<S: ServiceApi>(
+    api: Arc<Pipeline<S>>,
     limits: &Limits,
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
@@ -57,7 +57,7 @@ pub(crate) async fn serve(
             serve_connection(api, info, stream, &settings, phase).await;
             drop(permit);
         };
-        spawner.spawn("table connection", Box::pin(task));
+        spawner.spawn(S::CONNECTION_NAME, Box::pin(task));
     }
     drop(listener);
     phase.send_replace(Phase::Draining);

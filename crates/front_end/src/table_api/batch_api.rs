@@ -7,7 +7,7 @@ use super::entity_read::read_entity;
 use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders, plan_write};
 use super::errors::{TOO_MANY_OPERATIONS, from_table};
 use super::route::{Route, Verb};
-use super::{RequestContext, TableResource};
+use super::{RequestContext, TableApi, TableResource};
 use crate::addressing::Address;
 use crate::batch::{
     BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
@@ -16,6 +16,7 @@ use crate::batch::{
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::negotiation::{MetadataLevel, choose_level};
+use crate::pipeline::ServiceApi;
 use crate::query_string::QueryParameters;
 use crate::reply::{DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
 use crate::request_id::RequestId;
@@ -149,7 +150,7 @@ fn find_target<'a>(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result
         Some((path, query)) => (path, Some(query)),
         None => (path_and_query, None),
     };
-    let address = Address::parse(host, path, super::SERVICE_LABEL);
+    let address = Address::parse(host, path, TableApi::LABEL);
     if address.account != context.account {
         return Err(invalid());
     }

@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use partition::PartitionError;
+use crate::pipeline::from_partition;
 use table::{FilterError, TableError};
 
 /// The error a client sees.
@@ -60,20 +60,5 @@ pub(crate) fn from_filter(error: FilterError) -> ApiError {
         | FilterError::Literal(_)
         | FilterError::Null(_)
         | FilterError::TooComplex(_) => ApiError::with_message(ErrorCode::InvalidInput, error.to_string()),
-    }
-}
-
-/// The layer below could not answer: the client tries again, or the operator is told.
-fn from_partition(error: &PartitionError) -> ApiError {
-    match error {
-        PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
-        PartitionError::DiskFull => {
-            tracing::error!("a write was refused: {error}");
-            ApiError::with_message(ErrorCode::ServerBusy, "The server has no space left for writes.")
-        }
-        _ => {
-            tracing::error!("a request failed: {error}");
-            ErrorCode::InternalError.into()
-        }
     }
 }

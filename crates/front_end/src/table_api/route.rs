@@ -1,7 +1,7 @@
 //! Which operation a request asks for: from its verb, its resource and its parameters.
 
 use super::TableResource;
-use crate::auth::grant::Need;
+use super::need::TableNeed;
 use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -136,20 +136,20 @@ impl Route {
     }
 
     /// What a shared access signature must grant. `conditional` tells an update from an upsert.
-    pub(crate) fn need(&self, conditional: bool) -> Need {
+    pub(crate) fn need(&self, conditional: bool) -> TableNeed {
         match self {
-            Route::ReadServiceProperties | Route::ReadServiceStats => Need::ReadService,
-            Route::WriteServiceProperties => Need::WriteService,
-            Route::ListTables | Route::ReadTable(_) => Need::ListTables,
-            Route::CreateTable => Need::CreateTable,
-            Route::DeleteTable(_) => Need::DeleteTable,
-            Route::ReadPolicies(_) | Route::WritePolicies(_) => Need::Policies,
-            Route::QueryEntities(_) | Route::ReadEntity(_) => Need::ReadEntities,
-            Route::InsertEntity(_) => Need::InsertEntity,
-            Route::ReplaceEntity(_) | Route::MergeEntity(_) if conditional => Need::UpdateEntity,
-            Route::ReplaceEntity(_) | Route::MergeEntity(_) => Need::UpsertEntity,
-            Route::DeleteEntity(_) => Need::DeleteEntity,
-            Route::Batch => Need::Batch,
+            Route::ReadServiceProperties | Route::ReadServiceStats => TableNeed::ReadService,
+            Route::WriteServiceProperties => TableNeed::WriteService,
+            Route::ListTables | Route::ReadTable(_) => TableNeed::ListTables,
+            Route::CreateTable => TableNeed::CreateTable,
+            Route::DeleteTable(_) => TableNeed::DeleteTable,
+            Route::ReadPolicies(_) | Route::WritePolicies(_) => TableNeed::Policies,
+            Route::QueryEntities(_) | Route::ReadEntity(_) => TableNeed::ReadEntities,
+            Route::InsertEntity(_) => TableNeed::InsertEntity,
+            Route::ReplaceEntity(_) | Route::MergeEntity(_) if conditional => TableNeed::UpdateEntity,
+            Route::ReplaceEntity(_) | Route::MergeEntity(_) => TableNeed::UpsertEntity,
+            Route::DeleteEntity(_) => TableNeed::DeleteEntity,
+            Route::Batch => TableNeed::Batch,
         }
     }
 

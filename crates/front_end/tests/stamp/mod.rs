@@ -7,7 +7,9 @@ use bytes::Bytes;
 use front_end::accounts::DEVELOPMENT_ACCOUNT_NAME;
 use front_end::auth::shared_key::{SharedKeyScheme, SignedRequest, SignedService, string_to_sign};
 use front_end::auth::signature::{SignSink, SigningKey};
-use front_end::{Accounts, ConnectionInfo, FrontEnd, FrontEndSettings, Limits, QueryParameters, SignedPath};
+use front_end::{
+    Accounts, ConnectionInfo, FrontEnd, FrontEndSettings, Limits, QueryParameters, Services, SignedPath,
+};
 use http_body_util::{BodyExt, Full};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
@@ -118,7 +120,7 @@ impl Stamp {
         let table = Arc::new(TableService::new(partitions, clock.clone()));
         let mut settings = FrontEndSettings::new(Accounts::development());
         change(&mut settings);
-        let front_end = FrontEnd::new(settings, table, env.clock, env.random, env.spawner);
+        let front_end = FrontEnd::new(settings, Services { table }, env.clock, env.random, env.spawner);
         let account = front_end::Account::development();
         Stamp { front_end: Arc::new(front_end), clock, key: account.keys()[0].clone() }
     }

@@ -3,9 +3,8 @@
 //! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients differ in the
 //! order of children, so they are read by name.
 
-use super::RequestContext;
 use super::cors::check_rules;
-use super::errors::from_table;
+use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -19,15 +18,24 @@ use std::time::UNIX_EPOCH;
 const RETENTION_DAYS_MAX: u32 = 365;
 
 /// Gets the properties.
-pub(crate) async fn read_properties(context: &RequestContext<'_>) -> Result<Reply, ApiError> {
-    let properties = context.service.service_properties(context.account).await.map_err(from_table)?;
+pub(crate) async fn read_properties(
+    service: &impl ServiceApi,
+    request: &ApiRequest<'_>,
+) -> Result<Reply, ApiError> {
+    let properties = service.properties(request.account).await?;
     Ok(Reply::xml(StatusCode::OK, write(&properties)))
 }
 
 /// Changes the properties.
-pub(crate) async fn write_properties(context: &RequestContext<'_>, body: &[u8]) -> Result<Reply, ApiError> {
+pub(crate) async fn write_properties(
+    service: &impl ServiceApi,
+    request: &ApiRequest<'_>,
+    body: &[u8],
+) -> Result<Reply, ApiError> {
     let update = read(body)?;
-    context.service.set_service_properties(context.account, update).await.map_err(from_table)?;
+    let result = service.set_properties(request.account, update).await;
+    request.cors.forget(request.account);
+    result?;
     Ok(Reply::new(StatusCode::ACCEPTED))
 }
 

@@ -4,6 +4,7 @@
 //! of an account are kept for a while, so that a read does not pay for a second read; a change made here is seen at once.
 //! What always holds: requests without `Origin` are served the same, apart from `Vary`.
 
+use super::ServiceApi;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -19,7 +20,6 @@ use service::CorsRule;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use table::TableService;
 
 /// Rules of one service at most.
 const RULES_MAX: usize = 5;
@@ -188,7 +188,7 @@ impl CorsRules {
     pub(crate) async fn of(
         &self,
         account: &str,
-        service: &TableService,
+        service: &impl ServiceApi,
         clock: &dyn Clock,
     ) -> Arc<[CorsRule]> {
         let now = clock.monotonic();
@@ -197,7 +197,7 @@ impl CorsRules {
         {
             return kept.rules.clone();
         }
-        let Ok(properties) = service.service_properties(account).await else {
+        let Ok(properties) = service.properties(account).await else {
             return Arc::from([]);
         };
         let rules: Arc<[CorsRule]> = properties.cors.into();

@@ -1,4 +1,4 @@
-//! Get and set a table's stored access policies, in XML.
+//! Get and set a container's stored access policies, in XML.
 //!
 //! ```text
 //! <SignedIdentifiers><SignedIdentifier><Id>p1</Id><AccessPolicy>
@@ -6,8 +6,7 @@
 //! </AccessPolicy></SignedIdentifier></SignedIdentifiers>
 //! ```
 
-use super::RequestContext;
-use super::errors::from_table;
+use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -16,27 +15,29 @@ use base::Ticks;
 use hyper::StatusCode;
 use service::{StoredPolicy, date_time_text, parse_date_time};
 
-/// Permissions that a table's policy may hold.
-const PERMISSIONS: &str = "raud";
-
 /// Gets the policies.
-pub(crate) async fn read_policies(context: &RequestContext<'_>, table: &str) -> Result<Reply, ApiError> {
-    let policies = context.service.table_policies(context.account, table).await.map_err(from_table)?;
+pub(crate) async fn read_policies(
+    service: &impl ServiceApi,
+    request: &ApiRequest<'_>,
+    container: &str,
+) -> Result<Reply, ApiError> {
+    let policies = service.policies(request.account, container).await?;
     Ok(Reply::xml(StatusCode::OK, write(&policies)))
 }
 
 /// Replaces the policies.
-pub(crate) async fn write_policies(
-    context: &RequestContext<'_>,
-    table: &str,
+pub(crate) async fn write_policies<S: ServiceApi>(
+    service: &S,
+    request: &ApiRequest<'_>,
+    container: &str,
     body: &[u8],
 ) -> Result<Reply, ApiError> {
-    let policies = read(body)?;
-    context.service.set_table_policies(context.account, table, policies).await.map_err(from_table)?;
+    let policies = read(body, S::POLICY_PERMISSIONS)?;
+    service.set_policies(request.account, container, policies).await?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 
-fn write(policies: &[StoredPolicy]) -> Vec<u8> {
+pub(crate) fn write(policies: &[StoredPolicy]) -> Vec<u8> {
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "SignedIdentifiers");
     for policy in policies {
@@ -58,8 +59,8 @@ fn write(policies: &[StoredPolicy]) -> Vec<u8> {
     out
 }
 
-/// Reads policies; an empty body clears them.
-fn read(body: &[u8]) -> Result<Vec<StoredPolicy>, ApiError> {
+/// Reads policies; an empty body clears them. `letters` are the permissions that there are.
+pub(crate) fn read(body: &[u8], letters: &str) -> Result<Vec<StoredPolicy>, ApiError> {
     if body.trim_ascii().is_empty() {
         return Ok(Vec::new());
     }
@@ -71,13 +72,13 @@ fn read(body: &[u8]) -> Result<Vec<StoredPolicy>, ApiError> {
     root.children
         .iter()
         .map(|element| match element.name.as_str() {
-            "SignedIdentifier" => read_policy(element),
+            "SignedIdentifier" => read_policy(element, letters),
             _ => Err(malformed()),
         })
         .collect()
 }
 
-fn read_policy(element: &XmlElement) -> Result<StoredPolicy, ApiError> {
+fn read_policy(element: &XmlElement, letters: &str) -> Result<StoredPolicy, ApiError> {
     let id = element.child_text("Id").ok_or_else(|| ApiError::new(ErrorCode::InvalidXmlDocument))?.to_owned();
     let mut policy = StoredPolicy { id, ..StoredPolicy::default() };
     if let Some(access) = element.child("AccessPolicy") {
@@ -86,7 +87,7 @@ fn read_policy(element: &XmlElement) -> Result<StoredPolicy, ApiError> {
         policy.permission =
             access.child_text("Permission").filter(|text| !text.is_empty()).map(str::to_owned);
     }
-    let known = |text: &String| text.chars().all(|letter| PERMISSIONS.contains(letter));
+    let known = |text: &String| text.chars().all(|letter| letters.contains(letter));
     if !policy.permission.as_ref().is_none_or(known) {
         return Err(ErrorCode::InvalidXmlNodeValue.into());
     }
@@ -113,13 +114,13 @@ mod tests {
             <AccessPolicy><Start>2020-01-01T00:00:00Z</Start><Expiry>2030-01-01</Expiry><Permission>raud</Permission>\
             </AccessPolicy></SignedIdentifier><SignedIdentifier><Id>empty</Id><AccessPolicy/></SignedIdentifier>\
             </SignedIdentifiers>";
-        let policies = read(body).expect("policies");
+        let policies = read(body, "raud").expect("policies");
         assert_eq!(policies.len(), 2);
         assert_eq!(policies[0].permission.as_deref(), Some("raud"));
         assert!(policies[0].expiry > policies[0].start);
         assert_eq!(policies[1], StoredPolicy { id: "empty".into(), ..StoredPolicy::default() });
-        assert_eq!(read(&write(&policies)), Ok(policies));
-        assert_eq!(read(b""), Ok(vec![]));
+        assert_eq!(read(&write(&policies), "raud"), Ok(policies));
+        assert_eq!(read(b"", "raud"), Ok(vec![]));
     }
 
     #[test]
@@ -128,13 +129,13 @@ mod tests {
             let body = format!(
                 "<SignedIdentifiers><SignedIdentifier>{inside}</SignedIdentifier></SignedIdentifiers>"
             );
-            read(body.as_bytes()).err().map(|error| error.code)
+            read(body.as_bytes(), "raud").err().map(|error| error.code)
         };
         assert_eq!(policy(""), Some(ErrorCode::InvalidXmlDocument));
         let with = |field: &str| policy(&format!("<Id>a</Id><AccessPolicy>{field}</AccessPolicy>"));
         assert_eq!(with("<Permission>x</Permission>"), Some(ErrorCode::InvalidXmlNodeValue));
         assert_eq!(with("<Start>soon</Start>"), Some(ErrorCode::InvalidXmlNodeValue));
         assert_eq!(with("<Start></Start>"), None);
-        assert!(read(b"<Other/>").is_err());
+        assert!(read(b"<Other/>", "raud").is_err());
     }
 }

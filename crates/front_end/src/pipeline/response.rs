@@ -1,17 +1,16 @@
 //! What every response has: common headers, the version echoed, and errors in the shape the client asked for.
 
+use super::ServiceApi;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::negotiation::{MetadataLevel, metadata_level, prefers_xml};
+use crate::negotiation::MetadataLevel;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{
-    CACHE_CONTROL, DATE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
-};
+use hyper::header::{DATE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,9 +20,6 @@ const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const X_MS_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 const X_MS_ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
-
-/// The version of requests that name none, and the one that all current table clients send.
-const DEFAULT_VERSION: HeaderValue = HeaderValue::from_static("2019-02-02");
 
 /// The first version there was.
 const OLDEST_VERSION: &[u8] = b"2009-04-14";
@@ -42,20 +38,14 @@ const CLIENT_REQUEST_ID_SIZE_BYTES_MAX: usize = 1024;
 pub(crate) enum ErrorShape {
     /// As an OData error.
     Json(MetadataLevel),
-    /// As XML.
+    /// As XML in the Table service's namespace.
+    MetadataXml,
+    /// As XML of the other services.
+    #[allow(dead_code)] // The Queue and Blob services tell errors so.
     Xml,
 }
 
 impl ErrorShape {
-    /// From the headers alone, before the operation is known.
-    pub(crate) fn guess(headers: &HeaderMap) -> Self {
-        if prefers_xml(headers) {
-            ErrorShape::Xml
-        } else {
-            ErrorShape::Json(metadata_level(headers, None).unwrap_or_default())
-        }
-    }
-
     /// The reply that tells `error`.
     pub(crate) fn reply(self, error: &ApiError, request_id: &str, now: Ticks) -> Reply {
         let status = error.code.status();
@@ -63,6 +53,7 @@ impl ErrorShape {
             ErrorShape::Json(level) => {
                 Reply::json(status, level.content_type(), error.json_body(request_id, now, None))
             }
+            ErrorShape::MetadataXml => Reply::xml(status, error.metadata_xml_body(request_id, now)),
             ErrorShape::Xml => Reply::xml(status, error.xml_body(request_id, now)),
         };
         reply.header(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
@@ -74,7 +65,7 @@ impl ErrorShape {
 }
 
 /// Puts a response together.
-pub(crate) fn finish(
+pub(crate) fn finish<S: ServiceApi>(
     reply: Reply,
     request: &HeaderMap,
     request_id: &RequestId,
@@ -84,12 +75,11 @@ pub(crate) fn finish(
     *response.status_mut() = reply.status;
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(DATE, date);
-    headers.insert(SERVER, HeaderValue::from_static(concat!("Larimar-Table/", env!("CARGO_PKG_VERSION"))));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(SERVER, HeaderValue::from_static(S::SERVER));
+    S::put_headers(&mut headers);
     headers.insert(X_MS_REQUEST_ID, request_id.header_value());
     let version = request.get(X_MS_VERSION).filter(|version| is_version(version.as_bytes()));
-    headers.insert(X_MS_VERSION, version.cloned().unwrap_or(DEFAULT_VERSION));
+    headers.insert(X_MS_VERSION, version.cloned().unwrap_or(HeaderValue::from_static(S::DEFAULT_VERSION)));
     if let Some(id) = request.get(X_MS_CLIENT_REQUEST_ID)
         && id.len() <= CLIENT_REQUEST_ID_SIZE_BYTES_MAX
         && id.as_bytes().iter().all(|byte| (0x20..0x7f).contains(byte))

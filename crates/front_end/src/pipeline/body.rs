@@ -1,0 +1,75 @@
+//! A request's body before it is read: an operation that needs it asks for it, within the bounds.
+//!
+//! What always holds: a body that is announced too large is refused unread, and a large one waits for its room.
+
+use super::request;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::http::request::Parts;
+use std::error::Error;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// What a body has to be: bytes in pieces.
+pub(crate) trait RequestBody:
+    Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send
+{
+}
+
+impl<B> RequestBody for B where B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send {}
+
+/// A body that nobody has read yet.
+pub(crate) struct IncomingBody<'a, B> {
+    body: B,
+    parts: &'a Parts,
+    limits: &'a Limits,
+    /// Permits are KiB.
+    large_bodies: &'a Semaphore,
+}
+
+/// A body in memory, and its place there: kept until it is worked off.
+pub(crate) struct WholeBody<'a> {
+    /// The bytes.
+    pub(crate) bytes: Bytes,
+    /// Its place.
+    pub(crate) room: Option<SemaphorePermit<'a>>,
+}
+
+impl WholeBody<'_> {
+    /// For operations without a body.
+    pub(crate) const fn empty() -> Self {
+        WholeBody { bytes: Bytes::new(), room: None }
+    }
+}
+
+impl<'a, B: RequestBody> IncomingBody<'a, B> {
+    pub(super) fn new(body: B, parts: &'a Parts, limits: &'a Limits, large_bodies: &'a Semaphore) -> Self {
+        IncomingBody { body, parts, limits, large_bodies }
+    }
+
+    /// Reads it whole, after making room for it if it is large.
+    pub(crate) async fn read_whole(self) -> Result<WholeBody<'a>, ApiError> {
+        let size_max = self.limits.body_size_bytes_max;
+        self.read_up_to(size_max).await
+    }
+
+    /// The same with a bound of the operation's own, which is below the front end's.
+    pub(crate) async fn read_up_to(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
+        let size_max = size_max.min(self.limits.body_size_bytes_max);
+        let announced = request::announced_body_size(self.parts, &self.body);
+        if announced.is_some_and(|size| size > size_max as u64) {
+            return Err(ErrorCode::RequestBodyTooLarge.into());
+        }
+        let size = announced.map_or(size_max, |size| size as usize);
+        let room = if size > SMALL_BODY_SIZE_BYTES_MAX {
+            let permits = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+            let room = self.large_bodies.acquire_many(permits).await;
+            Some(room.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
+        } else {
+            None
+        };
+        Ok(WholeBody { bytes: request::collect_body(self.body, size_max).await?, room })
+    }
+}

@@ -1,0 +1,370 @@
+//! What every request goes through, whichever service it is for: from a request to a response, without sockets.
+//!
+//! The steps: bound it, find the account, authenticate, let the service find its operation, authorise, read the body and
+//! execute, answer. A service is a [`ServiceApi`]; the steps are compiled for each, so that none pays for another's.
+//! What always holds: no body is read before the request is authenticated, every step is inside the request's time
+//! limit, and every failure is one row of the error table.
+
+mod body;
+pub(crate) mod cors;
+pub(crate) mod policies;
+mod request;
+mod response;
+pub(crate) mod service_settings;
+mod shared;
+mod storage_failure;
+
+use crate::accounts::Account;
+use crate::addressing::{Address, AddressStyle};
+use crate::auth::bearer::{self, BearerRequest, verify_bearer};
+use crate::auth::grant::Grant;
+use crate::auth::shared_key::SignedService;
+use crate::auth::{
+    Credentials, SasRequest, SharedKeyRequest, SignedResource, addressed_account, credentials, verify_sas,
+    verify_shared_key,
+};
+use crate::compression::compress;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::query_string::QueryParameters;
+use crate::reply::Reply;
+use crate::request_id::RequestId;
+use base::{Random, Ticks};
+use bytes::Bytes;
+use cors::CorsRules;
+use futures_util::future::{Either, select};
+use http_body_util::Full;
+use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
+pub(crate) use response::ErrorShape;
+pub(crate) use shared::Shared;
+pub(crate) use storage_failure::from_partition;
+
+/// What is known of the connection that a request came on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConnectionInfo {
+    /// The client's address.
+    pub peer: Option<IpAddr>,
+    /// Whether the connection is encrypted.
+    pub encrypted: bool,
+}
+
+/// One service's side of HTTP: what it does with a request that is authenticated.
+pub(crate) trait ServiceApi: Send + Sync + 'static {
+    /// The service's label in host names, such as `table`.
+    const LABEL: &'static str;
+    /// What its connections' tasks are called.
+    const CONNECTION_NAME: &'static str;
+    /// Whose rules of signing apply.
+    const SIGNED: SignedService;
+    /// The `Server` header.
+    const SERVER: &'static str;
+    /// The version of requests that name none.
+    const DEFAULT_VERSION: &'static str;
+    /// Letters that a stored access policy may hold.
+    const POLICY_PERMISSIONS: &'static str;
+    /// Whether large answers are compressed for clients that ask.
+    const COMPRESSES: bool;
+
+    /// Adds the headers that all answers of the service have, besides those that all services' have.
+    fn put_headers(headers: &mut HeaderMap);
+
+    /// How errors are told before the operation is known.
+    fn guess_shape(headers: &HeaderMap) -> ErrorShape;
+
+    /// What a service signature on this request signs.
+    fn signed_resource<'a>(address: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a>;
+
+    /// Answers an authenticated request. `shape` is set once the operation tells how errors are told.
+    fn answer<B: RequestBody>(
+        &self,
+        request: &ApiRequest<'_>,
+        body: IncomingBody<'_, B>,
+        shape: &mut Option<ErrorShape>,
+    ) -> impl Future<Output = Result<Reply, ApiError>> + Send;
+
+    /// The stored access policies of a container.
+    fn policies(
+        &self,
+        account: &str,
+        container: &str,
+    ) -> impl Future<Output = Result<Vec<StoredPolicy>, ApiError>> + Send;
+
+    /// Replaces the stored access policies of a container.
+    fn set_policies(
+        &self,
+        account: &str,
+        container: &str,
+        policies: Vec<StoredPolicy>,
+    ) -> impl Future<Output = Result<(), ApiError>> + Send;
+
+    /// The service's settings.
+    fn properties(&self, account: &str) -> impl Future<Output = Result<ServiceProperties, ApiError>> + Send;
+
+    /// Changes the roots that are given.
+    fn set_properties(
+        &self,
+        account: &str,
+        update: ServicePropertiesUpdate,
+    ) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// An authenticated request, all but its body.
+pub(crate) struct ApiRequest<'a> {
+    /// What is known of its connection.
+    pub(crate) connection: ConnectionInfo,
+    /// Verb, address and headers as sent.
+    pub(crate) parts: &'a Parts,
+    /// The host that was asked for.
+    pub(crate) host: &'a str,
+    /// Account and resource.
+    pub(crate) address: Address<'a>,
+    /// The account's name.
+    pub(crate) account: &'a str,
+    /// The decoded parameters.
+    pub(crate) query: &'a QueryParameters<'a>,
+    /// What the request may do.
+    pub(crate) grant: &'a Grant,
+    /// The request's id.
+    pub(crate) request_id: &'a str,
+    /// When the request came.
+    pub(crate) now: Ticks,
+    /// For ids in answers.
+    pub(crate) random: &'a dyn Random,
+    /// To be told when rules have changed.
+    pub(crate) cors: &'a CorsRules,
+}
+
+impl ApiRequest<'_> {
+    /// The headers as sent.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
+    }
+
+    /// Scheme, host and, in path style, the account.
+    pub(crate) fn base_address(&self) -> String {
+        base_address(self.connection, self.host, &self.address)
+    }
+
+    /// Refuses what changes something at the read-only secondary.
+    pub(crate) fn check_secondary(&self, is_read: bool) -> Result<(), ApiError> {
+        if self.address.secondary && !is_read {
+            return Err(ErrorCode::InsufficientAccountPermissions.into());
+        }
+        Ok(())
+    }
+
+    /// The raw path below the account. One client asks the secondary for the service as
+    /// `/ACCOUNT-secondary/ACCOUNT?restype=service`.
+    pub(crate) fn resource(&self) -> &str {
+        let address = &self.address;
+        let is_doubled = address.secondary
+            && address.resource.strip_prefix('/') == Some(address.account)
+            && self.query.find("restype").is_some();
+        if is_doubled { "" } else { address.resource }
+    }
+}
+
+/// A service behind the steps that all requests go through.
+pub(crate) struct Pipeline<S> {
+    shared: Arc<Shared>,
+    service: S,
+    cors: CorsRules,
+}
+
+impl<S: ServiceApi> Pipeline<S> {
+    /// For this service; what is shared is shared with the other services.
+    pub(crate) fn new(shared: Arc<Shared>, service: S) -> Self {
+        Pipeline { shared, service, cors: CorsRules::default() }
+    }
+
+    /// Answers one request.
+    pub(crate) async fn handle<B: RequestBody>(
+        &self,
+        connection: ConnectionInfo,
+        request: Request<B>,
+    ) -> Response<Full<Bytes>> {
+        let shared = &*self.shared;
+        let (parts, body) = request.into_parts();
+        let now = shared.clock.now();
+        let request_id = RequestId::new(&*shared.random);
+        // Known once the operation is; until then the headers are asked, if there is an error to tell.
+        let mut shape = None;
+        let result = match shared.requests.admit() {
+            None => Err(ErrorCode::ServerBusy.into()),
+            Some(_permit) => {
+                let work = pin!(self.answer(connection, &parts, body, request_id.as_str(), now, &mut shape));
+                let time_is_up =
+                    shared.clock.sleep(request::time_limit(&parts, shared.limits.request_for_max));
+                match select(work, time_is_up).await {
+                    Either::Left((result, _)) => result,
+                    Either::Right(_) => Err(ErrorCode::OperationTimedOut.into()),
+                }
+            }
+        };
+        let mut reply = result.unwrap_or_else(|error| {
+            tracing::debug!(
+                request_id = request_id.as_str(),
+                code = error.code.as_str(),
+                detail = error.detail(),
+                "{} {} failed",
+                parts.method,
+                parts.uri.path(),
+            );
+            let shape = shape.unwrap_or_else(|| S::guess_shape(&parts.headers));
+            shape.reply(&error, request_id.as_str(), now)
+        });
+        if S::COMPRESSES {
+            reply = compress(reply, &parts.headers);
+        }
+        let mut response = response::finish::<S>(reply, &parts.headers, &request_id, shared.date.at(now));
+        if response.status() == StatusCode::UNAUTHORIZED && shared.bearer.is_some() {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
+        }
+        self.add_cors(&parts, response.headers_mut()).await;
+        response
+    }
+
+    async fn answer<B: RequestBody>(
+        &self,
+        connection: ConnectionInfo,
+        parts: &Parts,
+        body: B,
+        request_id: &str,
+        now: Ticks,
+        shape: &mut Option<ErrorShape>,
+    ) -> Result<Reply, ApiError> {
+        let shared = &*self.shared;
+        let host = request::host(parts).ok_or_else(|| ApiError::new(ErrorCode::HostInformationNotPresent))?;
+        shared.versions.check(&parts.headers)?;
+        let address = Address::parse(host, parts.uri.path(), S::LABEL);
+        let query =
+            QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
+        if parts.method == Method::OPTIONS {
+            let account = addressed_account(&shared.accounts, &address)
+                .map_err(|_| ApiError::new(ErrorCode::CorsPreflightFailure))?;
+            let rules = self.cors.of(account.name(), &self.service, &*shared.clock).await;
+            return cors::preflight(&rules, &parts.headers);
+        }
+        let found = credentials(&parts.headers, &query)?;
+        let account = addressed_account(&shared.accounts, &address)?;
+        let signed = SharedKeyRequest {
+            service: S::SIGNED,
+            address: &address,
+            method: parts.method.as_str(),
+            query: &query,
+            headers: &parts.headers,
+        };
+        let grant = self.authenticate(connection, &signed, account, found, now).await?;
+        let request = ApiRequest {
+            connection,
+            parts,
+            host,
+            address,
+            account: account.name(),
+            query: &query,
+            grant: &grant,
+            request_id,
+            now,
+            random: &*shared.random,
+            cors: &self.cors,
+        };
+        let body = IncomingBody::new(body, parts, &shared.limits, &shared.large_bodies);
+        self.service.answer(&request, body, shape).await
+    }
+
+    async fn authenticate(
+        &self,
+        connection: ConnectionInfo,
+        signed: &SharedKeyRequest<'_>,
+        account: &Account,
+        credentials: Credentials<'_>,
+        now: Ticks,
+    ) -> Result<Grant, ApiError> {
+        match credentials {
+            Credentials::SharedKey { scheme, account: claimed_account, signature } => {
+                verify_shared_key(account, signed, scheme, claimed_account, signature, now)?;
+                Ok(Grant::Everything)
+            }
+            Credentials::Bearer(token) => {
+                let request = BearerRequest { account: account.name(), service: S::LABEL, now };
+                let version = signed.headers.get("x-ms-version").map(|version| version.as_bytes());
+                let authority = self.shared.bearer.as_deref();
+                verify_bearer(authority, token, connection.encrypted, version, &request)
+            }
+            Credentials::Sas(token) => {
+                let request = SasRequest {
+                    token,
+                    resource: S::signed_resource(signed.address, signed.query),
+                    peer: connection.peer,
+                    encrypted: connection.encrypted,
+                    now,
+                };
+                let policies = match request.policy_id() {
+                    None => Vec::new(),
+                    Some(_) => {
+                        match self.service.policies(account.name(), &request.resource.container).await {
+                            Ok(policies) => policies,
+                            Err(error) if error.code.status().is_server_error() => return Err(error),
+                            // No container, no policy: the verification says so, once it has seen the signature.
+                            Err(_) => Vec::new(),
+                        }
+                    }
+                };
+                verify_sas(account, &request, &policies)
+            }
+        }
+    }
+
+    async fn add_cors(&self, parts: &Parts, response: &mut HeaderMap) {
+        if parts.method == Method::OPTIONS {
+            return;
+        }
+        let Some(host) = request::host(parts) else {
+            return;
+        };
+        let address = Address::parse(host, parts.uri.path(), S::LABEL);
+        let crosses = parts.headers.contains_key(hyper::header::ORIGIN);
+        if !crosses && parts.method != Method::GET && parts.method != Method::HEAD {
+            return;
+        }
+        if let Some(account) = self.shared.accounts.find(address.account) {
+            let rules = self.cors.of(account.name(), &self.service, &*self.shared.clock).await;
+            cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response);
+        }
+    }
+}
+
+fn base_address(connection: ConnectionInfo, host: &str, address: &Address<'_>) -> String {
+    let scheme = if connection.encrypted { "https://" } else { "http://" };
+    let mut base = String::with_capacity(scheme.len() + host.len() + address.account.len() + 1);
+    base.push_str(scheme);
+    base.push_str(host);
+    if address.style == AddressStyle::Path {
+        base.push('/');
+        base.push_str(address.account);
+    }
+    base
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_addresses_of_both_styles() {
+        let base = |encrypted, host: &str, path: &str| {
+            let connection = ConnectionInfo { peer: None, encrypted };
+            base_address(connection, host, &Address::parse(host, path, "table"))
+        };
+        assert_eq!(base(false, "127.0.0.1:1", "/acct/T"), "http://127.0.0.1:1/acct");
+        assert_eq!(base(true, "acct.table.example.org", "/T"), "https://acct.table.example.org");
+    }
+}

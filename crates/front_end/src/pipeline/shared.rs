@@ -1,0 +1,51 @@
+//! What the services of one front end share: accounts, bounds, clock and chance.
+//!
+//! What always holds: the bounds are those of all services together, so that none of them can starve the machine.
+
+use super::response::{DateHeader, VersionLog};
+use crate::accounts::Accounts;
+use crate::auth::bearer::BearerAuthority;
+use crate::in_flight::InFlight;
+use crate::limits::Limits;
+use base::{Clock, Random};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// What a pipeline shares with those of the other services.
+pub(crate) struct Shared {
+    pub(super) accounts: Accounts,
+    pub(super) bearer: Option<Arc<dyn BearerAuthority>>,
+    pub(super) limits: Limits,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
+    pub(super) requests: InFlight,
+    /// Permits are KiB.
+    pub(super) large_bodies: Semaphore,
+    pub(super) versions: VersionLog,
+    pub(super) date: DateHeader,
+}
+
+impl Shared {
+    /// With nothing under way.
+    pub(crate) fn new(
+        accounts: Accounts,
+        bearer: Option<Arc<dyn BearerAuthority>>,
+        limits: Limits,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        // There is always room for one body of the largest size, or it would wait for ever.
+        let bodies_size = limits.bodies_size_bytes_max.max(limits.body_size_bytes_max);
+        Shared {
+            requests: InFlight::new(limits.requests_in_flight_max),
+            large_bodies: Semaphore::new(bodies_size.div_ceil(1024)),
+            accounts,
+            bearer,
+            limits,
+            clock,
+            random,
+            versions: VersionLog::default(),
+            date: DateHeader::default(),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The layer below could not answer: the client tries again, or the operator is told.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use partition::PartitionError;
+
+/// The error a client sees.
+pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
+    match error {
+        PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
+        PartitionError::DiskFull => {
+            tracing::error!("a write was refused: {error}");
+            ApiError::with_message(ErrorCode::ServerBusy, "The server has no space left for writes.")
+        }
+        _ => {
+            tracing::error!("a request failed: {error}");
+            ErrorCode::InternalError.into()
+        }
+    }
+}
