@@ -48,8 +48,12 @@ impl TableResource {
     /// Reads the raw path below the account.
     pub(crate) fn parse(path: &str) -> Result<Self, ApiError> {
         let raw = path.strip_prefix('/').unwrap_or(path);
-        let decoded =
-            percent_decode_str(raw).decode_utf8().map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
+        let decoded = match raw.contains('%') {
+            true => {
+                percent_decode_str(raw).decode_utf8().map_err(|_| ApiError::new(ErrorCode::InvalidUri))?
+            }
+            false => raw.into(),
+        };
         let text = decoded.as_ref();
         let (name, arguments) = match text.find('(') {
             Some(at) => (&text[..at], Some(arguments_of(&text[at..])?)),

@@ -51,6 +51,13 @@ pub(crate) fn prefers_xml(headers: &HeaderMap) -> bool {
 
 /// The level that a list of media types asks for.
 pub(crate) fn choose_level(list: &str) -> Result<MetadataLevel, ApiError> {
+    // What official clients send.
+    match list {
+        "application/json;odata=minimalmetadata" => return Ok(MetadataLevel::Minimal),
+        "application/json;odata=nometadata" => return Ok(MetadataLevel::None),
+        "application/json;odata=fullmetadata" => return Ok(MetadataLevel::Full),
+        _ => {}
+    }
     let mut refusal = ErrorCode::MediaTypeNotSupported;
     for entry in list.split(',') {
         let mut parts = entry.split(';').map(str::trim);

@@ -1,12 +1,13 @@
 //! Ids of requests and of reply boundaries, as GUID text.
 
 use base::Random;
+use bytes::Bytes;
 use hyper::header::HeaderValue;
 use table::edm::{GUID_LEN, format_guid};
 
 /// A random GUID in text.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestId(String);
+pub(crate) struct RequestId(Bytes);
 
 impl RequestId {
     /// A new id.
@@ -19,17 +20,17 @@ impl RequestId {
         guid[8] = guid[8] & 0x3f | 0x80;
         let mut text = Vec::with_capacity(GUID_LEN);
         format_guid(&guid, &mut text);
-        RequestId(String::from_utf8(text).unwrap_or_default())
+        RequestId(text.into())
     }
 
     /// The text.
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
     /// The text as a header's value.
     pub(crate) fn header_value(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.0).unwrap_or(HeaderValue::from_static(""))
+        HeaderValue::from_maybe_shared(self.0.clone()).unwrap_or(HeaderValue::from_static(""))
     }
 }
 

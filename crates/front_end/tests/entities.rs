@@ -266,7 +266,6 @@ async fn every_answer_has_the_common_headers() {
     assert_eq!(answer.header("x-ms-client-request-id"), "my id");
     assert_eq!(answer.header("x-ms-version"), "2019-02-02");
     assert_eq!(answer.header("x-ms-request-id").len(), 36);
-    assert_eq!(answer.header("date"), stamp.date());
     assert_eq!(answer.header("cache-control"), "no-cache");
     assert_eq!(
         answer.header("content-type"),

@@ -8,7 +8,6 @@ use base::FixedHasher;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use stream::Location;
 
 /// Bytes that an entry costs besides its block, roughly.
@@ -43,8 +42,6 @@ type BlockMap = Cache<(u64, u64), CachedBlock, BySize, FixedHasher>;
 /// The cache, shared by all ranges.
 pub(crate) struct BlockCache {
     blocks: BlockMap,
-    hits: AtomicU64,
-    misses: AtomicU64,
 }
 
 /// What the cache has done so far.
@@ -64,14 +61,11 @@ impl BlockCache {
         let count = (size_bytes_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
         let blocks =
             Cache::with(count, size_bytes_max, BySize, FixedHasher::default(), DefaultLifecycle::default());
-        BlockCache { blocks, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        BlockCache { blocks }
     }
 
     pub(crate) fn find(&self, location: Location) -> Option<CachedBlock> {
-        let found = self.blocks.get(&(location.extent.0, location.offset));
-        let counter = if found.is_some() { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
-        found
+        self.blocks.get(&(location.extent.0, location.offset))
     }
 
     pub(crate) fn insert(&self, location: Location, block: CachedBlock) {
@@ -81,8 +75,8 @@ impl BlockCache {
     /// What the cache has done so far.
     pub(crate) fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
+            hits: self.blocks.hits(),
+            misses: self.blocks.misses(),
             size_bytes: self.blocks.weight(),
         }
     }

@@ -185,14 +185,18 @@ pub fn put_text(out: &mut Vec<u8>, text: &str) {
 
 /// Appends `text` in key order without terminator: the common start of all texts that start with it.
 pub fn put_text_open(out: &mut Vec<u8>, text: &str) {
-    for &byte in text.as_bytes() {
-        match byte {
+    let mut rest = text.as_bytes();
+    // Nearly every text goes over in one piece.
+    while let Some(at) = memchr::memchr3(0, 0xee, 0xef, rest) {
+        out.extend_from_slice(&rest[..at]);
+        match rest[at] {
             0 => out.extend_from_slice(&[0, 0xff]),
             0xee => out.push(0xf8),
-            0xef => out.push(0xf9),
-            _ => out.push(byte),
+            _ => out.push(0xf9),
         }
+        rest = &rest[at + 1..];
     }
+    out.extend_from_slice(rest);
 }
 
 fn take_text(rest: &mut &[u8]) -> Option<String> {

@@ -84,21 +84,21 @@ pub fn format_date_time(at: Ticks, out: &mut Vec<u8>) {
     let seconds = (at.0 / TICKS_PER_SECOND) as i64;
     let (year, month, day) = civil_from_days(seconds / SECONDS_PER_DAY);
     let second_of_day = seconds % SECONDS_PER_DAY;
-    put_digits(out, year, 4);
+    put_digits::<4>(out, year);
     out.push(b'-');
-    put_digits(out, month, 2);
+    put_digits::<2>(out, month);
     out.push(b'-');
-    put_digits(out, day, 2);
+    put_digits::<2>(out, day);
     out.push(b'T');
-    put_digits(out, second_of_day / 3600, 2);
+    put_digits::<2>(out, second_of_day / 3600);
     out.push(b':');
-    put_digits(out, second_of_day / 60 % 60, 2);
+    put_digits::<2>(out, second_of_day / 60 % 60);
     out.push(b':');
-    put_digits(out, second_of_day % 60, 2);
+    put_digits::<2>(out, second_of_day % 60);
     let fraction = (at.0 % TICKS_PER_SECOND) as i64;
     if fraction != 0 {
         out.push(b'.');
-        put_digits(out, fraction, 7);
+        put_digits::<7>(out, fraction);
         while out.last() == Some(&b'0') {
             out.pop();
         }
@@ -113,12 +113,14 @@ pub fn date_time_text(at: Ticks) -> String {
     out.into_iter().map(char::from).collect()
 }
 
-fn put_digits(out: &mut Vec<u8>, value: i64, count: u32) {
-    let mut unit = 10i64.pow(count - 1);
-    while unit > 0 {
-        out.push(b'0' + (value / unit % 10) as u8);
-        unit /= 10;
+fn put_digits<const COUNT: usize>(out: &mut Vec<u8>, value: i64) {
+    let mut rest = value as u32;
+    let mut digits = [b'0'; COUNT];
+    for digit in digits.iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
     }
+    out.extend_from_slice(&digits);
 }
 
 fn is_leap(year: i64) -> bool {

@@ -42,7 +42,14 @@ pub(crate) struct RecordBuilder {
 
 impl RecordBuilder {
     pub(crate) fn new() -> Self {
-        RecordBuilder { buffer: vec![0; RECORD_HEADER_SIZE] }
+        Self::with_capacity(0)
+    }
+
+    /// With room for a body of this many bytes, so that a large group is not moved while it grows.
+    pub(crate) fn with_capacity(body_len: usize) -> Self {
+        let mut buffer = Vec::with_capacity(padded_size(body_len));
+        buffer.resize(RECORD_HEADER_SIZE, 0);
+        RecordBuilder { buffer }
     }
 
     /// The buffer; append body fields to it. Offsets in it are offsets in the finished record.

@@ -8,6 +8,7 @@ use super::ServiceApi;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
+use arc_swap::ArcSwap;
 use base::Clock;
 use hyper::StatusCode;
 use hyper::header::{
@@ -18,7 +19,7 @@ use hyper::header::{
 };
 use service::CorsRule;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Rules of one service at most.
@@ -172,47 +173,52 @@ fn exposed(rule: &CorsRule, response: &HeaderMap) -> String {
 }
 
 /// Rules as read, and until when they are good enough (monotonic time).
+#[derive(Clone)]
 struct Kept {
     until: Duration,
-    rules: Arc<[CorsRule]>,
+    rules: Option<Arc<[CorsRule]>>,
 }
 
 /// The rules of each account that was asked for lately. At most one entry for each account served.
 #[derive(Default)]
 pub(crate) struct CorsRules {
-    by_account: Mutex<BTreeMap<String, Kept>>,
+    by_account: ArcSwap<BTreeMap<String, Kept>>,
 }
 
 impl CorsRules {
-    /// The account's rules. Should they not be readable, there are none: the request itself has its own answer.
+    /// The account's rules, if it has any. Should they not be readable, there are none: the request itself has its own
+    /// answer.
     pub(crate) async fn of(
         &self,
         account: &str,
         service: &impl ServiceApi,
         clock: &dyn Clock,
-    ) -> Arc<[CorsRule]> {
+    ) -> Option<Arc<[CorsRule]>> {
         let now = clock.monotonic();
-        if let Some(kept) = self.lock().get(account)
+        if let Some(kept) = self.by_account.load().get(account)
             && now < kept.until
         {
             return kept.rules.clone();
         }
-        let Ok(properties) = service.properties(account).await else {
-            return Arc::from([]);
-        };
-        let rules: Arc<[CorsRule]> = properties.cors.into();
+        let properties = service.properties(account).await.ok()?;
+        let rules: Option<Arc<[CorsRule]>> =
+            if properties.cors.is_empty() { None } else { Some(properties.cors.into()) };
         let kept = Kept { until: now + RULES_KEPT_FOR, rules: rules.clone() };
-        self.lock().insert(account.to_owned(), kept);
+        self.change(|by_account| drop(by_account.insert(account.to_owned(), kept.clone())));
         rules
     }
 
     /// Forgets an account's rules, because they have changed.
     pub(crate) fn forget(&self, account: &str) {
-        self.lock().remove(account);
+        self.change(|by_account| drop(by_account.remove(account)));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Kept>> {
-        self.by_account.lock().unwrap_or_else(PoisonError::into_inner)
+    fn change(&self, change: impl Fn(&mut BTreeMap<String, Kept>)) {
+        self.by_account.rcu(|by_account| {
+            let mut next = BTreeMap::clone(by_account);
+            change(&mut next);
+            next
+        });
     }
 }
 

@@ -38,9 +38,11 @@ use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use response::ErrorShape;
@@ -193,6 +195,8 @@ impl<S: ServiceApi> Pipeline<S> {
     ) -> Response<Full<Bytes>> {
         let shared = &*self.shared;
         let (parts, body) = request.into_parts();
+        let host = request::host(&parts);
+        let address = Address::parse(host.unwrap_or_default(), parts.uri.path(), S::LABEL);
         let now = shared.clock.now();
         let request_id = RequestId::new(&*shared.random);
         // Known once the operation is; until then the headers are asked, if there is an error to tell.
@@ -200,12 +204,24 @@ impl<S: ServiceApi> Pipeline<S> {
         let result = match shared.requests.admit() {
             None => Err(ErrorCode::ServerBusy.into()),
             Some(_permit) => {
-                let work = pin!(self.answer(connection, &parts, body, request_id.as_str(), now, &mut shape));
-                let time_is_up =
-                    shared.clock.sleep(request::time_limit(&parts, shared.limits.request_for_max));
-                match select(work, time_is_up).await {
-                    Either::Left((result, _)) => result,
-                    Either::Right(_) => Err(ErrorCode::OperationTimedOut.into()),
+                let mut work = pin!(self.answer(
+                    connection,
+                    (&parts, host, address),
+                    body,
+                    request_id.as_str(),
+                    now,
+                    &mut shape
+                ));
+                // Most reads never wait: the timer is made with the first wait.
+                match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+                    Poll::Ready(result) => result,
+                    Poll::Pending => {
+                        let limit = request::time_limit(&parts, shared.limits.request_for_max);
+                        match select(work, shared.clock.sleep(limit)).await {
+                            Either::Left((result, _)) => result,
+                            Either::Right(_) => Err(ErrorCode::OperationTimedOut.into()),
+                        }
+                    }
                 }
             }
         };
@@ -224,34 +240,33 @@ impl<S: ServiceApi> Pipeline<S> {
         if S::COMPRESSES {
             reply = compress(reply, &parts.headers);
         }
-        let mut response = response::finish::<S>(reply, &parts.headers, &request_id, shared.date.at(now));
+        let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
         if response.status() == StatusCode::UNAUTHORIZED && shared.bearer.is_some() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
         }
-        self.add_cors(&parts, response.headers_mut()).await;
+        self.add_cors(&parts, &address, response.headers_mut()).await;
         response
     }
 
     async fn answer<B: RequestBody>(
         &self,
         connection: ConnectionInfo,
-        parts: &Parts,
+        (parts, host, address): (&Parts, Option<&str>, Address<'_>),
         body: B,
         request_id: &str,
         now: Ticks,
         shape: &mut Option<ErrorShape>,
     ) -> Result<Reply, ApiError> {
         let shared = &*self.shared;
-        let host = request::host(parts).ok_or_else(|| ApiError::new(ErrorCode::HostInformationNotPresent))?;
+        let host = host.ok_or_else(|| ApiError::new(ErrorCode::HostInformationNotPresent))?;
         shared.versions.check(&parts.headers)?;
-        let address = Address::parse(host, parts.uri.path(), S::LABEL);
         let query =
             QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
         if parts.method == Method::OPTIONS {
             let account = addressed_account(&shared.accounts, &address)
                 .map_err(|_| ApiError::new(ErrorCode::CorsPreflightFailure))?;
             let rules = self.cors.of(account.name(), &self.service, &*shared.clock).await;
-            return cors::preflight(&rules, &parts.headers);
+            return cors::preflight(rules.as_deref().unwrap_or_default(), &parts.headers);
         }
         let found = credentials(&parts.headers, &query)?;
         let account = addressed_account(&shared.accounts, &address)?;
@@ -323,21 +338,19 @@ impl<S: ServiceApi> Pipeline<S> {
         }
     }
 
-    async fn add_cors(&self, parts: &Parts, response: &mut HeaderMap) {
+    async fn add_cors(&self, parts: &Parts, address: &Address<'_>, response: &mut HeaderMap) {
         if parts.method == Method::OPTIONS {
             return;
         }
-        let Some(host) = request::host(parts) else {
-            return;
-        };
-        let address = Address::parse(host, parts.uri.path(), S::LABEL);
         let crosses = parts.headers.contains_key(hyper::header::ORIGIN);
         if !crosses && parts.method != Method::GET && parts.method != Method::HEAD {
             return;
         }
         if let Some(account) = self.shared.accounts.find(address.account) {
             let rules = self.cors.of(account.name(), &self.service, &*self.shared.clock).await;
-            cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response);
+            if let Some(rules) = rules {
+                cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response);
+            }
         }
     }
 }

@@ -7,14 +7,12 @@ use crate::negotiation::MetadataLevel;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
 use base::Ticks;
-use base::clock::TICKS_PER_SECOND;
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{DATE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
 
 const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const X_MS_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
@@ -64,17 +62,15 @@ impl ErrorShape {
     }
 }
 
-/// Puts a response together.
+/// Puts a response together; the connection adds `Date`.
 pub(crate) fn finish<S: ServiceApi>(
     reply: Reply,
     request: &HeaderMap,
     request_id: &RequestId,
-    date: HeaderValue,
 ) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(reply.body)));
     *response.status_mut() = reply.status;
     let mut headers = HeaderMap::with_capacity(16);
-    headers.insert(DATE, date);
     headers.insert(SERVER, HeaderValue::from_static(S::SERVER));
     S::put_headers(&mut headers);
     headers.insert(X_MS_REQUEST_ID, request_id.header_value());
@@ -133,33 +129,6 @@ impl VersionLog {
     }
 }
 
-/// The `Date` header, formatted once a second.
-pub(crate) struct DateHeader {
-    last: Mutex<(u64, HeaderValue)>,
-}
-
-impl Default for DateHeader {
-    fn default() -> Self {
-        DateHeader { last: Mutex::new((u64::MAX, HeaderValue::from_static(""))) }
-    }
-}
-
-impl DateHeader {
-    /// The header at an instant.
-    pub(crate) fn at(&self, now: Ticks) -> HeaderValue {
-        let second = now.0 / TICKS_PER_SECOND;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.0 != second {
-            // The formatter knows years up to 9999; the clock is trusted to be before.
-            let text = httpdate::fmt_http_date(UNIX_EPOCH + now.since_unix());
-            if let Ok(value) = HeaderValue::from_str(&text) {
-                *last = (second, value);
-            }
-        }
-        last.1.clone()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,13 +149,5 @@ mod tests {
             assert_eq!(VersionLog::default().check(&headers).is_ok(), good, "{version}");
         }
         assert!(VersionLog::default().check(&HeaderMap::new()).is_ok());
-    }
-
-    #[test]
-    fn the_date_is_that_of_the_second() {
-        let date = DateHeader::default();
-        let now = Ticks(130_463_002_004_307_735);
-        assert_eq!(date.at(now), "Tue, 03 Jun 2014 20:16:40 GMT");
-        assert_eq!(date.at(Ticks(now.0 + 9_000_000)), "Tue, 03 Jun 2014 20:16:41 GMT");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What always holds: the bounds are those of all services together, so that none of them can starve the machine.
 
-use super::response::{DateHeader, VersionLog};
+use super::response::VersionLog;
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::in_flight::InFlight;
@@ -22,7 +22,6 @@ pub(crate) struct Shared {
     /// Permits are KiB.
     pub(super) large_bodies: Semaphore,
     pub(super) versions: VersionLog,
-    pub(super) date: DateHeader,
 }
 
 impl Shared {
@@ -45,7 +44,6 @@ impl Shared {
             clock,
             random,
             versions: VersionLog::default(),
-            date: DateHeader::default(),
         }
     }
 }

@@ -145,7 +145,8 @@ impl JournalWriter {
                 return take_close(waiting);
             }
         };
-        let mut record = RecordBuilder::new();
+        let size: usize = waiting.iter().take(GROUP_REQUEST_COUNT_MAX).map(entry_size).sum();
+        let mut record = RecordBuilder::with_capacity((1 + size).min(room));
         record.body().put_u8_field(KIND_GROUP);
         let mut effects = Vec::with_capacity(waiting.len());
         while let Some(request) = waiting.front() {
