@@ -3,7 +3,7 @@
 use base::Random;
 use bytes::Bytes;
 use hyper::header::HeaderValue;
-use table::edm::{GUID_LEN, format_guid};
+use service::guid::{GUID_LEN, format_guid};
 
 /// A random GUID in text.
 #[derive(Clone, Debug)]

@@ -12,14 +12,17 @@ use bytes::Bytes;
 pub enum ObjectTable {
     /// The layer's own: which ranges there are. One range, never split.
     PartitionMap,
-    /// Tables, and later blob containers and queues, by name; service settings.
+    /// Tables, queues and blob containers by name; service settings.
     Container,
     /// The Table service's entities.
     Entity,
+    /// The Queue service's messages.
+    Message,
 }
 
 /// Each object table that is cut into ranges: all but the map of these ranges.
-pub const OBJECT_TABLES: [ObjectTable; 2] = [ObjectTable::Container, ObjectTable::Entity];
+pub const OBJECT_TABLES: [ObjectTable; 3] =
+    [ObjectTable::Container, ObjectTable::Entity, ObjectTable::Message];
 
 impl ObjectTable {
     /// The name in stream names and logs.
@@ -28,6 +31,7 @@ impl ObjectTable {
             ObjectTable::PartitionMap => "partition_map",
             ObjectTable::Container => "container",
             ObjectTable::Entity => "entity",
+            ObjectTable::Message => "message",
         }
     }
 }

@@ -8,7 +8,8 @@
 //! Why: all container rows of one account and service share a partition name, so their row versions never repeat and
 //! the version of a container's creation serves as its id; listing is one range in name order.
 
-use partition::{KeyRange, RowKey};
+use partition::key::put_text_open;
+use partition::{KeyRange, RowKey, RowKeyParts};
 
 /// Partition name of the Table service's rows.
 pub const SERVICE_TABLE: &str = "table";
@@ -30,6 +31,18 @@ pub fn containers_range(account: &str, service: &str) -> KeyRange {
     KeyRange::partition(account, CONTAINERS, service)
 }
 
+/// The container rows of one account and service whose lower-case names start with `prefix`.
+pub fn containers_with_prefix(account: &str, service: &str, prefix: &str) -> KeyRange {
+    let mut start = containers_range(account, service).start.to_vec();
+    put_text_open(&mut start, prefix);
+    KeyRange::prefix(start)
+}
+
+/// Whether these are the parts of a container row's key; the partition name is the service then.
+pub fn is_container(parts: &RowKeyParts) -> bool {
+    parts.container_id == CONTAINERS
+}
+
 /// The key of the row that holds a service's properties.
 pub fn settings_key(account: &str, service: &str) -> RowKey {
     RowKey::new(account, SETTINGS, service, "properties")
@@ -46,6 +59,15 @@ mod tests {
         assert!(!range.contains(container_key("acct", SERVICE_QUEUE, "people").as_bytes()));
         assert!(!range.contains(container_key("acct2", SERVICE_TABLE, "people").as_bytes()));
         assert!(!range.contains(settings_key("acct", SERVICE_TABLE).as_bytes()));
+    }
+
+    #[test]
+    fn a_prefix_is_that_of_names() {
+        let range = containers_with_prefix("acct", SERVICE_QUEUE, "ab");
+        let contains = |name| range.contains(container_key("acct", SERVICE_QUEUE, name).as_bytes());
+        assert!(contains("ab") && contains("abc") && !contains("a") && !contains("ac"));
+        let all = containers_with_prefix("acct", SERVICE_QUEUE, "");
+        assert_eq!(all, containers_range("acct", SERVICE_QUEUE));
     }
 
     #[test]

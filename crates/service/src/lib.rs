@@ -1,5 +1,5 @@
-//! What the three services share: names, ETags and conditions, date-times, stored access policies, service
-//! properties, and where containers lie in the Container object table.
+//! What the three services share: names, ETags and conditions, date-times, Guids, stored access policies, service
+//! properties, where containers lie in the Container object table, and the operations on these that are alike.
 //!
 //! Everything here is plain data and pure functions: no I/O, no clock. What is stored has a versioned encoding that is
 //! drawn at the top of its file.
@@ -7,16 +7,21 @@
 pub mod condition;
 pub mod container;
 pub mod date_time;
+mod delete_container;
+pub mod guid;
 pub mod name;
 pub mod policy;
 pub mod properties;
+mod set_service_properties;
 
 pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
 pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
 pub use date_time::{DateTimeError, TICKS_MAX, date_time_text, format_date_time, parse_date_time};
+pub use delete_container::DeleteContainer;
 pub use name::{NameError, check_account_name, check_container_name};
 pub use policy::{POLICIES_MAX, POLICY_ID_UNITS_MAX, PolicyError, StoredPolicy};
 pub use properties::{
     CorsRule, Logging, Metrics, RetentionPolicy, ServiceProperties, ServicePropertiesError,
     ServicePropertiesUpdate,
 };
+pub use set_service_properties::{SetServiceProperties, read_service_properties};

@@ -9,7 +9,6 @@
 //! all; nothing here knows HTTP, JSON or headers.
 
 mod create_table;
-mod delete_table;
 pub mod edm;
 mod encode;
 mod entity;
@@ -26,7 +25,6 @@ mod name;
 mod page_budget;
 mod page_walk;
 mod query;
-mod set_service_properties;
 mod set_table_policies;
 mod table_list;
 mod table_row;

@@ -1,14 +1,12 @@
 //! The facade of the Table service: each method checks what it is given, finds the table, and runs one operation or scan.
 
 use crate::create_table::CreateTable;
-use crate::delete_table::DeleteTable;
 use crate::entity::Entity;
 use crate::entity_group::{EntityGroup, EntityOperation};
 use crate::entity_query::read_entity_page;
 use crate::error::{GroupError, KeyColumn, TableError};
 use crate::name::{check_key, check_table_name};
 use crate::query::{EntityPage, EntityQuery, TableListPage, TableListQuery};
-use crate::set_service_properties::{SetServiceProperties, read_service_properties};
 use crate::set_table_policies::SetTablePolicies;
 use crate::table_list::read_table_page;
 use crate::table_row::TableRow;
@@ -16,7 +14,10 @@ use base::Clock;
 use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
-use service::{SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use service::{
+    DeleteContainer, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
+    StoredPolicy, read_service_properties,
+};
 use std::sync::Arc;
 
 /// Each operation's outcome.
@@ -49,7 +50,10 @@ impl TableService {
     pub async fn delete_table(&self, account: &str, name: &str) -> Result<(), TableError> {
         check_table_name(name)?;
         let key = container_key(account, SERVICE_TABLE, name);
-        self.partitions.execute(DeleteTable { key }).await?
+        match self.partitions.execute(DeleteContainer { key }).await? {
+            true => Ok(()),
+            false => Err(TableError::ResourceNotFound),
+        }
     }
 
     /// The table's name as created. A missing one is `ResourceNotFound`.
@@ -160,7 +164,7 @@ impl TableService {
     pub async fn service_properties(&self, account: &str) -> Result<ServiceProperties, TableError> {
         let key = settings_key(account, SERVICE_TABLE);
         let row = self.partitions.get(ObjectTable::Container, &key).await?;
-        read_service_properties(row.as_ref())
+        Ok(read_service_properties(row.as_ref())?)
     }
 
     /// Changes the roots that are given.
@@ -171,7 +175,7 @@ impl TableService {
     ) -> Result<(), TableError> {
         update.check()?;
         let key = settings_key(account, SERVICE_TABLE);
-        self.partitions.execute(SetServiceProperties { key, update }).await?
+        Ok(self.partitions.execute(SetServiceProperties { key, update }).await??)
     }
 
     async fn table_row(&self, account: &str, name: &str) -> Result<Option<Row>, TableError> {

@@ -1,28 +1,28 @@
-//! The operation that changes the Table service's properties: roots that were sent replace those that are stored.
+//! The operation that changes a service's properties: roots that were sent replace those that are stored.
 
-use crate::error::TableError;
+use crate::properties::{ServiceProperties, ServicePropertiesUpdate};
+use base::codec::DecodeError;
 use partition::{Decision, ObjectTable, Operation, Read, Row, RowChange, RowKey, RowVersion, Rows};
-use service::{ServiceProperties, ServicePropertiesUpdate};
 
 /// Changes the settings; the change is checked.
 #[derive(Clone, Debug)]
-pub(crate) struct SetServiceProperties {
+pub struct SetServiceProperties {
     /// Where the settings are.
-    pub(crate) key: RowKey,
+    pub key: RowKey,
     /// What to change.
-    pub(crate) update: ServicePropertiesUpdate,
+    pub update: ServicePropertiesUpdate,
 }
 
 /// The settings in a row; defaults if there is none.
-pub(crate) fn read_service_properties(row: Option<&Row>) -> Result<ServiceProperties, TableError> {
+pub fn read_service_properties(row: Option<&Row>) -> Result<ServiceProperties, DecodeError> {
     match row {
-        Some(row) => Ok(ServiceProperties::decode(&row.value)?),
+        Some(row) => ServiceProperties::decode(&row.value),
         None => Ok(ServiceProperties::default()),
     }
 }
 
 impl Operation for SetServiceProperties {
-    type Reply = Result<(), TableError>;
+    type Reply = Result<(), DecodeError>;
 
     fn object_table(&self) -> ObjectTable {
         ObjectTable::Container
@@ -49,7 +49,7 @@ impl Operation for SetServiceProperties {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use service::{CorsRule, Metrics};
+    use crate::properties::{CorsRule, Metrics};
 
     #[test]
     fn a_change_builds_on_what_is_stored() {

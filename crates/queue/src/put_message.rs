@@ -1,0 +1,72 @@
+//! The operation that puts a message.
+
+use crate::error::QueueError;
+use crate::head_row::HeadRow;
+use crate::message::Message;
+use crate::message_changes;
+use crate::message_row::{MessageRow, NEVER};
+use crate::message_store::{MessageStore, Position};
+use base::Ticks;
+use bytes::Bytes;
+use partition::{Decision, ObjectTable, Operation, Read, RowVersion, Rows};
+use std::time::Duration;
+
+/// Puts a message; its size is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PutMessage {
+    /// The queue.
+    pub(crate) store: MessageStore,
+    /// Half of the message's id.
+    pub(crate) chance: u64,
+    /// UTF-8.
+    pub(crate) text: Bytes,
+    /// How long nobody can get it.
+    pub(crate) invisible_for: Duration,
+    /// How long it lives; for ever without.
+    pub(crate) lives_for: Option<Duration>,
+    /// A low water that is known already.
+    pub(crate) low_water: Ticks,
+}
+
+impl PutMessage {
+    fn put(
+        &self,
+        rows: &Rows,
+        version: RowVersion,
+    ) -> Result<Decision<Result<Message, QueueError>>, QueueError> {
+        let now = Ticks(version.0);
+        let position = Position { visible_at: now.plus(self.invisible_for), insertion: version.0 };
+        let row = MessageRow {
+            chance: self.chance,
+            expires_at: self.lives_for.map_or(NEVER, |lives_for| now.plus(lives_for)),
+            dequeue_count: 0,
+            text: self.text.clone(),
+        };
+        let head = HeadRow::open(rows.point(0))?.with_low_water(self.low_water);
+        let head = HeadRow {
+            message_count: head.message_count + 1,
+            new_expiry: head.new_expiry.min(row.expires_at),
+            ..head
+        };
+        let mut changes = Vec::with_capacity(3);
+        message_changes::put(&mut changes, &self.store, position, &row);
+        changes.push(head.put(self.store.head_key()));
+        Ok(Decision { changes, reply: Ok(Message::new(position, version, row)) })
+    }
+}
+
+impl Operation for PutMessage {
+    type Reply = Result<Message, QueueError>;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Message
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.store.head_key())]
+    }
+
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
+        self.put(rows, version).unwrap_or_else(|error| Decision::unchanged(Err(error)))
+    }
+}

@@ -1,0 +1,337 @@
+//! The facade of the Queue service: each method checks what it is given, finds the queue, and runs one operation or scan.
+
+use crate::change_queue::{ChangeQueue, QueueChange};
+use crate::create_queue::CreateQueue;
+use crate::delete_message::{DeleteMessage, Held};
+use crate::error::QueueError;
+use crate::fronts::{Fronts, KnownFront};
+use crate::head_row::HeadRow;
+use crate::limits::{MESSAGE_SIZE_BYTES_MAX, MESSAGES_TAKEN_MAX};
+use crate::message::{Message, UpdatedMessage};
+use crate::message_id::{MessageId, PopReceipt};
+use crate::message_row::{MessageRow, open_away};
+use crate::message_store::{MessageStore, Position};
+use crate::peek_messages::PeekMessages;
+use crate::put_message::PutMessage;
+use crate::queue_list::{QueueListPage, QueueListQuery, read_queue_page};
+use crate::queue_row::{Metadata, QueueRow, check_metadata, messages_id_of};
+use crate::sweep;
+use crate::take_messages::TakeMessages;
+use crate::update_message::UpdateMessage;
+use base::{Clock, Random, Spawner, Ticks};
+use bytes::Bytes;
+use partition::{ObjectTable, Partitions, Row};
+use service::container::{container_key, settings_key};
+use service::policy::check_policies;
+use service::{
+    DeleteContainer, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
+    StoredPolicy, check_container_name, read_service_properties,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What became of a request to create a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreatedQueue {
+    /// It is new.
+    New,
+    /// It was there, with the same metadata.
+    AlreadyThere,
+}
+
+/// What a queue tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueProperties {
+    /// What its user attached.
+    pub metadata: Metadata,
+    /// Messages in it, invisible ones included; some of them may have expired a short while ago.
+    pub message_count: u64,
+}
+
+/// The facade of the Queue service. Account names are trusted; everything else is checked here.
+pub struct QueueService {
+    pub(crate) partitions: Arc<Partitions>,
+    pub(crate) clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    fronts: Fronts,
+}
+
+impl QueueService {
+    /// Over these partitions.
+    pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+        QueueService { partitions, clock, random, fronts: Fronts::default() }
+    }
+
+    /// Has expired messages removed every now and then, for as long as the service is there.
+    pub fn start_sweeping(self: &Arc<Self>, spawner: &dyn Spawner) {
+        let sweeping = sweep::run(Arc::downgrade(self), self.clock.clone());
+        spawner.spawn("queue sweep", Box::pin(sweeping));
+    }
+
+    /// Creates a queue. A queue of that name with other metadata is `QueueAlreadyExists`.
+    pub async fn create_queue(
+        &self,
+        account: &str,
+        name: &str,
+        metadata: Metadata,
+    ) -> Result<CreatedQueue, QueueError> {
+        check_container_name(name)?;
+        check_metadata(&metadata)?;
+        let key = container_key(account, SERVICE_QUEUE, name);
+        match self.partitions.execute(CreateQueue { key, name: name.to_owned(), metadata }).await?? {
+            true => Ok(CreatedQueue::New),
+            false => Ok(CreatedQueue::AlreadyThere),
+        }
+    }
+
+    /// Deletes a queue with its messages.
+    pub async fn delete_queue(&self, account: &str, name: &str) -> Result<(), QueueError> {
+        check_container_name(name)?;
+        let key = container_key(account, SERVICE_QUEUE, name);
+        match self.partitions.execute(DeleteContainer { key }).await? {
+            true => Ok(()),
+            false => Err(QueueError::QueueNotFound),
+        }
+    }
+
+    /// A page of the account's queues.
+    pub async fn list_queues(
+        &self,
+        account: &str,
+        query: &QueueListQuery,
+    ) -> Result<QueueListPage, QueueError> {
+        read_queue_page(&self.partitions, account, query).await
+    }
+
+    /// The queue's metadata and its number of messages.
+    pub async fn queue_properties(&self, account: &str, name: &str) -> Result<QueueProperties, QueueError> {
+        let queue = QueueRow::decode(&self.queue_row(account, name).await?.value)?;
+        let store = MessageStore { account: account.to_owned(), messages_id: queue.messages_id };
+        let message_count = self.head(&store).await?.message_count;
+        Ok(QueueProperties { metadata: queue.metadata, message_count })
+    }
+
+    /// Replaces the queue's metadata.
+    pub async fn set_queue_metadata(
+        &self,
+        account: &str,
+        name: &str,
+        metadata: Metadata,
+    ) -> Result<(), QueueError> {
+        check_metadata(&metadata)?;
+        self.change_queue(account, name, QueueChange::Metadata(metadata)).await
+    }
+
+    /// The queue's stored access policies.
+    pub async fn queue_policies(&self, account: &str, name: &str) -> Result<Vec<StoredPolicy>, QueueError> {
+        Ok(QueueRow::decode(&self.queue_row(account, name).await?.value)?.policies)
+    }
+
+    /// Replaces the queue's stored access policies.
+    pub async fn set_queue_policies(
+        &self,
+        account: &str,
+        name: &str,
+        policies: Vec<StoredPolicy>,
+    ) -> Result<(), QueueError> {
+        check_policies(&policies)?;
+        self.change_queue(account, name, QueueChange::Policies(policies)).await
+    }
+
+    /// Removes all messages.
+    pub async fn clear_messages(&self, account: &str, name: &str) -> Result<(), QueueError> {
+        self.change_queue(account, name, QueueChange::Clear).await
+    }
+
+    /// Puts a message that nobody can get for `invisible_for`, and that lives for `lives_for`, or for ever.
+    pub async fn put_message(
+        &self,
+        account: &str,
+        queue: &str,
+        text: Bytes,
+        invisible_for: Duration,
+        lives_for: Option<Duration>,
+    ) -> Result<Message, QueueError> {
+        check_text(&text)?;
+        let store = self.store(account, queue).await?;
+        let put = PutMessage {
+            store: store.clone(),
+            chance: self.random.next_u64(),
+            text,
+            invisible_for,
+            lives_for,
+            low_water: self.fronts.find(&store).unwrap_or_default().low_water,
+        };
+        let message = self.partitions.execute(put).await??;
+        self.fronts.raise_newest(&store, message.inserted_at);
+        Ok(message)
+    }
+
+    /// Takes up to `count` messages, and hides them from others for `invisible_for`.
+    pub async fn take_messages(
+        &self,
+        account: &str,
+        queue: &str,
+        count: usize,
+        invisible_for: Duration,
+    ) -> Result<Vec<Message>, QueueError> {
+        let store = self.store(account, queue).await?;
+        loop {
+            let front = self.front(&store).await?;
+            let take = TakeMessages {
+                store: store.clone(),
+                low_water: front.low_water,
+                until: front.newest,
+                count: count.min(MESSAGES_TAKEN_MAX),
+                invisible_for,
+            };
+            let taken = self.partitions.execute(take).await??;
+            self.fronts.raise_low_water(&store, taken.low_water);
+            if !taken.again {
+                return Ok(taken.messages);
+            }
+        }
+    }
+
+    /// Up to `count` messages that could be taken, without taking them.
+    pub async fn peek_messages(
+        &self,
+        account: &str,
+        queue: &str,
+        count: usize,
+    ) -> Result<Vec<Message>, QueueError> {
+        let store = self.store(account, queue).await?;
+        let front = self.front(&store).await?;
+        let mut from = front.low_water;
+        loop {
+            let count = count.min(MESSAGES_TAKEN_MAX);
+            let peek = PeekMessages { store: store.clone(), from, until: front.newest, count };
+            let peeked = self.partitions.execute(peek).await??;
+            // As many expired messages of one instant as are read at once are left to the sweep.
+            if !peeked.again || peeked.low_water == from {
+                return Ok(peeked.messages);
+            }
+            from = peeked.low_water;
+        }
+    }
+
+    /// Hides a message for `invisible_for` from now on, and gives it another text if there is one. A message that is not
+    /// there is `MessageNotFound`, a receipt that is not its last one `PopReceiptMismatch`.
+    pub async fn update_message(
+        &self,
+        account: &str,
+        queue: &str,
+        id: MessageId,
+        receipt: PopReceipt,
+        invisible_for: Duration,
+        text: Option<Bytes>,
+    ) -> Result<UpdatedMessage, QueueError> {
+        text.as_ref().map_or(Ok(()), check_text)?;
+        let store = self.store(account, queue).await?;
+        let held = Held { id, receipt };
+        let update = UpdateMessage { store: store.clone(), held, invisible_for, text };
+        match self.partitions.execute(update).await?? {
+            Some(updated) => {
+                self.fronts.raise_newest(&store, Ticks(updated.receipt.version.0));
+                Ok(updated)
+            }
+            None => Err(self.refusal(&store, id).await?),
+        }
+    }
+
+    /// Deletes a message. Refuses like an update.
+    pub async fn delete_message(
+        &self,
+        account: &str,
+        queue: &str,
+        id: MessageId,
+        receipt: PopReceipt,
+    ) -> Result<(), QueueError> {
+        let store = self.store(account, queue).await?;
+        let low_water = self.fronts.find(&store).unwrap_or_default().low_water;
+        let delete = DeleteMessage { store: store.clone(), held: Held { id, receipt }, low_water };
+        match self.partitions.execute(delete).await?? {
+            true => Ok(()),
+            false => Err(self.refusal(&store, id).await?),
+        }
+    }
+
+    /// The service's settings; defaults if they were never set.
+    pub async fn service_properties(&self, account: &str) -> Result<ServiceProperties, QueueError> {
+        let key = settings_key(account, SERVICE_QUEUE);
+        let row = self.partitions.get(ObjectTable::Container, &key).await?;
+        Ok(read_service_properties(row.as_ref())?)
+    }
+
+    /// Changes the roots that are given.
+    pub async fn set_service_properties(
+        &self,
+        account: &str,
+        update: ServicePropertiesUpdate,
+    ) -> Result<(), QueueError> {
+        update.check()?;
+        let key = settings_key(account, SERVICE_QUEUE);
+        Ok(self.partitions.execute(SetServiceProperties { key, update }).await??)
+    }
+
+    /// Why a receipt is of no use. A message lies at its birthplace or has a mark, and never returns to the former: asked
+    /// in this order, one of the two is seen if the message is there all the time.
+    async fn refusal(&self, store: &MessageStore, id: MessageId) -> Result<QueueError, QueueError> {
+        let born_at = store.message_key(Position::birthplace(id.insertion));
+        let found = match self.partitions.get(ObjectTable::Message, &born_at).await? {
+            Some(row) => {
+                let row = MessageRow::open(&row.value)?;
+                Some((row.chance, row.expires_at))
+            }
+            None => {
+                let away = self.partitions.get(ObjectTable::Message, &store.away_key(id.insertion)).await?;
+                away.map(|row| open_away(&row.value)).transpose()?
+            }
+        };
+        let now = self.clock.now();
+        Ok(match found {
+            Some((chance, expires_at)) if chance == id.chance && expires_at > now => {
+                QueueError::PopReceiptMismatch
+            }
+            _ => QueueError::MessageNotFound,
+        })
+    }
+
+    /// Where to read for messages that are visible now: from the low water, which is stored if this process does not know
+    /// it, up to `newest`.
+    async fn front(&self, store: &MessageStore) -> Result<KnownFront, QueueError> {
+        let mut known = self.fronts.find(store).unwrap_or_default();
+        if known.low_water == Ticks(0) {
+            known.low_water = self.head(store).await?.low_water;
+            self.fronts.raise_low_water(store, known.low_water);
+        }
+        Ok(KnownFront { newest: known.newest.max(self.clock.now()), ..known })
+    }
+
+    async fn head(&self, store: &MessageStore) -> Result<HeadRow, QueueError> {
+        let row = self.partitions.get(ObjectTable::Message, &store.head_key()).await?;
+        Ok(HeadRow::open(row.as_ref())?)
+    }
+
+    async fn change_queue(&self, account: &str, name: &str, change: QueueChange) -> Result<(), QueueError> {
+        check_container_name(name)?;
+        let key = container_key(account, SERVICE_QUEUE, name);
+        self.partitions.execute(ChangeQueue { key, change }).await?
+    }
+
+    async fn queue_row(&self, account: &str, name: &str) -> Result<Row, QueueError> {
+        check_container_name(name)?;
+        let key = container_key(account, SERVICE_QUEUE, name);
+        let row = self.partitions.get(ObjectTable::Container, &key).await?;
+        row.ok_or(QueueError::QueueNotFound)
+    }
+
+    async fn store(&self, account: &str, queue: &str) -> Result<MessageStore, QueueError> {
+        let messages_id = messages_id_of(&self.queue_row(account, queue).await?.value)?;
+        Ok(MessageStore { account: account.to_owned(), messages_id })
+    }
+}
+
+fn check_text(text: &Bytes) -> Result<(), QueueError> {
+    if text.len() > MESSAGE_SIZE_BYTES_MAX { Err(QueueError::MessageTooLarge) } else { Ok(()) }
+}

@@ -1,0 +1,104 @@
+//! The operations of a sweep: one notes that it begins or what it saw, one removes expired messages that it found.
+
+use crate::error::QueueError;
+use crate::head_row::HeadRow;
+use crate::message_changes;
+use crate::message_row::{MessageRow, NEVER};
+use crate::message_store::{MessageStore, Position};
+use base::Ticks;
+use partition::{Decision, ObjectTable, Operation, Read, RowVersion, Rows};
+
+/// Messages that one operation removes at most.
+pub(crate) const REMOVED_TOGETHER_MAX: usize = 128;
+
+/// Removes messages that have expired, if they still lie there.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoveExpired {
+    /// The queue.
+    pub(crate) store: MessageStore,
+    /// Where they were seen; at most [`REMOVED_TOGETHER_MAX`].
+    pub(crate) positions: Vec<Position>,
+}
+
+impl RemoveExpired {
+    fn remove(
+        &self,
+        rows: &Rows,
+        version: RowVersion,
+    ) -> Result<Decision<Result<u64, QueueError>>, QueueError> {
+        let mut changes = Vec::with_capacity(self.positions.len() * 2 + 1);
+        let mut removed = 0;
+        for (index, position) in self.positions.iter().enumerate() {
+            let Some(row) = rows.point(index + 1) else { continue };
+            if MessageRow::open(&row.value)?.expires_at <= Ticks(version.0) {
+                message_changes::remove(&mut changes, &self.store, *position);
+                removed += 1;
+            }
+        }
+        if removed > 0 {
+            let head = HeadRow::open(rows.point(0))?.without(removed);
+            changes.push(head.put(self.store.head_key()));
+        }
+        Ok(Decision { changes, reply: Ok(removed) })
+    }
+}
+
+impl Operation for RemoveExpired {
+    /// How many were removed.
+    type Reply = Result<u64, QueueError>;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Message
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let messages = self.positions.iter().map(|position| self.store.message_key(*position));
+        std::iter::once(self.store.head_key()).chain(messages).map(Read::Point).collect()
+    }
+
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
+        self.remove(rows, version).unwrap_or_else(|error| Decision::unchanged(Err(error)))
+    }
+}
+
+/// Where a sweep stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SweepNote {
+    /// It begins: from now on the expiries of new messages are noted on their own.
+    Begins,
+    /// It saw every message that was there when it began, and removed some; of the others none expires before this.
+    Saw(Ticks),
+}
+
+/// Notes in the head where a sweep stands.
+#[derive(Clone, Debug)]
+pub(crate) struct NoteSweep {
+    /// The queue.
+    pub(crate) store: MessageStore,
+    /// What to note.
+    pub(crate) note: SweepNote,
+}
+
+impl Operation for NoteSweep {
+    type Reply = Result<(), QueueError>;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Message
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.store.head_key())]
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Self::Reply> {
+        let head = match HeadRow::open(rows.point(0)) {
+            Ok(head) => head,
+            Err(error) => return Decision::unchanged(Err(error.into())),
+        };
+        let head = match self.note {
+            SweepNote::Begins => HeadRow { swept_expiry: head.first_expiry(), new_expiry: NEVER, ..head },
+            SweepNote::Saw(expiry) => HeadRow { swept_expiry: expiry, ..head },
+        };
+        Decision { changes: vec![head.put(self.store.head_key())], reply: Ok(()) }
+    }
+}
