@@ -41,7 +41,7 @@ def check_refused(finished, *words):
     return text
 
 
-PORTS = ["--table-port", "0"]
+PORTS = ["--table-port", "0", "--queue-port", "0"]
 
 
 def test_the_ready_file_names_addresses_and_process(own_server):

@@ -61,7 +61,6 @@ impl ApiError {
     }
 
     /// The error with the table's message and named values, which clients of the XML services can read.
-    #[allow(dead_code)] // The Queue and Blob services have such errors.
     pub(crate) fn with_facts(code: ErrorCode, facts: impl Into<Box<Facts>>) -> Self {
         ApiError { facts: Some(facts.into()), ..ApiError::new(code) }
     }

@@ -3,7 +3,8 @@
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::limits::Limits;
-use crate::pipeline::{ConnectionInfo, Pipeline, Shared};
+use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi, Shared};
+use crate::queue_api::QueueApi;
 use crate::server::{TlsIdentity, serve};
 use crate::table_api::TableApi;
 use base::{Clock, Random, Spawner};
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body;
 use hyper::{Request, Response};
+use queue::QueueService;
 use std::sync::Arc;
 use table::TableService;
 use tokio::net::TcpListener;
@@ -40,11 +42,14 @@ impl FrontEndSettings {
 pub struct Services {
     /// The Table service.
     pub table: Arc<TableService>,
+    /// The Queue service.
+    pub queue: Arc<QueueService>,
 }
 
 /// The stateless HTTP side of a stamp.
 pub struct FrontEnd {
     table: Arc<Pipeline<TableApi>>,
+    queue: Arc<Pipeline<QueueApi>>,
     limits: Limits,
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
@@ -62,15 +67,30 @@ impl FrontEnd {
     ) -> Self {
         let FrontEndSettings { accounts, limits, tls, bearer } = settings;
         let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
-        let table = Arc::new(Pipeline::new(shared, TableApi::new(services.table)));
-        FrontEnd { table, limits, tls, clock, spawner }
+        let table = Arc::new(Pipeline::new(shared.clone(), TableApi::new(services.table)));
+        let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue)));
+        FrontEnd { table, queue, limits, tls, clock, spawner }
     }
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
     /// closes connections and returns, at the latest after [`Limits::drain_for_max`].
     pub async fn serve_table(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        self.serve(&self.table, listener, shutdown).await;
+    }
+
+    /// The same for the Queue service.
+    pub async fn serve_queue(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        self.serve(&self.queue, listener, shutdown).await;
+    }
+
+    async fn serve<S: ServiceApi>(
+        &self,
+        api: &Arc<Pipeline<S>>,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) {
         let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
-        serve(self.table.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;
+        serve(api.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;
     }
 
     /// Answers one request to the Table service without a socket.
@@ -84,5 +104,18 @@ impl FrontEnd {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.table.handle(connection, request).await
+    }
+
+    /// Answers one request to the Queue service without a socket.
+    pub async fn handle_queue<B>(
+        &self,
+        connection: ConnectionInfo,
+        request: Request<B>,
+    ) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.queue.handle(connection, request).await
     }
 }

@@ -1,6 +1,7 @@
 //! The front end: the only crate that knows HTTP, XML, OData/JSON, multipart and signatures.
 //!
-//! A request comes in through [`FrontEnd::serve_table`] (or, without a socket, [`FrontEnd::handle_table`]); it is
+//! A request comes in through [`FrontEnd::serve_table`] or [`FrontEnd::serve_queue`] (or, without a socket, through
+//! [`FrontEnd::handle_table`] or [`FrontEnd::handle_queue`]); it is
 //! bounded, authenticated, turned into an operation of a service, and the outcome into a response. Vocabulary: a *route*
 //! is the operation a request asks for; a *grant* is what its credentials allow; a *reply* is a response before it has
 //! the headers that all responses have, or a part of a batch's response.
@@ -24,6 +25,7 @@ mod limits;
 mod negotiation;
 mod pipeline;
 mod query_string;
+mod queue_api;
 mod reply;
 mod request_id;
 mod server;

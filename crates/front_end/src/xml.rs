@@ -1,6 +1,6 @@
 //! XML documents as small trees: read with bounds, written escaped.
 //!
-//! Only the Table service's settings are XML. What always holds: a document type is refused (so no entity can grow),
+//! What always holds: a document type is refused (so no entity can grow),
 //! depth and number of elements are bounded, and any bytes are a tree or are refused.
 
 use quick_xml::Reader;
@@ -21,7 +21,7 @@ pub(crate) struct MalformedXml;
 pub(crate) struct XmlElement {
     /// The local name.
     pub(crate) name: String,
-    /// All text directly inside, trimmed.
+    /// All text directly inside; trimmed unless it was read with its blanks.
     pub(crate) text: String,
     /// The elements directly inside, in order.
     pub(crate) children: Vec<XmlElement>,
@@ -39,8 +39,17 @@ impl XmlElement {
     }
 }
 
-/// Reads a document.
+/// Reads a document. Blanks at the ends of texts are left out.
 pub(crate) fn parse_xml(bytes: &[u8]) -> Result<XmlElement, MalformedXml> {
+    parse(bytes, false)
+}
+
+/// Reads a document. Texts are as they stand in it.
+pub(crate) fn parse_xml_with_blanks(bytes: &[u8]) -> Result<XmlElement, MalformedXml> {
+    parse(bytes, true)
+}
+
+fn parse(bytes: &[u8], keeps_blanks: bool) -> Result<XmlElement, MalformedXml> {
     let text = std::str::from_utf8(bytes).map_err(|_| MalformedXml)?;
     let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     let mut open: Vec<XmlElement> = Vec::new();
@@ -65,9 +74,11 @@ pub(crate) fn parse_xml(bytes: &[u8]) -> Result<XmlElement, MalformedXml> {
             }
             Event::End(_) => {
                 let mut element = open.pop().ok_or(MalformedXml)?;
-                element.text.truncate(element.text.trim_end().len());
-                let blanks = element.text.len() - element.text.trim_start().len();
-                element.text.drain(..blanks);
+                if !keeps_blanks {
+                    element.text.truncate(element.text.trim_end().len());
+                    let blanks = element.text.len() - element.text.trim_start().len();
+                    element.text.drain(..blanks);
+                }
                 close(element, &mut open, &mut root);
             }
             Event::Text(text) => put_text(&mut open, &text)?,
@@ -116,14 +127,37 @@ fn put_text(open: &mut [XmlElement], text: &str) -> Result<(), MalformedXml> {
     Ok(())
 }
 
+/// Whether XML can hold every character of a text.
+pub(crate) fn can_be_xml(text: &str) -> bool {
+    text.chars().all(|character| !is_foreign(character))
+}
+
+/// What XML 1.0 has no place for.
+fn is_foreign(character: char) -> bool {
+    matches!(character, '\u{0}'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Appends `name="value"`.
+pub(crate) fn put_xml_attribute(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"=\"");
+    put_xml_text(out, &value.replace('"', ""));
+    out.push(b'"');
+}
+
 /// Appends text, escaped; what XML cannot hold is left out.
 pub(crate) fn put_xml_text(out: &mut Vec<u8>, text: &str) {
+    // Most texts have nothing to escape.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'%' | b'\''..=b';' | b'=' | b'?'..=b'~')) {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
     for character in text.chars() {
         match character {
             '&' => out.extend_from_slice(b"&amp;"),
             '<' => out.extend_from_slice(b"&lt;"),
             '>' => out.extend_from_slice(b"&gt;"),
-            '\u{0}'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
+            foreign if is_foreign(foreign) => {}
             '\r' => out.extend_from_slice(b"&#13;"),
             other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
         }

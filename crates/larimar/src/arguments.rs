@@ -87,7 +87,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "PORT", default_value_t = 10000)]
     pub(crate) blob_port: u16,
 
-    /// Port of the Queue service (accepted, not served yet)
+    /// Port of the Queue service; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 10001)]
     pub(crate) queue_port: u16,
 

@@ -30,6 +30,7 @@ impl fmt::Display for Storage {
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) storage: Storage,
+    pub(crate) queue_address: SocketAddr,
     pub(crate) table_address: SocketAddr,
     pub(crate) accounts: Accounts,
     /// Whether the accounts are just the public development account.
@@ -81,6 +82,7 @@ impl Configuration {
         }
         Ok(Configuration {
             storage: if arguments.in_memory { Storage::Memory } else { Storage::Folder(arguments.data) },
+            queue_address: SocketAddr::new(host, arguments.queue_port),
             table_address: SocketAddr::new(host, arguments.table_port),
             accounts: given.unwrap_or_else(Accounts::development),
             development_account,
@@ -187,6 +189,7 @@ mod tests {
         assert_eq!(names(&configuration), ["devstoreaccount1"]);
         assert!(configuration.development_account);
         assert_eq!(configuration.table_address.to_string(), "127.0.0.1:10002");
+        assert_eq!(configuration.queue_address.to_string(), "127.0.0.1:10001");
         assert_eq!(configuration.storage, Storage::Folder("larimar-data".into()));
     }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 /// Where the services listen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
+    pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
 }
 
@@ -30,6 +31,7 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
     let name = configuration.accounts.names().next().unwrap_or(DEVELOPMENT_ACCOUNT_NAME);
     let scheme = configuration.scheme();
+    let queue = format!("{scheme}://{}/{name}", addresses.queue);
     let table = format!("{scheme}://{}/{name}", addresses.table);
     // Writing to a string does not fail.
     let _ = match &configuration.storage {
@@ -38,19 +40,21 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
         }
         Storage::Memory => writeln!(text, "  data   in memory, forgotten when the server stops"),
     };
+    let _ = writeln!(text, "  queue  {queue}");
     let _ = writeln!(text, "  table  {table}");
     let key = if configuration.development_account { DEVELOPMENT_ACCOUNT_KEY } else { "<your key>" };
     let _ = writeln!(
         text,
         "  connection string\n\
-         DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};TableEndpoint={table};"
+         DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};QueueEndpoint={queue};\
+         TableEndpoint={table};"
     );
     if configuration.development_account && !addresses.table.ip().is_loopback() {
         let _ = writeln!(
             text,
             "  warning: everybody knows the key of the development account, and {} can be reached from other \
              machines; give accounts of your own with --account",
-            addresses.table
+            addresses.table.ip()
         );
     }
     if let Some(OauthMode::Basic) = configuration.oauth {
@@ -58,7 +62,7 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
             text,
             "  WARNING: --oauth basic takes bearer tokens WITHOUT VERIFYING THEIR SIGNATURES: whoever reaches {} can \
              write one and do everything; for development only",
-            addresses.table
+            addresses.table.ip()
         );
     }
     text
@@ -71,6 +75,7 @@ pub(crate) fn write_ready_file(
     addresses: Addresses,
 ) -> Result<(), String> {
     let content = serde_json::json!({
+        "queue": format!("{}://{}", configuration.scheme(), addresses.queue),
         "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),
     });
@@ -90,7 +95,10 @@ mod tests {
     fn text(arguments: &[&str], address: &str) -> String {
         let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
         let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
-        started_text(&configuration, Addresses { table: address.parse().unwrap() })
+        started_text(
+            &configuration,
+            Addresses { queue: address.parse().unwrap(), table: address.parse().unwrap() },
+        )
     }
 
     #[test]
@@ -98,6 +106,10 @@ mod tests {
         let development = text(&[], "127.0.0.1:10002");
         assert!(
             development.contains("TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"),
+            "{development}"
+        );
+        assert!(
+            development.contains("QueueEndpoint=http://127.0.0.1:10002/devstoreaccount1;"),
             "{development}"
         );
         assert!(!development.contains("warning"), "{development}");

@@ -10,6 +10,7 @@ use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
 use front_end::{FrontEnd, FrontEndSettings, Services};
 use partition::{PartitionSettings, Partitions};
+use queue::QueueService;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -24,8 +25,8 @@ use tokio::sync::watch;
 pub(crate) enum ServeError {
     #[error("the operating system refuses the server's threads: {0}")]
     Runtime(std::io::Error),
-    #[error("can't listen on {address}: {error}; {}", advice(*address))]
-    Listen { address: SocketAddr, error: std::io::Error },
+    #[error("can't listen on {address}: {error}; {}", advice(flag, *address))]
+    Listen { flag: &'static str, address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
     Folder(#[from] data_folder::FolderError),
     #[error("{storage}: {error}")]
@@ -38,8 +39,8 @@ pub(crate) enum ServeError {
     Signal(std::io::Error),
 }
 
-fn advice(address: SocketAddr) -> String {
-    format!("is another server running there? Choose another port with --table-port (not {})", address.port())
+fn advice(flag: &str, address: SocketAddr) -> String {
+    format!("is another server running there? Choose another port with {flag} (not {})", address.port())
 }
 
 /// Runs the server until SIGTERM or Ctrl-C.
@@ -52,10 +53,9 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
-    let address = configuration.table_address;
-    let listen_failed = |error| ServeError::Listen { address, error };
-    let listener = TcpListener::bind(address).await.map_err(listen_failed)?;
-    let addresses = Addresses { table: listener.local_addr().map_err(listen_failed)? };
+    let (table_listener, table) = listen("--table-port", configuration.table_address).await?;
+    let (queue_listener, queue) = listen("--queue-port", configuration.queue_address).await?;
+    let addresses = Addresses { queue, table };
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
     let stream_failed = |error| ServeError::Stream { storage: storage(), error };
@@ -75,18 +75,34 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let streams = Streams::open(&env, StreamSettings::default()).await.map_err(stream_failed)?;
     let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
-    let tables = Arc::new(TableService::new(partitions.clone(), env.clock.clone()));
-    let front_end = front_end(&configuration, Services { table: tables }, &env);
+    let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
+    let services = Services {
+        table: Arc::new(TableService::new(partitions.clone(), env.clock.clone())),
+        queue: Arc::new(queues),
+    };
+    services.queue.start_sweeping(&*env.spawner);
+    let front_end = front_end(&configuration, services, &env);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
         report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
     }
-    front_end.serve_table(listener, stopped(stop)).await;
+    tokio::join!(
+        front_end.serve_table(table_listener, stopped(stop.clone())),
+        front_end.serve_queue(queue_listener, stopped(stop)),
+    );
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Binds a port; also tells which, as the system may have picked it.
+async fn listen(flag: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |error| ServeError::Listen { flag, address, error };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
 }
 
 fn front_end(configuration: &Configuration, services: Services, env: &Environment) -> FrontEnd {

@@ -92,6 +92,8 @@ impl Place {
             data.to_str().expect("text"),
             "--table-port",
             "0",
+            "--queue-port",
+            "0",
             "--ready-file",
             ready.to_str().expect("text"),
         ];
@@ -180,7 +182,9 @@ fn bad_flags() {
 #[test]
 fn bad_accounts() {
     let place = Place::new();
-    let typed = |account: &str| place.refused(&["--table-port", "0", "--account", account], &["--account"]);
+    let typed = |account: &str| {
+        place.refused(&["--table-port", "0", "--queue-port", "0", "--account", account], &["--account"])
+    };
     typed("");
     typed("nokey");
     typed("name:");
@@ -191,7 +195,7 @@ fn bad_accounts() {
     let once = format!("same:{KEY}");
     place.refused(&["--account", &once, "--account", &once], &["same"]);
     for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        let line = place.refused_in(&["--table-port", "0"], &[(variable, "nokey")]);
+        let line = place.refused_in(&["--table-port", "0", "--queue-port", "0"], &[(variable, "nokey")]);
         assert!(line.contains(variable), "{line}");
     }
     let file = place.path("accounts");
@@ -231,6 +235,8 @@ fn a_taken_port() {
     let port = taken.local_addr().expect("an address").port().to_string();
     place.refused(&["--data", "data", "--table-port", &port], &[&port, "--table-port"]);
     place.refused(&["--in-memory", "--table-port", &port], &[&port]);
+    let queue = ["--in-memory", "--table-port", "0", "--queue-port", &port];
+    place.refused(&queue, &[&port, "--queue-port"]);
     assert!(!place.path("data").exists());
 }
 
@@ -241,12 +247,12 @@ fn a_foreign_folder() {
     std::fs::create_dir_all(foreign.join("photos")).expect("a folder");
     std::fs::write(foreign.join("photos/cat.jpg"), "meow").expect("a file");
     let name = foreign.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0"], &[name, "photos"]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "photos"]);
     // A file that happens to be called FORMAT makes it no data folder.
     std::fs::write(foreign.join("FORMAT"), "A4").expect("a file");
-    place.refused(&["--data", name, "--table-port", "0"], &[name, "FORMAT"]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "FORMAT"]);
     std::fs::write(foreign.join("FORMAT"), "").expect("a file");
-    place.refused(&["--data", name, "--table-port", "0"], &[name, "FORMAT"]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "FORMAT"]);
 }
 
 #[test]
@@ -255,15 +261,18 @@ fn a_folder_that_can_t_be_one() {
     let file = place.path("file");
     std::fs::write(&file, "not a folder").expect("a file");
     let name = file.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0"], &[name]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name]);
     let below = format!("{name}/data");
-    place.refused(&["--data", &below, "--table-port", "0"], &[&below]);
-    place.refused(&["--data", "/proc/larimar/data", "--table-port", "0"], &["/proc/larimar/data"]);
+    place.refused(&["--data", &below, "--table-port", "0", "--queue-port", "0"], &[&below]);
+    place.refused(
+        &["--data", "/proc/larimar/data", "--table-port", "0", "--queue-port", "0"],
+        &["/proc/larimar/data"],
+    );
     // FORMAT is there but can't be read: not even by the superuser, who may read everything else.
     let odd = place.path("odd");
     std::fs::create_dir_all(odd.join("FORMAT")).expect("a folder");
     let name = odd.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0"], &[name]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name]);
 }
 
 #[test]
@@ -277,7 +286,7 @@ fn an_unreadable_folder() {
     std::fs::create_dir(&closed).expect("a folder");
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).expect("permissions");
     let name = closed.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0"], &[name, "permissions"]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "permissions"]);
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).expect("permissions");
 }
 
@@ -289,7 +298,7 @@ fn a_newer_format() {
     let own = std::fs::read_to_string(&format).expect("text");
     std::fs::write(&format, "larimar data folder, format 999\n").expect("a file");
     let name = data.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0"], &[name, "999", "newer"]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "999", "newer"]);
     std::fs::write(&format, own).expect("a file");
     assert_eq!(place.served_folder("data"), data, "nothing was damaged");
 }
@@ -304,7 +313,7 @@ fn damaged_data() {
     let name = data.to_str().expect("text");
     // Layers below the damaged one may have recovered before it is found; each start must find it again.
     for _ in 0..2 {
-        let line = place.line_of(&["--data", name, "--table-port", "0"], &[]);
+        let line = place.line_of(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[]);
         assert!(line.contains(name) && line.contains("damaged"), "{line}");
     }
 }
@@ -315,7 +324,7 @@ fn a_folder_in_use() {
     let data = place.path("data");
     let name = data.to_str().expect("text").to_owned();
     let ready = place.path("ready.json");
-    let arguments = ["--data", &name, "--table-port", "0", "--ready-file", "ready.json"];
+    let arguments = ["--data", &name, "--table-port", "0", "--queue-port", "0", "--ready-file", "ready.json"];
     let mut first = place.command(&arguments, &[]).stdout(Stdio::null()).spawn().expect("the program");
     let started = Instant::now();
     while !ready.exists() {
@@ -324,7 +333,7 @@ fn a_folder_in_use() {
     }
     let pid = first.id().to_string();
     let refused = std::panic::catch_unwind(|| {
-        place.refused(&["--data", &name, "--table-port", "0"], &[&name, &pid]);
+        place.refused(&["--data", &name, "--table-port", "0", "--queue-port", "0"], &[&name, &pid]);
     });
     first.kill().expect("a child");
     first.wait().expect("a child");

@@ -107,7 +107,7 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
     let missing = || {
         ApiError::with_message(
             ErrorCode::InvalidHeaderValue,
-            "A required CORS header is not present: Origin and Access-Control-Request-Method are needed.",
+            "A required CORS header is not present. Origin and Access-Control-Request-Method are needed.",
         )
     };
     let origin = header_text(headers, ORIGIN).ok_or_else(missing)?;

@@ -39,7 +39,6 @@ pub(crate) enum ErrorShape {
     /// As XML in the Table service's namespace.
     MetadataXml,
     /// As XML of the other services.
-    #[allow(dead_code)] // The Queue and Blob services tell errors so.
     Xml,
 }
 

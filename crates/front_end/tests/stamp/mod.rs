@@ -14,6 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 use partition::Partitions;
+use queue::QueueService;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,10 +118,12 @@ impl Stamp {
                 .await
                 .expect("partitions"),
         );
-        let table = Arc::new(TableService::new(partitions, clock.clone()));
+        let table = Arc::new(TableService::new(partitions.clone(), clock.clone()));
+        let queue = Arc::new(QueueService::new(partitions, clock.clone(), env.random.clone()));
         let mut settings = FrontEndSettings::new(Accounts::development());
         change(&mut settings);
-        let front_end = FrontEnd::new(settings, Services { table }, env.clock, env.random, env.spawner);
+        let front_end =
+            FrontEnd::new(settings, Services { table, queue }, env.clock, env.random, env.spawner);
         let account = front_end::Account::development();
         Stamp { front_end: Arc::new(front_end), clock, key: account.keys()[0].clone() }
     }
@@ -157,8 +160,46 @@ impl Stamp {
         Answer { status: parts.status, headers: parts.headers, body: String::from_utf8(body).expect("text") }
     }
 
-    /// The headers of a request to the development account, signed.
+    /// Sends a request to the Queue service, as it is.
+    pub(crate) async fn send_queue_request(&self, request: Request<Full<Bytes>>) -> Answer {
+        let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+        let (parts, body) = self.front_end.handle_queue(connection, request).await.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes().to_vec();
+        Answer { status: parts.status, headers: parts.headers, body: String::from_utf8(body).expect("text") }
+    }
+
+    /// Sends a signed request to the Queue service; `path` is below the account.
+    pub(crate) async fn send_queue(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let target = format!("{ROOT}{path}");
+        let length = body.len().to_string();
+        let mut all = vec![("x-ms-version", "2026-10-06"), ("content-length", length.as_str())];
+        all.extend_from_slice(headers);
+        let mut request = Request::builder().method(method).uri(&target);
+        for (name, value) in &self.headers_signed_for(SignedService::BlobOrQueue, method, &target, &all) {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).expect("a request");
+        self.send_queue_request(request).await
+    }
+
+    /// The headers of a request to the development account's tables, signed.
     pub(crate) fn signed_headers(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> HeaderMap {
+        self.headers_signed_for(SignedService::Table, method, target, headers)
+    }
+
+    fn headers_signed_for(
+        &self,
+        service: SignedService,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> HeaderMap {
         let mut map = HeaderMap::new();
         map.insert("host", HeaderValue::from_static("127.0.0.1:10002"));
         map.insert("x-ms-version", HeaderValue::from_static("2019-02-02"));
@@ -171,7 +212,7 @@ impl Stamp {
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let query = QueryParameters::parse(query).unwrap_or_default();
         let signed = SignedRequest {
-            service: SignedService::Table,
+            service,
             method,
             account: DEVELOPMENT_ACCOUNT_NAME,
             path: SignedPath { account: None, rest: path },

@@ -1,0 +1,48 @@
+//! What the Queue service refuses, as the protocol tells it.
+
+use super::parameters;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::from_partition;
+use queue::QueueError;
+use queue::limits::MESSAGE_SIZE_BYTES_MAX;
+use service::NameError;
+
+/// The error a client sees.
+pub(crate) fn from_queue(error: QueueError) -> ApiError {
+    match error {
+        QueueError::QueueNotFound => ErrorCode::QueueNotFound.into(),
+        QueueError::QueueAlreadyExists => ErrorCode::QueueAlreadyExists.into(),
+        QueueError::QueueName(NameError::Length) => ApiError::with_message(
+            ErrorCode::OutOfRangeInput,
+            "The specified resource name length is not within the permissible limits.",
+        ),
+        // The service spells it so, and one client's tests compare it.
+        QueueError::QueueName(NameError::Characters) => ApiError::with_message(
+            ErrorCode::InvalidResourceName,
+            "The specifed resource name contains invalid characters.",
+        ),
+        QueueError::MetadataTooLarge => ErrorCode::MetadataTooLarge.into(),
+        QueueError::MessageNotFound => ErrorCode::MessageNotFound.into(),
+        QueueError::PopReceiptMismatch => ErrorCode::PopReceiptMismatch.into(),
+        QueueError::VisibleAfterExpiry => parameters::invalid(
+            "visibilitytimeout",
+            "",
+            "The message would be visible only after it expires.",
+        ),
+        QueueError::MessageTooLarge => message_too_large(),
+        QueueError::Policies(error) => {
+            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
+        }
+        QueueError::ServiceProperties(error) => {
+            ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string())
+        }
+        QueueError::Partition(error) => from_partition(&error),
+    }
+}
+
+/// More text than a message may have.
+pub(crate) fn message_too_large() -> ApiError {
+    let facts = [("MaxLimit", MESSAGE_SIZE_BYTES_MAX.to_string())];
+    ApiError::with_facts(ErrorCode::RequestBodyTooLarge, facts)
+}

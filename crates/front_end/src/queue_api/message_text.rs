@@ -1,0 +1,90 @@
+//! The body of a message on its way in.
+//!
+//! ```text
+//! <QueueMessage><MessageText>…</MessageText></QueueMessage>
+//! ```
+//!
+//! What always holds: the text is kept character by character, blanks at its ends included, and holds nothing that could
+//! not be written back; markup inside it is refused.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::xml::{XmlElement, can_be_xml, parse_xml_with_blanks};
+use bytes::Bytes;
+use queue::limits::MESSAGE_SIZE_BYTES_MAX;
+
+/// Bytes of a body at most: each byte of the text can be an escape of six characters, and a longer one is refused for its
+/// text.
+pub(crate) const BODY_SIZE_BYTES_MAX: usize = 8 * MESSAGE_SIZE_BYTES_MAX;
+
+/// The text in a body; `None` if it has none.
+pub(crate) fn read_message_text(body: &[u8]) -> Result<Option<Bytes>, ApiError> {
+    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
+    let mut root = parse_xml_with_blanks(body).map_err(|_| malformed())?;
+    if root.name != "QueueMessage" {
+        return Err(malformed());
+    }
+    let at = root.children.iter().position(|child| child.name == "MessageText");
+    let Some(XmlElement { text, children, .. }) = at.map(|at| root.children.swap_remove(at)) else {
+        return Ok(None);
+    };
+    if !children.is_empty() || !can_be_xml(&text) {
+        return Err(malformed());
+    }
+    Ok(Some(text.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xml::put_xml_element;
+    use proptest::prelude::*;
+
+    fn read(body: &str) -> Result<Option<String>, ErrorCode> {
+        let text = |text: Bytes| String::from_utf8(text.to_vec()).expect("text");
+        read_message_text(body.as_bytes()).map(|found| found.map(text)).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn texts_are_kept_as_they_are() {
+        let some = |text: &str| Ok(Some(text.to_owned()));
+        let message =
+            |inside: &str| format!("<QueueMessage><MessageText>{inside}</MessageText></QueueMessage>");
+        assert_eq!(read(&message(" a &lt;b/&gt;&#x41; \n ")), some(" a <b/>A \n "));
+        assert_eq!(read(&message("")), some(""));
+        assert_eq!(read(&message("<![CDATA[ <x> ]]>")), some(" <x> "));
+        let declared =
+            "<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage>\n <MessageText/>\n</QueueMessage>\n";
+        assert_eq!(read(declared), some(""));
+        assert_eq!(read("<QueueMessage/>"), Ok(None));
+    }
+
+    #[test]
+    fn refused() {
+        for body in [
+            "",
+            "hello",
+            "<Other><MessageText>a</MessageText></Other>",
+            "<QueueMessage><MessageText>a<b/></MessageText></QueueMessage>",
+            "<QueueMessage><MessageText>&#1;</MessageText></QueueMessage>",
+            "<QueueMessage><MessageText>a</QueueMessage>",
+        ] {
+            assert_eq!(read(body), Err(ErrorCode::InvalidXmlDocument), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn texts_come_back(text in "([^\\p{C}]|[\\r\\n\\t ]){0,40}") {
+            let mut body = b"<QueueMessage>".to_vec();
+            put_xml_element(&mut body, "MessageText", &text);
+            body.extend_from_slice(b"</QueueMessage>");
+            prop_assert_eq!(read(std::str::from_utf8(&body).expect("text")), Ok(Some(text)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = read_message_text(&bytes);
+        }
+    }
+}

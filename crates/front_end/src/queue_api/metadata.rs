@@ -1,0 +1,85 @@
+//! Metadata in headers: `x-ms-meta-NAME: value`.
+//!
+//! Header names have no case, so names come and go in lower case. What always holds: a name is an identifier, no name
+//! occurs twice, and what was taken can be given back.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::reply::Reply;
+use hyper::header::{HeaderMap, HeaderName};
+use queue::Metadata;
+
+const PREFIX: &str = "x-ms-meta-";
+
+/// The metadata in a request's headers, in the order of names. A header without a name is one client's mistake, and is
+/// left out.
+pub(crate) fn read_metadata(headers: &HeaderMap) -> Result<Metadata, ApiError> {
+    let invalid = || ApiError::new(ErrorCode::InvalidMetadata);
+    let mut metadata = Metadata::new();
+    for key in headers.keys() {
+        let Some(name) = key.as_str().strip_prefix(PREFIX).filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        let mut values = headers.get_all(key).iter();
+        let (value, another) = (values.next(), values.next());
+        let text = value.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        match text {
+            Some(text) if is_identifier(name) && another.is_none() => {
+                metadata.push((name.to_owned(), text.trim().to_owned()));
+            }
+            _ => return Err(invalid()),
+        }
+    }
+    metadata.sort_unstable();
+    Ok(metadata)
+}
+
+/// Adds the headers of metadata.
+pub(crate) fn put_metadata(reply: &mut Reply, metadata: &Metadata) {
+    for (name, value) in metadata {
+        if let Ok(name) = HeaderName::try_from(format!("{PREFIX}{name}")) {
+            reply.header_bytes(name, value.clone().into_bytes());
+        }
+    }
+}
+
+fn is_identifier(name: &str) -> bool {
+    let fits = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+    name.bytes().all(fits) && !name.starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::StatusCode;
+    use hyper::header::HeaderValue;
+
+    fn read(pairs: &[(&'static str, &'static str)]) -> Result<Metadata, ErrorCode> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            let name: HeaderName = name.parse().expect("name");
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("value"));
+        }
+        read_metadata(&headers).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn names_are_identifiers_that_occur_once() {
+        let metadata = read(&[
+            ("x-ms-meta-b", " two "),
+            ("x-ms-meta-A_1", "ä"),
+            ("x-ms-meta", "{}"),
+            ("x-ms-meta-", "x"),
+            ("other", "x"),
+        ])
+        .expect("metadata");
+        assert_eq!(metadata, [("a_1".to_owned(), "ä".to_owned()), ("b".to_owned(), "two".to_owned())]);
+        let mut reply = Reply::new(StatusCode::OK);
+        put_metadata(&mut reply, &metadata);
+        assert_eq!(reply.headers.len(), 2);
+        assert_eq!(read(&[("x-ms-meta-a", "1"), ("x-ms-meta-a", "2")]), Err(ErrorCode::InvalidMetadata));
+        assert_eq!(read(&[("x-ms-meta-1a", "1")]), Err(ErrorCode::InvalidMetadata));
+        assert_eq!(read(&[("x-ms-meta-a-b", "1")]), Err(ErrorCode::InvalidMetadata));
+        assert_eq!(read(&[]), Ok(vec![]));
+    }
+}

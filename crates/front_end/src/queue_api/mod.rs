@@ -1,0 +1,130 @@
+//! The Queue service over HTTP: what it does with a request once the pipeline has authenticated it.
+//!
+//! The steps: find the operation, authorise, read the body, execute. One file for each family of operations. Everything
+//! is XML, errors included.
+
+mod errors;
+mod message_text;
+mod messages;
+mod metadata;
+mod need;
+mod parameters;
+mod queue_path;
+mod queues;
+mod route;
+
+use crate::addressing::Address;
+use crate::auth::SignedResource;
+use crate::auth::sas::SasService;
+use crate::auth::shared_key::SignedService;
+use crate::error::ApiError;
+use crate::pipeline::{
+    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
+};
+use crate::query_string::QueryParameters;
+use crate::reply::Reply;
+use errors::from_queue;
+use hyper::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
+use message_text::BODY_SIZE_BYTES_MAX;
+use queue::QueueService;
+use queue_path::QueueResource;
+use route::Route;
+use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::sync::Arc;
+
+/// The Queue service's HTTP side.
+pub(crate) struct QueueApi {
+    service: Arc<QueueService>,
+}
+
+impl ServiceApi for QueueApi {
+    const LABEL: &'static str = "queue";
+    const CONNECTION_NAME: &'static str = "queue connection";
+    const SIGNED: SignedService = SignedService::BlobOrQueue;
+    const SERVER: &'static str = concat!("Larimar-Queue/", env!("CARGO_PKG_VERSION"));
+    // The newest whose description is a plain file.
+    const DEFAULT_VERSION: &'static str = "2018-03-28";
+    const POLICY_PERMISSIONS: &'static str = "raup";
+    const COMPRESSES: bool = false;
+
+    fn put_headers(headers: &mut HeaderMap) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    }
+
+    fn guess_shape(_: &HeaderMap) -> ErrorShape {
+        ErrorShape::Xml
+    }
+
+    fn signed_resource<'a>(address: &Address<'a>, _: &'a QueryParameters<'_>) -> SignedResource<'a> {
+        let queue = queue_path::queue_of(address.resource);
+        SignedResource { service: SasService::Queue, name: queue.clone(), container: queue, snapshot: "" }
+    }
+
+    async fn answer<B: RequestBody>(
+        &self,
+        request: &ApiRequest<'_>,
+        body: IncomingBody<'_, B>,
+        shape: &mut Option<ErrorShape>,
+    ) -> Result<Reply, ApiError> {
+        *shape = Some(ErrorShape::Xml);
+        let resource = QueueResource::parse(request.resource())?;
+        let route = Route::find(&request.parts.method, resource, request.query)?;
+        request.grant.check(route.need(), None)?;
+        request.check_secondary(route.is_read())?;
+        let body = match route.has_body() {
+            true => body.read_up_to(BODY_SIZE_BYTES_MAX).await?,
+            false => WholeBody::empty(),
+        };
+        self.execute(request, route, &body.bytes).await
+    }
+
+    async fn policies(&self, account: &str, queue: &str) -> Result<Vec<StoredPolicy>, ApiError> {
+        self.service.queue_policies(account, queue).await.map_err(from_queue)
+    }
+
+    async fn set_policies(
+        &self,
+        account: &str,
+        queue: &str,
+        policies: Vec<StoredPolicy>,
+    ) -> Result<(), ApiError> {
+        self.service.set_queue_policies(account, queue, policies).await.map_err(from_queue)
+    }
+
+    async fn properties(&self, account: &str) -> Result<ServiceProperties, ApiError> {
+        self.service.service_properties(account).await.map_err(from_queue)
+    }
+
+    async fn set_properties(&self, account: &str, update: ServicePropertiesUpdate) -> Result<(), ApiError> {
+        self.service.set_service_properties(account, update).await.map_err(from_queue)
+    }
+}
+
+impl QueueApi {
+    /// Over this service.
+    pub(crate) fn new(service: Arc<QueueService>) -> Self {
+        QueueApi { service }
+    }
+
+    async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &[u8]) -> Result<Reply, ApiError> {
+        let service = &*self.service;
+        match route {
+            Route::PutMessage(queue) => messages::put(service, request, &queue, body).await,
+            Route::GetMessages(queue) => messages::get(service, request, &queue).await,
+            Route::PeekMessages(queue) => messages::peek(service, request, &queue).await,
+            Route::ClearMessages(queue) => messages::clear(service, request, &queue).await,
+            Route::UpdateMessage(queue, id) => messages::update(service, request, &queue, &id, body).await,
+            Route::DeleteMessage(queue, id) => messages::delete(service, request, &queue, &id).await,
+            Route::ListQueues => queues::list(service, request).await,
+            Route::CreateQueue(queue) => queues::create(service, request, &queue).await,
+            Route::DeleteQueue(queue) => queues::delete(service, request, &queue).await,
+            Route::ReadMetadata(queue) => queues::read_metadata_of(service, request, &queue).await,
+            Route::WriteMetadata(queue) => queues::write_metadata(service, request, &queue).await,
+            Route::ReadPolicies(queue) => policies::read_policies(self, request, &queue).await,
+            Route::WritePolicies(queue) => policies::write_policies(self, request, &queue, body).await,
+            Route::ReadServiceProperties => service_settings::read_properties(self, request).await,
+            Route::WriteServiceProperties => service_settings::write_properties(self, request, body).await,
+            Route::ReadServiceStats => Ok(service_settings::read_stats(request.now)),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! List, create and delete queues; get and set their metadata.
+
+use super::errors::from_queue;
+use super::metadata::{put_metadata, read_metadata};
+use super::parameters::{number, out_of_range};
+use crate::continuation::{decode_token, encode_token};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::ApiRequest;
+use crate::query_string::QueryParameters;
+use crate::reply::Reply;
+use crate::xml::{XML_DECLARATION, put_xml_attribute, put_xml_element, put_xml_tag};
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
+use queue::limits::PAGE_QUEUES_MAX;
+use queue::{CreatedQueue, QueueListPage, QueueListQuery, QueueService};
+
+const X_MS_APPROXIMATE_MESSAGES_COUNT: HeaderName =
+    HeaderName::from_static("x-ms-approximate-messages-count");
+
+/// Lists queues.
+pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Result<Reply, ApiError> {
+    let query = request.query;
+    let marker = query.find("marker").filter(|marker| !marker.is_empty());
+    let list = QueueListQuery {
+        prefix: query.find("prefix").unwrap_or_default().to_owned(),
+        start: marker.map(decode_token).transpose().map_err(|_| ApiError::new(ErrorCode::InvalidMarker))?,
+        count_max: results_max(query)?.unwrap_or(PAGE_QUEUES_MAX),
+    };
+    let include = query.find("include").unwrap_or_default();
+    let with_metadata = include.split(',').any(|item| item.trim().eq_ignore_ascii_case("metadata"));
+    let page = service.list_queues(request.account, &list).await.map_err(from_queue)?;
+    Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), query, &page, with_metadata)))
+}
+
+fn results_max(query: &QueryParameters<'_>) -> Result<Option<usize>, ApiError> {
+    const NAME: &str = "maxresults";
+    match number(query, NAME)? {
+        None => Ok(None),
+        Some(count) if count >= 1 => Ok(Some(usize::try_from(count).unwrap_or(usize::MAX))),
+        Some(count) => Err(out_of_range(NAME, &count.to_string(), &(1..=i64::from(i32::MAX)))),
+    }
+}
+
+fn write_list(base: &str, query: &QueryParameters<'_>, page: &QueueListPage, with_metadata: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512 + page.queues.len() * 96);
+    out.extend_from_slice(XML_DECLARATION);
+    out.extend_from_slice(b"<EnumerationResults ");
+    put_xml_attribute(&mut out, "ServiceEndpoint", &format!("{base}/"));
+    out.push(b'>');
+    for (element, parameter) in [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults")] {
+        if let Some(value) = query.find(parameter) {
+            put_xml_element(&mut out, element, value);
+        }
+    }
+    put_xml_tag(&mut out, "<", "Queues");
+    for queue in &page.queues {
+        put_xml_tag(&mut out, "<", "Queue");
+        put_xml_element(&mut out, "Name", &queue.name);
+        if with_metadata {
+            put_xml_tag(&mut out, "<", "Metadata");
+            for (name, value) in &queue.metadata {
+                put_xml_element(&mut out, name, value);
+            }
+            put_xml_tag(&mut out, "</", "Metadata");
+        }
+        put_xml_tag(&mut out, "</", "Queue");
+    }
+    put_xml_tag(&mut out, "</", "Queues");
+    put_xml_element(&mut out, "NextMarker", &page.next.as_deref().map(encode_token).unwrap_or_default());
+    put_xml_tag(&mut out, "</", "EnumerationResults");
+    out
+}
+
+/// Creates a queue.
+pub(crate) async fn create(
+    service: &QueueService,
+    request: &ApiRequest<'_>,
+    queue: &str,
+) -> Result<Reply, ApiError> {
+    let metadata = read_metadata(request.headers())?;
+    match service.create_queue(request.account, queue, metadata).await.map_err(from_queue)? {
+        CreatedQueue::New => Ok(Reply::new(StatusCode::CREATED)),
+        CreatedQueue::AlreadyThere => Ok(Reply::new(StatusCode::NO_CONTENT)),
+    }
+}
+
+/// Deletes a queue.
+pub(crate) async fn delete(
+    service: &QueueService,
+    request: &ApiRequest<'_>,
+    queue: &str,
+) -> Result<Reply, ApiError> {
+    service.delete_queue(request.account, queue).await.map_err(from_queue)?;
+    Ok(Reply::new(StatusCode::NO_CONTENT))
+}
+
+/// Gets a queue's metadata and its number of messages.
+pub(crate) async fn read_metadata_of(
+    service: &QueueService,
+    request: &ApiRequest<'_>,
+    queue: &str,
+) -> Result<Reply, ApiError> {
+    let properties = service.queue_properties(request.account, queue).await.map_err(from_queue)?;
+    let mut reply = Reply::new(StatusCode::OK);
+    reply.header(X_MS_APPROXIMATE_MESSAGES_COUNT, HeaderValue::from(properties.message_count));
+    put_metadata(&mut reply, &properties.metadata);
+    Ok(reply)
+}
+
+/// Replaces a queue's metadata.
+pub(crate) async fn write_metadata(
+    service: &QueueService,
+    request: &ApiRequest<'_>,
+    queue: &str,
+) -> Result<Reply, ApiError> {
+    let metadata = read_metadata(request.headers())?;
+    service.set_queue_metadata(request.account, queue, metadata).await.map_err(from_queue)?;
+    Ok(Reply::new(StatusCode::NO_CONTENT))
+}
