@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { TableClient, TableServiceClient, odata } from "@azure/data-tables";
+import { QueueServiceClient } from "@azure/storage-queue";
 
 const BINARY =
   process.env.LARIMAR_BIN ?? fileURLToPath(new URL("../../target/release/larimar", import.meta.url));
@@ -35,6 +36,7 @@ export class Server {
   async start() {
     if (process.env.LARIMAR_ENDPOINT) {
       this.base = process.env.LARIMAR_ENDPOINT;
+      this.queueBase = process.env.LARIMAR_QUEUE_ENDPOINT ?? `http://${new URL(this.base).hostname}:10001`;
       return this;
     }
     const readyFile = join(this.folder, "ready.json");
@@ -57,6 +59,7 @@ export class Server {
         const ready = JSON.parse(readFileSync(readyFile, "utf8"));
         if (ready.pid === this.process.pid) {
           this.base = ready.table.replace(/\/$/, "");
+          this.queueBase = ready.queue.replace(/\/$/, "");
           return this;
         }
       } catch (error) {
@@ -86,9 +89,14 @@ export class Server {
     return `${this.base}/${ACCOUNT}`;
   }
 
+  get queueEndpoint() {
+    return `${this.queueBase}/${ACCOUNT}`;
+  }
+
   get connectionString() {
     return (
-      `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` + `TableEndpoint=${this.endpoint};`
+      `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` +
+      `QueueEndpoint=${this.queueEndpoint};TableEndpoint=${this.endpoint};`
     );
   }
 
@@ -98,6 +106,16 @@ export class Server {
 
   table(name) {
     return TableClient.fromConnectionString(this.connectionString, name, options());
+  }
+
+  queues() {
+    return QueueServiceClient.fromConnectionString(this.connectionString, { retryOptions: { maxTries: 1 } });
+  }
+
+  async newQueue() {
+    const queue = this.queues().getQueueClient(newName());
+    await queue.create();
+    return queue;
   }
 
   async newTable() {

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient
+from azure.storage.queue import QueueServiceClient
 
 from larimar_server import RunningServer, Server, new_name
 
@@ -46,6 +47,26 @@ def table(service):
         yield table
     try:
         service.delete_table(name)
+    except HttpResponseError:
+        pass
+
+
+@pytest.fixture
+def queues(server):
+    """The Queue service's client."""
+    with QueueServiceClient.from_connection_string(server.connection_string(), **STRICT) as queues:
+        yield queues
+
+
+@pytest.fixture
+def queue(queues):
+    """An empty queue's client."""
+    name = new_name()
+    queues.create_queue(name)
+    with queues.get_queue_client(name) as queue:
+        yield queue
+    try:
+        queues.delete_queue(name)
     except HttpResponseError:
         pass
 

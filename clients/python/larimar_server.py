@@ -79,6 +79,7 @@ class Server:
             time.sleep(0.005)
         self.ready = ready
         self.base = ready["table"].rstrip("/")
+        self.queue_base = ready["queue"].rstrip("/")
 
     def log_text(self):
         return (self.folder / "server.log").read_text(errors="replace")
@@ -115,10 +116,13 @@ class Server:
     def endpoint(self, account=ACCOUNT):
         return f"{self.base}/{account}"
 
+    def queue_endpoint(self, account=ACCOUNT):
+        return f"{self.queue_base}/{account}"
+
     def connection_string(self, account=ACCOUNT, key=KEY):
         return (
             f"DefaultEndpointsProtocol={urlsplit(self.base).scheme};AccountName={account};AccountKey={key};"
-            f"TableEndpoint={self.endpoint(account)};"
+            f"QueueEndpoint={self.queue_endpoint(account)};TableEndpoint={self.endpoint(account)};"
         )
 
     def wire(self, account=ACCOUNT, key=KEY):
@@ -126,12 +130,16 @@ class Server:
 
 
 class RunningServer:
-    """A server that someone else started, named by LARIMAR_ENDPOINT (base URL without account). It can't be restarted."""
+    """A server that someone else started, named by LARIMAR_ENDPOINT (base URL without account). It can't be restarted.
+    LARIMAR_QUEUE_ENDPOINT names its Queue service, else that is on the peer's port."""
 
     def __init__(self, base):
         self.base = base.rstrip("/")
+        default = f"{urlsplit(base).scheme}://{urlsplit(base).hostname}:10001"
+        self.queue_base = os.environ.get("LARIMAR_QUEUE_ENDPOINT", default).rstrip("/")
 
     endpoint = Server.endpoint
+    queue_endpoint = Server.queue_endpoint
     connection_string = Server.connection_string
     wire = Server.wire
 
