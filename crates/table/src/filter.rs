@@ -84,6 +84,11 @@ impl Filter {
         Ok(Filter { compiled: Arc::new(compiled) })
     }
 
+    /// Whether it is blank, and lets everything through.
+    pub fn is_empty(&self) -> bool {
+        self.compiled.predicate.is_none()
+    }
+
     /// Which rows can match.
     pub(crate) fn ranges(&self) -> &KeyRanges {
         &self.compiled.ranges

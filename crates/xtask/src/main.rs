@@ -8,6 +8,7 @@
 mod all_tests;
 mod bare_server;
 mod bench;
+mod fuzz;
 mod http_client;
 mod kill_rounds;
 mod load;
@@ -39,6 +40,8 @@ enum Chore {
     Bench(bench::BenchArguments),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
     Kill9(kill_rounds::KillArguments),
+    /// Fuzzes what strangers may send, guided by coverage (needs a C++ compiler, no nightly).
+    Fuzz(fuzz::FuzzArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => all_tests::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Kill9(arguments) => kill_rounds::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::BareServer(arguments) => bare_server::run(&arguments),
     };

@@ -164,9 +164,10 @@ fn parse_filter(
     context: &RequestContext<'_>,
     query: &QueryParameters<'_>,
 ) -> Result<Option<Filter>, ApiError> {
-    let text = query.find("$filter").map(str::trim).filter(|text| !text.is_empty());
+    let text = query.find("$filter");
     // The client's own text is read first, so that errors speak of it alone.
     let own = text.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?;
+    let text = text.filter(|_| own.as_ref().is_some_and(|own| !own.is_empty()));
     let Some(bounds) = context.grant.bounds() else {
         return Ok(own);
     };

@@ -29,7 +29,7 @@ pub(crate) async fn list_tables(
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
     check_options(query)?;
-    let filter = query.find("$filter").map(str::trim).filter(|text| !text.is_empty());
+    let filter = query.find("$filter");
     let start = query.find("NextTableName").filter(|token| !token.is_empty());
     let list = TableListQuery {
         filter: filter.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?,
