@@ -10,12 +10,15 @@ use bytes::Bytes;
 use front_end::accounts::DEVELOPMENT_ACCOUNT_NAME;
 use front_end::auth::shared_key::{SharedKeyScheme, SignedRequest, SignedService, string_to_sign};
 use front_end::auth::signature::{SignSink, SigningKey};
-use front_end::{Accounts, ConnectionInfo, FrontEnd, FrontEndSettings, QueryParameters, SignedPath};
+use front_end::{
+    Accounts, ConnectionInfo, FrontEnd, FrontEndSettings, QueryParameters, Services, SignedPath,
+};
 use http_body_util::{BodyExt, Full};
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Uri};
 use partition::Partitions;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use queue::QueueService;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -299,9 +302,11 @@ impl Open {
         let streams = Streams::open(&env, settings).await.expect("streams");
         let partitions = Partitions::open(&env, streams.clone(), partition::PartitionSettings::default());
         let partitions = Arc::new(partitions.await.expect("partitions"));
-        let table = Arc::new(TableService::new(partitions.clone(), clock));
+        let table = Arc::new(TableService::new(partitions.clone(), clock.clone()));
+        let queue = Arc::new(QueueService::new(partitions.clone(), clock, env.random.clone()));
         let settings = FrontEndSettings::new(Accounts::development());
-        let front_end = FrontEnd::new(settings, table, env.clock, env.random, env.spawner);
+        let front_end =
+            FrontEnd::new(settings, Services { table, queue }, env.clock, env.random, env.spawner);
         let key = front_end::Account::development().keys()[0].clone();
         Open { front_end, partitions, streams, now, key }
     }
