@@ -11,6 +11,7 @@ pub mod clock;
 pub mod codec;
 pub mod disk;
 pub mod memory_disk;
+pub mod overlay_disk;
 pub mod random;
 pub mod spawner;
 pub mod system;

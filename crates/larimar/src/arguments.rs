@@ -1,5 +1,6 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
+use crate::byte_size::parse_byte_size;
 use crate::report;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
@@ -26,6 +27,25 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the server (what happens without a command, too)
     Serve(ServeArguments),
+    /// Read a data folder that no server holds, and tell what is damaged; nothing is changed
+    ///
+    /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
+    Check(CheckArguments),
+}
+
+/// Arguments of `larimar check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The data folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
+/// What the program is asked to do.
+#[derive(Debug)]
+pub(crate) enum Chore {
+    Serve(ServeArguments),
+    Check(CheckArguments),
 }
 
 /// Exit code for a command line that makes no sense.
@@ -43,11 +63,21 @@ impl Arguments {
         })
     }
 
-    /// What to serve, whichever way it was asked for.
-    pub(crate) fn serve(self) -> ServeArguments {
+    /// What to do, whichever way it was asked for.
+    pub(crate) fn chore(self) -> Chore {
         match self.command {
-            Some(Command::Serve(serve)) => serve,
-            None => self.serve,
+            Some(Command::Serve(serve)) => Chore::Serve(serve),
+            Some(Command::Check(check)) => Chore::Check(check),
+            None => Chore::Serve(self.serve),
+        }
+    }
+
+    /// What to serve; tests ask for nothing else.
+    #[cfg(test)]
+    pub(crate) fn serve(self) -> ServeArguments {
+        match self.chore() {
+            Chore::Serve(serve) => serve,
+            Chore::Check(check) => panic!("{check:?} serves nothing"),
         }
     }
 }
@@ -115,6 +145,26 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "MODE", requires = "tls_cert")]
     pub(crate) oauth: Option<OauthMode>,
 
+    /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_byte_size)]
+    pub(crate) memory_budget: u64,
+
+    /// Share of the memory budget for cached blocks
+    #[arg(long, value_name = "PERCENT", default_value_t = partition::CACHE_SHARE_PERCENT)]
+    pub(crate) cache_share: u64,
+
+    /// A range of rows is split once it has more bytes than this
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_byte_size)]
+    pub(crate) range_size: u64,
+
+    /// Ranges at most; then none is split any more
+    #[arg(long, value_name = "COUNT", default_value_t = 32)]
+    pub(crate) max_ranges: usize,
+
+    /// Bytes a second at which stored data is read again in the background to notice damage; 0: never
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_byte_size)]
+    pub(crate) scrub_rate: u64,
+
     /// Written once the server listens: JSON with the addresses
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
@@ -155,6 +205,9 @@ mod tests {
             (&["brew"], "brew"),
             (&["--table-port", "x"], "'x'"),
             (&["--table-port"], "--table-port"),
+            (&["--memory-budget", "much"], "--memory-budget"),
+            (&["--range-size", "1.5GiB"], "--range-size"),
+            (&["check"], "DIR"),
             (&["--in-memory", "--data", "x"], "--in-memory"),
             (&["--tls-cert", "x"], "--tls-key"),
             (&["--oauth", "basic"], "--tls-cert"),

@@ -4,9 +4,11 @@
 use crate::arguments::{OauthMode, ServeArguments};
 use front_end::accounts::{Account, AccountError, Accounts};
 use front_end::{TlsError, TlsIdentity};
+use partition::{PartitionSettings, SettingError};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use stream::StreamSettings;
 
 /// Where the data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(crate) struct Configuration {
     /// Whether the accounts are just the public development account.
     pub(crate) development_account: bool,
     pub(crate) ready_file: Option<PathBuf>,
+    pub(crate) streams: StreamSettings,
+    pub(crate) partitions: PartitionSettings,
     /// With it connections are encrypted.
     pub(crate) tls: Option<TlsIdentity>,
     /// How bearer tokens are judged; without it none is taken. Never without `tls`.
@@ -64,6 +68,8 @@ pub(crate) enum ConfigurationError {
     TlsFile { flag: &'static str, path: PathBuf, error: std::io::Error },
     #[error("{flag} {}: {error}", path.display())]
     Tls { flag: &'static str, path: PathBuf, error: TlsError },
+    #[error("{flag}: {error}")]
+    Setting { flag: &'static str, error: SettingError },
     #[error("--data: the name of a folder is missing")]
     NoDataFolder,
 }
@@ -76,6 +82,9 @@ impl Configuration {
         let given = given_accounts(&arguments, environment)?;
         let development_account = given.is_none();
         let host = resolve(&arguments.host)?;
+        let partitions = given_partition_settings(&arguments)?;
+        let streams =
+            StreamSettings { scrub_bytes_per_second: arguments.scrub_rate, ..StreamSettings::default() };
         let tls = given_identity(&arguments)?;
         if arguments.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);
@@ -87,10 +96,34 @@ impl Configuration {
             accounts: given.unwrap_or_else(Accounts::development),
             development_account,
             ready_file: arguments.ready_file,
+            streams,
+            partitions,
             tls,
             oauth: arguments.oauth,
         })
     }
+}
+
+/// Sizes and budgets, checked.
+fn given_partition_settings(arguments: &ServeArguments) -> Result<PartitionSettings, ConfigurationError> {
+    let refused = |error: SettingError| {
+        let flag = match error {
+            SettingError::BudgetTooSmall { .. } | SettingError::TableTooLarge { .. } => "--memory-budget",
+            SettingError::CacheShare { .. } => "--cache-share",
+            SettingError::RangeTooSmall { .. } => "--range-size",
+            SettingError::TooFewRanges { .. } => "--max-ranges",
+        };
+        ConfigurationError::Setting { flag, error }
+    };
+    let settings = PartitionSettings {
+        range_size_bytes_max: arguments.range_size,
+        range_count_max: arguments.max_ranges,
+        ..PartitionSettings::default()
+    };
+    let settings =
+        settings.with_memory_budget(arguments.memory_budget, arguments.cache_share).map_err(refused)?;
+    settings.check_chosen().map_err(refused)?;
+    Ok(settings)
 }
 
 /// The certificate and its key, if they are given; the command line has them together or not at all.
@@ -191,6 +224,28 @@ mod tests {
         assert_eq!(configuration.table_address.to_string(), "127.0.0.1:10002");
         assert_eq!(configuration.queue_address.to_string(), "127.0.0.1:10001");
         assert_eq!(configuration.storage, Storage::Folder("larimar-data".into()));
+    }
+
+    #[test]
+    fn sizes_and_budgets_are_checked() {
+        let settings = |arguments: &[&str]| configure(arguments, &[]).map(|found| found.partitions);
+        let small =
+            settings(&["--memory-budget", "256MiB", "--cache-share", "25", "--range-size", "1GiB"]).unwrap();
+        assert!(small.cache_size_bytes_max.abs_diff(64 << 20) < 100);
+        assert!(small.memory_tables_size_bytes_max.abs_diff(192 << 20) < 100);
+        assert_eq!(small.range_size_bytes_max, 1 << 30);
+        for (arguments, flag) in [
+            (["--memory-budget", "1MiB"], "--memory-budget"),
+            (["--cache-share", "99"], "--cache-share"),
+            (["--range-size", "1MiB"], "--range-size"),
+            (["--max-ranges", "1"], "--max-ranges"),
+        ] {
+            let refused = settings(&arguments).unwrap_err();
+            assert!(
+                refused.starts_with(flag) && refused.contains("at least") | refused.contains("between"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

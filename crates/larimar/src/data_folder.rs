@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+/// The file whose lock a server holds, and that names its process.
+const LOCK_NAME: &str = "LOCK";
+
 /// Why a folder can't be taken hold of.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
@@ -15,6 +18,8 @@ pub(crate) enum FolderError {
         path.display()
     )]
     InUse { path: PathBuf, holder: String },
+    #[error("the data folder {} can't be read: {error}", path.display())]
+    Unreadable { path: PathBuf, error: std::io::Error },
     #[error("the data folder {} can't be locked: {error}; check its permissions", path.display())]
     Lock { path: PathBuf, error: std::io::Error },
 }
@@ -33,7 +38,7 @@ pub(crate) struct FolderLock {
 /// Locks the folder, or says who holds it.
 pub(crate) fn lock(path: &Path) -> Result<FolderLock, FolderError> {
     let failed = |error| FolderError::Lock { path: path.to_owned(), error };
-    let lock_path = path.join("LOCK");
+    let lock_path = path.join(LOCK_NAME);
     let mut file = File::options()
         .read(true)
         .write(true)
@@ -41,19 +46,37 @@ pub(crate) fn lock(path: &Path) -> Result<FolderLock, FolderError> {
         .truncate(false)
         .open(lock_path)
         .map_err(failed)?;
-    if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        if error != rustix::io::Errno::WOULDBLOCK {
-            return Err(failed(error.into()));
-        }
-        let mut holder = String::new();
-        // Only to name the holder: without it the message is shorter.
-        let _ = file.read_to_string(&mut holder);
-        let holder = holder.trim().parse::<u32>().map_or(String::new(), |pid| format!(" (process {pid})"));
-        return Err(FolderError::InUse { path: path.to_owned(), holder });
-    }
+    take(&mut file, path)?;
     file.set_len(0).map_err(failed)?;
     write!(file, "{}", std::process::id()).map_err(failed)?;
     Ok(FolderLock { _file: file })
+}
+
+/// Takes the lock, or says who has it.
+fn take(file: &mut File, path: &Path) -> Result<(), FolderError> {
+    let Err(error) = flock(&*file, FlockOperation::NonBlockingLockExclusive) else { return Ok(()) };
+    if error != rustix::io::Errno::WOULDBLOCK {
+        return Err(FolderError::Lock { path: path.to_owned(), error: error.into() });
+    }
+    let mut holder = String::new();
+    // Only to name the holder: without it the message is shorter.
+    let _ = file.read_to_string(&mut holder);
+    let holder = holder.trim().parse::<u32>().map_or(String::new(), |pid| format!(" (process {pid})"));
+    Err(FolderError::InUse { path: path.to_owned(), holder })
+}
+
+/// Holds a folder that is only read: no server may hold it meanwhile, and nothing in it is made or changed. Without a lock
+/// file no server has ever served it.
+pub(crate) fn hold_for_reading(path: &Path) -> Result<Option<FolderLock>, FolderError> {
+    let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
+    std::fs::read_dir(path).map_err(unreadable)?;
+    let mut file = match File::open(path.join(LOCK_NAME)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    take(&mut file, path)?;
+    Ok(Some(FolderLock { _file: file }))
 }
 
 #[cfg(test)]

@@ -3,12 +3,14 @@
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
 mod arguments;
+mod byte_size;
+mod check;
 mod configuration;
 mod data_folder;
 mod report;
 mod serve;
 
-use arguments::Arguments;
+use arguments::{Arguments, Chore, ServeArguments};
 use configuration::Configuration;
 use std::process::ExitCode;
 
@@ -18,16 +20,24 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments = Arguments::parse_or_exit();
     start_log();
-    let outcome = Configuration::from_arguments(arguments.serve(), &|name| std::env::var(name).ok())
-        .map_err(|error| error.to_string())
-        .and_then(|configuration| serve::serve(configuration).map_err(|error| error.to_string()));
+    let outcome = match arguments.chore() {
+        Chore::Serve(arguments) => serve(arguments),
+        Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| error.to_string()),
+    };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             report::error(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+fn serve(arguments: ServeArguments) -> Result<ExitCode, String> {
+    let configuration = Configuration::from_arguments(arguments, &|name| std::env::var(name).ok())
+        .map_err(|error| error.to_string())?;
+    serve::serve(configuration).map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Logs go to standard error: warnings and worse, or what `LARIMAR_LOG` asks for (such as `info` or `partition=debug`).

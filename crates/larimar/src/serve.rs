@@ -9,12 +9,12 @@ use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
 use front_end::{FrontEnd, FrontEndSettings, Services};
-use partition::{PartitionSettings, Partitions};
+use partition::Partitions;
 use queue::QueueService;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
-use stream::{StreamSettings, Streams};
+use stream::Streams;
 use table::TableService;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -72,8 +72,8 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     };
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     env.spawner = Arc::new(WorkerSpawner::start(cores).map_err(ServeError::Runtime)?);
-    let streams = Streams::open(&env, StreamSettings::default()).await.map_err(stream_failed)?;
-    let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await;
+    let streams = Streams::open(&env, configuration.streams.clone()).await.map_err(stream_failed)?;
+    let partitions = Partitions::open(&env, streams.clone(), configuration.partitions.clone()).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
     let services = Services {
@@ -81,6 +81,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
         queue: Arc::new(queues),
     };
     services.queue.start_sweeping(&*env.spawner);
+    env.spawner.spawn("retire-lost", Box::pin(retire_lost(services.table.clone(), services.queue.clone())));
     let front_end = front_end(&configuration, services, &env);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
@@ -95,6 +96,19 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     streams.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What a former process deleted and could not retire any more. Beside the requests: nobody waits for it.
+async fn retire_lost(tables: Arc<TableService>, queues: Arc<QueueService>) {
+    let tables = tables.retire_lost_tables().await.map_err(|error| error.to_string());
+    let queues = queues.retire_lost_queues().await.map_err(|error| error.to_string());
+    for (what, outcome) in [("tables", tables), ("queues", queues)] {
+        match outcome {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(what, count, "what was deleted still had rows: they go in the background"),
+            Err(error) => tracing::warn!(what, error, "rows of what was deleted could not be looked for"),
+        }
+    }
 }
 
 /// Binds a port; also tells which, as the system may have picked it.

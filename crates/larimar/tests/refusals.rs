@@ -331,6 +331,8 @@ fn a_folder_in_use() {
         assert!(started.elapsed() < ENDS_WITHIN, "the program does not get ready");
         std::thread::sleep(Duration::from_millis(5));
     }
+    // What it does right after its start, such as marking the ends of its logs, comes to an end.
+    std::thread::sleep(Duration::from_millis(300));
     let pid = first.id().to_string();
     let refused = std::panic::catch_unwind(|| {
         place.refused(&["--data", &name, "--table-port", "0", "--queue-port", "0"], &[&name, &pid]);

@@ -8,6 +8,7 @@ use base::FixedHasher;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use stream::Location;
 
 /// Bytes that an entry costs besides its block, roughly.
@@ -42,6 +43,8 @@ type BlockMap = Cache<(u64, u64), CachedBlock, BySize, FixedHasher>;
 /// The cache, shared by all ranges.
 pub(crate) struct BlockCache {
     blocks: BlockMap,
+    /// Counted only where a block is read, which costs far more than the counting.
+    row_blocks_read: AtomicU64,
 }
 
 /// What the cache has done so far.
@@ -51,6 +54,8 @@ pub struct CacheStatistics {
     pub hits: u64,
     /// Blocks that had to be read.
     pub misses: u64,
+    /// Row blocks among them: what neither a filter nor the cache could save.
+    pub row_blocks_read: u64,
     /// Bytes held.
     pub size_bytes: u64,
 }
@@ -61,11 +66,16 @@ impl BlockCache {
         let count = (size_bytes_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
         let blocks =
             Cache::with(count, size_bytes_max, BySize, FixedHasher::default(), DefaultLifecycle::default());
-        BlockCache { blocks }
+        BlockCache { blocks, row_blocks_read: AtomicU64::new(0) }
     }
 
     pub(crate) fn find(&self, location: Location) -> Option<CachedBlock> {
         self.blocks.get(&(location.extent.0, location.offset))
+    }
+
+    /// A row block is read because it is not here.
+    pub(crate) fn note_row_block_read(&self) {
+        self.row_blocks_read.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn insert(&self, location: Location, block: CachedBlock) {
@@ -77,6 +87,7 @@ impl BlockCache {
         CacheStatistics {
             hits: self.blocks.hits(),
             misses: self.blocks.misses(),
+            row_blocks_read: self.row_blocks_read.load(Ordering::Relaxed),
             size_bytes: self.blocks.weight(),
         }
     }

@@ -1,22 +1,20 @@
 //! Which checkpoints to merge: a pure choice over their sizes.
 //!
 //! Size-tiered: adjacent checkpoints of similar size are merged, so that each byte is rewritten about once for each
-//! fourfold growth, and the number of checkpoints a read must ask stays small. Only neighbours in age may be merged:
+//! growth by their count, and the number of checkpoints a read must ask stays small. Only neighbours in age may be merged:
 //! otherwise an older change could hide a newer one.
 
 use std::ops::Range;
 
-/// Adjacent checkpoints that are merged at once at least.
-const MERGE_COUNT_MIN: usize = 4;
-/// And at most, which bounds the readers a merge holds open.
-const MERGE_COUNT_MAX: usize = 16;
+/// Checkpoints that are merged at once at most, which bounds the readers a merge holds open.
+const MERGE_COUNT_MAX: usize = 32;
 /// A checkpoint joins a merge if it is at most this many times as large as the newer ones in it together.
 const SIZE_RATIO_MAX: u64 = 1;
-/// More checkpoints than this are merged whatever their sizes.
-pub(crate) const CHECKPOINT_COUNT_MAX: usize = 12;
+/// More checkpoints than this many times the count that is merged are merged whatever their sizes.
+const CHECKPOINT_COUNT_FACTOR: usize = 3;
 
-/// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any.
-pub(crate) fn choose_merge(sizes: &[u64]) -> Option<Range<usize>> {
+/// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
+pub(crate) fn choose_merge(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
     for start in 0..sizes.len() {
         let mut end = start + 1;
         let mut total = sizes[start];
@@ -29,13 +27,13 @@ pub(crate) fn choose_merge(sizes: &[u64]) -> Option<Range<usize>> {
             total += sizes[end];
             end += 1;
         }
-        if end - start >= MERGE_COUNT_MIN {
+        if end - start >= count_min {
             return Some(start..end);
         }
     }
-    if sizes.len() > CHECKPOINT_COUNT_MAX {
+    if sizes.len() > count_min * CHECKPOINT_COUNT_FACTOR {
         // No run of similar sizes: the cheapest run that brings the number down.
-        let width = MERGE_COUNT_MIN.min(sizes.len());
+        let width = count_min.min(sizes.len());
         let cost = |start: &usize| sizes[*start..*start + width].iter().sum::<u64>();
         return (0..=sizes.len() - width).min_by_key(cost).map(|start| start..start + width);
     }
@@ -49,45 +47,45 @@ mod tests {
 
     #[test]
     fn similar_neighbours_are_merged() {
-        assert_eq!(choose_merge(&[]), None);
-        assert_eq!(choose_merge(&[10, 10, 10]), None);
-        assert_eq!(choose_merge(&[10, 10, 10, 10]), Some(0..4));
-        assert_eq!(choose_merge(&[10, 10, 10, 10, 1000]), Some(0..4));
-        assert_eq!(choose_merge(&[10, 1000, 1000, 1000, 1000]), Some(1..5));
-        assert_eq!(choose_merge(&[10, 1000, 100_000]), None);
+        assert_eq!(choose_merge(&[], 4), None);
+        assert_eq!(choose_merge(&[10, 10, 10], 4), None);
+        assert_eq!(choose_merge(&[10, 10, 10, 10], 4), Some(0..4));
+        assert_eq!(choose_merge(&[10, 10, 10, 10, 1000], 4), Some(0..4));
+        assert_eq!(choose_merge(&[10, 1000, 1000, 1000, 1000], 4), Some(1..5));
+        assert_eq!(choose_merge(&[10, 1000, 100_000], 4), None);
     }
 
     #[test]
     fn too_many_of_any_size_are_merged_cheaply() {
         let sizes: Vec<u64> = (0..13).map(|exponent| 10u64.pow(exponent)).collect();
-        assert_eq!(choose_merge(&sizes), Some(0..4));
+        assert_eq!(choose_merge(&sizes, 4), Some(0..4));
     }
 
     proptest! {
         #[test]
-        fn a_choice_is_a_run_of_at_least_two(sizes in prop::collection::vec(0u64..1 << 40, 0..40)) {
-            if let Some(run) = choose_merge(&sizes) {
+        fn a_choice_is_a_run_of_at_least_two(sizes in prop::collection::vec(0u64..1 << 40, 0..40), count_min in 2usize..9) {
+            if let Some(run) = choose_merge(&sizes, count_min) {
                 prop_assert!(run.len() >= 2 && run.end <= sizes.len());
             } else {
-                prop_assert!(sizes.len() <= CHECKPOINT_COUNT_MAX);
+                prop_assert!(sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR);
             }
         }
 
         /// However many equal checkpoints come, few stay and each byte is rewritten a few times only.
         #[test]
-        fn the_number_stays_small_and_the_rewriting_too(count in 1usize..300) {
+        fn the_number_stays_small_and_the_rewriting_too(count in 1usize..300, count_min in 4usize..9) {
             let mut sizes = Vec::new();
             let mut rewritten = 0;
             for _ in 0..count {
                 sizes.insert(0, 64u64);
-                while let Some(run) = choose_merge(&sizes) {
+                while let Some(run) = choose_merge(&sizes, count_min) {
                     let total: u64 = sizes[run.clone()].iter().sum();
                     rewritten += total;
                     sizes.splice(run, [total]);
                 }
-                prop_assert!(sizes.len() <= CHECKPOINT_COUNT_MAX);
+                prop_assert!(sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR);
             }
-            let generations = (count as f64).log(4.0) + 1.5;
+            let generations = (count as f64).log(count_min as f64) + 1.5;
             prop_assert!((rewritten as f64) <= 64.0 * count as f64 * generations, "{rewritten} of {count}");
         }
     }

@@ -17,6 +17,9 @@ pub enum PartitionError {
     /// What is stored could not be read or written.
     #[error("storage failed: {0}")]
     Storage(String),
+    /// The layer was opened with settings that make no sense.
+    #[error("settings: {0}")]
+    Settings(String),
     /// An operation broke its contract: a bug in the service that made it. Nothing was changed.
     #[error("operation is not well-formed: {0}")]
     Operation(&'static str),

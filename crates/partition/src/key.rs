@@ -88,6 +88,37 @@ pub fn partition_prefix(key: &[u8]) -> Option<&[u8]> {
     Some(&key[..key.len() - rest.len()])
 }
 
+/// The bytes of `key` that all rows of its container share.
+pub(crate) fn container_prefix(key: &[u8]) -> Option<&[u8]> {
+    let mut rest = key;
+    skip_text(&mut rest)?;
+    rest = rest.get(8..)?;
+    Some(&key[..key.len() - rest.len()])
+}
+
+/// Account and id of the container whose rows all start with `prefix`; `None` if it is not exactly that.
+pub(crate) fn parse_container_prefix(prefix: &[u8]) -> Option<(String, u64)> {
+    let mut rest = prefix;
+    let account = take_text(&mut rest)?;
+    let id: [u8; 8] = rest.try_into().ok()?;
+    Some((account, u64::from_be_bytes(id)))
+}
+
+/// Bytes as text that sorts as they do.
+pub(crate) fn to_hexadecimal(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}
+
+/// The bytes of such a text.
+pub(crate) fn from_hexadecimal(text: &str) -> Option<Bytes> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect();
+    let digits = digits?;
+    let pairs = digits.chunks_exact(2);
+    pairs.remainder().is_empty().then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
 impl fmt::Debug for RowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.parts() {

@@ -6,15 +6,20 @@
 //! to every later read, within one partition name operations are linearizable and transactions atomic.
 
 mod block_cache;
+mod check;
 mod checkpoint;
+mod choose_flush;
 mod choose_merge;
 mod choose_range_changes;
+mod choose_rewrite;
 mod choose_split_key;
 mod commit_log;
+mod dead_containers;
 mod error;
 pub mod key;
 mod key_filter;
 mod maintenance;
+mod memory_budget;
 mod memory_table;
 mod merge_cursor;
 mod metadata;
@@ -29,11 +34,16 @@ mod settings;
 mod tree;
 
 pub use block_cache::CacheStatistics;
+pub use check::{Damage, FolderCheck, check_folder};
 pub use error::PartitionError;
 pub use key::{KeyRange, RowKey, RowKeyParts};
+pub use memory_budget::MemoryStatistics;
 pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
 pub use partitions::{PartitionStatistics, Partitions};
-pub use settings::{PartitionSettings, PlantedFault};
+pub use settings::{
+    CACHE_SHARE_PERCENT, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, PartitionSettings,
+    PlantedFault, SettingError,
+};

@@ -3,6 +3,7 @@
 //! What always holds: a failure that may pass (a full disk) is tried again after a pause and writers are told of it
 //! meanwhile; any other failure leaves the ranges as they are and is logged.
 
+use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::range_partition::{Flush, RangePartition};
 use base::{Clock, Spawner};
@@ -29,6 +30,22 @@ pub(crate) struct Maintenance {
     trouble: Mutex<Option<PartitionError>>,
     flushes: AtomicU64,
     merges: AtomicU64,
+}
+
+/// Freezes tables, the largest first, until those that take changes are small enough together.
+fn freeze_for_budget(ranges: &[Arc<RangePartition>]) {
+    let Some(budget) = ranges.first().map(|range| range.budget()) else { return };
+    if !budget.wants_flush() {
+        return;
+    }
+    // Each range is frozen once at most: a table that fills again meanwhile has its turn in the next round.
+    for _ in ranges {
+        let memory: Vec<RangeMemory> = ranges.iter().map(|range| range.memory()).collect();
+        match choose_flush(&memory, budget.flush_from_bytes()) {
+            Some(index) => ranges[index].freeze_active(),
+            None => return,
+        }
+    }
 }
 
 impl Maintenance {
@@ -95,7 +112,9 @@ impl Maintenance {
         while !self.closing() {
             let mut pause = None;
             let mut trouble = None;
-            for range in self.live_ranges() {
+            let ranges = self.live_ranges();
+            freeze_for_budget(&ranges);
+            for range in ranges {
                 match range.flush().await {
                     Ok(Flush::Nothing) => {}
                     Ok(Flush::NotYet) => pause = pause.max(Some(DURABILITY_POLL_AFTER)),

@@ -6,11 +6,12 @@
 use crate::checkpoint::key_hash;
 use crate::key::KeyRange;
 use crate::key_filter::KeyFilter;
+use crate::memory_budget::{MemoryBudget, MemoryShare};
 use crate::operation::RowVersion;
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Bytes that a version adds to a row's key in the skip list.
 const VERSION_SIZE: usize = 8;
@@ -18,12 +19,11 @@ const VERSION_SIZE: usize = 8;
 const ROW_OVERHEAD_BYTES: u64 = 96;
 
 /// Recent writes. Keys are row key + inverted version, so that newer versions come first.
-#[derive(Default)]
 pub(crate) struct MemoryTable {
     /// `None` is a deleted row.
     rows: SkipMap<Box<[u8]>, Option<Bytes>>,
     keys: KeyFilter,
-    size_bytes: AtomicU64,
+    share: MemoryShare,
 }
 
 /// What the memory table knows of a row.
@@ -35,10 +35,25 @@ pub(crate) struct Found {
 }
 
 impl MemoryTable {
+    /// An empty table that counts against `budget`.
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
+        MemoryTable { rows: SkipMap::new(), keys: KeyFilter::default(), share: MemoryShare::new(budget) }
+    }
+
+    /// An empty table under the same budget.
+    pub(crate) fn successor(&self) -> Self {
+        Self::new(self.share.budget())
+    }
+
+    /// Counts no longer against the budget: nobody can flush it.
+    pub(crate) fn release(&self) {
+        self.share.release();
+    }
+
     /// Adds a change. `version` is higher than any before it.
     pub(crate) fn insert(&self, key: &[u8], version: RowVersion, value: Option<Bytes>) {
         let value_len = value.as_ref().map_or(0, Bytes::len);
-        self.size_bytes.fetch_add(row_cost(key.len(), value_len), Ordering::Relaxed);
+        self.share.take(row_cost(key.len(), value_len));
         self.keys.add(key_hash(key));
         self.rows.insert(versioned(key, version), value);
     }
@@ -47,7 +62,7 @@ impl MemoryTable {
     pub(crate) fn remove(&self, key: &[u8], version: RowVersion) {
         if let Some(entry) = self.rows.remove(&versioned(key, version)) {
             let value_len = entry.value().as_ref().map_or(0, Bytes::len);
-            self.size_bytes.fetch_sub(row_cost(key.len(), value_len), Ordering::Relaxed);
+            self.share.give_back(row_cost(key.len(), value_len));
         }
     }
 
@@ -93,7 +108,7 @@ impl MemoryTable {
 
     /// Bytes of memory in use, roughly.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.size_bytes.load(Ordering::Relaxed)
+        self.share.size_bytes()
     }
 }
 
@@ -113,6 +128,13 @@ fn split(versioned: &[u8]) -> (&[u8], RowVersion) {
     let mut bytes = [0; VERSION_SIZE];
     bytes.copy_from_slice(version);
     (key, RowVersion(!u64::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+impl Default for MemoryTable {
+    fn default() -> Self {
+        Self::new(&MemoryBudget::new(u64::MAX))
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! that operation is the moment at which it happens. What always holds: the ranges of a table cover every key once.
 
 use crate::error::PartitionError;
-use crate::key::{KeyRange, RowKey, parse_row_key};
+use crate::key::{KeyRange, RowKey, from_hexadecimal, parse_row_key, to_hexadecimal};
 use crate::operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
@@ -17,6 +17,8 @@ use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 
 const FORMAT: u8 = 1;
+/// Where the map's rows lie; marks of deleted containers lie behind them (`dead_containers`).
+const MAP_ID: u64 = 0;
 
 /// One row of the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(crate) struct MapEntry {
 
 impl MapEntry {
     fn key(&self) -> RowKey {
-        RowKey::new("", 0, self.table.name(), &to_hexadecimal(&self.range.start))
+        RowKey::new("", MAP_ID, self.table.name(), &to_hexadecimal(&self.range.start))
     }
 
     fn value(&self) -> Bytes {
@@ -59,19 +61,6 @@ impl MapEntry {
         decoder.finish("map row")?;
         Ok(MapEntry { table, id, range: KeyRange { start, end } })
     }
-}
-
-fn to_hexadecimal(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
-}
-
-fn from_hexadecimal(text: &str) -> Option<Bytes> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect();
-    let digits = digits?;
-    let pairs = digits.chunks_exact(2);
-    pairs.remainder().is_empty().then(|| pairs.map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 /// Replaces ranges of one object table by others that cover the same keys.
@@ -133,6 +122,11 @@ impl Scan for ReadMap {
 }
 
 impl ReadMap {
+    /// Where to look.
+    pub(crate) fn range() -> KeyRange {
+        KeyRange::container("", MAP_ID)
+    }
+
     /// The map's rows in key order; a row that does not read is an error.
     pub(crate) fn entries(self) -> Result<Vec<MapEntry>, PartitionError> {
         self.damage.map_or(Ok(self.entries), Err)

@@ -4,9 +4,11 @@
 //! requests wait, not fail.
 
 use crate::block_cache::{BlockCache, CacheStatistics};
+use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::maintenance::Maintenance;
+use crate::memory_budget::{MemoryBudget, MemoryStatistics};
 use crate::operation::{ObjectTable, Operation, Row, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::range_partition::Shared;
@@ -35,6 +37,8 @@ pub struct PartitionStatistics {
     pub cold_merges: u64,
     /// The longest time in which operations waited for a split or merge of their range.
     pub longest_pause: Duration,
+    /// Memory tables, and writers that waited for them.
+    pub memory: MemoryStatistics,
     /// The block cache.
     pub cache: CacheStatistics,
 }
@@ -51,11 +55,14 @@ impl Partitions {
         streams: Arc<Streams>,
         settings: PartitionSettings,
     ) -> Result<Self, PartitionError> {
+        settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
         let shared = Shared {
             clock: env.clock.clone(),
             spawner: env.spawner.clone(),
             streams,
             cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
+            memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
+            dead: Arc::default(),
             settings,
             maintenance: Maintenance::start(&*env.spawner, &env.clock),
         };
@@ -76,6 +83,7 @@ impl Partitions {
             heat_splits: counts.heat_splits,
             cold_merges: counts.cold_merges,
             longest_pause: counts.longest_pause,
+            memory: shared.memory.statistics(),
             cache: shared.cache.statistics(),
         }
     }
@@ -119,6 +127,33 @@ impl Partitions {
     /// Looks at once whether ranges shall be split or merged, as it is done every 15 seconds anyway. Returns how many were.
     pub async fn balance_now(&self) -> Result<u64, PartitionError> {
         self.server.balance().await
+    }
+
+    /// The service has deleted this container for good: its id never comes back, so its rows may go in the background.
+    /// Durable when it returns; done twice it does nothing. `Busy`: too many are waiting, mark it again later.
+    pub async fn retire_container(
+        &self,
+        table: ObjectTable,
+        account: &str,
+        container_id: u64,
+    ) -> Result<(), PartitionError> {
+        self.server.retire_container(DeadContainer::new(table, account, container_id)).await
+    }
+
+    /// The first container after the given one, in key order, that has rows: its account and id. With it a service
+    /// finds containers that it deleted, but could not retire any more.
+    pub async fn next_container(
+        &self,
+        table: ObjectTable,
+        after: Option<(&str, u64)>,
+    ) -> Result<Option<(String, u64)>, PartitionError> {
+        let after = after.map(|(account, id)| KeyRange::container(account, id));
+        self.server.next_container(table, after).await
+    }
+
+    /// Containers that were retired and may still have rows.
+    pub fn retired_container_count(&self) -> usize {
+        self.server.shared.dead.count()
     }
 
     /// Refuses further writes and waits for those under way.

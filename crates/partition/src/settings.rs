@@ -5,11 +5,16 @@
 pub struct PartitionSettings {
     /// A memory table of this many bytes is frozen and written to a checkpoint.
     pub memory_table_size_bytes: u64,
+    /// Bytes that memory tables of all ranges may take together, those that wait for their checkpoints included. From
+    /// half of it on the largest are written to checkpoints early; at the whole of it writers wait.
+    pub memory_tables_size_bytes_max: u64,
     /// Bytes that cached row blocks, index blocks and filters of all ranges may take together.
     pub cache_size_bytes_max: u64,
+    /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and asked more.
+    pub merge_count_min: usize,
     /// A range with more bytes of checkpoints than this is split.
     pub range_size_bytes_max: u64,
-    /// Ranges of all tables together; then none is split any more. Each may have memory tables of its own.
+    /// Ranges of all tables together; then none is split any more.
     pub range_count_max: usize,
     /// A range that gets this many requests a second for a minute is split, if its keys let it.
     pub hot_requests_per_second: u64,
@@ -24,16 +29,77 @@ pub struct PartitionSettings {
 pub enum PlantedFault {
     /// After a split or merge, rows of the first partition name are taken for a neighbour's.
     WrongHeirRange,
+    /// A replay of the log leaves out one record.
+    DroppedLogRecord,
+}
+
+/// Why settings can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// Too little memory to work with.
+    #[error("a memory budget of {given} bytes is too small: at least {least}")]
+    BudgetTooSmall {
+        /// What was asked for.
+        given: u64,
+        /// What it takes.
+        least: u64,
+    },
+    /// Not a share that leaves something for both.
+    #[error(
+        "a cache share of {given} percent is not between {CACHE_SHARE_PERCENT_MIN} and {CACHE_SHARE_PERCENT_MAX}"
+    )]
+    CacheShare {
+        /// What was asked for.
+        given: u64,
+    },
+    /// Memory tables so large that one range alone would make the others wait.
+    #[error("memory tables of {table} bytes are too large for {all} bytes of all of them: a quarter at most")]
+    TableTooLarge {
+        /// Size of one.
+        table: u64,
+        /// Bytes for all.
+        all: u64,
+    },
+    /// A size of ranges that would split them all the time.
+    #[error("a range size of {given} bytes is too small: at least {least}, the size of a memory table")]
+    RangeTooSmall {
+        /// What was asked for.
+        given: u64,
+        /// What it takes.
+        least: u64,
+    },
+    /// Fewer ranges than there are tables.
+    #[error("{given} ranges are too few: at least {least}, one for each object table")]
+    TooFewRanges {
+        /// What was asked for.
+        given: u64,
+        /// What it takes.
+        least: u64,
+    },
 }
 
 /// Frozen memory tables that may wait for their checkpoint; then writers wait.
 pub(crate) const FROZEN_TABLE_COUNT_MAX: usize = 2;
+/// The least memory budget that can be asked for.
+pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
+/// The memory budget unless another is asked for.
+pub const MEMORY_BUDGET_SIZE_BYTES: u64 = 1 << 30;
+/// The cache's share of it unless another is asked for.
+pub const CACHE_SHARE_PERCENT: u64 = 50;
+const CACHE_SHARE_PERCENT_MIN: u64 = 10;
+const CACHE_SHARE_PERCENT_MAX: u64 = 90;
+/// A memory table is no larger, however large the budget is: larger ones cost more to load than they save.
+const MEMORY_TABLE_SIZE_BYTES_MAX: u64 = 32 << 20;
+/// A memory table's part of the budget for all: with several ranges, several take changes and several wait.
+const MEMORY_TABLE_DIVISOR: u64 = 4;
 
 impl Default for PartitionSettings {
     fn default() -> Self {
         PartitionSettings {
-            memory_table_size_bytes: 32 << 20,
+            memory_table_size_bytes: MEMORY_TABLE_SIZE_BYTES_MAX,
+            memory_tables_size_bytes_max: 512 << 20,
             cache_size_bytes_max: 512 << 20,
+            merge_count_min: 8,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,
             hot_requests_per_second: 50_000,
@@ -44,14 +110,95 @@ impl Default for PartitionSettings {
 }
 
 impl PartitionSettings {
+    /// These settings with memory tables and cache that take `budget_bytes` together, the cache its share of it.
+    pub fn with_memory_budget(
+        self,
+        budget_bytes: u64,
+        cache_share_percent: u64,
+    ) -> Result<Self, SettingError> {
+        if budget_bytes < MEMORY_BUDGET_SIZE_BYTES_MIN {
+            let least = MEMORY_BUDGET_SIZE_BYTES_MIN;
+            return Err(SettingError::BudgetTooSmall { given: budget_bytes, least });
+        }
+        if !(CACHE_SHARE_PERCENT_MIN..=CACHE_SHARE_PERCENT_MAX).contains(&cache_share_percent) {
+            return Err(SettingError::CacheShare { given: cache_share_percent });
+        }
+        let cache_size_bytes_max = budget_bytes / 100 * cache_share_percent;
+        let memory_tables_size_bytes_max = budget_bytes - cache_size_bytes_max;
+        let memory_table_size_bytes =
+            (memory_tables_size_bytes_max / MEMORY_TABLE_DIVISOR).min(MEMORY_TABLE_SIZE_BYTES_MAX);
+        Ok(PartitionSettings {
+            memory_table_size_bytes,
+            memory_tables_size_bytes_max,
+            cache_size_bytes_max,
+            ..self
+        })
+    }
+
+    /// What is wrong with the settings, if anything.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let (table, all) = (self.memory_table_size_bytes, self.memory_tables_size_bytes_max);
+        if table > all / MEMORY_TABLE_DIVISOR {
+            return Err(SettingError::TableTooLarge { table, all });
+        }
+        let least = crate::operation::OBJECT_TABLES.len() as u64 + 1;
+        if (self.range_count_max as u64) < least {
+            return Err(SettingError::TooFewRanges { given: self.range_count_max as u64, least });
+        }
+        Ok(())
+    }
+
+    /// As [`Self::check`], for settings that users choose.
+    pub fn check_chosen(&self) -> Result<(), SettingError> {
+        let (given, least) = (self.range_size_bytes_max, self.memory_table_size_bytes);
+        if given < least {
+            return Err(SettingError::RangeTooSmall { given, least });
+        }
+        self.check()
+    }
+
     /// Small sizes, so that tests checkpoint and merge often.
     pub fn tiny() -> Self {
         PartitionSettings {
             memory_table_size_bytes: 24 << 10,
+            memory_tables_size_bytes_max: 96 << 10,
             cache_size_bytes_max: 64 << 10,
+            merge_count_min: 4,
             range_size_bytes_max: 2 << 10,
             range_count_max: 8,
             ..PartitionSettings::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_parted_between_tables_and_cache() {
+        let settings = PartitionSettings::default().with_memory_budget(256 << 20, 50).unwrap();
+        assert_eq!(settings.cache_size_bytes_max + settings.memory_tables_size_bytes_max, 256 << 20);
+        assert!(settings.cache_size_bytes_max.abs_diff(128 << 20) < 100);
+        assert!(settings.memory_table_size_bytes.abs_diff(32 << 20) < 100);
+        assert_eq!(settings.check_chosen(), Ok(()));
+        let large = PartitionSettings::default().with_memory_budget(64 << 30, 90).unwrap();
+        assert_eq!(large.memory_table_size_bytes, MEMORY_TABLE_SIZE_BYTES_MAX);
+        let asked =
+            PartitionSettings::default().with_memory_budget(MEMORY_BUDGET_SIZE_BYTES, CACHE_SHARE_PERCENT);
+        assert_eq!(asked.map(|settings| settings.check_chosen()), Ok(Ok(())));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let settings = PartitionSettings::default;
+        assert!(settings().with_memory_budget(1 << 20, 50).is_err());
+        assert!(settings().with_memory_budget(1 << 30, 5).is_err());
+        assert!(settings().with_memory_budget(1 << 30, 95).is_err());
+        assert!(PartitionSettings { memory_tables_size_bytes_max: 1 << 20, ..settings() }.check().is_err());
+        assert!(PartitionSettings { range_count_max: 2, ..settings() }.check().is_err());
+        assert!(PartitionSettings { range_size_bytes_max: 1, ..settings() }.check_chosen().is_err());
+        assert_eq!(settings().check_chosen(), Ok(()));
+        assert_eq!(PartitionSettings::tiny().check(), Ok(()));
     }
 }

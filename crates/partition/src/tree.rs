@@ -3,12 +3,16 @@
 //! A tree never changes; freezing, checkpointing and merging put another in its place. A reader keeps the tree it
 //! started with, and with it everything that its snapshot can see.
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor};
+use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::memory_table::MemoryTable;
 use crate::metadata::CheckpointReference;
 use crate::operation::RowVersion;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// Memory tables and checkpoints, each list newest first. Every change in one is newer than those of the same row in
@@ -35,6 +39,8 @@ pub(crate) struct TreeCheckpoint {
     pub(crate) reference: CheckpointReference,
     /// Counted when somebody asks.
     visible_bytes: OnceLock<u64>,
+    /// Bytes of rows of deleted containers, by container, counted when somebody asks.
+    dead_bytes: Mutex<BTreeMap<Bytes, u64>>,
 }
 
 impl Tree {
@@ -47,7 +53,7 @@ impl Tree {
     pub(crate) fn with_active_frozen(&self, last_version: RowVersion) -> Tree {
         let mut frozen = vec![Arc::new(FrozenTable { memory: self.active.clone(), last_version })];
         frozen.extend(self.frozen.iter().cloned());
-        Tree { active: Arc::new(MemoryTable::default()), frozen, ..self.clone() }
+        Tree { active: Arc::new(self.active.successor()), frozen, ..self.clone() }
     }
 
     /// The tree with its oldest frozen table replaced by its checkpoint (`None`: it held nothing to keep).
@@ -77,7 +83,7 @@ impl Tree {
 
 impl TreeCheckpoint {
     pub(crate) fn new(checkpoint: Arc<Checkpoint>, reference: CheckpointReference) -> Self {
-        TreeCheckpoint { checkpoint, reference, visible_bytes: OnceLock::new() }
+        TreeCheckpoint { checkpoint, reference, visible_bytes: OnceLock::new(), dead_bytes: Mutex::default() }
     }
 
     /// Bytes of the rows that this range sees, roughly.
@@ -92,6 +98,38 @@ impl TreeCheckpoint {
             blocks.iter().map(|(_, size_bytes)| size_bytes).sum()
         };
         Ok(*self.visible_bytes.get_or_init(|| size_bytes))
+    }
+
+    /// Bytes of rows of these containers, roughly; not 0 if there is any.
+    pub(crate) async fn dead_bytes(&self, dead: &[DeadContainer]) -> Result<u64, PartitionError> {
+        let mut size_bytes = 0;
+        for container in dead {
+            let counted = self.dead_bytes.lock().get(&container.prefix).copied();
+            size_bytes += match counted {
+                Some(counted) => counted,
+                None => {
+                    let counted = self.bytes_of(&container.range()).await?;
+                    self.dead_bytes.lock().insert(container.prefix.clone(), counted);
+                    counted
+                }
+            };
+        }
+        Ok(size_bytes)
+    }
+
+    /// Bytes of the visible rows of `range`, roughly; not 0 if there is any.
+    async fn bytes_of(&self, range: &KeyRange) -> Result<u64, PartitionError> {
+        let range = self.visible_part(range);
+        if range.is_empty() || !self.checkpoint.root.overlaps(&range) {
+            return Ok(0);
+        }
+        let blocks = self.checkpoint.blocks_in(&range).await?;
+        let size_bytes: u64 = blocks.iter().map(|(_, size_bytes)| size_bytes).sum();
+        if size_bytes > 0 {
+            return Ok(size_bytes);
+        }
+        let cursor = CheckpointCursor::seek(self.checkpoint.clone(), &range.start, Caching::Keep).await?;
+        Ok(u64::from(cursor.key().is_some_and(|key| range.contains(key))))
     }
 
     /// The part of `range` that this checkpoint is read for.

@@ -24,11 +24,18 @@ use partition::{ObjectTable, Partitions, Row};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
-    DeleteContainer, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
+    ContainerKind, DeleteContainer, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
     StoredPolicy, check_container_name, read_service_properties,
 };
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Where queues and their messages lie.
+const QUEUES: ContainerKind = ContainerKind {
+    service: SERVICE_QUEUE,
+    objects: ObjectTable::Message,
+    read_id: messages_id_of,
+};
 
 /// What became of a request to create a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,10 +95,16 @@ impl QueueService {
     pub async fn delete_queue(&self, account: &str, name: &str) -> Result<(), QueueError> {
         check_container_name(name)?;
         let key = container_key(account, SERVICE_QUEUE, name);
-        match self.partitions.execute(DeleteContainer { key }).await? {
-            true => Ok(()),
-            false => Err(QueueError::QueueNotFound),
-        }
+        let row = self.partitions.execute(DeleteContainer { key }).await?;
+        // The queue is gone whatever comes of this.
+        QUEUES.retire(&self.partitions, account, &row.ok_or(QueueError::QueueNotFound)?).await;
+        Ok(())
+    }
+
+    /// Looks for messages of queues that were deleted, but not retired because the process ended in between, and
+    /// retires them. Called once after each start, beside the requests. Returns how many queues were found.
+    pub async fn retire_lost_queues(&self) -> Result<u64, QueueError> {
+        Ok(QUEUES.retire_lost(&self.partitions).await?)
     }
 
     /// A page of the account's queues.

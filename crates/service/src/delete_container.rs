@@ -1,5 +1,7 @@
-//! The operation that deletes a container: one small write. Its objects are under an id that no name leads to any more.
+//! The operation that deletes a container: one small write. Its objects are under an id that no name leads to any more;
+//! whoever deletes retires that id (`retired_containers`), so that they go in the background.
 
+use bytes::Bytes;
 use partition::{Decision, ObjectTable, Operation, Read, RowChange, RowKey, RowVersion, Rows};
 
 /// Deletes a container's row.
@@ -10,8 +12,8 @@ pub struct DeleteContainer {
 }
 
 impl Operation for DeleteContainer {
-    /// Whether it was there.
-    type Reply = bool;
+    /// What its row held, if it was there: the id lies in it.
+    type Reply = Option<Bytes>;
 
     fn object_table(&self) -> ObjectTable {
         ObjectTable::Container
@@ -22,10 +24,9 @@ impl Operation for DeleteContainer {
     }
 
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Self::Reply> {
-        if rows.point(0).is_none() {
-            return Decision::unchanged(false);
-        }
-        Decision { changes: vec![RowChange::Delete { key: self.key.clone() }], reply: true }
+        let Some(row) = rows.point(0) else { return Decision::unchanged(None) };
+        let changes = vec![RowChange::Delete { key: self.key.clone() }];
+        Decision { changes, reply: Some(row.value.clone()) }
     }
 }
 
@@ -39,11 +40,11 @@ mod tests {
         let key = RowKey::new("acct", 0, "table", "people");
         let delete = DeleteContainer { key: key.clone() };
         let absent = delete.decide(&Rows::new(vec![vec![]]), RowVersion(1));
-        assert!(!absent.reply && absent.changes.is_empty());
+        assert!(absent.reply.is_none() && absent.changes.is_empty());
 
-        let row = Row { key: key.clone(), version: RowVersion(1), value: bytes::Bytes::new() };
+        let row = Row { key: key.clone(), version: RowVersion(1), value: Bytes::from_static(b"id") };
         let present = delete.decide(&Rows::new(vec![vec![row]]), RowVersion(2));
-        assert!(present.reply);
+        assert_eq!(present.reply.as_deref(), Some(&b"id"[..]));
         assert_eq!(present.changes, vec![RowChange::Delete { key }]);
     }
 }

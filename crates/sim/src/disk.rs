@@ -158,6 +158,47 @@ impl SimDisk {
         }
     }
 
+    /// Cuts a file to `len` bytes, or removes it, also in what is durable: damage, not an operation.
+    pub fn cut(&self, path: &str, len: Option<u64>) {
+        let mut tree = self.tree.lock();
+        match (len, tree.names.get(path).copied()) {
+            (None, _) => {
+                tree.names.remove(path);
+                tree.durable_names.remove(path);
+            }
+            (Some(len), Some(id)) => {
+                if let Some(content) = tree.files.get_mut(&id) {
+                    content.current.truncate(len as usize);
+                    content.durable.truncate(len as usize);
+                }
+            }
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Every file with its bytes.
+    pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+        let tree = self.tree.lock();
+        tree.names.iter().map(|(path, id)| (path.clone(), tree.files[id].current.clone())).collect()
+    }
+
+    /// A healthy disk with the same files, at rest.
+    pub(crate) fn copy(&self, random: SimRandom) -> Self {
+        let copy = SimDisk::new(random);
+        {
+            let (from, mut to) = (self.tree.lock(), copy.tree.lock());
+            to.folders = from.folders.clone();
+            to.names = from.names.clone();
+            to.durable_names = from.names.clone();
+            to.next_file = from.next_file;
+            for (id, content) in &from.files {
+                let (current, durable) = (content.current.clone(), content.current.clone());
+                to.files.insert(*id, Content { current, durable, unsynced: Vec::new() });
+            }
+        }
+        copy
+    }
+
     /// Completes when the disk has died.
     pub(crate) async fn crashed(&self) {
         let mut crash = self.crash.subscribe();

@@ -102,6 +102,13 @@ impl World {
         World { disk, random, wall: Mutex::new(Ticks::from_unix(WALL_AT_START)) }
     }
 
+    /// A world with the same files and wall clock, whose chance is another.
+    pub fn copy(&self, seed: u64) -> Self {
+        let random = SimRandom::new(seed);
+        let disk = Arc::new(self.disk.copy(random.clone()));
+        World { disk, random, wall: Mutex::new(*self.wall.lock()) }
+    }
+
     /// One life of the process: runs `life` to its end, or until the disk crashes (then the result is `None`); then
     /// every task is gone and the disk keeps what a power loss leaves.
     pub fn run<T, F, L>(&self, life: L) -> Option<T>

@@ -6,18 +6,22 @@
 //! epoch is refused.
 
 mod block;
+mod check;
 mod error;
 mod extent_node;
 mod folder;
 mod ids;
 mod record;
+mod scrub;
 mod settings;
 mod stream_manager;
 mod streams;
 
 pub use block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX};
+pub use check::{StreamCheck, StreamDamage, check_streams};
 pub use error::StreamError;
 pub use folder::FORMAT_VERSION;
 pub use ids::{ExtentId, Location, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
+pub use scrub::ScrubStatistics;
 pub use settings::StreamSettings;
 pub use streams::{Replay, StreamChange, StreamStat, Streams};

@@ -11,6 +11,8 @@ pub struct StreamSettings {
     pub journaled_append_size_bytes_max: u64,
     /// The stream manager's log grows by this many zeroed bytes at a time.
     pub manager_log_growth_bytes: u64,
+    /// Sealed extents are read again and again in the background, this many bytes a second; 0: never.
+    pub scrub_bytes_per_second: u64,
 }
 
 impl Default for StreamSettings {
@@ -20,6 +22,7 @@ impl Default for StreamSettings {
             journal_segment_size_bytes: 32 << 20,
             journaled_append_size_bytes_max: 1 << 20,
             manager_log_growth_bytes: 1 << 20,
+            scrub_bytes_per_second: 4 << 20,
         }
     }
 }
@@ -32,6 +35,7 @@ impl StreamSettings {
             journal_segment_size_bytes: 64 << 10,
             journaled_append_size_bytes_max: 8 << 10,
             manager_log_growth_bytes: 32 << 10,
+            scrub_bytes_per_second: 0,
         }
     }
 

@@ -5,10 +5,12 @@ use crate::error::StreamError;
 use crate::extent_node::{ExtentNode, ExtentReader};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
+use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
 use crate::stream_manager::{Command, StreamManager};
 use base::Environment;
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ pub struct Streams {
     node: Arc<ExtentNode>,
     manager: StreamManager,
     settings: StreamSettings,
+    scrub: Arc<Scrub>,
     /// Held while a stream gets a new extent, so that two appenders don't both add one.
     rolling: tokio::sync::Mutex<()>,
     /// Held while deleted extents are removed, so that no two remove the same one.
@@ -62,11 +65,19 @@ impl Streams {
             StreamManager::format(env, &settings).await?;
             folder::finish(env).await?;
         }
+        // Both are read before either changes a file: a damaged folder is refused as it is.
+        let listed = StreamManager::read(env).await?;
         let node = ExtentNode::open(env, &settings).await?;
-        let manager = StreamManager::open(env, &settings).await?;
+        let manager = StreamManager::start(env, &settings, listed).await?;
         let (rolling, collecting) = Default::default();
-        let streams = Streams { node, manager, settings, rolling, collecting };
+        let scrub = Arc::new(Scrub::default());
+        let streams = Streams { node, manager, settings, scrub, rolling, collecting };
         streams.reconcile().await?;
+        if streams.settings.scrub_bytes_per_second > 0 {
+            let rate = streams.settings.scrub_bytes_per_second;
+            let task = streams.scrub.clone().run(Arc::downgrade(&streams.node), env.clock.clone(), rate);
+            env.spawner.spawn_dedicated("scrub", Box::pin(task));
+        }
         Ok(Arc::new(streams))
     }
 
@@ -159,6 +170,14 @@ impl Streams {
         }
     }
 
+    /// Makes sure that the stream's next append finds an extent that takes it, so that it does not wait for one.
+    pub async fn reserve(&self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {
+        match self.manager.with(|state| state.open_tail(stream))? {
+            Some(_) => Ok(()),
+            None => self.roll(stream, epoch, None).await,
+        }
+    }
+
     /// Gives the stream a new last extent, unless somebody else has done so since `seen` was its open tail.
     async fn roll(
         &self,
@@ -243,7 +262,10 @@ impl Streams {
         let mut deletes = false;
         {
             let _rolling = self.rolling.lock().await;
-            let mut sealed = BTreeSet::new();
+            let shared: BTreeSet<&StreamName> = changes.iter().filter_map(shared_stream).collect();
+            for seal in try_join_all(shared.into_iter().map(|stream| self.seal_tail(stream))).await? {
+                commands.extend(seal);
+            }
             for change in changes {
                 let command = match change {
                     StreamChange::Create(stream) => Command::Create(stream.clone()),
@@ -252,9 +274,6 @@ impl Streams {
                         Command::Delete(stream.clone())
                     }
                     StreamChange::Share { from, to } => {
-                        if sealed.insert(from) {
-                            commands.extend(self.seal_tail(from).await?);
-                        }
                         let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
                         Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
                     }
@@ -304,9 +323,24 @@ impl Streams {
         self.node.check_writes()
     }
 
+    /// What the background scrub has read and found.
+    pub fn scrub_statistics(&self) -> ScrubStatistics {
+        self.scrub.statistics()
+    }
+
     /// Brings everything to its extents and stops the layer's tasks.
     pub async fn close(&self) {
+        self.scrub.close();
+        self.manager.close().await;
         self.node.close().await;
+    }
+}
+
+/// The stream whose extents a change shares.
+fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
+    match change {
+        StreamChange::Share { from, .. } => Some(from),
+        StreamChange::Create(_) | StreamChange::Delete(_) => None,
     }
 }
 

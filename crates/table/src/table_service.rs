@@ -15,10 +15,17 @@ use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
-    DeleteContainer, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
+    ContainerKind, DeleteContainer, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
     StoredPolicy, read_service_properties,
 };
 use std::sync::Arc;
+
+/// Where tables and their entities lie.
+const TABLES: ContainerKind = ContainerKind {
+    service: SERVICE_TABLE,
+    objects: ObjectTable::Entity,
+    read_id: |row| Ok(TableRow::open(row)?.container_id),
+};
 
 /// Each operation's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +57,16 @@ impl TableService {
     pub async fn delete_table(&self, account: &str, name: &str) -> Result<(), TableError> {
         check_table_name(name)?;
         let key = container_key(account, SERVICE_TABLE, name);
-        match self.partitions.execute(DeleteContainer { key }).await? {
-            true => Ok(()),
-            false => Err(TableError::ResourceNotFound),
-        }
+        let row = self.partitions.execute(DeleteContainer { key }).await?;
+        // The table is gone whatever comes of this.
+        TABLES.retire(&self.partitions, account, &row.ok_or(TableError::ResourceNotFound)?).await;
+        Ok(())
+    }
+
+    /// Looks for entities of tables that were deleted, but not retired because the process ended in between, and
+    /// retires them. Called once after each start, beside the requests. Returns how many tables were found.
+    pub async fn retire_lost_tables(&self) -> Result<u64, TableError> {
+        Ok(TABLES.retire_lost(&self.partitions).await?)
     }
 
     /// The table's name as created. A missing one is `ResourceNotFound`.

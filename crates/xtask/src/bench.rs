@@ -3,6 +3,7 @@
 //! Rounds alternate between the servers, so that a slow minute of the machine hits both. Both get byte for byte the
 //! same requests (but for the `Host` header) and answer with bodies of the same size; what differs is the work.
 
+use crate::engine_bench::{self, EngineBenchArguments};
 use crate::http_client::HttpClient;
 use crate::load::{Load, Measurement, RequestSource, measure};
 use crate::server_process::ServerProcess;
@@ -21,7 +22,10 @@ const SIGN_AGAIN_AFTER: Duration = Duration::from_secs(60);
 const GET_REQUEST_COUNT: usize = 8192;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Rounds; the medians are over them.
     #[arg(long, default_value_t = 5)]
     pub(crate) rounds: usize,
@@ -45,10 +49,17 @@ pub(crate) struct BenchArguments {
     seed: u64,
 }
 
+#[derive(clap::Subcommand)]
+enum Part {
+    /// Millions of entities through the partition layer, in process: memory, restarts, reads, changes of ranges.
+    Engine(EngineBenchArguments),
+}
+
 impl BenchArguments {
     /// A run so short that it only shows that the bench still works.
     pub(crate) fn smoke(bin: PathBuf) -> Self {
         Self {
+            part: None,
             rounds: 1,
             seconds: 1,
             connections: 64,
@@ -61,6 +72,13 @@ impl BenchArguments {
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
+    match &arguments.part {
+        Some(Part::Engine(engine)) => engine_bench::run(engine),
+        None => run_server(arguments),
+    }
+}
+
+fn run_server(arguments: &BenchArguments) -> Outcome<()> {
     let binary = workspace::server_binary(arguments.bin.as_deref())?;
     let scratch = workspace::Scratch::create("bench")?;
     let larimar = ServerProcess::start_larimar(&binary, &scratch.path().join("data"))?;

@@ -1,4 +1,5 @@
-//! Seeded histories of a range partition on the simulated disk: many of them, in release, with the seeds printed.
+//! Seeded histories of range partitions on the simulated disk: many of them, in release, with the seeds printed; damage
+//! at rest, and hand-overs cut off at each of their operations.
 
 use crate::{Outcome, workspace};
 
@@ -19,6 +20,10 @@ pub(crate) fn run(arguments: &SimulationArguments) -> Outcome<()> {
             "partition",
             "--test",
             "histories",
+            "--test",
+            "damage",
+            "--test",
+            "hand_over_crashes",
             "--",
             "--nocapture",
         ])

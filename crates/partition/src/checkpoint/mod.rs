@@ -3,6 +3,7 @@
 //! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row block;
 //! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache.
 
+mod check;
 mod cursor;
 mod filter;
 mod index_block;
@@ -117,6 +118,7 @@ impl Checkpoint {
         if let Some(CachedBlock::Rows(rows)) = self.cache.find(location) {
             return Ok(rows);
         }
+        self.cache.note_row_block_read();
         let rows = self.read_rows(location).await?;
         self.cache.insert(location, CachedBlock::Rows(rows.clone()));
         Ok(rows)

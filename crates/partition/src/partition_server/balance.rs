@@ -38,6 +38,7 @@ impl PartitionServer {
     pub(crate) async fn balance(self: &Arc<Self>) -> Result<u64, PartitionError> {
         let _balancing = self.balancing.lock().await;
         self.shared.maintenance.wake_merge();
+        self.remove_old_marks().await?;
         let mut changes = 0;
         for table in OBJECT_TABLES {
             changes += u64::from(self.balance_table(table).await?);

@@ -1,8 +1,8 @@
 //! Splits and merges of ranges: parents hand their rows over to heirs, by pointer.
 //!
-//! 1. The parents are flushed beside their writers.
+//! 1. The parents are flushed beside their writers, and the heirs' own streams are made.
 //! 2. They pause: operations wait. The small rest is flushed.
-//! 3. One change to the streams makes the heirs' streams, which share the parents' checkpoints.
+//! 3. One change to the streams lets the heirs share the parents' checkpoints.
 //! 4. The heirs' metadata is written.
 //! 5. One operation of the partition map replaces the parents by the heirs. **This is the moment.**
 //! 6. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
@@ -19,10 +19,11 @@ use crate::partition_map::MapEntry;
 use crate::range_partition::{Heir, RangePartition};
 use crate::routes::Routes;
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stream::{StreamChange, StreamName};
+use stream::StreamChange;
 use tokio::sync::oneshot;
 
 /// How the ranges of a table shall change.
@@ -128,6 +129,7 @@ impl PartitionServer {
         parents: &[Arc<RangePartition>],
         heirs: Vec<(u64, KeyRange)>,
     ) -> Result<Duration, PartitionError> {
+        let ids: Vec<u64> = heirs.iter().map(|(id, _)| *id).collect();
         let mut no_merges = Vec::with_capacity(parents.len());
         for parent in parents {
             no_merges.push(parent.hold_merges().await);
@@ -135,6 +137,9 @@ impl PartitionServer {
         let mut ended = Ok(());
         for parent in parents {
             ended = ended.and(parent.flush_all().await);
+        }
+        if ended.is_ok() {
+            ended = self.reserve_streams(parents[0].table(), &heirs).await;
         }
         let clock = &self.shared.clock;
         let paused_at = clock.monotonic();
@@ -148,6 +153,7 @@ impl PartitionServer {
                 Ok(clock.monotonic().saturating_sub(paused_at))
             }
             Ended::NotDone(error) => {
+                self.remove_streams_of(parents[0].table(), &ids).await;
                 parents.iter().for_each(|parent| parent.resume());
                 Err(error)
             }
@@ -175,10 +181,7 @@ impl PartitionServer {
                 Ended::NotDone(PartitionError::Storage(what.to_owned()))
             }
             // The map's range refuses for certain when the disk is full.
-            Err(PartitionError::DiskFull) => {
-                self.remove_streams_of(&heirs).await;
-                Ended::NotDone(PartitionError::DiskFull)
-            }
+            Err(PartitionError::DiskFull) => Ended::NotDone(PartitionError::DiskFull),
             Err(error) => Ended::Unknown(error),
         }
     }
@@ -200,19 +203,30 @@ impl PartitionServer {
         let heirs = heirs?;
         let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::stream_changes).collect();
         self.shared.streams.multi_modify(&changes).await?;
-        for heir in &heirs {
-            if let Err(error) = heir.write_metadata(&self.shared).await {
-                self.remove_streams_of(&heirs).await;
-                return Err(error);
-            }
-        }
+        try_join_all(heirs.iter().map(|heir| heir.write_metadata(&self.shared))).await?;
         Ok(heirs)
     }
 
+    /// Makes the streams that heirs don't share with anybody, with room for their first appends.
+    async fn reserve_streams(
+        &self,
+        table: ObjectTable,
+        heirs: &[(u64, KeyRange)],
+    ) -> Result<(), PartitionError> {
+        for (id, _) in heirs {
+            Heir::reserve_streams(&self.shared, table, *id).await?;
+        }
+        Ok(())
+    }
+
     /// Removes the streams of heirs that inherit nothing after all.
-    async fn remove_streams_of(&self, heirs: &[Heir]) {
-        let names: Vec<StreamName> = heirs.iter().flat_map(Heir::stream_names).collect();
-        let deletes: Vec<_> = names.into_iter().map(StreamChange::Delete).collect();
+    async fn remove_streams_of(&self, table: ObjectTable, ids: &[u64]) {
+        let streams = &self.shared.streams;
+        let names = ids.iter().flat_map(|id| streams.list(&RangePartition::streams_folder(table, *id)));
+        let deletes: Vec<_> = names.map(StreamChange::Delete).collect();
+        if deletes.is_empty() {
+            return;
+        }
         if let Err(error) = self.shared.streams.multi_modify(&deletes).await {
             tracing::warn!(%error, "streams of a hand-over that failed stay until the next start");
         }

@@ -1,14 +1,16 @@
 //! The partition server: every range of this process, and which of them owns a key.
 //!
 //! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map), `hand_over`
-//! (splits and merges of ranges), `balance` (which of them, and when). What always holds: the routes are those of the partition map, so a key that no range
-//! owns is an error, never "no rows".
+//! (splits and merges of ranges), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
+//! the routes are those of the partition map, so a key that no range owns is an error, never "no rows".
 
 mod balance;
+mod collect;
 mod hand_over;
 mod open;
 
 pub(crate) use hand_over::Change;
+pub(crate) use open::{FIRST_RANGE_ID, check_cover, range_ids};
 
 use crate::error::PartitionError;
 use crate::key::KeyRange;

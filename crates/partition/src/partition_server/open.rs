@@ -5,6 +5,7 @@
 //! while the map names none would mean that the map is lost: that is damage, and nothing is removed.
 
 use super::{HandOverCounts, PartitionServer};
+use crate::dead_containers::ReadMarks;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
@@ -20,7 +21,7 @@ use stream::{StreamChange, StreamName, Streams};
 use tokio::sync::watch;
 
 /// The partition map's only range and the first range of each table have this id.
-const FIRST_RANGE_ID: u64 = 1;
+pub(crate) const FIRST_RANGE_ID: u64 = 1;
 
 impl PartitionServer {
     /// Loads every range that the partition map names.
@@ -32,6 +33,9 @@ impl PartitionServer {
             RangePartition::open(shared.clone(), ObjectTable::PartitionMap, FIRST_RANGE_ID, &everything)
                 .await?;
         let mut entries = read_map(&map).await?;
+        let mut marks = ReadMarks::new();
+        map.scan(&ReadMarks::range(), &mut marks).await?;
+        let shared = Shared { dead: Arc::new(marks.into_known()?), ..shared };
         let mut routes = Routes::default();
         routes.add(ObjectTable::PartitionMap, everything, map);
         let server = Arc::new(PartitionServer {
@@ -105,19 +109,19 @@ impl PartitionServer {
 
 async fn read_map(map: &RangePartition) -> Result<Vec<MapEntry>, PartitionError> {
     let mut read = ReadMap::default();
-    map.scan(&KeyRange::all(), &mut read).await?;
+    map.scan(&ReadMap::range(), &mut read).await?;
     read.entries()
 }
 
 /// Ids of the ranges of which there are streams.
-fn range_ids(streams: &Streams, table: ObjectTable) -> BTreeSet<u64> {
+pub(crate) fn range_ids(streams: &Streams, table: ObjectTable) -> BTreeSet<u64> {
     let folder = format!("{}/", table.name());
     let id = |stream: StreamName| stream.as_str().strip_prefix(&folder)?.split('/').next()?.parse().ok();
     streams.list(&folder).into_iter().filter_map(id).collect()
 }
 
 /// The ranges of each table cover every key once, and no two have the same id.
-fn check_cover(entries: &[MapEntry]) -> Result<(), PartitionError> {
+pub(crate) fn check_cover(entries: &[MapEntry]) -> Result<(), PartitionError> {
     let damage = |what: String| PartitionError::Storage(format!("the partition map is damaged: {what}"));
     let mut routes = Routes::default();
     let mut ids = BTreeMap::new();

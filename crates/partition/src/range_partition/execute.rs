@@ -15,7 +15,6 @@ use crate::key::{KeyRange, partition_prefix};
 use crate::memory_table::Found;
 use crate::merge_cursor::{MergeCursor, merge_over};
 use crate::operation::{Operation, Read, Row, RowChange, RowVersion, Rows};
-use crate::settings::FROZEN_TABLE_COUNT_MAX;
 use crate::tree::Tree;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -23,8 +22,10 @@ use std::sync::Arc;
 
 /// Bytes of changes that may wait for one group.
 const PENDING_SIZE_BYTES_MAX: usize = 32 << 20;
-/// Rows of checkpoints that are fetched for a range read besides those it asks for, in case memory deletes some.
+/// Rows of checkpoints that are fetched for a range read besides those it asks for, in case operations that are decided
+/// meanwhile delete some: at first, and at most.
 const RANGE_READ_SPARE_COUNT: usize = 32;
+const RANGE_READ_SPARE_COUNT_MAX: usize = 64 << 10;
 
 /// What checkpoints hold for one read.
 enum Fetched {
@@ -81,29 +82,10 @@ impl RangePartition {
                     return Ok(Executed::Done(reply));
                 }
                 Verdict::Stale => {}
-                Verdict::Short => spare *= 4,
+                Verdict::Short if spare >= RANGE_READ_SPARE_COUNT_MAX => return Err(PartitionError::Busy),
+                Verdict::Short => spare = (spare * 4).min(RANGE_READ_SPARE_COUNT_MAX),
             }
         }
-    }
-
-    /// Slows writers down while frozen memory tables wait for their checkpoints.
-    async fn wait_for_room(&self) -> Result<(), PartitionError> {
-        if self.tree.load().frozen.len() < FROZEN_TABLE_COUNT_MAX {
-            return Ok(());
-        }
-        let mut flushed = self.flushed.subscribe();
-        while self.tree.load().frozen.len() >= FROZEN_TABLE_COUNT_MAX {
-            // A range that takes no more writes may hold changes that never become durable: nobody waits for those.
-            if let Standing::Closed(error) = &self.serial.lock().standing {
-                return Err(error.clone());
-            }
-            if let Some(error) = self.shared.maintenance.trouble() {
-                return Err(error);
-            }
-            // The sender lives as long as this range.
-            let _ = flushed.changed().await;
-        }
-        Ok(())
     }
 
     fn decide<O: Operation>(
@@ -149,6 +131,8 @@ impl RangePartition {
             if tree.active.size_bytes() >= self.shared.settings.memory_table_size_bytes {
                 self.tree.store(Arc::new(tree.with_active_frozen(version)));
                 self.shared.maintenance.wake_flush();
+            } else if self.shared.memory.wants_flush() {
+                self.shared.maintenance.wake_flush();
             }
         }
         if serial.last_version == self.visible() {
@@ -179,6 +163,11 @@ async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<
     let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep).await?;
     let mut changes = BTreeMap::new();
     while let Some(row) = cursor.row() {
+        // Memory will say what became of it: so rows that are deleted there, however many, cost no further fetch.
+        if find_in_memory(tree, row.key, RowVersion(u64::MAX)).is_some() {
+            cursor.step().await?;
+            continue;
+        }
         let key = Bytes::copy_from_slice(row.key);
         if changes.len() == count_max {
             return Ok(Fetched::Range { changes, end: Some(key) });

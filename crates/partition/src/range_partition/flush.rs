@@ -77,6 +77,7 @@ impl RangePartition {
             metadata.next_checkpoint += 1;
             metadata.next_checkpoint - 1
         };
+        let mut dead = self.shared.dead.filter(self.table);
         let stream = self.names.checkpoint(number);
         self.shared.streams.create(std::slice::from_ref(&stream)).await?;
         let mut writer = CheckpointWriter::new(self.shared.streams.clone(), stream.clone(), self.epoch);
@@ -85,7 +86,7 @@ impl RangePartition {
                 if give_up() {
                     return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
                 }
-                if row.value.is_some() || keep_deleted {
+                if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
                     writer.add(row.key, row.version, row.value).await?;
                 }
                 rows.step().await?;

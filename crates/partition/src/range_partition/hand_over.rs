@@ -7,7 +7,7 @@
 use super::load::RangeStreams;
 use super::{RangePartition, Standing};
 use crate::error::PartitionError;
-use crate::operation::RowVersion;
+use crate::operation::{ObjectTable, RowVersion};
 use crate::range_partition::Flush;
 use crate::tree::TreeCheckpoint;
 use std::sync::Arc;
@@ -35,13 +35,7 @@ impl RangePartition {
     /// Brings what is in memory now to checkpoints, beside the writers.
     pub(crate) async fn flush_all(&self) -> Result<(), PartitionError> {
         self.flush_frozen().await?;
-        {
-            let serial = self.serial.lock();
-            let tree = self.tree.load();
-            if tree.active.size_bytes() > 0 {
-                self.tree.store(Arc::new(tree.with_active_frozen(serial.last_version)));
-            }
-        }
+        self.freeze_active();
         self.flush_frozen().await
     }
 
@@ -113,6 +107,11 @@ impl RangePartition {
             return Err(PartitionError::Storage("a range is handed over before it is flushed".to_owned()));
         }
         Ok(Estate { checkpoints: tree.checkpoints.clone(), last_version })
+    }
+
+    /// Start of the names of all streams of the range with this id.
+    pub(crate) fn streams_folder(table: ObjectTable, id: u64) -> String {
+        RangeStreams::folder(table, id)
     }
 
     /// Removes all its streams: the partition map does not name it any more and nobody reads it.

@@ -92,27 +92,27 @@ impl Heir {
         Ok(Heir { table, id, names, metadata, checkpoints, shares })
     }
 
-    /// The changes to the streams that make its own.
+    /// Makes the streams that it shares with nobody, with room for their first appends.
+    pub(crate) async fn reserve_streams(
+        shared: &Shared,
+        table: ObjectTable,
+        id: u64,
+    ) -> Result<(), PartitionError> {
+        let names = RangeStreams::new(table, id);
+        shared.streams.create(&[names.metadata.clone(), names.log.clone()]).await?;
+        shared.streams.reserve(&names.metadata, FIRST_EPOCH).await?;
+        Ok(shared.streams.reserve(&names.log, FIRST_EPOCH).await?)
+    }
+
+    /// The changes to the streams that let it share its parents'.
     pub(crate) fn stream_changes(&self) -> Vec<StreamChange> {
-        let mut changes = vec![
-            StreamChange::Create(self.names.metadata.clone()),
-            StreamChange::Create(self.names.log.clone()),
-        ];
+        let mut changes = Vec::new();
         for (reference, from) in self.metadata.checkpoints.iter().zip(&self.shares) {
             let to = self.names.checkpoint(reference.number);
             changes.push(StreamChange::Create(to.clone()));
             changes.push(StreamChange::Share { from: from.clone(), to });
         }
         changes
-    }
-
-    /// Its streams.
-    pub(crate) fn stream_names(&self) -> Vec<StreamName> {
-        let checkpoints = &self.metadata.checkpoints;
-        let mut names: Vec<_> =
-            checkpoints.iter().map(|reference| self.names.checkpoint(reference.number)).collect();
-        names.extend([self.names.metadata.clone(), self.names.log.clone()]);
-        names
     }
 
     /// Makes its metadata durable; its streams are there.
@@ -125,7 +125,7 @@ impl Heir {
     /// Starts to serve. Nothing can fail any more: the partition map names it.
     pub(crate) fn start(self, shared: &Shared) -> Arc<RangePartition> {
         let tree = Tree {
-            active: Arc::new(MemoryTable::default()),
+            active: Arc::new(MemoryTable::new(&shared.memory)),
             frozen: Vec::new(),
             checkpoints: self.checkpoints,
             flush_count: 0,

@@ -12,6 +12,7 @@ use crate::key::KeyRange;
 use crate::memory_table::MemoryTable;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::operation::{ObjectTable, RowChange, RowVersion};
+use crate::settings::PlantedFault;
 use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
 use stream::{OwnerEpoch, StreamName, Streams};
@@ -25,7 +26,7 @@ pub(crate) struct RangeStreams {
 }
 
 impl RangeStreams {
-    pub(super) fn new(table: ObjectTable, id: u64) -> Self {
+    pub(crate) fn new(table: ObjectTable, id: u64) -> Self {
         let folder = RangeStreams::folder(table, id);
         let name = |purpose| format!("{folder}{purpose}");
         RangeStreams {
@@ -33,6 +34,16 @@ impl RangeStreams {
             log: StreamName::new(&name("log")),
             row_data: name("row_data"),
         }
+    }
+
+    /// Its metadata.
+    pub(crate) fn metadata(&self) -> &StreamName {
+        &self.metadata
+    }
+
+    /// Its commit log.
+    pub(crate) fn log(&self) -> &StreamName {
+        &self.log
     }
 
     /// Start of the names of all streams of a range.
@@ -47,13 +58,20 @@ impl RangeStreams {
 }
 
 /// A range as it was at its last durable moment.
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     pub(super) metadata: Metadata,
     pub(super) tree: Tree,
     pub(super) last_version: RowVersion,
     pub(super) log_marks: LogMarks,
     /// Changes replayed.
     pub(super) replayed: u64,
+}
+
+impl Loaded {
+    /// Its rows.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
 }
 
 /// Makes the streams of a range that has never held a row; does nothing if it is there.
@@ -73,7 +91,7 @@ pub(super) async fn create(
 }
 
 /// Loads a range that is there; it must be for the keys of `range`.
-pub(super) async fn load(
+pub(crate) async fn load(
     shared: &Shared,
     names: &RangeStreams,
     range: &KeyRange,
@@ -96,8 +114,10 @@ pub(super) async fn load(
     for reference in &metadata.checkpoints {
         checkpoints.push(open_checkpoint(shared, reference.clone()).await?);
     }
-    let active = Arc::new(MemoryTable::default());
-    let (last_version, log_marks, replayed) = replay_log(streams, names, &metadata, &active).await?;
+    let active = Arc::new(MemoryTable::new(&shared.memory));
+    let mut dropped = shared.settings.planted_fault == Some(PlantedFault::DroppedLogRecord);
+    let replay = replay_log(streams, names, &metadata, &active, &mut dropped);
+    let (last_version, log_marks, replayed) = replay.await?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints, flush_count: 0 };
     Ok(Loaded { metadata, tree, last_version, log_marks, replayed })
 }
@@ -133,6 +153,7 @@ async fn replay_log(
     names: &RangeStreams,
     metadata: &Metadata,
     memory: &MemoryTable,
+    drop_next: &mut bool,
 ) -> Result<(RowVersion, LogMarks, u64), PartitionError> {
     let mut last_version = metadata.flushed_version;
     let mut marks = LogMarks::default();
@@ -149,6 +170,9 @@ async fn replay_log(
                 continue;
             }
             last_version = version;
+            if std::mem::take(drop_next) {
+                continue;
+            }
             for change in changes {
                 replayed += 1;
                 match change {
@@ -161,7 +185,11 @@ async fn replay_log(
     Ok((last_version, marks, replayed))
 }
 
-async fn read_metadata(streams: &Streams, stream: &StreamName) -> Result<Option<Metadata>, PartitionError> {
+/// The newest metadata in the stream.
+pub(crate) async fn read_metadata(
+    streams: &Streams,
+    stream: &StreamName,
+) -> Result<Option<Metadata>, PartitionError> {
     let mut newest = None;
     let mut replay = streams.replay(stream, None)?;
     while let Some((_, block)) = replay.next().await? {

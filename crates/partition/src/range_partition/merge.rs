@@ -1,4 +1,5 @@
-//! Merging: several checkpoints become one, so that reads ask few and replaced rows give their space back.
+//! Merging: several checkpoints become one, so that reads ask few and replaced rows give their space back; or one is
+//! written anew without the rows of deleted containers.
 //!
 //! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is left that
 //! it could hide; a replaced checkpoint stays until its last reader is done.
@@ -7,8 +8,12 @@ use super::RangePartition;
 use super::load::open_checkpoint;
 use crate::checkpoint::Caching;
 use crate::choose_merge::choose_merge;
+use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
+use crate::key::KeyRange;
 use crate::merge_cursor::MergeCursor;
+use crate::operation::RowVersion;
+use crate::tree::Tree;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,7 +37,13 @@ impl RangePartition {
         let tree = self.tree();
         let sizes: Vec<u64> =
             tree.checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect();
-        let Some(run) = choose_merge(&sizes) else { return Ok(false) };
+        let run = match choose_merge(&sizes, self.shared.settings.merge_count_min) {
+            Some(run) => run,
+            None => match self.choose_rewrite(&tree).await? {
+                Some(index) => index..index + 1,
+                None => return Ok(false),
+            },
+        };
         let merged = tree.checkpoints[run.clone()].to_vec();
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let keep_deleted = run.end < tree.checkpoints.len();
@@ -59,6 +70,41 @@ impl RangePartition {
         );
         self.retired.lock().extend(merged);
         self.remove_retired().await?;
+        Ok(true)
+    }
+
+    /// The checkpoint that is worth rewriting without rows of deleted containers, if any.
+    async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<usize>, PartitionError> {
+        let dead = self.shared.dead.of_table(self.table);
+        if dead.is_empty() {
+            return Ok(None);
+        }
+        let mut held = Vec::with_capacity(tree.checkpoints.len());
+        for checkpoint in &tree.checkpoints {
+            let size_bytes = checkpoint.visible_bytes().await?;
+            held.push(Held { size_bytes, dead_bytes: checkpoint.dead_bytes(&dead).await? });
+        }
+        Ok(choose_rewrite(&held, dead.len()))
+    }
+
+    /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way to a
+    /// checkpoint afterwards.
+    pub(crate) async fn holds_any(&self, keys: &KeyRange) -> Result<bool, PartitionError> {
+        let keys = keys.intersect(&self.range);
+        let tree = self.tree();
+        let newest = RowVersion(u64::MAX);
+        if MergeCursor::over_tree(&tree, &keys, newest, Caching::Keep).await?.row().is_none() {
+            return Ok(false);
+        }
+        let mut active = false;
+        tree.active.scan(&keys, newest, |_, _, _| {
+            active = true;
+            false
+        });
+        if active {
+            self.freeze_active();
+            self.shared.maintenance.wake_flush();
+        }
         Ok(true)
     }
 

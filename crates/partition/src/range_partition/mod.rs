@@ -3,7 +3,7 @@
 //!
 //! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
 //! serial section), `commit` (group commit), `read` (gets and scans), `flush` (memory table to checkpoint), `merge`
-//! (checkpoints to one), `hand_over` (leaving to other ranges), `inherit` (what these ranges start from), `size`.
+//! (checkpoints to one), `memory` (its part of the budget), `hand_over` (leaving to other ranges), `inherit` (what these ranges start from), `size`.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
 //! replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the tree shows it.
@@ -15,6 +15,7 @@ mod hand_over;
 mod inherit;
 mod load;
 mod log_marks;
+mod memory;
 mod merge;
 mod read;
 mod size;
@@ -22,11 +23,14 @@ mod size;
 pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
 pub(crate) use inherit::Heir;
+pub(crate) use load::{RangeStreams, load, read_metadata};
 
 use crate::block_cache::BlockCache;
+use crate::dead_containers::DeadContainers;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::maintenance::Maintenance;
+use crate::memory_budget::MemoryBudget;
 use crate::metadata::Metadata;
 use crate::operation::{ObjectTable, RowVersion};
 use crate::range_load::RangeLoad;
@@ -35,7 +39,7 @@ use crate::tree::{Tree, TreeCheckpoint};
 use arc_swap::{ArcSwap, Guard};
 use base::{Clock, Spawner};
 use commit::Pending;
-use load::{Loaded, RangeStreams};
+use load::Loaded;
 use log_marks::LogMarks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -53,6 +57,9 @@ pub(crate) struct Shared {
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) memory: Arc<MemoryBudget>,
+    /// Containers whose rows nobody reads any more.
+    pub(crate) dead: Arc<DeadContainers>,
     pub(crate) settings: PartitionSettings,
     pub(crate) maintenance: Arc<Maintenance>,
 }
@@ -127,7 +134,7 @@ impl RangePartition {
         range: &KeyRange,
     ) -> Result<Arc<Self>, PartitionError> {
         let names = RangeStreams::new(table, id);
-        let loaded = load::load(&shared, &names, range).await?;
+        let loaded = load(&shared, &names, range).await?;
         tracing::info!(
             table = table.name(),
             id,
@@ -202,6 +209,8 @@ impl RangePartition {
     /// Writers that wait for a flush look again why there is none.
     pub(crate) fn tell_waiting_writers(&self) {
         self.flushed.send_modify(|_| {});
+        // If there will be no flush any more, writers of other ranges must not wait for it either.
+        self.shared.maintenance.wake_flush();
     }
 
     fn visible(&self) -> RowVersion {

@@ -10,6 +10,7 @@
 //! ```
 
 mod append;
+mod check;
 mod drain;
 mod extent;
 mod journal;
@@ -19,6 +20,7 @@ mod read;
 mod state;
 mod stop;
 
+pub(crate) use check::{NodeFacts, read_node};
 pub(crate) use read::ExtentReader;
 
 use crate::error::StreamError;
@@ -90,6 +92,7 @@ impl ExtentNode {
     }
 }
 
-fn extent_path(extent: ExtentId) -> String {
+/// Path of the extent's file.
+pub(crate) fn extent_path(extent: ExtentId) -> String {
     format!("extents/{extent}")
 }

@@ -7,18 +7,19 @@
 //! stream_manager/log.new    the next log, until it replaces the old one
 //! ```
 //!
-//! What always holds: a list of commands shows in the state after its record is synced. Behind each record an empty
-//! one is synced too, so that later damage to a record is told apart from a torn write.
+//! What always holds: a list of commands shows in the state after its record is synced. Once no further one comes, an
+//! empty record is synced behind the last, so that later damage to it is told apart from a torn write.
 
 use super::state::{Command, State};
 use crate::error::{StreamError, is_disk_full};
 use crate::record::{self, RECORD_ALIGNMENT, RecordBuilder};
 use crate::settings::StreamSettings;
 use base::codec::{Decoder, Encode};
-use base::{Disk, DiskFile, Environment, OpenMode};
+use base::{Clock, Disk, DiskFile, Environment, OpenMode};
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 const FOLDER: &str = "stream_manager";
@@ -28,6 +29,8 @@ const KIND_SNAPSHOT: u8 = 0;
 const KIND_COMMANDS: u8 = 1;
 /// A log of this size is replaced by a snapshot of the state.
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
+/// After this long without a request the last record gets its successor.
+const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 
 /// A list of commands that waits for the log.
 pub(crate) struct Request {
@@ -44,6 +47,8 @@ pub(crate) struct Log {
     /// Where the zeroed part of the file ends.
     grown_to: u64,
     growth_bytes: u64,
+    /// Whether the newest record holds commands.
+    unmarked: bool,
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
 }
@@ -86,7 +91,17 @@ async fn write_snapshot(
     disk.rename(NEW_PATH, PATH).await.map_err(|error| StreamError::write(PATH, &error))?;
     disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(PATH, &error))?;
     let disk = disk.clone();
-    Ok(Log { disk, file, generation, sequence: 1, offset, grown_to, growth_bytes, stopped: None })
+    Ok(Log {
+        disk,
+        file,
+        generation,
+        sequence: 1,
+        offset,
+        grown_to,
+        growth_bytes,
+        unmarked: false,
+        stopped: None,
+    })
 }
 
 /// A record without commands.
@@ -96,72 +111,125 @@ fn mark(generation: u64, sequence: u64) -> Bytes {
     record.finish(generation, sequence)
 }
 
+/// What the log says after a stop of any kind.
+pub(crate) struct Recovered {
+    pub(crate) state: State,
+    generation: u64,
+}
+
+/// Reads the log without changing anything: what does not read is an error, never a shorter history.
+pub(crate) async fn read(env: &Environment) -> Result<Recovered, StreamError> {
+    let read_failed = |error: std::io::Error| StreamError::read(PATH, &error);
+    let file = env.disk.open(PATH, OpenMode::Read).await.map_err(read_failed)?;
+    let len = file.size().await.map_err(read_failed)?;
+    let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
+    recover(&content)
+}
+
+/// The state that the log's bytes add up to.
+fn recover(content: &Bytes) -> Result<Recovered, StreamError> {
+    let records = record::scan(content, PATH)?;
+    let malformed = |error: base::codec::DecodeError| StreamError::Corrupt(format!("{PATH}: {error}"));
+    let (first, rest) =
+        records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
+    let mut decoder = Decoder::new(&first.body);
+    if decoder.u8("kind").map_err(malformed)? != KIND_SNAPSHOT {
+        return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot")));
+    }
+    let mut state = State::decode(&mut decoder).map_err(malformed)?;
+    decoder.finish("snapshot").map_err(malformed)?;
+    for record in rest {
+        let mut decoder = Decoder::new(&record.body);
+        if decoder.u8("kind").map_err(malformed)? != KIND_COMMANDS {
+            return Err(StreamError::Corrupt(format!(
+                "{PATH}: record {} is of an unknown kind",
+                record.sequence
+            )));
+        }
+        let mut commands = Vec::new();
+        while !decoder.is_empty() {
+            commands.push(Command::decode(&mut decoder).map_err(malformed)?);
+        }
+        state.apply_all(&commands)?;
+    }
+    Ok(Recovered { state, generation: first.generation })
+}
+
 impl Log {
-    /// Replays the log, then starts a new one from a snapshot.
-    pub(crate) async fn open(
+    /// Starts a new log from a snapshot of what was recovered.
+    pub(crate) async fn start(
         env: &Environment,
         settings: &StreamSettings,
-    ) -> Result<(Log, State), StreamError> {
-        let read_failed = |error: std::io::Error| StreamError::read(PATH, &error);
-        let file = env.disk.open(PATH, OpenMode::Read).await.map_err(read_failed)?;
-        let len = file.size().await.map_err(read_failed)?;
-        let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
-        let records = record::scan(&content, PATH)?;
-        let malformed = |error: base::codec::DecodeError| StreamError::Corrupt(format!("{PATH}: {error}"));
-        let (first, rest) =
-            records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
-        let mut decoder = Decoder::new(&first.body);
-        if decoder.u8("kind").map_err(malformed)? != KIND_SNAPSHOT {
-            return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot")));
-        }
-        let mut state = State::decode(&mut decoder).map_err(malformed)?;
-        decoder.finish("snapshot").map_err(malformed)?;
-        for record in rest {
-            let mut decoder = Decoder::new(&record.body);
-            if decoder.u8("kind").map_err(malformed)? != KIND_COMMANDS {
-                return Err(StreamError::Corrupt(format!(
-                    "{PATH}: record {} is of an unknown kind",
-                    record.sequence
-                )));
-            }
-            let mut commands = Vec::new();
-            while !decoder.is_empty() {
-                commands.push(Command::decode(&mut decoder).map_err(malformed)?);
-            }
-            state.apply_all(&commands)?;
-        }
+        recovered: &Recovered,
+    ) -> Result<Log, StreamError> {
         let growth_bytes = settings.manager_log_growth_bytes;
-        let log = write_snapshot(&env.disk, &state, first.generation + 1, growth_bytes).await?;
-        Ok((log, state))
+        write_snapshot(&env.disk, &recovered.state, recovered.generation + 1, growth_bytes).await
     }
 
-    /// The log's task: one list of commands at a time.
-    pub(crate) async fn run(mut self, state: Arc<RwLock<State>>, mut requests: mpsc::Receiver<Request>) {
-        while let Some(request) = requests.recv().await {
-            let outcome = self.serve(&state, &request.commands).await;
-            // A requester that went away is no reason to stop.
-            let _ = request.reply.send(outcome);
+    /// The log's task: one list of commands at a time. `shown` is what others see.
+    pub(crate) async fn run(
+        mut self,
+        shown: Arc<RwLock<State>>,
+        mut requests: mpsc::Receiver<Request>,
+        clock: Arc<dyn Clock>,
+    ) {
+        // Ahead of what is shown while a list is being written: a state is large, and is not copied for each list.
+        let mut state = shown.read().clone();
+        loop {
+            let idle = clock.sleep(IDLE_MARK_AFTER);
+            tokio::select! {
+                biased;
+                request = requests.recv() => {
+                    let Some(request) = request else { return self.mark().await };
+                    let outcome = self.serve(&mut state, &shown, &request.commands).await;
+                    // A requester that went away is no reason to stop.
+                    let _ = request.reply.send(outcome);
+                }
+                () = idle, if self.unmarked => self.mark().await,
+            }
         }
     }
 
-    async fn serve(&mut self, state: &RwLock<State>, commands: &[Command]) -> Result<(), StreamError> {
+    /// Gives the last record its successor.
+    async fn mark(&mut self) {
+        if std::mem::take(&mut self.unmarked) && self.stopped.is_none() {
+            let written = self.write(mark(self.generation, self.sequence + 1)).await;
+            self.stop_after(written.err());
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        state: &mut State,
+        shown: &RwLock<State>,
+        commands: &[Command],
+    ) -> Result<(), StreamError> {
         if let Some(error) = &self.stopped {
             return Err(error.clone());
         }
-        let mut next = state.read().clone();
-        next.apply_all(commands)?;
+        if commands.is_empty() {
+            self.mark().await;
+            return Ok(());
+        }
         let mut record = RecordBuilder::new();
         record.body().put_u8_field(KIND_COMMANDS);
         commands.iter().for_each(|command| command.encode(record.body()));
         let record = record.finish(self.generation, self.sequence + 1);
         self.grow(record.len() as u64 + RECORD_ALIGNMENT as u64).await?;
-        if let Err(error) = self.append(&next, record).await {
-            self.stopped = Some(error.clone());
-            tracing::error!(%error, "the stream manager's log has stopped");
+        state.apply_all(commands)?;
+        if let Err(error) = self.append(state, record).await {
+            self.stop_after(Some(error.clone()));
             return Err(error);
         }
-        *state.write() = next;
-        Ok(())
+        shown.write().apply_all(commands)
+    }
+
+    /// After a failed write nobody knows what the log holds: nothing is written any more.
+    fn stop_after(&mut self, failure: Option<StreamError>) {
+        if let Some(error) = failure {
+            tracing::error!(%error, "the stream manager's log has stopped");
+            self.stopped = Some(error);
+        }
     }
 
     /// Makes room for `size_bytes` more. A full disk is no reason to stop: nothing depends on the new zeros yet.
@@ -199,12 +267,16 @@ impl Log {
                 Err(error) => return Err(error),
             }
         }
-        for bytes in [record, mark(self.generation, self.sequence + 2)] {
-            self.file.write_at(self.offset, bytes.clone()).await.map_err(write_failed)?;
-            self.file.sync_data().await.map_err(write_failed)?;
-            self.offset += bytes.len() as u64;
-            self.sequence += 1;
-        }
+        self.write(record).await?;
+        self.unmarked = true;
+        Ok(())
+    }
+
+    async fn write(&mut self, record: Bytes) -> Result<(), StreamError> {
+        self.file.write_at(self.offset, record.clone()).await.map_err(write_failed)?;
+        self.file.sync_data().await.map_err(write_failed)?;
+        self.offset += record.len() as u64;
+        self.sequence += 1;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 mod log;
 mod state;
 
+pub(crate) use log::Recovered;
 pub(crate) use state::Command;
 pub(crate) use state::State;
 
@@ -35,13 +36,23 @@ impl StreamManager {
         log::format(env, settings).await
     }
 
-    /// Replays the log and starts its task.
-    pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> Result<Self, StreamError> {
-        let (log, state) = Log::open(env, settings).await?;
-        let next_extent = AtomicU64::new(state.next_extent);
-        let state = Arc::new(RwLock::new(state));
+    /// Reads the log without changing anything.
+    pub(crate) async fn read(env: &Environment) -> Result<Recovered, StreamError> {
+        log::read(env).await
+    }
+
+    /// Starts a new log from what was read, and its task.
+    pub(crate) async fn start(
+        env: &Environment,
+        settings: &StreamSettings,
+        recovered: Recovered,
+    ) -> Result<Self, StreamError> {
+        let log = Log::start(env, settings, &recovered).await?;
+        let next_extent = AtomicU64::new(recovered.state.next_extent);
+        let state = Arc::new(RwLock::new(recovered.state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);
-        env.spawner.spawn_dedicated("stream-manager", Box::pin(log.run(state.clone(), requests)));
+        env.spawner
+            .spawn_dedicated("stream-manager", Box::pin(log.run(state.clone(), requests, env.clock.clone())));
         Ok(StreamManager { state, next_extent, log: sender })
     }
 
@@ -50,6 +61,12 @@ impl StreamManager {
         let (reply, answer) = oneshot::channel();
         self.log.send(Request { commands, reply }).await.map_err(|_| StreamError::Closing)?;
         answer.await.map_err(|_| StreamError::Closing)?
+    }
+
+    /// Returns when all that was asked is done, and marked as done.
+    pub(crate) async fn close(&self) {
+        // An error means that the log has stopped: nothing is under way.
+        let _ = self.multi_modify(Vec::new()).await;
     }
 
     /// An id that no extent has had.

@@ -104,13 +104,65 @@ pub(crate) struct State {
     pub(crate) next_extent: u64,
 }
 
+/// What a list of commands touches, as it was before: a refused list is undone without a copy of the whole state.
+#[derive(Default)]
+struct Before {
+    streams: BTreeMap<StreamName, Option<StreamInfo>>,
+    extents: BTreeMap<ExtentId, Option<ExtentInfo>>,
+    next_extent: u64,
+}
+
+impl Before {
+    /// Notes what `command` is about to touch; what was noted earlier stays.
+    fn note(&mut self, state: &State, command: &Command) {
+        let (streams, extents): (Vec<&StreamName>, &[ExtentId]) = match command {
+            Command::Create(stream) | Command::Own { stream, .. } => (vec![stream], &[]),
+            Command::Add { stream, extent, .. } => (vec![stream], std::slice::from_ref(extent)),
+            Command::Seal { extent, .. } | Command::Forget(extent) => (vec![], std::slice::from_ref(extent)),
+            Command::Delete(stream) | Command::Trim { stream, .. } => {
+                (vec![stream], state.streams.get(stream).map_or(&[], |info| &info.extents))
+            }
+            Command::Rename { from, to } => (vec![from, to], &[]),
+            Command::Share { to, extents, .. } => (vec![to], extents),
+        };
+        for stream in streams {
+            let now = || state.streams.get(stream).cloned();
+            self.streams.entry(stream.clone()).or_insert_with(now);
+        }
+        for extent in extents {
+            self.extents.entry(*extent).or_insert_with(|| state.extents.get(extent).copied());
+        }
+    }
+
+    fn restore(self, state: &mut State) {
+        for (stream, info) in self.streams {
+            match info {
+                Some(info) => state.streams.insert(stream, info),
+                None => state.streams.remove(&stream),
+            };
+        }
+        for (extent, info) in self.extents {
+            match info {
+                Some(info) => state.extents.insert(extent, info),
+                None => state.extents.remove(&extent),
+            };
+        }
+        state.next_extent = self.next_extent;
+    }
+}
+
 impl State {
     /// Applies all commands, or refuses and changes nothing.
     pub(crate) fn apply_all(&mut self, commands: &[Command]) -> Result<(), StreamError> {
-        let mut next = self.clone();
-        commands.iter().try_for_each(|command| next.apply(command))?;
-        *self = next;
-        Ok(())
+        let mut before = Before { next_extent: self.next_extent, ..Before::default() };
+        let outcome = commands.iter().try_for_each(|command| {
+            before.note(self, command);
+            self.apply(command)
+        });
+        if outcome.is_err() {
+            before.restore(self);
+        }
+        outcome
     }
 
     /// Applies one command; on an error the state may be half changed.
@@ -235,6 +287,36 @@ impl State {
     /// Extents that no stream lists.
     pub(crate) fn unreferenced(&self) -> Vec<ExtentId> {
         self.extents.iter().filter(|(_, info)| info.references == 0).map(|(id, _)| *id).collect()
+    }
+
+    /// What contradicts itself: reference counts, lists of extents, seals.
+    pub(crate) fn inconsistencies(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut counted: BTreeMap<ExtentId, u32> = BTreeMap::new();
+        for (name, info) in &self.streams {
+            for (index, extent) in info.extents.iter().enumerate() {
+                *counted.entry(*extent).or_default() += 1;
+                if index + 1 < info.extents.len() && self.is_open(*extent) {
+                    found.push(format!("stream {name} lists the open extent {extent} before its last"));
+                }
+                if !self.extents.contains_key(extent) {
+                    found.push(format!("stream {name} lists extent {extent}, which is not known"));
+                }
+            }
+        }
+        for (extent, info) in &self.extents {
+            let references = counted.get(extent).copied().unwrap_or(0);
+            if references != info.references {
+                found.push(format!(
+                    "extent {extent} has a reference count of {}, {references} streams list it",
+                    info.references
+                ));
+            }
+            if extent.0 >= self.next_extent {
+                found.push(format!("extent {extent} is known, the next is said to be {}", self.next_extent));
+            }
+        }
+        found
     }
 
     /// Appends the encoded state to `out`.
@@ -431,6 +513,47 @@ mod tests {
                 .is_err(),
             "the last is open"
         );
+    }
+
+    #[test]
+    fn each_command_is_undone_when_a_later_one_is_refused() {
+        let (before, extent) = (two_streams(), ExtentId(9));
+        let open = ExtentId(2);
+        let changes = [
+            Command::Create(name("c")),
+            Command::Add { stream: name("b"), extent, epoch: OwnerEpoch(5) },
+            Command::Seal { extent: open, length: 7 },
+            Command::Delete(name("a")),
+            Command::Rename { from: name("a"), to: name("c") },
+            Command::Share { from: name("a"), to: name("b"), extents: vec![ExtentId(1)] },
+            Command::Trim { stream: name("a"), first_kept: open },
+            Command::Own { stream: name("a"), epoch: OwnerEpoch(8) },
+        ];
+        for change in changes {
+            let mut state = before.clone();
+            assert_eq!(state.apply_all(std::slice::from_ref(&change)), Ok(()), "{change:?}");
+            assert_ne!(state, before, "{change:?}");
+            let mut state = before.clone();
+            let refused = [change.clone(), Command::Forget(ExtentId(77))];
+            assert!(state.apply_all(&refused).is_err());
+            assert_eq!(state, before, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_that_contradicts_itself_is_noticed() {
+        let healthy = two_streams();
+        assert_eq!(healthy.inconsistencies(), Vec::<String>::new());
+        let mut counts = healthy.clone();
+        counts.extents.get_mut(&ExtentId(1)).unwrap().references = 5;
+        let mut unknown = healthy.clone();
+        unknown.extents.remove(&ExtentId(1));
+        let mut open = healthy.clone();
+        open.extents.get_mut(&ExtentId(1)).unwrap().sealed = None;
+        let next = State { next_extent: 1, ..healthy };
+        for broken in [counts, unknown, open, next] {
+            assert!(!broken.inconsistencies().is_empty(), "{broken:?}");
+        }
     }
 
     #[test]

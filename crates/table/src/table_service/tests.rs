@@ -147,3 +147,30 @@ async fn policies_and_properties_are_kept() {
     assert_eq!(service.service_properties(ACCOUNT).await.unwrap().cors, cors);
     assert!(service.service_properties("other").await.unwrap().cors.is_empty());
 }
+
+/// A process that ends between the deletion of a table and its retirement left its entities for ever.
+#[tokio::test]
+async fn entities_of_deleted_tables_are_retired_at_once_or_at_the_next_start() {
+    let service = open().await;
+    for table in ["Kept", "Deleted", "Lost"] {
+        service.create_table(ACCOUNT, table).await.unwrap();
+        service.execute(ACCOUNT, table, insert("r", 1)).await.unwrap();
+    }
+    let partitions = service.partitions.clone();
+    service.delete_table(ACCOUNT, "Deleted").await.unwrap();
+    assert_eq!(partitions.retired_container_count(), 1);
+    let key = container_key(ACCOUNT, SERVICE_TABLE, "Lost");
+    partitions.execute(DeleteContainer { key }).await.unwrap().unwrap();
+    assert_eq!(partitions.retired_container_count(), 1);
+    assert_eq!(
+        service.retire_lost_tables().await.unwrap(),
+        2,
+        "the lost one, and the retired one that has rows yet"
+    );
+    assert_eq!(partitions.retired_container_count(), 2);
+    assert_eq!(row_keys(&service, "Kept", "PartitionKey eq 'p'").await, ["r"]);
+    // Deleting a table that is made anew touches nothing of the new one.
+    service.create_table(ACCOUNT, "Deleted").await.unwrap();
+    service.execute(ACCOUNT, "Deleted", insert("again", 2)).await.unwrap();
+    assert_eq!(row_keys(&service, "Deleted", "PartitionKey eq 'p'").await, ["again"]);
+}

@@ -1,0 +1,127 @@
+//! `larimar check` as its user runs it: a healthy folder passes, a damaged one is told apart by the exit code and named,
+//! a folder in use is refused with one line, and nothing is ever changed.
+#![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
+
+use base::checksum::crc64;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// Starts a server over `data` and waits until it listens.
+fn serve(folder: &Path, data: &Path) -> Child {
+    let ready = folder.join("ready");
+    // A former server's.
+    let _ = std::fs::remove_file(&ready);
+    let mut server = Command::new(PROGRAM);
+    server.arg("--data").arg(data).arg("--ready-file").arg(&ready).args([
+        "--table-port",
+        "0",
+        "--blob-port",
+        "0",
+        "--queue-port",
+        "0",
+    ]);
+    let server = server.stdout(Stdio::null()).stdin(Stdio::null()).spawn().expect("the program");
+    let started = Instant::now();
+    while !ready.exists() {
+        assert!(started.elapsed() < READY_WITHIN, "the server does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    server
+}
+
+fn check(data: &Path) -> (Output, String) {
+    let before = contents(data);
+    let output =
+        Command::new(PROGRAM).arg("check").arg(data).stdin(Stdio::null()).output().expect("the program");
+    assert_eq!(contents(data), before, "the check has changed something");
+    let told = String::from_utf8(output.stdout.clone()).expect("text");
+    (output, told)
+}
+
+/// A digest of each file.
+fn contents(folder: &Path) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let digest = crc64(&[&std::fs::read(&path).expect("a file")]);
+                all.insert(path.display().to_string(), digest);
+            }
+        }
+    }
+    all
+}
+
+fn flip(path: &Path, byte: usize) {
+    let mut content = std::fs::read(path).expect("a file");
+    content[byte] ^= 1;
+    std::fs::write(path, content).expect("a file");
+}
+
+#[test]
+fn a_folder_is_checked_unless_it_is_in_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let mut server = serve(folder.path(), &data);
+    let refused = Command::new(PROGRAM).arg("check").arg(&data).output().expect("the program");
+    let line = String::from_utf8(refused.stderr).expect("text");
+    assert_eq!(refused.status.code(), Some(1), "{line}");
+    assert!(line.starts_with("larimar: ") && line.contains("in use") && line.lines().count() == 1, "{line}");
+    assert!(refused.stdout.is_empty());
+    server.kill().expect("a child");
+    server.wait().expect("a child");
+
+    let (healthy, told) = check(&data);
+    assert_eq!(healthy.status.code(), Some(0), "{told}");
+    assert!(told.contains("no damage found") && healthy.stderr.is_empty(), "{told}");
+
+    // After a clean stop everything is in the extents.
+    let mut server = serve(folder.path(), &data);
+    let stop = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("kill");
+    assert!(stop.success() && server.wait().expect("a child").success());
+    // The snapshot in the stream manager's log, and a block of an extent.
+    for kind in ["stream_manager/log", "extents"] {
+        let path = data.join(kind);
+        let path = match kind {
+            "extents" => {
+                let files =
+                    std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("a file").path());
+                files
+                    .filter(|path| path.metadata().is_ok_and(|file| file.len() > 40))
+                    .min()
+                    .expect("an extent")
+            }
+            _ => path,
+        };
+        flip(&path, 35);
+        let (damaged, told) = check(&data);
+        assert_eq!(damaged.status.code(), Some(3), "{kind}: {told}");
+        let name = path.strip_prefix(&data).expect("inside").display().to_string();
+        let place = told.lines().any(|line| line == name || line.starts_with("range"));
+        assert!(place && told.contains("meaning: "), "{told}");
+        flip(&path, 35);
+    }
+    assert_eq!(check(&data).0.status.code(), Some(0));
+}
+
+#[test]
+fn what_is_no_data_folder_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing =
+        Command::new(PROGRAM).arg("check").arg(folder.path().join("none")).output().expect("the program");
+    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&missing.stderr).lines().count(), 1);
+    std::fs::write(folder.path().join("foreign.txt"), "mine").expect("a file");
+    let (foreign, _) = check(folder.path());
+    let line = String::from_utf8_lossy(&foreign.stderr).into_owned();
+    assert!(foreign.status.code() == Some(1) && line.contains("not a Larimar data folder"), "{line}");
+}

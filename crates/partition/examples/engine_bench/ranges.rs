@@ -1,0 +1,188 @@
+//! Changes of ranges under load, and whether two ranges take more writes than one.
+
+use crate::engine::{Engine, settings};
+use crate::rows::{Insert, TABLE, key_in, partition_start, value};
+use crate::verdicts::Verdicts;
+use crate::{Arguments, Outcome, process};
+use partition::PartitionSettings;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const SPLIT_COUNT: u64 = 10;
+const BETWEEN_CHANGES: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+const COMPARED_FOR: Duration = Duration::from_secs(4);
+/// A processor is the limit from this share of all cores on.
+const PROCESSOR_BUSY_SHARE: f64 = 0.85;
+/// The journal's disk is, from this share of the time on: all ranges share it.
+const JOURNAL_BUSY_SHARE: f64 = 0.6;
+
+/// What writers did together.
+struct Written {
+    per_second: f64,
+    slowest: Duration,
+    cores_busy: f64,
+    /// Share of the time in which the journal's thread wrote or synced.
+    journal_busy: f64,
+}
+
+/// Writes into the partitions that `choose` names until `done`.
+async fn write_until(
+    engine: &Engine,
+    arguments: &Arguments,
+    done: &Arc<AtomicBool>,
+    series: &'static str,
+    choose: fn(u64, u64, u64) -> u64,
+) -> Outcome<Written> {
+    let names = arguments.partitions;
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let journal = engine.disk.journal();
+    let (started, processor) = (engine.clock.monotonic(), process::processor_time()?);
+    let slowest = engine
+        .gather(arguments.writers, |writer| {
+            let (partitions, clock) = (engine.partitions.clone(), engine.clock.clone());
+            let (done, acknowledged) = (done.clone(), acknowledged.clone());
+            async move {
+                let mut slowest = Duration::ZERO;
+                let mut count = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let name = format!("{series} {writer} {count}");
+                    let insert =
+                        Insert { key: key_in(choose(writer, count, names), &name), value: value(count) };
+                    let begun = clock.monotonic();
+                    partitions.execute(insert).await?;
+                    slowest = slowest.max(clock.monotonic() - begun);
+                    count += 1;
+                }
+                acknowledged.fetch_add(count, Ordering::Relaxed);
+                Ok(slowest)
+            }
+        })
+        .await?;
+    let seconds = (engine.clock.monotonic() - started).as_secs_f64();
+    Ok(Written {
+        per_second: acknowledged.load(Ordering::Relaxed) as f64 / seconds,
+        slowest: slowest.into_iter().max().unwrap_or_default(),
+        journal_busy: engine.disk.journal().since(journal).busy_for.as_secs_f64() / seconds,
+        cores_busy: (process::processor_time()? - processor).as_secs_f64() / seconds,
+    })
+}
+
+pub(crate) async fn run(arguments: Arguments, verdicts: &mut Verdicts) -> Outcome<()> {
+    println!("ranges");
+    // Only what is asked for here changes ranges.
+    let settings = PartitionSettings {
+        range_size_bytes_max: u64::MAX,
+        hot_requests_per_second: u64::MAX,
+        cold_requests_per_second: 0,
+        ..settings(&arguments)?
+    };
+    let engine = Engine::open(&arguments, settings).await?;
+    split_and_merge(&engine, &arguments, verdicts).await?;
+    one_against_two(&engine, &arguments, verdicts).await?;
+    println!("  peak of resident memory: {} MiB", process::peak_resident_bytes()? >> 20);
+    engine.close().await;
+    Ok(())
+}
+
+async fn merge_all(engine: &Engine, pause: Duration) -> Outcome<()> {
+    while engine.partitions.ranges(TABLE).len() > 1 {
+        engine.clock.sleep(pause).await;
+        engine.partitions.merge(TABLE, &partition_start(0)).await?;
+    }
+    Ok(())
+}
+
+async fn split_and_merge(engine: &Engine, arguments: &Arguments, verdicts: &mut Verdicts) -> Outcome<()> {
+    merge_all(engine, Duration::ZERO).await?;
+    let done = Arc::new(AtomicBool::new(false));
+    let writers = write_until(engine, arguments, &done, "split", |writer, count, names| {
+        (writer * 31 + count * 7) % names
+    });
+    let changes = async {
+        let outcome: Outcome<()> = async {
+            for at in 1..=SPLIT_COUNT {
+                engine.clock.sleep(BETWEEN_CHANGES).await;
+                let key = partition_start(at * arguments.partitions / (SPLIT_COUNT + 1));
+                engine.partitions.split(TABLE, &key).await?;
+            }
+            println!(
+                "  {} ranges while {} writers write",
+                engine.partitions.ranges(TABLE).len(),
+                arguments.writers
+            );
+            merge_all(engine, BETWEEN_CHANGES).await
+        }
+        .await;
+        done.store(true, Ordering::Relaxed);
+        outcome
+    };
+    let (written, changed) = tokio::join!(writers, changes);
+    changed?;
+    let written = written?;
+    let statistics = engine.partitions.statistics();
+    println!(
+        "  {} splits and {} merges under {:.0} writes/s, slowest write {:.0} ms",
+        statistics.range_splits,
+        statistics.range_merges,
+        written.per_second,
+        written.slowest.as_secs_f64() * 1000.0
+    );
+    verdicts.judge(
+        "longest pause",
+        &format!("{:.1} ms", statistics.longest_pause.as_secs_f64() * 1000.0),
+        "under 50 ms",
+        statistics.longest_pause < PAUSE_MAX,
+    );
+    Ok(())
+}
+
+async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut Verdicts) -> Outcome<()> {
+    let middle = partition_start(arguments.partitions / 2);
+    engine.partitions.split(TABLE, &middle).await?;
+    let mut found = Vec::new();
+    for (series, choose) in [
+        ("one", (|_, count, names| count % (names / 2)) as fn(u64, u64, u64) -> u64),
+        ("two", |writer, count, names| count % (names / 2) + writer % 2 * (names / 2)),
+    ] {
+        engine.settle().await;
+        let done = Arc::new(AtomicBool::new(false));
+        let stop = async {
+            engine.clock.sleep(COMPARED_FOR).await;
+            done.store(true, Ordering::Relaxed);
+        };
+        let (written, ()) = tokio::join!(write_until(engine, arguments, &done, series, choose), stop);
+        let written = written?;
+        println!(
+            "  {series} of the ranges written: {:.0} writes/s, {:.2} cores busy, journal writing or syncing {:.0} %",
+            written.per_second,
+            written.cores_busy,
+            written.journal_busy * 100.0
+        );
+        found.push(written);
+    }
+    let (one, two) = (&found[0], &found[1]);
+    let gain = two.per_second / one.per_second;
+    let cores = std::thread::available_parallelism()?.get() as f64;
+    let busy = one.cores_busy / cores;
+    let (limit, serial_section_is_limit) = if busy >= PROCESSOR_BUSY_SHARE {
+        ("the processor", false)
+    } else if one.journal_busy >= JOURNAL_BUSY_SHARE {
+        ("syncing the journal, which all ranges share,", false)
+    } else {
+        ("the serial section", true)
+    };
+    verdicts.judge(
+        "two ranges against one",
+        &format!(
+            "{gain:.2} times; with one range {:.0} % of all cores were busy and the journal {:.0} % of the time: {limit} \
+             is the limit",
+            busy * 100.0,
+            one.journal_busy * 100.0
+        ),
+        "1.5 times, if the serial section is the limit",
+        gain >= 1.5 || !serial_section_is_limit,
+    );
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! The offline check of a data folder: reads everything that counts, and says what is damaged and what that means for
+//! which rows. It changes nothing: what the real recovery code would write goes to a disk in memory over the folder.
+//!
+//! First the stream layer's files are read (`stream::check_streams`), then what lies in the streams: the partition map,
+//! each range's metadata, checkpoints and log. What always holds: damage in one range hides none in another; whatever
+//! makes the server refuse to start is named.
+
+mod ranges;
+mod words;
+
+use crate::block_cache::BlockCache;
+use crate::error::PartitionError;
+use crate::maintenance::Maintenance;
+use crate::memory_budget::MemoryBudget;
+use crate::range_partition::Shared;
+use crate::settings::PartitionSettings;
+use base::Environment;
+use base::overlay_disk::OverlayDisk;
+use ranges::RangeCheck;
+use std::sync::Arc;
+use stream::{StreamCheck, StreamDamage, StreamSettings, Streams, check_streams};
+
+/// One damaged thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Where: a file of the folder, or a part of a range.
+    pub place: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What that means for which rows.
+    pub meaning: String,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FolderCheck {
+    /// All that is damaged; empty: the folder is healthy.
+    pub damages: Vec<Damage>,
+    /// Extents and whole blocks in them that were read.
+    pub extent_count: u64,
+    /// Whole blocks in the extents.
+    pub block_count: u64,
+    /// Bytes of the extents.
+    pub size_bytes: u64,
+    /// Ranges that the partition map names, its own included.
+    pub range_count: u64,
+    /// Rows in checkpoints, those that are replaced by newer ones or hidden included.
+    pub row_count: u64,
+    /// Changes in the logs that are not in checkpoints yet.
+    pub log_change_count: u64,
+    /// Nothing was ever stored in the folder.
+    pub is_fresh: bool,
+}
+
+/// Checks the folder of `env`, whose disk is only read. `progress` is told of bytes that were read, and of all there
+/// are. A folder that is not one of ours, or newer, is an error.
+pub async fn check_folder(
+    env: &Environment,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<FolderCheck, PartitionError> {
+    let env = &Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() };
+    let streams = check_streams(env, progress).await?;
+    let StreamCheck { extent_count, block_count, size_bytes, is_fresh, .. } = streams;
+    let mut found = FolderCheck { extent_count, block_count, size_bytes, is_fresh, ..FolderCheck::default() };
+    if is_fresh {
+        return Ok(found);
+    }
+    let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
+    let mut explained = Vec::new();
+    match Streams::open(env, settings).await {
+        Ok(opened) => {
+            let mut ranges = RangeCheck::new(shared(env, opened.clone()), &streams.damages);
+            ranges.run(&mut found).await;
+            explained = ranges.explained();
+            opened.close().await;
+        }
+        Err(error) if streams.damages.is_empty() => found.damages.push(Damage {
+            place: "the folder".to_owned(),
+            problem: error.to_string(),
+            meaning: words::NO_START.to_owned(),
+        }),
+        // Said already.
+        Err(_) => {}
+    }
+    let open = streams.damages.into_iter();
+    let open = open.filter(|damage| damage.block.is_none_or(|block| !explained.contains(&block)));
+    found.damages.extend(open.map(told));
+    Ok(found)
+}
+
+fn told(damage: StreamDamage) -> Damage {
+    let meaning = words::meaning_of(&damage);
+    Damage { place: damage.place, problem: damage.problem, meaning }
+}
+
+/// What loading a range takes; nothing runs in the background.
+fn shared(env: &Environment, streams: Arc<Streams>) -> Shared {
+    let settings = PartitionSettings::default();
+    Shared {
+        clock: env.clock.clone(),
+        spawner: env.spawner.clone(),
+        streams,
+        cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
+        memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
+        dead: Arc::default(),
+        settings,
+        maintenance: Arc::new(Maintenance::default()),
+    }
+}

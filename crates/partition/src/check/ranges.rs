@@ -1,0 +1,201 @@
+//! Checks what lies in the streams: the partition map, then each range that it names.
+
+use super::words::{NO_START, describe_range};
+use super::{Damage, FolderCheck};
+use crate::checkpoint::{Caching, Checkpoint};
+use crate::commit_log;
+use crate::dead_containers::ReadMarks;
+use crate::error::PartitionError;
+use crate::key::KeyRange;
+use crate::merge_cursor::MergeCursor;
+use crate::operation::{OBJECT_TABLES, ObjectTable, RowRef, RowVersion, Scan, Visit};
+use crate::partition_map::{MapEntry, ReadMap};
+use crate::partition_server::{FIRST_RANGE_ID, check_cover, range_ids};
+use crate::range_partition::{RangeStreams, Shared, load, read_metadata};
+use crate::tree::Tree;
+use std::collections::BTreeSet;
+use stream::{ExtentId, Location, StreamDamage, StreamName};
+
+/// One check under way.
+pub(super) struct RangeCheck<'a> {
+    shared: Shared,
+    stream_damages: &'a [StreamDamage],
+    /// Blocks whose damage is told with its meaning.
+    explained: Vec<(ExtentId, u64)>,
+    /// Checkpoints that were read: after a split two ranges share them.
+    walked: BTreeSet<Location>,
+}
+
+impl<'a> RangeCheck<'a> {
+    pub(super) fn new(shared: Shared, stream_damages: &'a [StreamDamage]) -> Self {
+        RangeCheck { shared, stream_damages, explained: Vec::new(), walked: BTreeSet::new() }
+    }
+
+    /// Blocks whose damage is told with its meaning.
+    pub(super) fn explained(self) -> Vec<(ExtentId, u64)> {
+        self.explained
+    }
+
+    /// Checks everything.
+    pub(super) async fn run(&mut self, found: &mut FolderCheck) {
+        let everything = KeyRange::all();
+        self.check_range(ObjectTable::PartitionMap, FIRST_RANGE_ID, Some(&everything), found).await;
+        let entries = match self.read_map().await {
+            Ok(entries) => Some(entries),
+            Err(error) => {
+                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned());
+                None
+            }
+        };
+        for table in OBJECT_TABLES {
+            match &entries {
+                Some(entries) => {
+                    for entry in entries.iter().filter(|entry| entry.table == table) {
+                        self.check_range(table, entry.id, Some(&entry.range), found).await;
+                    }
+                }
+                // Without the map it is not known which of them count: all are looked at.
+                None => {
+                    for id in range_ids(&self.shared.streams, table) {
+                        self.check_range(table, id, None, found).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, found: &mut FolderCheck, place: String, error: &PartitionError, meaning: String) {
+        found.damages.push(Damage { place, problem: error.to_string(), meaning });
+    }
+
+    /// Whether blocks of this stream are damaged: then those are told, with their places.
+    fn is_told(&self, stream: &StreamName) -> bool {
+        self.stream_damages.iter().any(|damage| damage.streams.contains(stream))
+    }
+
+    async fn read_map(&self) -> Result<Vec<MapEntry>, PartitionError> {
+        let table = ObjectTable::PartitionMap;
+        if !self.shared.streams.exists(RangeStreams::new(table, FIRST_RANGE_ID).metadata()) {
+            // A folder from before its first start had ended.
+            return Ok(Vec::new());
+        }
+        let names = RangeStreams::new(table, FIRST_RANGE_ID);
+        let loaded = load(&self.shared, &names, &KeyRange::all()).await?;
+        let mut map = ReadMap::default();
+        walk(loaded.tree(), &ReadMap::range(), &mut map).await?;
+        let mut marks = ReadMarks::new();
+        walk(loaded.tree(), &ReadMarks::range(), &mut marks).await?;
+        marks.into_known()?;
+        let entries = map.entries()?;
+        if !entries.is_empty() {
+            check_cover(&entries)?;
+        }
+        Ok(entries)
+    }
+
+    async fn check_range(
+        &mut self,
+        table: ObjectTable,
+        id: u64,
+        expected: Option<&KeyRange>,
+        found: &mut FolderCheck,
+    ) {
+        found.range_count += 1;
+        let names = RangeStreams::new(table, id);
+        let place = format!("range {id} of table {}", table.name());
+        let streams = self.shared.streams.clone();
+        if !streams.exists(names.metadata()) && table == ObjectTable::PartitionMap {
+            return;
+        }
+        let metadata = match read_metadata(&streams, names.metadata()).await {
+            Ok(Some(metadata)) => metadata,
+            Ok(None) => {
+                let error = PartitionError::Storage("it has no metadata".to_owned());
+                return self.tell(found, place, &error, NO_START.to_owned());
+            }
+            Err(_) if self.is_told(names.metadata()) => return,
+            Err(error) => {
+                let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
+                let meaning = format!("rows from {rows} can't be found; {NO_START}");
+                return self.tell(found, format!("{place}, metadata"), &error, meaning);
+            }
+        };
+        if expected.is_some_and(|expected| *expected != metadata.range) {
+            let error = PartitionError::Storage("the partition map gives it other keys".to_owned());
+            self.tell(found, place.clone(), &error, NO_START.to_owned());
+        }
+        for reference in &metadata.checkpoints {
+            if !self.walked.insert(reference.root) {
+                continue;
+            }
+            let place = format!("{place}, checkpoint {}", reference.number);
+            let (cache, root) = (self.shared.cache.clone(), reference.root);
+            match Checkpoint::open(streams.clone(), cache, root).await {
+                Err(error) => {
+                    self.explained.push((root.extent, root.offset));
+                    let rows = describe_range(&reference.limit);
+                    let meaning = format!("rows from {rows} can't be read; {NO_START}");
+                    self.tell(found, place, &error, meaning);
+                }
+                Ok(checkpoint) => {
+                    let checked = checkpoint.check().await;
+                    found.row_count += checked.row_count;
+                    for damage in checked.damages {
+                        self.explained.extend(damage.block.map(|block| (block.extent, block.offset)));
+                        let rows = describe_range(&damage.keys);
+                        let meaning = format!(
+                            "rows of table {} from {rows} can't be read, unless they are newer than this checkpoint; \
+                             requests for them fail, all others are answered",
+                            table.name()
+                        );
+                        found.damages.push(Damage { place: place.clone(), problem: damage.problem, meaning });
+                    }
+                }
+            }
+        }
+        match self.count_log(&names, metadata.log_start, metadata.flushed_version).await {
+            Ok(count) => found.log_change_count += count,
+            Err(_) if self.is_told(names.log()) => {}
+            Err(error) => {
+                let rows = describe_range(&metadata.range);
+                let meaning = format!("the newest changes of rows from {rows} can't be read; {NO_START}");
+                self.tell(found, format!("{place}, log"), &error, meaning);
+            }
+        }
+    }
+
+    /// Counts the changes of a log that a start would replay.
+    async fn count_log(
+        &self,
+        names: &RangeStreams,
+        from: Option<Location>,
+        flushed: RowVersion,
+    ) -> Result<u64, PartitionError> {
+        let mut replay = self.shared.streams.replay(names.log(), from)?;
+        let (mut last, mut count) = (flushed, 0);
+        while let Some((_, group)) = replay.next().await? {
+            let operations = commit_log::parse_group(&group)
+                .map_err(|error| PartitionError::Storage(format!("a group of operations: {error}")))?;
+            for (version, changes) in operations {
+                if version > last {
+                    last = version;
+                    count += changes.len() as u64;
+                }
+            }
+        }
+        Ok(count)
+    }
+}
+
+async fn walk(tree: &Tree, range: &KeyRange, scan: &mut impl Scan) -> Result<(), PartitionError> {
+    let mut cursor = MergeCursor::over_tree(tree, range, RowVersion(u64::MAX), Caching::Keep).await?;
+    while let Some(row) = cursor.row() {
+        if let Some(value) = row.value
+            && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
+        {
+            break;
+        }
+        cursor.step().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! What damage means, in words for whoever runs the check.
+
+use crate::key::{KeyRange, container_prefix, parse_container_prefix, parse_row_key, partition_prefix};
+use stream::StreamDamage;
+
+/// Damage that everything depends on.
+pub(super) const NO_START: &str = "the server refuses to start: no row can be read until the folder is restored from a \
+                                   backup";
+
+/// What damage of a file means that no range explains.
+pub(super) fn meaning_of(damage: &StreamDamage) -> String {
+    let Some(stream) = damage.streams.first() else {
+        return NO_START.to_owned();
+    };
+    let mut parts = stream.as_str().splitn(3, '/');
+    let (table, range, purpose) = (parts.next(), parts.next(), parts.next());
+    let (Some(table), Some(range), Some(purpose)) = (table, range, purpose) else {
+        return format!("stream {stream} can't be read whole");
+    };
+    let others = match damage.streams.len() {
+        1 => String::new(),
+        count => format!(" (and {} more streams)", count - 1),
+    };
+    let of_range = format!("range {range} of table {table}{others}");
+    if damage.block.is_none() {
+        return format!("it holds the {purpose} of {of_range}; {NO_START}");
+    }
+    match purpose {
+        "metadata" => format!(
+            "the metadata of {of_range} has a block that does not read: unless newer ones follow, the server refuses \
+             to start"
+        ),
+        "log" => format!(
+            "the log of {of_range}: if rows changed there are not in checkpoints yet, the server refuses to start \
+             rather than forget them"
+        ),
+        _ if purpose.starts_with("row_data/") => {
+            format!("{purpose} of {of_range}: no row that is in use, or other damage hides which")
+        }
+        _ => format!("{purpose} of {of_range} can't be read whole"),
+    }
+}
+
+/// Keys as people write them.
+pub(super) fn describe_range(range: &KeyRange) -> String {
+    let start = if range.start.is_empty() { "the first".to_owned() } else { describe_key(&range.start) };
+    let end = range.end.as_deref().map_or_else(|| "the last".to_owned(), describe_key);
+    format!("{start} to {end}")
+}
+
+/// A key, or the start or successor of one.
+fn describe_key(key: &[u8]) -> String {
+    let whole = key.strip_suffix(&[0]).and_then(parse_row_key).or_else(|| parse_row_key(key));
+    if let Some(parts) = whole {
+        return format!(
+            "({}, {}, {:?}, {:?})",
+            parts.account, parts.container_id, parts.partition_name, parts.object_name
+        );
+    }
+    // The start of a partition name: the same with an empty object name.
+    let with_object = [key, &[0, 1]].concat();
+    if partition_prefix(key) == Some(key)
+        && let Some(parts) = parse_row_key(&with_object)
+    {
+        return format!("({}, {}, {:?})", parts.account, parts.container_id, parts.partition_name);
+    }
+    match container_prefix(key).and_then(parse_container_prefix) {
+        Some((account, id)) => format!("({account}, {id}, …)"),
+        None => format!("{}", key.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::RowKey;
+    use bytes::Bytes;
+
+    #[test]
+    fn keys_are_written_with_their_parts() {
+        let key = RowKey::new("acct", 7, "p", "r");
+        assert_eq!(describe_key(key.as_bytes()), "(acct, 7, \"p\", \"r\")");
+        assert_eq!(describe_key(&key.successor()), "(acct, 7, \"p\", \"r\")");
+        assert_eq!(describe_key(&KeyRange::partition("acct", 7, "p").start), "(acct, 7, \"p\")");
+        assert_eq!(describe_key(&KeyRange::container("acct", 7).start), "(acct, 7, …)");
+        let all = KeyRange { start: Bytes::new(), end: None };
+        assert_eq!(describe_range(&all), "the first to the last");
+    }
+}

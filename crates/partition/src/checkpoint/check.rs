@@ -1,0 +1,129 @@
+//! The offline check of a checkpoint: every block is read, every row is where its index and filter say, and the root
+//! tells the truth about all of them.
+
+use super::filter::key_hash;
+use super::{Checkpoint, RowBlock};
+use crate::error::PartitionError;
+use crate::key::KeyRange;
+use base::codec::DecodeError;
+use bytes::Bytes;
+use stream::Location;
+
+/// Something that is wrong, and the keys that suffer from it.
+pub(crate) struct CheckpointDamage {
+    /// The block; `None`: the blocks read, but don't fit together.
+    pub(crate) block: Option<Location>,
+    pub(crate) problem: String,
+    pub(crate) keys: KeyRange,
+}
+
+/// What a checkpoint turned out to hold.
+#[derive(Default)]
+pub(crate) struct CheckedCheckpoint {
+    pub(crate) damages: Vec<CheckpointDamage>,
+    pub(crate) row_count: u64,
+    deleted_count: u64,
+    row_bytes: u64,
+    versions: Option<(u64, u64)>,
+}
+
+/// Keys after `last` up to and with `end`.
+fn keys_between(last: &[u8], end: &[u8]) -> KeyRange {
+    let after = |key: &[u8]| Bytes::from([key, &[0]].concat());
+    let start = if last.is_empty() { Bytes::new() } else { after(last) };
+    KeyRange { start, end: Some(after(end)) }
+}
+
+impl Checkpoint {
+    /// Reads everything.
+    pub(crate) async fn check(&self) -> CheckedCheckpoint {
+        let mut checked = CheckedCheckpoint::default();
+        let mut last_key = Bytes::new();
+        for part in &self.root.parts {
+            let keys = keys_between(&last_key, &part.last_key);
+            let filter = match self.filter(part.filter).await {
+                Ok(filter) => Some(filter),
+                Err(error) => {
+                    checked.note(Some(part.filter), &error, keys.clone());
+                    None
+                }
+            };
+            match self.index(part).await {
+                Err(error) => checked.note(Some(part.index), &error, keys),
+                Ok(index) => {
+                    for entry in &index.entries {
+                        let keys = keys_between(&last_key, &entry.last_key);
+                        match self.read_rows(entry.location).await {
+                            Err(error) => checked.note(Some(entry.location), &error, keys),
+                            Ok(rows) => {
+                                let may_contain = |key: &[u8]| {
+                                    filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash(key)))
+                                };
+                                let outcome = checked.take(&rows, &last_key, &entry.last_key, may_contain);
+                                if let Err(problem) = outcome {
+                                    let problem = PartitionError::Storage(problem);
+                                    checked.note(Some(entry.location), &problem, keys);
+                                }
+                            }
+                        }
+                        last_key = entry.last_key.clone();
+                    }
+                    if last_key != part.last_key {
+                        let problem = PartitionError::Storage("the index ends before its part".to_owned());
+                        checked.note(Some(part.index), &problem, keys_between(&last_key, &part.last_key));
+                    }
+                }
+            }
+            last_key = part.last_key.clone();
+        }
+        let root = &self.root;
+        let told = (root.row_count, root.deleted_count, root.row_bytes);
+        let found = (checked.row_count, checked.deleted_count, checked.row_bytes);
+        let versions = checked.versions.unwrap_or((u64::MAX, 0));
+        if checked.damages.is_empty()
+            && (told != found || versions != (root.lowest_version, root.highest_version))
+        {
+            let problem = format!("the root tells of (rows, deleted, bytes) {told:?}, there are {found:?}");
+            checked.note(None, &PartitionError::Storage(problem), keys_between(&[], &last_key));
+        }
+        checked
+    }
+}
+
+impl CheckedCheckpoint {
+    fn note(&mut self, block: Option<Location>, error: &PartitionError, keys: KeyRange) {
+        self.damages.push(CheckpointDamage { block, problem: error.to_string(), keys });
+    }
+
+    /// Walks one row block, whose keys lie after `after` and end with `last`.
+    fn take(
+        &mut self,
+        rows: &RowBlock,
+        after: &[u8],
+        last: &[u8],
+        may_contain: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), String> {
+        let malformed = |error: DecodeError| error.to_string();
+        let mut rows = rows.rows();
+        let mut before = after.to_vec();
+        while let Some(position) = rows.step().map_err(malformed)? {
+            let key = rows.key();
+            if !before.is_empty() && key <= before.as_slice() {
+                return Err("keys don't rise".to_owned());
+            }
+            if !may_contain(key) {
+                return Err("the filter denies a key that is there".to_owned());
+            }
+            let value = rows.value_ref(position);
+            self.row_count += 1;
+            self.deleted_count += u64::from(value.is_none());
+            self.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+            let version = position.version.0;
+            let (low, high) = self.versions.unwrap_or((version, version));
+            self.versions = Some((low.min(version), high.max(version)));
+            before.clear();
+            before.extend_from_slice(key);
+        }
+        if before == last { Ok(()) } else { Err("the last key is not the one in the index".to_owned()) }
+    }
+}

@@ -1,0 +1,164 @@
+//! The one budget of the process for memory tables: those that take changes and those that wait for their checkpoints,
+//! of all ranges together. With the block cache, which has a bound of its own, it makes up the memory budget.
+//!
+//! What always holds: every memory table counts from its first row until its last reader is done with it. From half of
+//! the budget on, tables are frozen early (`choose_flush` says which); at the whole of it writers wait until a flush
+//! has given something back. So memory follows the budget, not the number of ranges.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Bytes that memory tables may take together, and take.
+pub(crate) struct MemoryBudget {
+    size_bytes_max: u64,
+    used_bytes: AtomicU64,
+    /// Counts the times that the budget was no longer full.
+    freed: watch::Sender<u64>,
+    waiting: AtomicU64,
+    waits: AtomicU64,
+    waited_us: AtomicU64,
+}
+
+/// How writers fared under the budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatistics {
+    /// Bytes of all memory tables.
+    pub table_size_bytes: u64,
+    /// Operations that waited because the budget was full.
+    pub waits: u64,
+    /// How long they waited, added up.
+    pub waited_for: Duration,
+}
+
+impl MemoryBudget {
+    /// A budget of `size_bytes_max`.
+    pub(crate) fn new(size_bytes_max: u64) -> Arc<Self> {
+        let (used_bytes, waiting, waits, waited_us) = Default::default();
+        let freed = watch::Sender::new(0);
+        Arc::new(MemoryBudget { size_bytes_max, used_bytes, freed, waiting, waits, waited_us })
+    }
+
+    /// Bytes of tables that take changes from which on the largest of them are frozen: the other half of the budget is
+    /// for those that wait for their checkpoints.
+    pub(crate) fn flush_from_bytes(&self) -> u64 {
+        self.size_bytes_max / 2
+    }
+
+    /// Whether somebody should look if tables must be frozen.
+    pub(crate) fn wants_flush(&self) -> bool {
+        self.used_bytes.load(Ordering::Relaxed) >= self.flush_from_bytes()
+    }
+
+    /// Whether writers must wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used_bytes.load(Ordering::Relaxed) >= self.size_bytes_max
+    }
+
+    /// Tells when the budget is no longer full.
+    pub(crate) fn freed(&self) -> watch::Receiver<u64> {
+        self.freed.subscribe()
+    }
+
+    /// A writer begins to wait.
+    pub(crate) fn begin_wait(&self) {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        if self.waiting.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::info!(
+                budget_bytes = self.size_bytes_max,
+                "writers wait for memory tables to be flushed"
+            );
+        }
+    }
+
+    /// A writer has waited so long.
+    pub(crate) fn end_wait(&self, waited_for: Duration) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(waited_for.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// How writers have fared so far.
+    pub(crate) fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics {
+            table_size_bytes: self.used_bytes.load(Ordering::Relaxed),
+            waits: self.waits.load(Ordering::Relaxed),
+            waited_for: Duration::from_micros(self.waited_us.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn give_back(&self, size_bytes: u64) {
+        let before = self.used_bytes.fetch_sub(size_bytes, Ordering::Relaxed);
+        if before >= self.size_bytes_max && before - size_bytes < self.size_bytes_max {
+            self.freed.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// What one memory table takes of the budget; given back when it is dropped.
+pub(crate) struct MemoryShare {
+    budget: Arc<MemoryBudget>,
+    size_bytes: AtomicU64,
+}
+
+impl MemoryShare {
+    pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
+        MemoryShare { budget: budget.clone(), size_bytes: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take(&self, size_bytes: u64) {
+        self.size_bytes.fetch_add(size_bytes, Ordering::Relaxed);
+        self.budget.used_bytes.fetch_add(size_bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back some of it; never more than is left after [`Self::release`].
+    pub(crate) fn give_back(&self, size_bytes: u64) {
+        let less = |held: u64| Some(held.saturating_sub(size_bytes));
+        let held = self.size_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).unwrap_or(0);
+        self.budget.give_back(held.min(size_bytes));
+    }
+
+    /// Gives back all of it although the table is still there: nobody can flush it, and nobody shall wait for that.
+    pub(crate) fn release(&self) {
+        self.budget.give_back(self.size_bytes.swap(0, Ordering::Relaxed));
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_and_come_back_whatever_happens_to_them() {
+        let budget = MemoryBudget::new(100);
+        let (one, two) = (MemoryShare::new(&budget), MemoryShare::new(&budget));
+        one.take(40);
+        assert!(!budget.wants_flush() && !budget.is_full());
+        two.take(70);
+        assert!(budget.wants_flush() && budget.is_full());
+        let mut freed = budget.freed();
+        one.give_back(5);
+        assert!(budget.is_full() && !freed.has_changed().unwrap());
+        drop(two);
+        assert!(!budget.is_full() && freed.has_changed().unwrap(), "those who wait are told");
+        freed.mark_unchanged();
+        one.release();
+        one.give_back(10);
+        drop(one);
+        assert_eq!(budget.statistics().table_size_bytes, 0);
+    }
+}

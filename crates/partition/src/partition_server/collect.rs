@@ -1,0 +1,95 @@
+//! Rows of deleted containers go in the background: marks are set when a service has deleted a container, flushes and
+//! merges drop the rows, and once no range holds any the mark goes, too.
+
+use super::PartitionServer;
+use crate::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContainer};
+use crate::error::PartitionError;
+use crate::key::{KeyRange, container_prefix, parse_container_prefix};
+use crate::operation::{ObjectTable, RowRef, Scan, ScanEnd, Visit};
+use base::clock::TICKS_PER_SECOND;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A mark stays so long at least: requests that found the container before it was deleted may still write.
+const MARK_AGE_MIN_TICKS: u64 = 120 * TICKS_PER_SECOND;
+
+impl PartitionServer {
+    /// The container is deleted: its rows may go.
+    pub(crate) async fn retire_container(&self, dead: DeadContainer) -> Result<(), PartitionError> {
+        if dead.table == ObjectTable::PartitionMap {
+            return Err(PartitionError::Operation("the partition map has no containers"));
+        }
+        let marks = &self.shared.dead;
+        if marks.all().contains_key(&dead) {
+            return Ok(());
+        }
+        if marks.count() >= DEAD_CONTAINER_COUNT_MAX {
+            return Err(PartitionError::Busy);
+        }
+        let since = self.shared.clock.now();
+        self.execute(&MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
+        marks.add(&dead, since);
+        self.shared.maintenance.wake_merge();
+        Ok(())
+    }
+
+    /// Removes the marks of containers of which no range holds rows any more. Returns how many.
+    pub(super) async fn remove_old_marks(&self) -> Result<u64, PartitionError> {
+        let mut removed = 0;
+        let now = self.shared.clock.now();
+        for (dead, since) in &*self.shared.dead.all() {
+            if now.0 < since.0.saturating_add(MARK_AGE_MIN_TICKS) || self.holds_rows_of(dead).await? {
+                continue;
+            }
+            self.execute(&MarkContainer { dead: dead.clone(), since: None }).await?;
+            self.shared.dead.remove(dead);
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    async fn holds_rows_of(&self, dead: &DeadContainer) -> Result<bool, PartitionError> {
+        let rows = dead.range();
+        let mut holds = false;
+        for range in self.ranges(dead.table) {
+            if !range.range().intersect(&rows).is_empty() && range.holds_any(&rows).await? {
+                holds = true;
+            }
+        }
+        Ok(holds)
+    }
+
+    /// The first container after `after` (all keys of one) that has rows, by its account and id.
+    pub(crate) async fn next_container(
+        self: &Arc<Self>,
+        table: ObjectTable,
+        after: Option<KeyRange>,
+    ) -> Result<Option<(String, u64)>, PartitionError> {
+        let range = match after {
+            None => KeyRange::all(),
+            Some(KeyRange { end: Some(start), .. }) => KeyRange { start, end: None },
+            Some(KeyRange { end: None, .. }) => return Ok(None),
+        };
+        let mut first = FirstContainer::default();
+        match self.scan(table, range, &mut first).await? {
+            ScanEnd::Complete if first.prefix.is_none() => Ok(None),
+            _ => {
+                let found = first.prefix.as_deref().and_then(parse_container_prefix);
+                found.map(Some).ok_or_else(|| PartitionError::Storage("a row key does not read".to_owned()))
+            }
+        }
+    }
+}
+
+/// Takes the container of the first row.
+#[derive(Default)]
+struct FirstContainer {
+    prefix: Option<Bytes>,
+}
+
+impl Scan for FirstContainer {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        self.prefix = container_prefix(row.key).map(Bytes::copy_from_slice);
+        Visit::StopBefore
+    }
+}

@@ -1,0 +1,80 @@
+//! A range's part of the memory budget: what it holds, freezing a table before it is full, letting writers wait.
+
+use super::{RangePartition, Standing};
+use crate::choose_flush::RangeMemory;
+use crate::error::PartitionError;
+use crate::memory_budget::MemoryBudget;
+use crate::operation::ObjectTable;
+use crate::settings::FROZEN_TABLE_COUNT_MAX;
+use std::sync::Arc;
+
+impl RangePartition {
+    /// The budget that its tables count against.
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.shared.memory
+    }
+
+    /// What it holds in memory; nothing that counts, if nobody will ever flush it.
+    pub(crate) fn memory(&self) -> RangeMemory {
+        let closed = matches!(self.serial.lock().standing, Standing::Closed(_));
+        let tree = self.tree.load();
+        if closed && self.visible() < self.serial.lock().last_version {
+            // After a failed append a table may hold changes that never become durable, so it is never flushed.
+            tree.memory_tables().for_each(|memory| memory.release());
+        }
+        RangeMemory {
+            active_bytes: tree.active.size_bytes(),
+            may_freeze: !closed && tree.frozen.len() < FROZEN_TABLE_COUNT_MAX,
+        }
+    }
+
+    /// Freezes the table that takes changes, unless it is empty.
+    pub(crate) fn freeze_active(&self) {
+        let serial = self.serial.lock();
+        let tree = self.tree.load();
+        if tree.active.size_bytes() > 0 {
+            self.tree.store(Arc::new(tree.with_active_frozen(serial.last_version)));
+        }
+    }
+
+    /// Whether a writer must wait: its range's flushes lag, or those of all.
+    fn lacks_room(&self) -> bool {
+        // The map decides hand-overs, which may be what the others wait for; it holds next to nothing.
+        let budget_is_full = || self.table != ObjectTable::PartitionMap && self.shared.memory.is_full();
+        self.tree.load().frozen.len() >= FROZEN_TABLE_COUNT_MAX || budget_is_full()
+    }
+
+    /// Slows writers down while frozen memory tables wait for their checkpoints.
+    pub(super) async fn wait_for_room(&self) -> Result<(), PartitionError> {
+        if !self.lacks_room() {
+            return Ok(());
+        }
+        let memory = &self.shared.memory;
+        let clock = &self.shared.clock;
+        let began_at = clock.monotonic();
+        memory.begin_wait();
+        let outcome = self.wait_for_flush().await;
+        memory.end_wait(clock.monotonic().saturating_sub(began_at));
+        outcome
+    }
+
+    async fn wait_for_flush(&self) -> Result<(), PartitionError> {
+        let mut flushed = self.flushed.subscribe();
+        let mut freed = self.shared.memory.freed();
+        while self.lacks_room() {
+            // A range that takes no more writes may hold changes that never become durable: nobody waits for those.
+            if let Standing::Closed(error) = &self.serial.lock().standing {
+                return Err(error.clone());
+            }
+            if let Some(error) = self.shared.maintenance.trouble() {
+                return Err(error);
+            }
+            // Both senders live as long as this range.
+            tokio::select! {
+                _ = flushed.changed() => {}
+                _ = freed.changed() => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! Bounds under pressure: memory follows its budget whatever the number of ranges, waiting writers always learn how it
+//! ends, a full disk leaves nothing behind.
+
+mod rows;
+
+use futures_util::future::join_all;
+use partition::{PartitionError, PartitionSettings};
+use rows::{Everything, TABLE, Write, key, open, put, read_everything, value};
+use sim::{Faults, World};
+use std::time::Duration;
+
+const RANGES: u64 = 6;
+
+/// Each range had memory tables of its own once: thirty ranges took thirty times the memory of one.
+#[test]
+fn memory_tables_of_many_ranges_stay_within_one_budget() {
+    // One table of each range would be within its own bound, all of them together are far over the budget.
+    let settings = PartitionSettings {
+        memory_table_size_bytes: 64 << 10,
+        memory_tables_size_bytes_max: 256 << 10,
+        ..PartitionSettings::tiny()
+    };
+    let budget = settings.memory_tables_size_bytes_max;
+    let world = World::new(1);
+    world.disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
+    let (peak, statistics) = world
+        .run(|env, _| async move {
+            let (_, partitions) = open(&env, settings).await.unwrap();
+            let partitions = &partitions;
+            for range in 1..RANGES {
+                partitions.split(TABLE, &key(1, &format!("p{range}"), "")).await.unwrap();
+            }
+            assert_eq!(partitions.ranges(TABLE).len() as u64, RANGES);
+            let mut peak = 0;
+            for round in 0..60 {
+                let writes = (0..RANGES * 4).map(|writer| async move {
+                    let key = key(1, &format!("p{}", writer % RANGES), &format!("{round} {writer}"));
+                    partitions
+                        .execute(Write { changes: vec![(key, Some(value(writer, 2000)))] })
+                        .await
+                        .unwrap();
+                });
+                join_all(writes).await;
+                peak = peak.max(partitions.statistics().memory.table_size_bytes);
+            }
+            let rows = read_everything(partitions).await.unwrap().len() as u64;
+            assert_eq!(rows, 60 * RANGES * 4);
+            (peak, partitions.statistics())
+        })
+        .unwrap();
+    println!("peak {peak} of {budget} bytes, {statistics:?}");
+    // What was admitted together may go over it.
+    assert!(peak <= budget + RANGES * 4 * 2200, "{peak} bytes under a budget of {budget}");
+    assert!(peak > budget / 2, "the load must press");
+    assert!(
+        statistics.memory.waits > 0 && statistics.memory.waited_for > Duration::ZERO,
+        "writers must be slowed"
+    );
+}
+
+/// Writers that waited for a flush, on a range that a failed append had closed, waited for ever: its frozen tables held
+/// changes that were never durable, so no flush came.
+#[test]
+fn writers_that_wait_for_a_flush_learn_that_a_failed_append_has_closed_their_range() {
+    let mut refused = 0;
+    for seed in 0..60 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let outcomes = world.run(|env, _| async move {
+            let (_, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            let partitions = &partitions;
+            disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
+            let writes = (0..80u64).map(|writer| {
+                let write = async move {
+                    let key = key(1, &format!("p{}", writer % 3), &writer.to_string());
+                    partitions.execute(Write { changes: vec![(key, Some(value(writer, 3000)))] }).await
+                };
+                let clock = env.clock.clone();
+                async move {
+                    tokio::select! {
+                        outcome = write => outcome,
+                        () = clock.sleep(Duration::from_secs(600)) => panic!("seed {seed}: writer {writer} waits for ever"),
+                    }
+                }
+            });
+            let fail = async {
+                env.clock.sleep(Duration::from_millis(seed)).await;
+                disk.set_faults(Faults { slow_one_in: 1, sync_fails_one_in: 1, ..Faults::default() });
+            };
+            tokio::join!(join_all(writes), fail).0
+        });
+        for outcome in outcomes.unwrap() {
+            match outcome {
+                Ok(_) => {}
+                Err(PartitionError::Storage(_) | PartitionError::Unavailable(_)) => refused += 1,
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+        }
+    }
+    assert!(refused > 100, "the failures must hit writers: {refused}");
+}
+
+/// A flush whose metadata met a full disk left its checkpoint behind, and another one at each further try.
+#[test]
+fn a_full_disk_while_writing_metadata_leaves_no_orphan_checkpoint() {
+    let (mut met_full_disk, mut most) = (0, 0);
+    for step in 0..60u64 {
+        let world = World::new(step);
+        let disk = world.disk.clone();
+        let (full, streams_left) = world
+            .run(|env, _| async move {
+                let (streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+                let mut expected = Everything::new();
+                for at in 0..30u64 {
+                    let key = key(1, "p", &format!("before {at}"));
+                    put(&partitions, &mut expected, key, Some(value(at, 1000))).await.unwrap();
+                }
+                env.clock.sleep(Duration::from_secs(1)).await;
+                let used: u64 = disk.files().iter().map(|(_, size)| size).sum();
+                disk.set_faults(Faults { capacity_bytes: used + step * 1500, ..Faults::default() });
+                let mut full = false;
+                for at in 0..60u64 {
+                    let key = key(1, "p", &format!("during {at}"));
+                    match put(&partitions, &mut expected, key, Some(value(at, 1000))).await {
+                        Ok(()) => {}
+                        Err(PartitionError::DiskFull) => full = true,
+                        Err(other) => panic!("step {step}: {other}"),
+                    }
+                }
+                // Many tries of the flush.
+                env.clock.sleep(Duration::from_secs(60)).await;
+                let left = streams.list("entity/1/row_data/").len();
+                disk.set_faults(Faults::default());
+                env.clock.sleep(Duration::from_secs(5)).await;
+                assert!(read_everything(&partitions).await.unwrap() == expected, "step {step}: rows differ");
+                let key = key(1, "p", "afterwards");
+                put(&partitions, &mut expected, key, Some(value(1, 1000)))
+                    .await
+                    .expect("there is space again");
+                (full, left)
+            })
+            .unwrap();
+        met_full_disk += u64::from(full);
+        most = most.max(streams_left);
+    }
+    println!("{met_full_disk} of 60 disks were full, at most {most} checkpoints lay there");
+    assert!(met_full_disk > 10, "the disks must be full");
+    assert!(most <= 16, "{most} checkpoints lie there after a minute of tries");
+}

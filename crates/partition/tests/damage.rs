@@ -1,0 +1,173 @@
+//! Damage at rest: one bit is flipped somewhere in the data folder. Whatever happens then, no row is wrong or missing
+//! without an error: either the folder is refused, or a read fails, or everything is as it was, because the bit was
+//! unused or what it belonged to was in the journal, too. And the offline check names whatever fails.
+//!
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
+
+mod rows;
+
+use partition::{FolderCheck, PartitionError, PartitionSettings, check_folder};
+use rows::{Everything, open, read_everything, varied_life};
+use sim::{Faults, World};
+
+const SEED_COUNT: u64 = 300;
+/// Flips in one folder, one after the other, each taken back.
+const FLIPS: u64 = 6;
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    match number("LARIMAR_SIM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT).div_ceil(FLIPS)).collect(),
+    }
+}
+
+fn folder(seed: u64) -> (World, Everything) {
+    let world = World::new(seed);
+    world.disk.set_faults(Faults { slow_one_in: 5, ..Faults::default() });
+    let expected = world.run(|env, _| async move { varied_life(&env, 2000).await }).unwrap();
+    world.disk.set_faults(Faults::default());
+    (world, expected)
+}
+
+fn check(world: &World) -> Result<FolderCheck, PartitionError> {
+    world.run(|env, _| async move { check_folder(&env, &mut |_, _| {}).await }).unwrap()
+}
+
+fn read(world: &World) -> Result<Everything, PartitionError> {
+    let read = |env: base::Environment| async move {
+        let (_, partitions) = open(&env, PartitionSettings::tiny()).await?;
+        read_everything(&partitions).await
+    };
+    world.run(|env, _| read(env)).unwrap()
+}
+
+#[test]
+fn a_flipped_bit_is_never_a_wrong_answer_and_the_check_names_it() {
+    let (mut refused, mut harmless, mut only_named) = (0, 0, 0);
+    let mut named_places = std::collections::BTreeMap::new();
+    for seed in seeds() {
+        let (world, expected) = folder(seed);
+        for flip in 0..FLIPS {
+            // A copy of the world for each flip: opening changes the folder.
+            let world = world.copy(seed * 1000 + flip);
+            let files: Vec<_> = world.disk.files().into_iter().filter(|(_, size)| *size > 0).collect();
+            let (path, size) = &files[world.random.below(files.len() as u64) as usize];
+            let bit = world.random.below(size * 8);
+            world.disk.flip_bit(path, bit);
+            let what = format!("seed {seed}, flip {flip}: bit {bit} of {path}");
+            let checked = check(&world);
+            let found = read(&world);
+            match &found {
+                Ok(rows) => assert!(*rows == expected, "{what}: wrong rows"),
+                Err(PartitionError::Storage(_)) => {}
+                Err(other) => panic!("{what}: {other}"),
+            }
+            let named = checked.as_ref().map_or(true, |checked| !checked.damages.is_empty());
+            assert!(found.is_ok() || named, "{what}: {found:?}, but the check is content");
+            match (found.is_ok(), named) {
+                (false, _) => refused += 1,
+                (true, true) => only_named += 1,
+                (true, false) => harmless += 1,
+            }
+            for damage in checked.map(|checked| checked.damages).unwrap_or_default() {
+                assert!(!damage.problem.is_empty() && !damage.meaning.is_empty(), "{what}: {damage:?}");
+                let kind = damage.place.split(['/', ' ']).next().unwrap_or_default().to_owned();
+                *named_places.entry(kind).or_insert(0) += 1;
+            }
+        }
+    }
+    println!(
+        "{refused} flips refused, {only_named} in what nobody needs but named, {harmless} in unused bytes"
+    );
+    println!("named: {named_places:?}");
+    assert!(refused > 0 && only_named + harmless > 0, "the flips must hit both");
+}
+
+#[test]
+fn a_healthy_folder_passes_however_its_last_process_ended() {
+    for seed in 0..30 {
+        let world = World::new(seed);
+        let expected = world.run(|env, _| async move { varied_life(&env, 2000).await }).unwrap();
+        let checked = check(&world).unwrap();
+        assert_eq!(checked.damages, [], "seed {seed}");
+        assert!(checked.row_count > 0 && checked.range_count >= 4 && checked.block_count > 0, "{checked:?}");
+        // The check has changed nothing.
+        assert_eq!(read(&world).unwrap(), expected, "seed {seed}");
+        // A process that dies in the middle of its writes leaves torn tails, which are not damage.
+        let dies_at = world.disk.operation_count() + 1 + world.random.below(400);
+        world.disk.set_faults(Faults { crash_at_operation: dies_at, slow_one_in: 4, ..Faults::default() });
+        world.run(|env, _| async move { varied_life(&env, 2000).await });
+        world.disk.set_faults(Faults::default());
+        let checked = check(&world).unwrap();
+        assert_eq!(checked.damages, [], "seed {seed} after a crash");
+    }
+}
+
+#[test]
+fn each_kind_of_file_is_named_when_it_is_damaged() {
+    let (world, _) = folder(1);
+    let mut kinds = std::collections::BTreeSet::new();
+    for (path, size) in world.disk.files().into_iter().filter(|(_, size)| *size > 0) {
+        // Some bits of each file: at least one of them must matter to the check, unless the file is a journal segment
+        // that no recovery needs.
+        let named = (0..40).any(|at| {
+            let world = world.copy(at);
+            world.disk.flip_bit(&path, at * 7919 % (size * 8));
+            match check(&world) {
+                Err(_) => path == "FORMAT",
+                Ok(checked) => checked
+                    .damages
+                    .iter()
+                    .any(|damage| path.starts_with(&damage.place) || damage.place.starts_with("range")),
+            }
+        });
+        // A file that may as well be empty is left over from something that was cut off.
+        let left_over = {
+            let world = world.copy(1);
+            world.disk.cut(&path, Some(0));
+            check(&world).is_ok_and(|checked| checked.damages.is_empty())
+        };
+        let kind = path.split('/').next().unwrap_or_default().to_owned();
+        assert!(named || left_over || kind == "journal", "{path}: the check is content");
+        if named {
+            kinds.insert(kind);
+        }
+    }
+    let expected: Vec<&str> = vec!["FORMAT", "extents", "journal", "stream_manager"];
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_missing_and_a_short_extent_are_named_with_what_they_hold() {
+    let (world, _) = folder(2);
+    let mut missing = 0;
+    let extents: Vec<_> = world
+        .disk
+        .files()
+        .into_iter()
+        .filter(|(path, size)| path.starts_with("extents/") && *size > 0)
+        .collect();
+    for (path, size) in extents {
+        for cut in [None, Some(size / 2)] {
+            let world = world.copy(1);
+            world.disk.cut(&path, cut);
+            let checked = check(&world).unwrap();
+            let repaired = read(&world).is_ok();
+            let named = checked.damages.iter().any(|damage| damage.place == path);
+            assert!(named || repaired, "{path} cut to {cut:?}: {:?}", checked.damages);
+            missing += u64::from(cut.is_none() && named);
+        }
+    }
+    assert!(missing > 5, "only {missing} missing files were named");
+}
+
+/// The extent node once wrote to extents and recycled the journal before the stream manager's log was even read.
+#[test]
+fn a_damaged_manager_log_is_refused_before_any_file_changes() {
+    let (world, _) = folder(3);
+    world.disk.flip_bit("stream_manager/log", 8 * 40);
+    let before = world.disk.contents();
+    assert!(read(&world).is_err());
+    assert!(world.disk.contents() == before, "a refused folder was changed");
+}

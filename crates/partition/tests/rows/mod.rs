@@ -1,0 +1,153 @@
+//! Rows for tests: an operation that puts and deletes, and a look at everything that is there.
+#![allow(dead_code)] // Each test program uses its part.
+
+use base::Environment;
+use bytes::Bytes;
+use partition::{
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read,
+    RowChange, RowKey, RowRef, RowVersion, Rows, Scan, ScanEnd, Visit,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stream::{StreamSettings, Streams};
+
+pub(crate) const ACCOUNT: &str = "acct";
+pub(crate) const TABLE: ObjectTable = ObjectTable::Entity;
+
+/// Rows by key, each with version and value.
+pub(crate) type Everything = BTreeMap<Vec<u8>, (RowVersion, Vec<u8>)>;
+
+/// Puts rows of one partition name, and deletes those without a value. Replies with the version.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) changes: Vec<(RowKey, Option<Bytes>)>,
+}
+
+impl Operation for Write {
+    type Reply = RowVersion;
+
+    fn object_table(&self) -> ObjectTable {
+        TABLE
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        self.changes.iter().map(|(key, _)| Read::Point(key.clone())).collect()
+    }
+
+    fn decide(&self, _rows: &Rows, version: RowVersion) -> Decision<RowVersion> {
+        let change = |(key, value): &(RowKey, Option<Bytes>)| {
+            let key = key.clone();
+            match value {
+                Some(value) => RowChange::Put { key, value: value.clone() },
+                None => RowChange::Delete { key },
+            }
+        };
+        Decision { changes: self.changes.iter().map(change).collect(), reply: version }
+    }
+}
+
+pub(crate) fn key(container: u64, partition: &str, name: &str) -> RowKey {
+    RowKey::new(ACCOUNT, container, partition, name)
+}
+
+/// A value of `size` bytes that tells where it belongs and does not compress.
+pub(crate) fn value(tag: u64, size: usize) -> Bytes {
+    let mut state = tag;
+    let mut out = Vec::with_capacity(size + 8);
+    while out.len() < size {
+        out.extend_from_slice(&base::random::splitmix64(&mut state).to_le_bytes());
+    }
+    out.truncate(size);
+    out.into()
+}
+
+pub(crate) async fn put(
+    partitions: &Partitions,
+    expected: &mut Everything,
+    key: RowKey,
+    value: Option<Bytes>,
+) -> Result<(), PartitionError> {
+    let bytes = key.as_bytes().to_vec();
+    let version = partitions.execute(Write { changes: vec![(key, value.clone())] }).await?;
+    match value {
+        Some(value) => expected.insert(bytes, (version, value.to_vec())),
+        None => expected.remove(&bytes),
+    };
+    Ok(())
+}
+
+pub(crate) async fn open(
+    env: &Environment,
+    settings: PartitionSettings,
+) -> Result<(Arc<Streams>, Partitions), PartitionError> {
+    let streams = Streams::open(env, StreamSettings::tiny()).await?;
+    let partitions = Partitions::open(env, streams.clone(), settings).await?;
+    Ok((streams, partitions))
+}
+
+#[derive(Default)]
+struct Collect {
+    rows: Everything,
+}
+
+impl Scan for Collect {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        self.rows.insert(row.key.to_vec(), (row.version, row.value.to_vec()));
+        Visit::Continue
+    }
+}
+
+/// All rows by scan, and each once more by get.
+pub(crate) async fn read_everything(partitions: &Partitions) -> Result<Everything, PartitionError> {
+    let (scan, end) = partitions.scan(TABLE, KeyRange::all(), Collect::default()).await?;
+    assert_eq!(end, ScanEnd::Complete);
+    for (key, (version, value)) in &scan.rows {
+        let row = partitions.get(TABLE, &RowKey::from_bytes(Bytes::copy_from_slice(key))).await?;
+        let row = row.expect("a row that a scan shows");
+        assert_eq!((row.version, &row.value[..]), (*version, &value[..]), "get and scan differ");
+    }
+    Ok(scan.rows)
+}
+
+/// A folder with something of everything: checkpoints, merges of them, split and merged ranges, deleted rows, a retired
+/// container, rows that are only in the log. Returns what must be there.
+pub(crate) async fn varied_life(env: &Environment, value_size_max: u64) -> Everything {
+    let (streams, partitions) = open(env, PartitionSettings::tiny()).await.unwrap();
+    let mut expected = Everything::new();
+    let random = |bound: u64| env.random.next_u64() % bound;
+    for round in 0..6u64 {
+        for at in 0..40u64 {
+            let partition = format!("p{}", random(6));
+            let name = format!("r{:02}", random(30));
+            let gone = random(8) == 0;
+            let value = (!gone).then(|| value(round * 100 + at, 20 + random(value_size_max) as usize));
+            put(&partitions, &mut expected, key(1 + random(2), &partition, &name), value).await.unwrap();
+        }
+        match round {
+            1 | 2 => {
+                let at = key(1, &format!("p{}", 1 + round), "");
+                partitions.split(TABLE, &at).await.unwrap();
+            }
+            3 => {
+                partitions.merge(TABLE, &key(1, "p0", "")).await.unwrap();
+            }
+            4 => {
+                let doomed = key(9, "p", "r");
+                put(&partitions, &mut expected, doomed.clone(), Some(value(9, 100))).await.unwrap();
+                expected.remove(&doomed.as_bytes()[..]);
+                partitions.retire_container(TABLE, ACCOUNT, 9).await.unwrap();
+                // Its row is still shown until a checkpoint forgets it: nobody asks for a container that is gone.
+                put(&partitions, &mut Everything::new(), doomed, None).await.unwrap();
+            }
+            _ => {}
+        }
+        env.clock.sleep(std::time::Duration::from_millis(50)).await;
+    }
+    // Long enough for the marks behind the last records of journal and stream manager.
+    env.clock.sleep(std::time::Duration::from_secs(1)).await;
+    if random(2) == 0 {
+        partitions.close().await;
+        streams.close().await;
+    }
+    expected
+}

@@ -1,0 +1,108 @@
+//! Objects of deleted containers go in the background: the partition layer is told which ids lead nowhere any more.
+//!
+//! A container is deleted by one operation and retired by another, so a process that ends in between leaves objects that
+//! nobody reaches. They are found at the next start by asking which containers have rows and which ones have names.
+//! What always holds: a container is retired only if its rows were seen before the names were read, and no name has its
+//! id. A container's own row is older than its objects and ids never come back, so such a container is dead for good.
+
+use crate::container::containers_range;
+use base::codec::DecodeError;
+use partition::{ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
+use std::collections::BTreeSet;
+
+/// Reads the id out of a container's row.
+pub type ReadContainerId = fn(&[u8]) -> Result<u64, DecodeError>;
+
+/// Where a service's containers and their objects lie.
+#[derive(Clone, Copy)]
+pub struct ContainerKind {
+    /// Partition name of the containers' rows, such as [`crate::SERVICE_TABLE`].
+    pub service: &'static str,
+    /// Where their objects are.
+    pub objects: ObjectTable,
+    /// Reads a container's id.
+    pub read_id: ReadContainerId,
+}
+
+impl ContainerKind {
+    /// Tells the partition layer that the objects of a container may go, after [`crate::DeleteContainer`] has returned
+    /// `row`. A failure is only logged: the next start makes up for it.
+    pub async fn retire(&self, partitions: &Partitions, account: &str, row: &[u8]) {
+        let outcome = match (self.read_id)(row) {
+            Ok(id) => partitions.retire_container(self.objects, account, id).await,
+            Err(error) => Err(damaged(error)),
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(%error, account, "objects of a deleted container stay until the next start");
+        }
+    }
+
+    /// Retires every container that has objects and no name. Returns how many.
+    pub async fn retire_lost(&self, partitions: &Partitions) -> Result<u64, PartitionError> {
+        let mut retired = 0;
+        let mut after: Option<(String, u64)> = None;
+        let mut named = NamedIds { account: String::new(), ids: BTreeSet::new(), read_id: self.read_id, damage: None };
+        loop {
+            let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
+            let Some((account, id)) = partitions.next_container(self.objects, place).await? else {
+                return Ok(retired);
+            };
+            if !named.has(&account, id) {
+                // It may be younger than what is known: only names that are read now tell.
+                named = self.read_named(partitions, &account).await?;
+                if !named.has(&account, id) {
+                    partitions.retire_container(self.objects, &account, id).await?;
+                    retired += 1;
+                }
+            }
+            after = Some((account, id));
+        }
+    }
+
+    async fn read_named(&self, partitions: &Partitions, account: &str) -> Result<NamedIds, PartitionError> {
+        let (account, read_id) = (account.to_owned(), self.read_id);
+        let range = containers_range(&account, self.service);
+        let named = NamedIds { account, ids: BTreeSet::new(), read_id, damage: None };
+        let (named, end) = partitions.scan(ObjectTable::Container, range, named).await?;
+        match (&named.damage, end) {
+            (Some(damage), _) => Err(damaged(damage.clone())),
+            (None, ScanEnd::Complete) => Ok(named),
+            (None, ScanEnd::More(_)) => {
+                Err(PartitionError::Storage("a scan of all containers ended early".to_owned()))
+            }
+        }
+    }
+}
+
+fn damaged(error: DecodeError) -> PartitionError {
+    PartitionError::Storage(format!("stored row: {error}"))
+}
+
+/// Ids of an account's containers that have names.
+struct NamedIds {
+    account: String,
+    ids: BTreeSet<u64>,
+    read_id: ReadContainerId,
+    damage: Option<DecodeError>,
+}
+
+impl NamedIds {
+    fn has(&self, account: &str, id: u64) -> bool {
+        self.account == account && self.ids.contains(&id)
+    }
+}
+
+impl Scan for NamedIds {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        match (self.read_id)(row.value) {
+            Ok(id) => {
+                self.ids.insert(id);
+                Visit::Continue
+            }
+            Err(damage) => {
+                self.damage = Some(damage);
+                Visit::StopBefore
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The offline check of a data folder's streams: reads everything that counts, changes nothing, and names what is
+//! damaged and whose it is.
+//!
+//! What always holds: whatever makes the server refuse to start is named here; a torn tail of the journal or of the
+//! stream manager's log is not damage. What the blocks mean is the upper layer's matter.
+
+use crate::error::StreamError;
+use crate::extent_node::{NodeFacts, extent_path, read_node};
+use crate::folder::{self, Folder};
+use crate::ids::{ExtentId, StreamName};
+use crate::stream_manager::{State, StreamManager};
+use base::Environment;
+
+/// One damaged thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamDamage {
+    /// The file, as a path in the folder.
+    pub place: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// Extent and offset of the block, if it is one.
+    pub block: Option<(ExtentId, u64)>,
+    /// Whose content it is; empty: nobody's, or everybody's if the file says how all others are to be read.
+    pub streams: Vec<StreamName>,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamCheck {
+    /// All that is damaged.
+    pub damages: Vec<StreamDamage>,
+    /// Extents that were read.
+    pub extent_count: u64,
+    /// Whole blocks in them.
+    pub block_count: u64,
+    /// Bytes of extents.
+    pub size_bytes: u64,
+    /// The folder was never finished or is empty: there is nothing in it.
+    pub is_fresh: bool,
+}
+
+/// Checks the folder of `env`. `progress` is told of bytes that were read, and of all there are. A folder that is not
+/// one of ours, or newer, is an error.
+pub async fn check_streams(
+    env: &Environment,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<StreamCheck, StreamError> {
+    let mut found = StreamCheck::default();
+    if folder::inspect(env).await? == Folder::Fresh {
+        found.is_fresh = true;
+        return Ok(found);
+    }
+    let mut whole = |place: &str, problem: String| {
+        found.damages.push(StreamDamage {
+            place: place.to_owned(),
+            problem,
+            block: None,
+            streams: Vec::new(),
+        });
+    };
+    let listed = match StreamManager::read(env).await {
+        Ok(recovered) => Some(recovered.state),
+        Err(error) => {
+            whole("stream_manager/log", error.to_string());
+            None
+        }
+    };
+    for problem in listed.iter().flat_map(State::inconsistencies) {
+        whole("stream_manager/log", problem);
+    }
+    let facts = match read_node(env).await {
+        Ok(facts) => Some(facts),
+        Err(error) => {
+            whole("journal", error.to_string());
+            None
+        }
+    };
+    if let Some(facts) = &facts {
+        check_extents(env, facts, listed.as_ref(), &mut found, progress).await;
+    }
+    if let (Some(facts), Some(listed)) = (&facts, &listed) {
+        compare(facts, listed, &mut found);
+    }
+    Ok(found)
+}
+
+fn streams_of(listed: Option<&State>, extent: ExtentId) -> Vec<StreamName> {
+    let streams = listed.into_iter().flat_map(|state| &state.streams);
+    streams.filter(|(_, info)| info.extents.contains(&extent)).map(|(name, _)| name.clone()).collect()
+}
+
+async fn check_extents(
+    env: &Environment,
+    facts: &NodeFacts,
+    listed: Option<&State>,
+    found: &mut StreamCheck,
+    progress: &mut dyn FnMut(u64, u64),
+) {
+    let all_bytes = facts.table.extents.values().map(|state| state.length).sum();
+    let mut read_bytes = 0;
+    progress(read_bytes, all_bytes);
+    for (&extent, &state) in &facts.table.extents {
+        let mut read = |bytes| {
+            read_bytes += bytes;
+            progress(read_bytes, all_bytes);
+        };
+        let checked = facts.check_extent(&*env.disk, extent, state, &mut read).await;
+        found.extent_count += 1;
+        found.block_count += checked.block_count;
+        found.size_bytes += state.length;
+        let wanted =
+            listed.is_none_or(|state| state.extents.get(&extent).is_some_and(|info| info.references > 0));
+        for damage in checked.damages {
+            // What no stream lists goes at the next start, whatever its blocks are like; its file must be there.
+            if !wanted && damage.offset.is_some() {
+                continue;
+            }
+            found.damages.push(StreamDamage {
+                place: extent_path(extent),
+                problem: damage.problem,
+                block: damage.offset.map(|offset| (extent, offset)),
+                streams: streams_of(listed, extent),
+            });
+        }
+    }
+}
+
+/// What the manager and the node say of the same extents must agree, or the server refuses to start.
+fn compare(facts: &NodeFacts, listed: &State, found: &mut StreamCheck) {
+    for (&extent, info) in &listed.extents {
+        if info.references == 0 {
+            continue;
+        }
+        let problem = match facts.table.extents.get(&extent) {
+            None => "streams list it, but the journal does not know it".to_owned(),
+            Some(state) => match info.sealed {
+                Some(sealed) if !state.frozen || state.length != sealed => {
+                    format!("it was sealed at {sealed} bytes, the journal says {}", state.length)
+                }
+                _ => continue,
+            },
+        };
+        let streams = streams_of(Some(listed), extent);
+        found.damages.push(StreamDamage { place: extent_path(extent), problem, block: None, streams });
+    }
+}

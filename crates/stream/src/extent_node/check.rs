@@ -1,0 +1,193 @@
+//! The offline check of a node: what its journal says, and whether every block of every extent reads.
+//!
+//! Nothing is changed: what only the journal holds is laid over the files' bytes in memory. What always holds: a torn
+//! tail of the journal is not damage, because nothing in it was acknowledged.
+
+use super::extent_path;
+use super::journal::{SEGMENT_COUNT, recover, segment_path};
+use super::state::{ExtentState, ExtentTable};
+use crate::block::{self, BLOCK_HEADER_SIZE};
+use crate::error::StreamError;
+use crate::ids::{ExtentId, Location};
+use base::{Disk, Environment, OpenMode};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Bytes of a file that are read at a time.
+const READ_SIZE_BYTES: u64 = 8 << 20;
+/// What the search for the next whole block looks for.
+const BLOCK_MAGIC: &[u8] = b"LBK1";
+
+/// What the journal says.
+pub(crate) struct NodeFacts {
+    pub(crate) table: ExtentTable,
+    /// Journaled bytes that may be missing in their files.
+    appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>>,
+}
+
+/// What is wrong in one extent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExtentDamage {
+    /// Offset of the block; `None`: the whole file.
+    pub(crate) offset: Option<u64>,
+    pub(crate) problem: String,
+}
+
+/// What one extent turned out to be.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedExtent {
+    pub(crate) damages: Vec<ExtentDamage>,
+    pub(crate) block_count: u64,
+}
+
+/// Reads the journal.
+pub(crate) async fn read_node(env: &Environment) -> Result<NodeFacts, StreamError> {
+    let mut contents = Vec::with_capacity(SEGMENT_COUNT);
+    for index in 0..SEGMENT_COUNT {
+        let path = segment_path(index);
+        contents.push(read_file(&*env.disk, &path).await.map_err(|error| StreamError::read(&path, &error))?);
+    }
+    let contents = contents.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
+    let recovered = recover(&contents)?;
+    let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
+    for (extent, offset, bytes) in recovered.appends {
+        appends.entry(extent).or_default().push((offset, bytes));
+    }
+    Ok(NodeFacts { table: recovered.table, appends })
+}
+
+async fn read_file(disk: &dyn Disk, path: &str) -> std::io::Result<Bytes> {
+    let file = disk.open(path, OpenMode::Read).await?;
+    let len = file.size().await?;
+    file.read_at(0, len as usize).await
+}
+
+impl NodeFacts {
+    /// Reads every block of an extent; `read` is told of bytes that were read.
+    pub(crate) async fn check_extent(
+        &self,
+        disk: &dyn Disk,
+        extent: ExtentId,
+        state: ExtentState,
+        read: &mut dyn FnMut(u64),
+    ) -> CheckedExtent {
+        match self.content(disk, extent, state, read).await {
+            Ok(content) => walk(&content, extent),
+            Err(problem) => {
+                CheckedExtent { damages: vec![ExtentDamage { offset: None, problem }], block_count: 0 }
+            }
+        }
+    }
+
+    /// The extent's bytes: those of its file, and over them those that are only journaled.
+    async fn content(
+        &self,
+        disk: &dyn Disk,
+        extent: ExtentId,
+        state: ExtentState,
+        read: &mut dyn FnMut(u64),
+    ) -> Result<Bytes, String> {
+        let failed = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("the file is missing; it should hold {} bytes", state.length)
+            }
+            _ => format!("the file can't be read: {error}"),
+        };
+        let file = disk.open(&extent_path(extent), OpenMode::Read).await.map_err(failed)?;
+        let size = file.size().await.map_err(failed)?.min(state.length);
+        let mut content = Vec::with_capacity(state.length as usize);
+        while (content.len() as u64) < size {
+            let at = content.len() as u64;
+            let piece = file.read_at(at, READ_SIZE_BYTES.min(size - at) as usize).await.map_err(failed)?;
+            read(piece.len() as u64);
+            content.extend_from_slice(&piece);
+        }
+        for (offset, bytes) in self.appends.get(&extent).into_iter().flatten() {
+            let end = offset + bytes.len() as u64;
+            if end <= state.length {
+                if (content.len() as u64) < end {
+                    content.resize(end as usize, 0);
+                }
+                content[*offset as usize..end as usize].copy_from_slice(bytes);
+            }
+        }
+        if (content.len() as u64) < state.length {
+            return Err(format!("the file has {size} bytes; it should hold {}", state.length));
+        }
+        Ok(content.into())
+    }
+}
+
+/// Reads blocks from the start to the end; behind a damaged one it goes on at the next that reads.
+fn walk(content: &Bytes, extent: ExtentId) -> CheckedExtent {
+    let mut checked = CheckedExtent::default();
+    let mut at = 0;
+    while at < content.len() {
+        match block_at(content, extent, at) {
+            Ok(size) => {
+                checked.block_count += 1;
+                at += size;
+            }
+            Err(error) => {
+                let next = next_block(content, extent, at + 1);
+                let unread = next.unwrap_or(content.len()) - at;
+                let problem = format!("{error}; {unread} bytes from there on can't be used");
+                checked.damages.push(ExtentDamage { offset: Some(at as u64), problem });
+                at += unread;
+            }
+        }
+    }
+    checked
+}
+
+/// The size, header included, of the block at `at`, which is verified.
+fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<usize, StreamError> {
+    let offset = at as u64;
+    let header = content.get(at..(at + BLOCK_HEADER_SIZE).min(content.len())).unwrap_or_default();
+    let len = block::payload_len(header, extent, offset)?;
+    let end = (at + BLOCK_HEADER_SIZE + len as usize).min(content.len());
+    block::verify(&content.slice(at..end), Location { extent, offset, len })?;
+    Ok(end - at)
+}
+
+fn next_block(content: &Bytes, extent: ExtentId, from: usize) -> Option<usize> {
+    let starts = content[from..].windows(BLOCK_MAGIC.len()).enumerate();
+    let starts = starts.filter(|(_, window)| *window == BLOCK_MAGIC).map(|(index, _)| from + index);
+    starts.into_iter().find(|start| block_at(content, extent, *start).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENT: ExtentId = ExtentId(3);
+
+    fn content(payloads: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for payload in payloads {
+            let offset = out.len() as u64;
+            block::put_block(&mut out, EXTENT, offset, payload);
+        }
+        out
+    }
+
+    #[test]
+    fn the_walk_goes_on_behind_a_damaged_block() {
+        let whole = content(&[b"one", &[7; 500], b"three"]);
+        let healthy = walk(&whole.clone().into(), EXTENT);
+        assert_eq!((healthy.block_count, healthy.damages.len()), (3, 0));
+        // In the payload, and in the length field of the header, of the second block.
+        for at in [35 + BLOCK_HEADER_SIZE + 100, 35 + 4] {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 4;
+            let found = walk(&flipped.into(), EXTENT);
+            assert_eq!(found.block_count, 2);
+            assert_eq!(found.damages.len(), 1);
+            assert_eq!(found.damages[0].offset, Some(35));
+        }
+        let mut last = whole.clone();
+        let end = last.len() - 1;
+        last[end] ^= 1;
+        assert_eq!(walk(&last.into(), EXTENT).damages.len(), 1);
+    }
+}

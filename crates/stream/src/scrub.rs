@@ -1,0 +1,105 @@
+//! The scrub: reads sealed extents in the background, a little at a time, so that damage is noticed while other copies
+//! of the data still exist, and not when somebody needs it.
+//!
+//! What always holds: it reads at most so many bytes a second as it is allowed, changes nothing, and looks at nothing
+//! that still grows. Damage is logged and counted at each round, until somebody does something about it.
+
+use crate::error::StreamError;
+use crate::extent_node::ExtentNode;
+use crate::ids::ExtentId;
+use base::Clock;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Time between the end of a round and the next.
+const ROUND_PAUSE: Duration = Duration::from_secs(3600);
+/// The scrub sleeps each time it has read so many bytes.
+const STEP_SIZE_BYTES: u64 = 1 << 20;
+
+/// What the scrub has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubStatistics {
+    /// Rounds over all sealed extents that have ended.
+    pub rounds: u64,
+    /// Bytes read.
+    pub size_bytes: u64,
+    /// Extents found damaged, each once a round.
+    pub damaged_extents: u64,
+}
+
+/// Shared by the task and whoever asks.
+#[derive(Default)]
+pub(crate) struct Scrub {
+    statistics: Mutex<ScrubStatistics>,
+    closing: AtomicBool,
+}
+
+impl Scrub {
+    pub(crate) fn statistics(&self) -> ScrubStatistics {
+        *self.statistics.lock()
+    }
+
+    /// Ends the task at its next step.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// The task; ends with the node.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        node: Weak<ExtentNode>,
+        clock: Arc<dyn Clock>,
+        bytes_per_second: u64,
+    ) {
+        loop {
+            let Some(extents) = node.upgrade().map(|node| node.list()) else { return };
+            for extent in extents {
+                match self.scrub(&node, &clock, extent, bytes_per_second).await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    // It was deleted meanwhile.
+                    Err(StreamError::NoExtent(_)) => {}
+                    Err(error) => {
+                        self.statistics.lock().damaged_extents += 1;
+                        tracing::error!(%extent, %error, "the scrub found damage; larimar check tells what it means");
+                    }
+                }
+            }
+            self.statistics.lock().rounds += 1;
+            clock.sleep(ROUND_PAUSE).await;
+        }
+    }
+
+    /// Reads one extent if it is sealed. False: the end.
+    async fn scrub(
+        &self,
+        node: &Weak<ExtentNode>,
+        clock: &Arc<dyn Clock>,
+        extent: ExtentId,
+        bytes_per_second: u64,
+    ) -> Result<bool, StreamError> {
+        let mut reader = match node.upgrade() {
+            Some(node) if node.stat(extent)?.frozen => node.reader(extent, 0)?,
+            Some(_) => return Ok(true),
+            None => return Ok(false),
+        };
+        let mut owed = 0;
+        loop {
+            let block = reader.next().await?;
+            owed += block.as_ref().map_or(0, |(location, _)| location.end() - location.offset);
+            if owed >= STEP_SIZE_BYTES || block.is_none() {
+                self.statistics.lock().size_bytes += owed;
+                clock.sleep(Duration::from_micros(owed.saturating_mul(1_000_000) / bytes_per_second)).await;
+                owed = 0;
+                if self.closing.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+            }
+            if block.is_none() {
+                return Ok(true);
+            }
+        }
+    }
+}
