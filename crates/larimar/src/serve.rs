@@ -105,7 +105,9 @@ async fn retire_lost(tables: Arc<TableService>, queues: Arc<QueueService>) {
     for (what, outcome) in [("tables", tables), ("queues", queues)] {
         match outcome {
             Ok(0) => {}
-            Ok(count) => tracing::info!(what, count, "what was deleted still had rows: they go in the background"),
+            Ok(count) => {
+                tracing::info!(what, count, "what was deleted still had rows: they go in the background")
+            }
             Err(error) => tracing::warn!(what, error, "rows of what was deleted could not be looked for"),
         }
     }

@@ -24,18 +24,15 @@ use partition::{ObjectTable, Partitions, Row};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
-    ContainerKind, DeleteContainer, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
-    StoredPolicy, check_container_name, read_service_properties,
+    ContainerKind, DeleteContainer, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate,
+    SetServiceProperties, StoredPolicy, check_container_name, read_service_properties,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Where queues and their messages lie.
-const QUEUES: ContainerKind = ContainerKind {
-    service: SERVICE_QUEUE,
-    objects: ObjectTable::Message,
-    read_id: messages_id_of,
-};
+const QUEUES: ContainerKind =
+    ContainerKind { service: SERVICE_QUEUE, objects: ObjectTable::Message, read_id: messages_id_of };
 
 /// What became of a request to create a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,7 +41,8 @@ impl ContainerKind {
     pub async fn retire_lost(&self, partitions: &Partitions) -> Result<u64, PartitionError> {
         let mut retired = 0;
         let mut after: Option<(String, u64)> = None;
-        let mut named = NamedIds { account: String::new(), ids: BTreeSet::new(), read_id: self.read_id, damage: None };
+        let mut named =
+            NamedIds { account: String::new(), ids: BTreeSet::new(), read_id: self.read_id, damage: None };
         loop {
             let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
             let Some((account, id)) = partitions.next_container(self.objects, place).await? else {

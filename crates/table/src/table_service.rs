@@ -15,8 +15,8 @@ use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
-    ContainerKind, DeleteContainer, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate, SetServiceProperties,
-    StoredPolicy, read_service_properties,
+    ContainerKind, DeleteContainer, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate,
+    SetServiceProperties, StoredPolicy, read_service_properties,
 };
 use std::sync::Arc;
 
