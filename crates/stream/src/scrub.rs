@@ -9,9 +9,9 @@ use crate::extent_node::ExtentNode;
 use crate::ids::ExtentId;
 use base::Clock;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// Time between the end of a round and the next.
 const ROUND_PAUSE: Duration = Duration::from_secs(3600);
@@ -30,10 +30,15 @@ pub struct ScrubStatistics {
 }
 
 /// Shared by the task and whoever asks.
-#[derive(Default)]
 pub(crate) struct Scrub {
     statistics: Mutex<ScrubStatistics>,
-    closing: AtomicBool,
+    closing: watch::Sender<bool>,
+}
+
+impl Default for Scrub {
+    fn default() -> Self {
+        Scrub { statistics: Mutex::default(), closing: watch::Sender::new(false) }
+    }
 }
 
 impl Scrub {
@@ -41,14 +46,32 @@ impl Scrub {
         *self.statistics.lock()
     }
 
-    /// Ends the task at its next step.
-    pub(crate) fn close(&self) {
-        self.closing.store(true, Ordering::Relaxed);
+    /// Ends the task, also in the middle of a pause, and returns once it has ended: an hour's pause must not outlive the
+    /// process's timers.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        self.closing.closed().await;
+    }
+
+    /// Pauses. True: the end has come.
+    async fn pause(clock: &Arc<dyn Clock>, closing: &mut watch::Receiver<bool>, pause_for: Duration) -> bool {
+        tokio::select! {
+            biased;
+            // An error would mean that nobody is left to end it.
+            _ = closing.wait_for(|closing| *closing) => true,
+            () = clock.sleep(pause_for) => false,
+        }
+    }
+
+    /// Learns of the end; made before the task starts, so that closing waits for it.
+    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
     }
 
     /// The task; ends with the node.
     pub(crate) async fn run(
         self: Arc<Self>,
+        mut closing: watch::Receiver<bool>,
         node: Weak<ExtentNode>,
         clock: Arc<dyn Clock>,
         bytes_per_second: u64,
@@ -56,7 +79,7 @@ impl Scrub {
         loop {
             let Some(extents) = node.upgrade().map(|node| node.list()) else { return };
             for extent in extents {
-                match self.scrub(&node, &clock, extent, bytes_per_second).await {
+                match self.scrub(&node, &clock, &mut closing, extent, bytes_per_second).await {
                     Ok(true) => {}
                     Ok(false) => return,
                     // It was deleted meanwhile.
@@ -68,7 +91,9 @@ impl Scrub {
                 }
             }
             self.statistics.lock().rounds += 1;
-            clock.sleep(ROUND_PAUSE).await;
+            if Self::pause(&clock, &mut closing, ROUND_PAUSE).await {
+                return;
+            }
         }
     }
 
@@ -77,6 +102,7 @@ impl Scrub {
         &self,
         node: &Weak<ExtentNode>,
         clock: &Arc<dyn Clock>,
+        closing: &mut watch::Receiver<bool>,
         extent: ExtentId,
         bytes_per_second: u64,
     ) -> Result<bool, StreamError> {
@@ -91,9 +117,9 @@ impl Scrub {
             owed += block.as_ref().map_or(0, |(location, _)| location.end() - location.offset);
             if owed >= STEP_SIZE_BYTES || block.is_none() {
                 self.statistics.lock().size_bytes += owed;
-                clock.sleep(Duration::from_micros(owed.saturating_mul(1_000_000) / bytes_per_second)).await;
+                let pause_for = Duration::from_micros(owed.saturating_mul(1_000_000) / bytes_per_second);
                 owed = 0;
-                if self.closing.load(Ordering::Relaxed) {
+                if Self::pause(clock, closing, pause_for).await {
                     return Ok(false);
                 }
             }

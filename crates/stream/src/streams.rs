@@ -75,7 +75,8 @@ impl Streams {
         streams.reconcile().await?;
         if streams.settings.scrub_bytes_per_second > 0 {
             let rate = streams.settings.scrub_bytes_per_second;
-            let task = streams.scrub.clone().run(Arc::downgrade(&streams.node), env.clock.clone(), rate);
+            let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
+            let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
             env.spawner.spawn_dedicated("scrub", Box::pin(task));
         }
         Ok(Arc::new(streams))
@@ -247,6 +248,9 @@ impl Streams {
 
     /// Drops the stream's extents before the one that holds `first_kept`.
     pub async fn trim(&self, stream: &StreamName, first_kept: ExtentId) -> Result<(), StreamError> {
+        if self.manager.extents(stream)?.first().is_some_and(|(first, _)| *first == first_kept) {
+            return Ok(());
+        }
         self.manager.multi_modify(vec![Command::Trim { stream: stream.clone(), first_kept }]).await?;
         self.collect().await
     }
@@ -330,7 +334,7 @@ impl Streams {
 
     /// Brings everything to its extents and stops the layer's tasks.
     pub async fn close(&self) {
-        self.scrub.close();
+        self.scrub.close().await;
         self.manager.close().await;
         self.node.close().await;
     }

@@ -53,3 +53,19 @@ fn damage_is_noticed_and_the_rate_is_kept() {
     let found = world.run(|env, clock| scrub_for(env, clock, 70 * minute)).unwrap();
     assert_eq!((found.damaged_extents, found.rounds), (2, 2));
 }
+
+/// The scrub slept through the end of its process, and panicked when the timers went.
+#[test]
+fn a_scrub_that_pauses_ends_with_its_node() {
+    let world = World::new(2);
+    let took = world.run(|env, clock| async move {
+        fill(env.clone()).await;
+        let streams = Streams::open(&env, settings()).await.unwrap();
+        clock.sleep(Duration::from_secs(60)).await;
+        assert_eq!(streams.scrub_statistics().rounds, 1, "it pauses until the next round");
+        let closing_at = clock.monotonic();
+        streams.close().await;
+        clock.monotonic() - closing_at
+    });
+    assert!(took.unwrap() < Duration::from_secs(1), "closing took {took:?}");
+}

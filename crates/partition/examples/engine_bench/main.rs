@@ -43,7 +43,7 @@ struct Arguments {
     #[arg(long, default_value_t = 256)]
     memory_budget_mib: u64,
     /// Operations under way at a time while loading.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 256)]
     writers: u64,
     /// Leave the data folder for a look.
     #[arg(long)]

@@ -136,7 +136,7 @@ impl PartitionServer {
         }
         let mut ended = Ok(());
         for parent in parents {
-            ended = ended.and(parent.flush_all().await);
+            ended = ended.and(parent.flush_most().await);
         }
         if ended.is_ok() {
             ended = self.reserve_streams(parents[0].table(), &heirs).await;

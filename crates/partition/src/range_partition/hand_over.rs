@@ -18,6 +18,11 @@ use stream::StreamChange;
 /// A flush whose table is not durable yet looks again after this long.
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(1);
 
+/// Rounds of flushes before a pause, at most: each finds what was written during the one before.
+const FLUSH_ROUND_COUNT_MAX: usize = 3;
+/// Bytes in memory that may be left for the flush in the pause.
+const REST_SIZE_BYTES: u64 = 1 << 20;
+
 /// What a paused range leaves.
 pub(crate) struct Estate {
     /// Newest first.
@@ -30,6 +35,18 @@ impl RangePartition {
     pub(crate) async fn hold_merges(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.leaving.store(true, Ordering::Release);
         self.merging.lock().await
+    }
+
+    /// Brings what is in memory to checkpoints, beside the writers, until what they have added meanwhile is so little that
+    /// nobody notices the pause in which it is flushed.
+    pub(crate) async fn flush_most(&self) -> Result<(), PartitionError> {
+        for _ in 0..FLUSH_ROUND_COUNT_MAX {
+            self.flush_all().await?;
+            if self.tree.load().active.size_bytes() < REST_SIZE_BYTES {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Brings what is in memory now to checkpoints, beside the writers.
