@@ -91,8 +91,10 @@ struct Members<'a> {
 
 fn read_members(body: &[u8]) -> Result<Members<'_>, ApiError> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    // All of it must be text: the parser does not look into members that are ignored.
+    let body = std::str::from_utf8(body).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
     let mut too_many = false;
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let mut deserializer = serde_json::Deserializer::from_str(body);
     let members = deserializer
         .deserialize_map(MembersVisitor { too_many: &mut too_many })
         .and_then(|members| deserializer.end().map(|()| members));
@@ -186,6 +188,9 @@ mod tests {
         for body in ["{", "[]", "5", "{}x", r#"{"A":{}}"#, r#"{"A":[1]}"#, r#"{"A@odata.type":5}"#] {
             assert_eq!(code(body), Some(InvalidInput), "{body}");
         }
+        // Not text, in a member that is ignored.
+        let ignored = read_entity(b"{\"odata.etag\":\"\xff\"}").err();
+        assert_eq!(ignored.map(|error| error.code), Some(InvalidInput));
         let many: Vec<String> = (0..2000).map(|index| format!("\"P{index}\":1")).collect();
         assert_eq!(code(&format!("{{{}}}", many.join(","))), Some(TooManyProperties));
         let deep = format!("{{\"A\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));

@@ -78,7 +78,12 @@ fn check_as_sent(body: &[u8], answered: &Map<String, Value>) {
     if body.trim_ascii().is_empty() {
         return;
     }
-    let sent = object(serde_json::from_slice(body).expect("what was accepted is JSON"));
+    let text = std::str::from_utf8(body).expect("what was accepted is text");
+    // Ignored members may hold what is JSON but no value: half a surrogate pair, or a number beyond all bounds.
+    let Ok(sent) = serde_json::from_str(text) else {
+        return;
+    };
+    let sent = object(sent);
     for (name, value) in &sent {
         if name.starts_with("odata.") || name.contains("@odata.") || name == "Timestamp" {
             continue;
