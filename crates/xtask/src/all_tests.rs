@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("python", Box::new(|| test_python(&root, &binary))),
         ("javascript", Box::new(|| test_javascript(&root, &binary))),
         ("kill9", Box::new(|| kill_rounds::run(&short_kill_run(arguments, &binary)))),
-        ("bench", Box::new(|| bench::run(&bench::BenchArguments::smoke(binary.clone())))),
+        ("bench", Box::new(|| bench::smoke(&binary))),
     ];
     if let Some(unknown) = arguments.steps.iter().find(|asked| !all.iter().any(|(name, _)| name == asked)) {
         return Err(format!("there is no step {unknown}; see --help").into());

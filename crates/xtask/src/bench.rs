@@ -3,6 +3,9 @@
 //! Rounds alternate between the servers, so that a slow minute of the machine hits both. Both get byte for byte the
 //! same requests (but for the `Host` header) and answer with bodies of the same size; what differs is the work.
 
+mod groups;
+mod queries;
+
 use crate::engine_bench::{self, EngineBenchArguments};
 use crate::http_client::HttpClient;
 use crate::load::{Load, Measurement, RequestSource, measure};
@@ -11,7 +14,7 @@ use crate::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
 use hdrhistogram::Histogram;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const TABLE: &str = "bench";
@@ -53,11 +56,15 @@ pub(crate) struct BenchArguments {
 enum Part {
     /// Millions of entities through the partition layer, in process: memory, restarts, reads, changes of ranges.
     Engine(EngineBenchArguments),
+    /// Queries on a table of 1,000,000 entities beside the same on one of 10,000.
+    Queries(queries::QueryArguments),
+    /// Group transactions of 100 inserts beside single inserts.
+    Groups(groups::GroupArguments),
 }
 
 impl BenchArguments {
     /// A run so short that it only shows that the bench still works.
-    pub(crate) fn smoke(bin: PathBuf) -> Self {
+    fn smoke(bin: PathBuf) -> Self {
         Self {
             part: None,
             rounds: 1,
@@ -71,9 +78,18 @@ impl BenchArguments {
     }
 }
 
+/// Every bench, so short that it only shows that it still works.
+pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
+    run(&BenchArguments::smoke(bin.to_path_buf()))?;
+    queries::run(&queries::QueryArguments::smoke(bin.to_path_buf()))?;
+    groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))
+}
+
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
     match &arguments.part {
         Some(Part::Engine(engine)) => engine_bench::run(engine),
+        Some(Part::Queries(queries)) => queries::run(queries),
+        Some(Part::Groups(groups)) => groups::run(groups),
         None => run_server(arguments),
     }
 }

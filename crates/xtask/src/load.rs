@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-const RESPONSE_SIZE_BYTES_MAX: usize = 256 * 1024;
+const RESPONSE_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
