@@ -1,8 +1,10 @@
 """Host style, path style and the read-only secondary."""
 
 import pytest
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableServiceClient
 
-from larimar_server import ACCOUNT, Wire, date_in
+from larimar_server import ACCOUNT, Wire, date_in, new_name
 
 ENTITY = {"PartitionKey": "p", "RowKey": "r", "Value": 1}
 
@@ -41,3 +43,58 @@ def test_a_secondary_does_not_write(server, wire, table):
     answer = wire.send_unsigned("POST", path, headers, b'{"PartitionKey":"p","RowKey":"r"}')
     assert answer.error() == (403, "InsufficientAccountPermissions")
     assert list(table.list_entities()) == []
+
+
+# What users do who give a table's address where an account's is wanted.
+WITH_A_TABLE_IN_THE_ADDRESS = {
+    "create a table": lambda service, table: service.create_table(table.table_name),
+    "list tables": lambda service, table: list(service.list_tables()),
+    "delete a table": lambda service, table: service.delete_table(table.table_name),
+    "get properties": lambda service, table: service.get_service_properties(),
+    "insert": lambda service, table: table.create_entity(ENTITY),
+    "upsert": lambda service, table: table.upsert_entity(ENTITY),
+    "update": lambda service, table: table.update_entity(ENTITY),
+    "get": lambda service, table: table.get_entity("p", "r"),
+    "query": lambda service, table: list(table.query_entities("PartitionKey eq 'p'")),
+    "delete": lambda service, table: table.delete_entity("p", "r"),
+    "set policies": lambda service, table: table.set_table_access_policy({}),
+    "transaction": lambda service, table: table.submit_transaction([("upsert", ENTITY)]),
+}
+
+
+# For these the client looks at the answer.
+EXPLAINED = {"create a table", "delete a table", "get properties", "set policies"}
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["missing", "there"])
+@pytest.mark.parametrize("operation", WITH_A_TABLE_IN_THE_ADDRESS)
+def test_an_account_address_that_names_a_table(server, service, operation, exists):
+    """Everything is refused, and nothing changed. The client knows the answers, and tells what the mistake may be."""
+    name = new_name()
+    if exists:
+        service.create_table(name).upsert_entity(ENTITY)
+    wrong = TableServiceClient(f"{server.endpoint()}/{name}", credential=service.credential, retry_total=0)
+    with pytest.raises(HttpResponseError) as refusal:
+        WITH_A_TABLE_IN_THE_ADDRESS[operation](wrong, wrong.get_table_client(name))
+    if operation in EXPLAINED:
+        assert "Please check your account URL" in str(refusal.value)
+    assert bool(list(service.query_tables(f"TableName eq '{name}'"))) == exists
+    if exists:
+        assert [entity["Value"] for entity in service.get_table_client(name).list_entities()] == [1]
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "exists", "refusal"),
+    [
+        ("POST", "/{table}/Tables", False, (404, "TableNotFound")),
+        ("POST", "/{table}/Tables", True, (400, "PropertiesNeedValue")),
+        ("DELETE", "/{table}/Tables('x')", True, (400, "InvalidInput")),
+        ("GET", "/{table}/{table}(PartitionKey='p',RowKey='r')", True, (400, "InvalidInput")),
+        ("GET", "/{table}/?restype=service&comp=properties", True, (400, "InvalidQueryParameterValue")),
+        ("GET", "/{table}/{table}?comp=acl", True, (400, "InvalidQueryParameterValue")),
+    ],
+)
+def test_what_is_below_a_table(wire, table, method, target, exists, refusal):
+    name = table.table_name if exists else new_name()
+    answer = wire.send(method, target.format(table=name), {"TableName": "other"} if method == "POST" else b"")
+    assert answer.error() == refusal

@@ -7,6 +7,7 @@
 //! /Name, /Name()                        the entities of a table
 //! /Name(PartitionKey='p',RowKey='r')    one entity; keys in either order, blanks around them allowed
 //! /$batch                               entity group transactions
+//! /Name/…                               nothing: the mistake of a client whose account address names a table
 //! ```
 //!
 //! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What always holds:
@@ -31,6 +32,13 @@ pub(crate) enum TableResource {
     Entity(EntityAddress),
     /// A batch.
     Batch,
+    /// Something below a table, where nothing is.
+    BelowTable {
+        /// The table.
+        table: String,
+        /// Whether it was given keys.
+        has_keys: bool,
+    },
 }
 
 /// Where one entity is.
@@ -59,8 +67,13 @@ impl TableResource {
             Some(at) => (&text[..at], Some(arguments_of(&text[at..])?)),
             None => (text, None),
         };
-        if name.contains(['/', '\\']) {
+        let name = if arguments.is_none() { name.strip_suffix('/').unwrap_or(name) } else { name };
+        if name.contains('\\') || name.starts_with('/') {
             return Err(ErrorCode::InvalidUri.into());
+        }
+        if let Some((table, _)) = name.split_once('/') {
+            let has_keys = arguments.is_some_and(|arguments| !arguments.is_empty());
+            return Ok(TableResource::BelowTable { table: table.to_owned(), has_keys });
         }
         let is_tables = name.eq_ignore_ascii_case("Tables");
         match arguments {
@@ -189,7 +202,8 @@ mod tests {
             "/People(PartitionKey='a/b',RowKey='b')",
             "/People(PartitionKey='a'RowKey='b')",
             "/Tables('a'b)",
-            "/a/b",
+            "/a\\b",
+            "//a",
             "/()",
             "/%ff",
         ] {

@@ -12,6 +12,7 @@
 //! (account, id, partition name, object name) order, each name in UTF-16 order.
 
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::fmt;
 
 /// An encoded row key.
@@ -77,6 +78,16 @@ pub fn parse_row_key(key: &[u8]) -> Option<RowKeyParts> {
     let object_name = take_text(&mut rest)?;
     let container_id = u64::from_be_bytes(*id);
     rest.is_empty().then_some(RowKeyParts { account, container_id, partition_name, object_name })
+}
+
+/// The partition name and the object name of encoded key bytes, borrowed where they hold nothing that is encoded; `None`
+/// if the bytes are not a row key. For scans, which ask this of every row that they keep.
+pub fn row_names(key: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let mut rest = key;
+    skip_text(&mut rest)?;
+    rest = rest.get(8..)?;
+    let names = (borrow_text(&mut rest)?, borrow_text(&mut rest)?);
+    rest.is_empty().then_some(names)
 }
 
 /// The bytes of `key` that all rows of its partition name share: splits and transactions never cut inside them.
@@ -231,8 +242,17 @@ pub fn put_text_open(out: &mut Vec<u8>, text: &str) {
 }
 
 fn take_text(rest: &mut &[u8]) -> Option<String> {
-    let mut out = Vec::new();
-    let mut at = 0;
+    borrow_text(rest).map(Cow::into_owned)
+}
+
+fn borrow_text<'a>(rest: &mut &'a [u8]) -> Option<Cow<'a, str>> {
+    let bytes = *rest;
+    let mut at = bytes.iter().position(|byte| matches!(byte, 0 | 0xee | 0xef | 0xf8 | 0xf9))?;
+    if bytes[at] == 0 && bytes.get(at + 1) == Some(&1) {
+        *rest = &bytes[at + 2..];
+        return std::str::from_utf8(&bytes[..at]).ok().map(Cow::Borrowed);
+    }
+    let mut out = bytes[..at].to_vec();
     loop {
         let byte = *rest.get(at)?;
         at += 1;
@@ -252,7 +272,7 @@ fn take_text(rest: &mut &[u8]) -> Option<String> {
         }
     }
     *rest = &rest[at + 1..];
-    String::from_utf8(out).ok()
+    String::from_utf8(out).ok().map(Cow::Owned)
 }
 
 fn skip_text(rest: &mut &[u8]) -> Option<()> {
@@ -303,6 +323,7 @@ mod tests {
         fn parts_come_back(account in "\\PC*", id: u64, partition in any::<String>(), object in any::<String>()) {
             let key = RowKey::new(&account, id, &partition, &object);
             prop_assert_eq!(partition_prefix(key.as_bytes()).map(<[u8]>::to_vec), Some(KeyRange::partition(&account, id, &partition).start.to_vec()));
+            prop_assert_eq!(row_names(key.as_bytes()), Some((partition.as_str().into(), object.as_str().into())));
             prop_assert_eq!(key.parts(), Some(RowKeyParts { account, container_id: id, partition_name: partition, object_name: object }));
         }
 
@@ -314,7 +335,12 @@ mod tests {
 
         #[test]
         fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>()) {
-            if let Some(parts) = parse_row_key(&bytes) {
+            let parts = parse_row_key(&bytes);
+            let names = parts.clone().map(|parts| (parts.partition_name.into(), parts.object_name.into()));
+            if names.is_some() {
+                prop_assert_eq!(row_names(&bytes), names);
+            }
+            if let Some(parts) = parts {
                 let again = RowKey::new(&parts.account, parts.container_id, &parts.partition_name, &parts.object_name);
                 prop_assert_eq!(again.as_bytes().as_ref(), bytes.as_slice());
             }

@@ -5,7 +5,7 @@ use crate::entity::{EntityRef, FORMAT, RawProperties, check_entity};
 use crate::filter::Filter;
 use base::codec::DecodeError;
 use partition::RowVersion;
-use partition::key::parse_row_key;
+use partition::key::row_names;
 use std::ops::Range;
 
 /// A query over the entities of one table.
@@ -172,17 +172,17 @@ impl PageEntities {
         value: &[u8],
         projection: &Projection,
     ) -> Result<(), DecodeError> {
-        let parts = parse_row_key(key).ok_or(DecodeError("entity key"))?;
+        let (partition_key, row_key) = row_names(key).ok_or(DecodeError("entity key"))?;
         let value_start = self.values.len();
         projection.put_projected(&mut self.values, value)?;
         // Entities of one partition come one after the other and share its name.
         let partition_key = match self.entries.last() {
-            Some(last) if self.keys[last.partition_key.clone()] == parts.partition_name => {
+            Some(last) if self.keys[last.partition_key.clone()] == *partition_key => {
                 last.partition_key.clone()
             }
-            _ => self.push_key(&parts.partition_name),
+            _ => self.push_key(&partition_key),
         };
-        let row_key = self.push_key(&parts.object_name);
+        let row_key = self.push_key(&row_key);
         self.entries.push(PageEntry {
             partition_key,
             row_key,

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
-    /// Only these steps, in their usual order: format, lints, crates, histories, build, python, javascript, kill9, bench.
+    /// Only these steps, in their usual order: format, lints, crates, histories, build, python, javascript, rust, kill9, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("build", Box::new(|| workspace::server_binary(None).map(drop))),
         ("python", Box::new(|| test_python(&root, &binary))),
         ("javascript", Box::new(|| test_javascript(&root, &binary))),
+        ("rust", Box::new(|| test_rust(&root, &binary))),
         ("kill9", Box::new(|| kill_rounds::run(&short_kill_run(arguments, &binary)))),
         ("bench", Box::new(|| bench::smoke(&binary))),
     ];
@@ -121,6 +122,14 @@ fn test_javascript(root: &Path, binary: &Path) -> Outcome<()> {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter", "spec"]);
     finish(node.current_dir(root.join("clients/javascript")).env("LARIMAR_BIN", binary))
+}
+
+/// In a target folder of its own: it shares no crate with the server.
+fn test_rust(root: &Path, binary: &Path) -> Outcome<()> {
+    let mut cargo = workspace::cargo()?;
+    cargo.args(["test", "--quiet", "--locked", "--manifest-path"]).arg(root.join("clients/rust/Cargo.toml"));
+    cargo.arg("--target-dir").arg(workspace::target()?.join("rust-client"));
+    finish(cargo.env("LARIMAR_BIN", binary))
 }
 
 fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill_rounds::KillArguments {

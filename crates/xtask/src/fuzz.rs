@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &FuzzArguments) -> Outcome<()> {
 fn build(folder: &Path, triple: &str) -> Outcome<()> {
     // With a target given, build scripts and macros are compiled without counters.
     let mut cargo = workspace::cargo()?;
-    cargo.args(["build", "--release", "--locked", "--manifest-path", "crates/fuzz/coverage/Cargo.toml"]);
+    cargo.args(["build", "--release", "--manifest-path", "crates/fuzz/coverage/Cargo.toml"]);
     cargo.arg("--target").arg(triple).arg("--target-dir").arg(folder).env("RUSTFLAGS", COVERAGE_FLAGS);
     if cargo.status()?.success() { Ok(()) } else { Err("the fuzzer does not build".into()) }
 }

@@ -37,7 +37,7 @@ struct Arguments {
 enum Chore {
     /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change lands.
     Test(all_tests::TestArguments),
-    /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone.
+    /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone; `queries`, `groups`: tables.
     Bench(bench::BenchArguments),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
     Kill9(kill_rounds::KillArguments),

@@ -194,6 +194,9 @@ impl TableApi {
                 let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 batch_api::execute_batch(context, content_type, body).await
             }
+            Route::BelowTable { table, is_insert } => {
+                Err(tables::refuse_below_table(context, &table, is_insert.then_some(&*body)).await)
+            }
             Route::ListTables => tables::list_tables(context, query, level).await,
             Route::ReadTable(name) => tables::read_table(context, &name, level).await,
             Route::CreateTable => tables::create_table(context, body, preference(headers), level).await,

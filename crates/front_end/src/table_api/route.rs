@@ -30,6 +30,11 @@ pub(crate) enum Route {
     MergeEntity(EntityAddress),
     DeleteEntity(EntityAddress),
     Batch,
+    /// Something below a table: refused, but it matters whether the table is there.
+    BelowTable {
+        table: String,
+        is_insert: bool,
+    },
 }
 
 /// The verb of a request.
@@ -41,6 +46,10 @@ pub(crate) enum Verb {
     Merge,
     Delete,
 }
+
+/// The message of what stands below a table.
+pub(crate) const WRONG_KEY_COUNT: &str =
+    "The number of keys specified in the URI does not match number of key properties for the resource.";
 
 /// The header that tunnels a verb through `POST`.
 const X_HTTP_METHOD: &str = "x-http-method";
@@ -128,6 +137,14 @@ impl Route {
                 Verb::Delete => Ok(Route::DeleteEntity(entity)),
                 Verb::Post => Err(ErrorCode::MethodNotAllowed.into()),
             },
+            TableResource::BelowTable { table, has_keys: false }
+                if matches!(verb, Verb::Get | Verb::Post) =>
+            {
+                Ok(Route::BelowTable { table, is_insert: verb == Verb::Post })
+            }
+            TableResource::BelowTable { .. } => {
+                Err(ApiError::with_message(ErrorCode::InvalidInput, WRONG_KEY_COUNT))
+            }
             TableResource::Batch => match verb {
                 Verb::Post => Ok(Route::Batch),
                 _ => Err(ErrorCode::MethodNotAllowed.into()),
@@ -145,7 +162,8 @@ impl Route {
             Route::DeleteTable(_) => TableNeed::DeleteTable,
             Route::ReadPolicies(_) | Route::WritePolicies(_) => TableNeed::Policies,
             Route::QueryEntities(_) | Route::ReadEntity(_) => TableNeed::ReadEntities,
-            Route::InsertEntity(_) => TableNeed::InsertEntity,
+            Route::BelowTable { is_insert: false, .. } => TableNeed::ReadEntities,
+            Route::InsertEntity(_) | Route::BelowTable { .. } => TableNeed::InsertEntity,
             Route::ReplaceEntity(_) | Route::MergeEntity(_) if conditional => TableNeed::UpdateEntity,
             Route::ReplaceEntity(_) | Route::MergeEntity(_) => TableNeed::UpsertEntity,
             Route::DeleteEntity(_) => TableNeed::DeleteEntity,
@@ -161,7 +179,8 @@ impl Route {
             | Route::ReadPolicies(table)
             | Route::WritePolicies(table)
             | Route::QueryEntities(table)
-            | Route::InsertEntity(table) => Some(table),
+            | Route::InsertEntity(table)
+            | Route::BelowTable { table, .. } => Some(table),
             Route::ReadEntity(entity)
             | Route::ReplaceEntity(entity)
             | Route::MergeEntity(entity)
@@ -181,6 +200,7 @@ impl Route {
                 | Route::ReadPolicies(_)
                 | Route::QueryEntities(_)
                 | Route::ReadEntity(_)
+                | Route::BelowTable { is_insert: false, .. }
         )
     }
 

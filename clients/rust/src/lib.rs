@@ -1,0 +1,1 @@
+//! Empty: what there is to see is in `tests/`.
