@@ -9,6 +9,7 @@ mod queries;
 use crate::engine_bench::{self, EngineBenchArguments};
 use crate::http_client::HttpClient;
 use crate::load::{Load, Measurement, RequestSource, measure};
+use crate::queue_bench::{self, QueueBenchArguments};
 use crate::server_process::ServerProcess;
 use crate::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
@@ -37,7 +38,7 @@ pub(crate) struct BenchArguments {
     pub(crate) seconds: u64,
     /// Connections, each with one request under way.
     #[arg(long, default_value_t = 64)]
-    connections: usize,
+    pub(crate) connections: usize,
     /// The server to measure; else this checkout's, built now.
     #[arg(long)]
     pub(crate) bin: Option<PathBuf>,
@@ -50,6 +51,8 @@ pub(crate) struct BenchArguments {
     /// Seed of the keys that are read.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    pub(crate) queues: QueueBenchArguments,
 }
 
 #[derive(clap::Subcommand)]
@@ -74,6 +77,7 @@ impl BenchArguments {
             insert_percent_min: None,
             get_percent_min: None,
             seed: 1,
+            queues: QueueBenchArguments::smoke(),
         }
     }
 }
@@ -96,8 +100,15 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
 
 fn run_server(arguments: &BenchArguments) -> Outcome<()> {
     let binary = workspace::server_binary(arguments.bin.as_deref())?;
+    if !arguments.queues.only_queues {
+        run_tables(arguments, &binary)?;
+    }
+    queue_bench::run(arguments, &binary)
+}
+
+fn run_tables(arguments: &BenchArguments, binary: &Path) -> Outcome<()> {
     let scratch = workspace::Scratch::create("bench")?;
-    let larimar = ServerProcess::start_larimar(&binary, &scratch.path().join("data"))?;
+    let larimar = ServerProcess::start_larimar(binary, &scratch.path().join("data"))?;
     let get_size_bytes = prepare(larimar.address)?;
     let bare = ServerProcess::start_bare(scratch.path(), get_size_bytes)?;
 
@@ -170,7 +181,7 @@ fn prepare(address: SocketAddr) -> Outcome<usize> {
     Ok(found.body.len())
 }
 
-fn load(arguments: &BenchArguments, address: SocketAddr, expected_status: u16) -> Load {
+pub(crate) fn load(arguments: &BenchArguments, address: SocketAddr, expected_status: u16) -> Load {
     Load {
         address,
         connection_count: arguments.connections,
@@ -181,19 +192,19 @@ fn load(arguments: &BenchArguments, address: SocketAddr, expected_status: u16) -
 }
 
 /// The measurements of one kind over all rounds.
-struct Series {
-    name: &'static str,
-    rates: Vec<f64>,
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    pub(crate) rates: Vec<f64>,
     latency_ns: Option<Histogram<u64>>,
     generator_share: f64,
 }
 
 impl Series {
-    fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, rates: Vec::new(), latency_ns: None, generator_share: 0.0 }
     }
 
-    fn add(&mut self, measurement: Measurement) -> Outcome<()> {
+    pub(crate) fn add(&mut self, measurement: Measurement) -> Outcome<()> {
         self.rates.push(measurement.operations_per_second);
         self.generator_share = self.generator_share.max(measurement.generator_share);
         match &mut self.latency_ns {
@@ -203,11 +214,11 @@ impl Series {
         Ok(())
     }
 
-    fn last(&self) -> f64 {
+    pub(crate) fn last(&self) -> f64 {
         self.rates.last().copied().unwrap_or_default()
     }
 
-    fn print(&self) {
+    pub(crate) fn print(&self) {
         let at = |quantile| match &self.latency_ns {
             Some(latency_ns) => latency_ns.value_at_quantile(quantile) as f64 / 1e6,
             None => 0.0,
@@ -247,7 +258,7 @@ fn report(arguments: &BenchArguments, series: &[Series; 4]) -> Outcome<()> {
     Ok(())
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match sorted.len() {
@@ -335,7 +346,7 @@ impl InsertRequests {
 }
 
 impl RequestSource for InsertRequests {
-    fn write_next(&mut self, out: &mut Vec<u8>) {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
         if self.sent_count.is_multiple_of(256) && self.signed_at.elapsed() > SIGN_AGAIN_AFTER {
             self.sign();
         }
@@ -372,7 +383,7 @@ impl GetRequests {
 }
 
 impl RequestSource for GetRequests {
-    fn write_next(&mut self, out: &mut Vec<u8>) {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.requests[self.next]);
         self.next = (self.next + 1) % self.requests.len();
     }

@@ -74,7 +74,12 @@ impl HttpClient {
         request.push_str("\r\n");
         let mut request = request.into_bytes();
         request.extend_from_slice(body);
-        self.connection.get_mut().write_all(&request)?;
+        self.exchange(&request)
+    }
+
+    /// Sends a ready-made request, and reads the answer.
+    pub(crate) fn exchange(&mut self, request: &[u8]) -> std::io::Result<Answer> {
+        self.connection.get_mut().write_all(request)?;
         self.receive()
     }
 

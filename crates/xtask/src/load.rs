@@ -17,8 +17,13 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writes ready-made requests.
 pub(crate) trait RequestSource {
-    /// Appends the next whole request.
-    fn write_next(&mut self, out: &mut Vec<u8>);
+    /// Appends the next whole request of a connection. `response` is the last one there; at first it is empty.
+    fn write_next(&mut self, connection: usize, response: &[u8], out: &mut Vec<u8>);
+
+    /// The status that answers the request under way on a connection, if it is not the load's.
+    fn expected_status(&self, _connection: usize) -> Option<u16> {
+        None
+    }
 }
 
 /// What to measure.
@@ -71,8 +76,8 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
     let counting_until = counting_from + load.measure_for;
     let mut processor_time_at_start = None;
     let mut scratch = vec![0; 64 * 1024];
-    for connection in &mut connections {
-        connection.send_next(source, Instant::now())?;
+    for (index, connection) in connections.iter_mut().enumerate() {
+        connection.send_next(index, source, Instant::now())?;
     }
     let mut events = Events::with_capacity(load.connection_count);
     let mut waiting_count = connections.len();
@@ -85,18 +90,20 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
             processor_time_at_start = Some(processor_time()?);
         }
         for event in &events {
-            let connection = &mut connections[event.token().0];
+            let index = event.token().0;
+            let connection = &mut connections[index];
+            let expected_status = source.expected_status(index).unwrap_or(load.expected_status);
             if event.is_writable() {
                 connection.flush()?;
             }
-            if event.is_readable() && connection.receive(&mut scratch, load.expected_status)? {
+            if event.is_readable() && connection.receive(&mut scratch, expected_status)? {
                 let now = Instant::now();
                 if now >= counting_from && now < counting_until {
                     let waited_for = now.duration_since(connection.sent_at).as_nanos() as u64;
                     latency_ns.record(waited_for.clamp(1_000, LATENCY_NS_MAX))?;
                 }
                 if now < counting_until {
-                    connection.send_next(source, now)?;
+                    connection.send_next(index, source, now)?;
                 } else {
                     waiting_count -= 1;
                 }
@@ -114,11 +121,11 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
 }
 
 impl Connection {
-    fn send_next(&mut self, source: &mut impl RequestSource, now: Instant) -> Outcome<()> {
+    fn send_next(&mut self, index: usize, source: &mut impl RequestSource, now: Instant) -> Outcome<()> {
         self.request.clear();
         self.sent_bytes = 0;
+        source.write_next(index, &self.response, &mut self.request);
         self.response.clear();
-        source.write_next(&mut self.request);
         self.sent_at = now;
         self.flush()
     }

@@ -13,6 +13,8 @@ mod fuzz;
 mod http_client;
 mod kill_rounds;
 mod load;
+mod queue_bench;
+mod queue_kill;
 mod server_process;
 mod shared_key;
 mod simulation;
@@ -43,6 +45,8 @@ enum Chore {
     Kill9(kill_rounds::KillArguments),
     /// Fuzzes what strangers may send, guided by coverage (needs a C++ compiler, no nightly).
     Fuzz(fuzz::FuzzArguments),
+    /// Kills the server under 64 consumers of one queue, and checks that no message is lost or handed out twice at a time.
+    Kill9Queues(queue_kill::QueueKillArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Kill9(arguments) => kill_rounds::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
+        Chore::Kill9Queues(arguments) => queue_kill::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::BareServer(arguments) => bare_server::run(&arguments),
     };

@@ -18,6 +18,8 @@ pub(crate) struct ServerProcess {
     child: Child,
     /// Where the table service (or the bare server) listens.
     pub(crate) address: SocketAddr,
+    /// Where the queue service listens; the bare server has none.
+    pub(crate) queue_address: Option<SocketAddr>,
     /// When the process was started.
     pub(crate) started_at: Instant,
 }
@@ -53,8 +55,8 @@ impl ServerProcess {
             .spawn()
             .map_err(|error| format!("{} does not start: {error}", command.get_program().display()))?;
         loop {
-            if let Some(address) = read_ready_file(ready_file, child.id()) {
-                return Ok(Self { child, address, started_at });
+            if let Some((address, queue_address)) = read_ready_file(ready_file, child.id()) {
+                return Ok(Self { child, address, queue_address, started_at });
             }
             if let Some(status) = child.try_wait()? {
                 let log = std::fs::read_to_string(log_file).unwrap_or_default();
@@ -67,6 +69,14 @@ impl ServerProcess {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
+    }
+
+    /// Bytes of memory that are resident.
+    pub(crate) fn resident_bytes(&self) -> Outcome<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS")?;
+        Ok(kib.parse::<u64>()? * 1024)
     }
 
     /// SIGKILL, and the process is gone when this returns.
@@ -101,11 +111,13 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The address in a ready file that this process wrote; nothing while the file is missing, partial, or another's.
-fn read_ready_file(path: &Path, process_id: u32) -> Option<SocketAddr> {
+/// The addresses in a ready file that this process wrote; nothing while the file is missing, partial, or another's.
+fn read_ready_file(path: &Path, process_id: u32) -> Option<(SocketAddr, Option<SocketAddr>)> {
     let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     if ready["pid"].as_u64()? != u64::from(process_id) {
         return None;
     }
-    ready["table"].as_str()?.strip_prefix("http://")?.trim_end_matches('/').parse().ok()
+    let address =
+        |name: &str| ready[name].as_str()?.strip_prefix("http://")?.trim_end_matches('/').parse().ok();
+    Some((address("table")?, address("queue")))
 }
