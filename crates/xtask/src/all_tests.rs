@@ -40,7 +40,10 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("javascript", Box::new(|| test_javascript(&root, &binary))),
         ("rust", Box::new(|| test_rust(&root, &binary))),
         ("kill9", Box::new(|| kill_rounds::run(&short_kill_run(arguments, &binary)))),
-        ("kill9-queues", Box::new(|| queue_kill::run(&queue_kill::QueueKillArguments::short(binary.clone())))),
+        (
+            "kill9-queues",
+            Box::new(|| queue_kill::run(&queue_kill::QueueKillArguments::short(binary.clone()))),
+        ),
         ("bench", Box::new(|| bench::smoke(&binary))),
     ];
     if let Some(unknown) = arguments.steps.iter().find(|asked| !all.iter().any(|(name, _)| name == asked)) {
