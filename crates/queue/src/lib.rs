@@ -12,6 +12,8 @@
 
 mod change_queue;
 mod create_queue;
+#[cfg(test)]
+mod decision_tests;
 mod delete_message;
 mod error;
 mod fronts;
