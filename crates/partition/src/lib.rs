@@ -14,6 +14,7 @@ mod choose_range_changes;
 mod choose_rewrite;
 mod choose_split_key;
 mod commit_log;
+mod data_writer;
 mod dead_containers;
 mod error;
 pub mod key;
@@ -27,6 +28,7 @@ mod operation;
 mod partition_map;
 mod partition_server;
 mod partitions;
+mod piece;
 mod range_load;
 mod range_partition;
 mod routes;
@@ -42,6 +44,8 @@ pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
+pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, put_pieces, take_pieces};
+pub use range_partition::{Collected, DataPin};
 pub use partitions::{PartitionStatistics, Partitions};
 pub use settings::{
     CACHE_SHARE_PERCENT, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, PartitionSettings,

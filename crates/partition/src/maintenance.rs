@@ -1,4 +1,4 @@
-//! Background work of all ranges of a process: one task flushes, one merges.
+//! Background work of all ranges of a process: one task flushes, one merges, one collects blob data.
 //!
 //! What always holds: a failure that may pass (a full disk) is tried again after a pause and writers are told of it
 //! meanwhile; any other failure leaves the ranges as they are and is logged.
@@ -7,7 +7,9 @@ use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::range_partition::{Flush, RangePartition};
 use base::{Clock, Spawner};
+use futures_util::future::select;
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,6 +19,8 @@ use tokio::sync::Notify;
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
 /// After a failure the work is tried again after this long.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// Ranges are looked at this often for blob data that nobody names.
+const COLLECT_EVERY: Duration = Duration::from_secs(10);
 
 /// The work to do, and who does it.
 #[derive(Default)]
@@ -26,6 +30,7 @@ pub(crate) struct Maintenance {
     retired: Mutex<Vec<Arc<RangePartition>>>,
     flush_wake: Notify,
     merge_wake: Notify,
+    collect_wake: Notify,
     closing: AtomicBool,
     trouble: Mutex<Option<PartitionError>>,
     flushes: AtomicU64,
@@ -54,6 +59,7 @@ impl Maintenance {
         let maintenance = Arc::new(Maintenance::default());
         spawner.spawn_dedicated("flush", Box::pin(maintenance.clone().run_flushes(clock.clone())));
         spawner.spawn_dedicated("merge", Box::pin(maintenance.clone().run_merges(clock.clone())));
+        spawner.spawn_dedicated("collect", Box::pin(maintenance.clone().run_collections(clock.clone())));
         maintenance
     }
 
@@ -96,6 +102,7 @@ impl Maintenance {
         self.closing.store(true, Ordering::Relaxed);
         self.flush_wake.notify_one();
         self.merge_wake.notify_one();
+        self.collect_wake.notify_one();
     }
 
     fn closing(&self) -> bool {
@@ -163,6 +170,24 @@ impl Maintenance {
             match pause {
                 Some(pause) => clock.sleep(pause).await,
                 None => self.merge_wake.notified().await,
+            }
+        }
+    }
+
+    async fn run_collections(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        while !self.closing() {
+            let pause = pin!(clock.sleep(COLLECT_EVERY));
+            let woken = pin!(self.collect_wake.notified());
+            select(pause, woken).await;
+            for range in self.live_ranges() {
+                if self.closing() {
+                    return;
+                }
+                if range.is_worth_collecting()
+                    && let Err(error) = range.collect_data(|| self.closing()).await
+                {
+                    tracing::warn!(%error, id = range.id(), "blob data could not be collected");
+                }
             }
         }
     }

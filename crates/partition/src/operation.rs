@@ -18,11 +18,13 @@ pub enum ObjectTable {
     Entity,
     /// The Queue service's messages.
     Message,
+    /// The Blob service's blobs. Its rows name pieces of blob data.
+    Blob,
 }
 
 /// Each object table that is cut into ranges: all but the map of these ranges.
-pub const OBJECT_TABLES: [ObjectTable; 3] =
-    [ObjectTable::Container, ObjectTable::Entity, ObjectTable::Message];
+pub const OBJECT_TABLES: [ObjectTable; 4] =
+    [ObjectTable::Container, ObjectTable::Entity, ObjectTable::Message, ObjectTable::Blob];
 
 impl ObjectTable {
     /// The name in stream names and logs.
@@ -32,7 +34,13 @@ impl ObjectTable {
             ObjectTable::Container => "container",
             ObjectTable::Entity => "entity",
             ObjectTable::Message => "message",
+            ObjectTable::Blob => "blob",
         }
+    }
+
+    /// Whether its ranges have blob data, and its rows start with the pieces that they name.
+    pub fn has_data(self) -> bool {
+        self == ObjectTable::Blob
     }
 }
 
@@ -81,6 +89,11 @@ impl Rows {
     /// The row of the `index`th read, if it is there.
     pub fn point(&self, index: usize) -> Option<&Row> {
         self.found.get(index).and_then(|rows| rows.first())
+    }
+
+    /// The rows of all reads.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Row> {
+        self.found.iter().flatten()
     }
 
     /// The rows of the `index`th read, in key order.

@@ -4,6 +4,7 @@
 //! requests wait, not fail.
 
 use crate::block_cache::{BlockCache, CacheStatistics};
+use crate::data_writer::DataWriter;
 use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
@@ -11,9 +12,11 @@ use crate::maintenance::Maintenance;
 use crate::memory_budget::{MemoryBudget, MemoryStatistics};
 use crate::operation::{ObjectTable, Operation, Row, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
-use crate::range_partition::Shared;
+use crate::piece::Piece;
+use crate::range_partition::{Collected, DataPin, Shared};
 use crate::settings::PartitionSettings;
 use base::Environment;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
@@ -56,6 +59,7 @@ impl Partitions {
         settings: PartitionSettings,
     ) -> Result<Self, PartitionError> {
         settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
+        let data_writer = DataWriter::start(&*env.spawner, &streams);
         let shared = Shared {
             clock: env.clock.clone(),
             spawner: env.spawner.clone(),
@@ -65,6 +69,7 @@ impl Partitions {
             dead: Arc::default(),
             settings,
             maintenance: Maintenance::start(&*env.spawner, &env.clock),
+            data_writer,
         };
         Ok(Partitions { server: PartitionServer::open(shared).await? })
     }
@@ -107,6 +112,40 @@ impl Partitions {
     ) -> Result<(S, ScanEnd), PartitionError> {
         let end = self.server.scan(table, range, &mut scan).await?;
         Ok((scan, end))
+    }
+
+    /// Appends blob data to the range that owns `key`: durable when it returns. A row of that range may name the piece
+    /// while the pin is held, and keeps it from then on. 1 byte to [`crate::PIECE_SIZE_BYTES_MAX`].
+    pub async fn append_data(
+        &self,
+        table: ObjectTable,
+        key: &RowKey,
+        bytes: Bytes,
+    ) -> Result<(Piece, DataPin), PartitionError> {
+        self.server.owner(table, key.as_bytes())?.append_data(bytes).await
+    }
+
+    /// The row at `key`, as [`Self::get`] finds it; its pieces can be read while the pin is held.
+    pub async fn get_with_data(
+        &self,
+        table: ObjectTable,
+        key: &RowKey,
+    ) -> Result<Option<(Row, DataPin)>, PartitionError> {
+        let owner = self.server.owner(table, key.as_bytes())?;
+        owner.load.note(key.as_bytes());
+        owner.get_with_data(key).await
+    }
+
+    /// Gives back the space of blob data that no row names, at once, as it is done in the background anyway.
+    pub async fn collect_data_now(&self, table: ObjectTable) -> Result<Collected, PartitionError> {
+        let mut all = Collected::default();
+        for range in self.server.ranges(table) {
+            let collected = range.collect_data(|| false).await?;
+            all.extents += collected.extents;
+            all.size_bytes += collected.size_bytes;
+            all.copied_bytes += collected.copied_bytes;
+        }
+        Ok(all)
     }
 
     /// The key ranges of a table, in order.

@@ -40,6 +40,13 @@ pub enum StreamChange {
         /// Who lists them too.
         to: StreamName,
     },
+    /// The stream lists these extents no longer. They must be sealed.
+    Unlist {
+        /// Which stream.
+        stream: StreamName,
+        /// Which of its extents.
+        extents: Vec<ExtentId>,
+    },
 }
 
 /// What is known about a stream.
@@ -155,17 +162,15 @@ impl Streams {
         loop {
             let tail = self.manager.with(|state| state.open_tail(stream))?;
             let tail = match tail {
-                Some(extent) if self.node.stat(extent)?.length < self.settings.extent_size_bytes_max => {
-                    extent
-                }
+                Some(extent) if self.has_room(extent) => extent,
                 full => {
                     self.roll(stream, epoch, full).await?;
                     continue;
                 }
             };
             match self.node.append(tail, epoch, blocks.clone()).await {
-                // It was sealed in the meantime, or is about to be.
-                Err(StreamError::Sealed(_)) => self.roll(stream, epoch, Some(tail)).await?,
+                // It was sealed in the meantime, or is about to be, and may even have left the stream.
+                Err(StreamError::Sealed(_) | StreamError::NoExtent(_)) => self.roll(stream, epoch, Some(tail)).await?,
                 other => return other,
             }
         }
@@ -177,6 +182,11 @@ impl Streams {
             Some(_) => Ok(()),
             None => self.roll(stream, epoch, None).await,
         }
+    }
+
+    /// Whether the extent takes appends. One that is not there is no tail any more: whoever adds one sees that.
+    fn has_room(&self, extent: ExtentId) -> bool {
+        self.node.stat(extent).is_ok_and(|stat| stat.length < self.settings.extent_size_bytes_max)
     }
 
     /// Gives the stream a new last extent, unless somebody else has done so since `seen` was its open tail.
@@ -276,6 +286,10 @@ impl Streams {
                     StreamChange::Delete(stream) => {
                         deletes = true;
                         Command::Delete(stream.clone())
+                    }
+                    StreamChange::Unlist { stream, extents } => {
+                        deletes = true;
+                        Command::Unlist { stream: stream.clone(), extents: extents.clone() }
                     }
                     StreamChange::Share { from, to } => {
                         let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);

@@ -200,10 +200,10 @@ impl PartitionServer {
         }
         let heirs: Result<Vec<Heir>, _> =
             ranges.into_iter().map(|(id, range)| Heir::of(&self.shared, &estates, id, range)).collect();
-        let heirs = heirs?;
+        let mut heirs = heirs?;
         let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::stream_changes).collect();
         self.shared.streams.multi_modify(&changes).await?;
-        try_join_all(heirs.iter().map(|heir| heir.write_metadata(&self.shared))).await?;
+        try_join_all(heirs.iter_mut().map(|heir| heir.write_metadata(&self.shared))).await?;
         Ok(heirs)
     }
 

@@ -116,9 +116,13 @@ impl RangePartition {
             }
         }
         let version = next_version(self.shared.clock.now().0, serial.last_version);
-        let decision = operation.decide(&Rows::new(found), version);
+        let rows = Rows::new(found);
+        let decision = operation.decide(&rows, version);
         if !decision.changes.is_empty() {
             check_changes(&decision.changes, &self.range)?;
+            if let Some(data) = &self.data {
+                data.check_changes(&decision.changes, rows.all())?;
+            }
             serial.last_version = version;
             commit_log::put_operation(serial.pending.group(), version, &decision.changes);
             for change in decision.changes {

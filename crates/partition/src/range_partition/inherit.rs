@@ -5,7 +5,8 @@
 //! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order.
 
 use super::hand_over::Estate;
-use super::load::{Loaded, RangeStreams};
+use super::data::RangeData;
+use super::load::{Loaded, RangeStreams, open_data};
 use super::log_marks::LogMarks;
 use super::{RangePartition, Shared};
 use crate::checkpoint::Checkpoint;
@@ -32,6 +33,10 @@ pub(crate) struct Heir {
     checkpoints: Vec<Arc<TreeCheckpoint>>,
     /// Whose stream each of its checkpoints' streams shares.
     shares: Vec<StreamName>,
+    /// Whose blob data its own shares.
+    data_shares: Vec<StreamName>,
+    /// Its blob data, once its streams are there.
+    data: Option<RangeData>,
 }
 
 /// A checkpoint on its way to an heir.
@@ -89,7 +94,8 @@ impl Heir {
             checkpoints.push(Arc::new(TreeCheckpoint::new(legacy.checkpoint, reference)));
             shares.push(legacy.stream);
         }
-        Ok(Heir { table, id, names, metadata, checkpoints, shares })
+        let data_shares = parents.iter().filter_map(|(parent, _)| parent.names.data.clone()).collect();
+        Ok(Heir { table, id, names, metadata, checkpoints, shares, data_shares, data: None })
     }
 
     /// Makes the streams that it shares with nobody, with room for their first appends.
@@ -112,13 +118,21 @@ impl Heir {
             changes.push(StreamChange::Create(to.clone()));
             changes.push(StreamChange::Share { from: from.clone(), to });
         }
+        if let Some(to) = &self.names.data {
+            changes.push(StreamChange::Create(to.clone()));
+            let share = |from: &StreamName| StreamChange::Share { from: from.clone(), to: to.clone() };
+            changes.extend(self.data_shares.iter().map(share));
+        }
         changes
     }
 
     /// Makes its metadata durable; its streams are there.
-    pub(crate) async fn write_metadata(&self, shared: &Shared) -> Result<(), PartitionError> {
+    pub(crate) async fn write_metadata(&mut self, shared: &Shared) -> Result<(), PartitionError> {
         let block = self.metadata.encode();
         shared.streams.append(&self.names.metadata, FIRST_EPOCH, vec![block]).await?;
+        if let Some(data) = &self.names.data {
+            self.data = Some(open_data(&shared.streams, data)?);
+        }
         Ok(())
     }
 
@@ -132,7 +146,8 @@ impl Heir {
         };
         let last_version = self.metadata.flushed_version;
         let log_marks = LogMarks::default();
-        let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, replayed: 0 };
+        let data = self.data;
+        let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, data, replayed: 0 };
         RangePartition::start(shared.clone(), self.table, self.id, loaded)
     }
 

@@ -4,6 +4,7 @@
 //! does not read fails the load with its place. What the metadata does not name is left over and is removed.
 
 use super::Shared;
+use super::data::RangeData;
 use super::log_marks::LogMarks;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
@@ -21,6 +22,8 @@ use stream::{OwnerEpoch, StreamName, Streams};
 pub(crate) struct RangeStreams {
     pub(super) metadata: StreamName,
     pub(super) log: StreamName,
+    /// Blob data, for tables that have it.
+    pub(super) data: Option<StreamName>,
     /// Each checkpoint is a stream of its own below this name.
     row_data: String,
 }
@@ -32,6 +35,7 @@ impl RangeStreams {
         RangeStreams {
             metadata: StreamName::new(&name("metadata")),
             log: StreamName::new(&name("log")),
+            data: table.has_data().then(|| StreamName::new(&name("data"))),
             row_data: name("row_data"),
         }
     }
@@ -63,6 +67,7 @@ pub(crate) struct Loaded {
     pub(super) tree: Tree,
     pub(super) last_version: RowVersion,
     pub(super) log_marks: LogMarks,
+    pub(super) data: Option<RangeData>,
     /// Changes replayed.
     pub(super) replayed: u64,
 }
@@ -81,7 +86,9 @@ pub(super) async fn create(
     range: KeyRange,
 ) -> Result<(), PartitionError> {
     if !streams.exists(&names.metadata) && !streams.exists(&names.log) {
-        streams.create(&[names.metadata.clone(), names.log.clone()]).await?;
+        let mut new = vec![names.metadata.clone(), names.log.clone()];
+        new.extend(names.data.clone());
+        streams.create(&new).await?;
     }
     if read_metadata(streams, &names.metadata).await?.is_none() {
         let epoch = streams.epoch(&names.metadata)?.max(OwnerEpoch(1));
@@ -97,9 +104,20 @@ pub(crate) async fn load(
     range: &KeyRange,
 ) -> Result<Loaded, PartitionError> {
     let streams = &shared.streams;
-    let epoch = OwnerEpoch(streams.epoch(&names.metadata)?.0.max(streams.epoch(&names.log)?.0) + 1);
+    let mut newest = streams.epoch(&names.metadata)?.max(streams.epoch(&names.log)?);
+    if let Some(data) = &names.data {
+        newest = newest.max(streams.epoch(data)?);
+    }
+    let epoch = OwnerEpoch(newest.0 + 1);
     streams.take_over(&names.metadata, epoch).await?;
     streams.take_over(&names.log, epoch).await?;
+    let data = match &names.data {
+        Some(data) => {
+            streams.take_over(data, epoch).await?;
+            Some(open_data(streams, data)?)
+        }
+        None => None,
+    };
     let damaged = |what| PartitionError::Storage(format!("stream {}: {what}", names.metadata));
     let newest = read_metadata(streams, &names.metadata).await?;
     let mut metadata = newest.ok_or_else(|| damaged("no metadata"))?;
@@ -119,7 +137,13 @@ pub(crate) async fn load(
     let replay = replay_log(streams, names, &metadata, &active, &mut dropped);
     let (last_version, log_marks, replayed) = replay.await?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints, flush_count: 0 };
-    Ok(Loaded { metadata, tree, last_version, log_marks, replayed })
+    Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed })
+}
+
+/// What a range that begins to serve knows of its blob data: which extents it may name.
+pub(super) fn open_data(streams: &Streams, stream: &StreamName) -> Result<RangeData, PartitionError> {
+    let listed: Vec<_> = streams.stat(stream)?.extents.into_iter().map(|(extent, _)| extent).collect();
+    Ok(RangeData::new(stream.clone(), &listed))
 }
 
 /// Opens a checkpoint for the tree.

@@ -2,13 +2,16 @@
 //! log-structured tree.
 //!
 //! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
-//! serial section), `commit` (group commit), `read` (gets and scans), `flush` (memory table to checkpoint), `merge`
-//! (checkpoints to one), `memory` (its part of the budget), `hand_over` (leaving to other ranges), `inherit` (what these ranges start from), `size`.
+//! serial section), `commit` (group commit), `data` (blob data) and `collect_data` (its space), `read` (gets and scans),
+//! `flush` (memory table to checkpoint), `merge` (checkpoints to one), `memory` (its part of the budget), `hand_over`
+//! (leaving to other ranges), `inherit` (what these ranges start from), `size`.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
 //! replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the tree shows it.
 
+mod collect_data;
 mod commit;
+mod data;
 mod execute;
 mod flush;
 mod hand_over;
@@ -20,12 +23,15 @@ mod merge;
 mod read;
 mod size;
 
+pub use collect_data::Collected;
+pub use data::DataPin;
 pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
 pub(crate) use inherit::Heir;
 pub(crate) use load::{RangeStreams, load, read_metadata};
 
 use crate::block_cache::BlockCache;
+use crate::data_writer::DataWriter;
 use crate::dead_containers::DeadContainers;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -39,6 +45,7 @@ use crate::tree::{Tree, TreeCheckpoint};
 use arc_swap::{ArcSwap, Guard};
 use base::{Clock, Spawner};
 use commit::Pending;
+use data::RangeData;
 use load::Loaded;
 use log_marks::LogMarks;
 use parking_lot::Mutex;
@@ -62,6 +69,7 @@ pub(crate) struct Shared {
     pub(crate) dead: Arc<DeadContainers>,
     pub(crate) settings: PartitionSettings,
     pub(crate) maintenance: Arc<Maintenance>,
+    pub(crate) data_writer: Arc<DataWriter>,
 }
 
 /// One range partition, loaded.
@@ -74,6 +82,8 @@ pub(crate) struct RangePartition {
     pub(crate) load: RangeLoad,
     names: RangeStreams,
     epoch: OwnerEpoch,
+    /// For tables with data.
+    data: Option<RangeData>,
     /// Replaced only inside the serial section.
     tree: ArcSwap<Tree>,
     serial: Mutex<Serial>,
@@ -154,6 +164,7 @@ impl RangePartition {
             load: RangeLoad::default(),
             names: RangeStreams::new(table, id),
             epoch: loaded.metadata.epoch,
+            data: loaded.data,
             tree: ArcSwap::from_pointee(loaded.tree),
             serial: Mutex::new(Serial {
                 last_version: loaded.last_version,

@@ -15,6 +15,7 @@
 //!   7 trim    text stream, u64 first extent kept
 //!   8 forget  u64 extent
 //!   9 own     text stream, u64 epoch
+//!  10 unlist  text stream, varint n, n × u64 extent
 //! ```
 
 use crate::error::StreamError;
@@ -59,7 +60,7 @@ pub(crate) enum Command {
         /// Its new name, which must be free.
         to: StreamName,
     },
-    /// Sealed extents of one stream are also listed, in this order, at the end of another.
+    /// Sealed extents of one stream are also listed, in this order, at the end of another, unless it lists them.
     Share {
         /// Who lists them now.
         from: StreamName,
@@ -74,6 +75,13 @@ pub(crate) enum Command {
         stream: StreamName,
         /// The first extent that stays.
         first_kept: ExtentId,
+    },
+    /// The stream lists these sealed extents no longer, wherever they stand in it.
+    Unlist {
+        /// Which stream.
+        stream: StreamName,
+        /// Which.
+        extents: Vec<ExtentId>,
     },
     /// The extent's file is deleted: nothing remembers it.
     Forget(ExtentId),
@@ -210,6 +218,7 @@ impl State {
                 let dropped: Vec<_> = list.drain(..at).collect();
                 dropped.into_iter().try_for_each(|extent| self.release(extent))
             }
+            Command::Unlist { stream, extents } => self.unlist(stream, extents),
             Command::Forget(extent) => match self.extents.get(extent) {
                 Some(info) if info.references == 0 => {
                     self.extents.remove(extent);
@@ -230,14 +239,30 @@ impl State {
         if self.tail(to)?.is_some_and(|tail| self.is_open(tail)) {
             return Err(StreamError::Corrupt(format!("stream {to} gets an extent while its last is open")));
         }
-        for extent in extents {
+        // Ranges that were one and become one again list the same extents.
+        let listed = self.list_mut(to)?.clone();
+        let added: Vec<ExtentId> = extents.iter().filter(|extent| !listed.contains(extent)).copied().collect();
+        for extent in &added {
             let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
             if info.sealed.is_none() {
                 return Err(StreamError::Corrupt(format!("extent {extent} is shared before it is sealed")));
             }
             info.references += 1;
         }
-        self.list_mut(to)?.extend_from_slice(extents);
+        self.list_mut(to)?.extend_from_slice(&added);
+        Ok(())
+    }
+
+    fn unlist(&mut self, stream: &StreamName, extents: &[ExtentId]) -> Result<(), StreamError> {
+        for extent in extents {
+            if self.is_open(*extent) {
+                return Err(StreamError::Corrupt(format!("extent {extent} is unlisted while it is open")));
+            }
+            let list = self.list_mut(stream)?;
+            let at = list.iter().position(|listed| listed == extent);
+            list.remove(at.ok_or(StreamError::NoExtent(*extent))?);
+            self.release(*extent)?;
+        }
         Ok(())
     }
 
@@ -408,6 +433,12 @@ impl Command {
                 text(out, stream);
                 out.put_u64_field(first_kept.0);
             }
+            Command::Unlist { stream, extents } => {
+                out.put_u8_field(10);
+                text(out, stream);
+                out.put_varint(extents.len() as u64);
+                extents.iter().for_each(|extent| out.put_u64_field(extent.0));
+            }
             Command::Forget(extent) => {
                 out.put_u8_field(8);
                 out.put_u64_field(extent.0);
@@ -445,6 +476,14 @@ impl Command {
             }
             8 => Command::Forget(ExtentId(decoder.u64("extent")?)),
             9 => Command::Own { stream: decode_name(decoder)?, epoch: OwnerEpoch(decoder.u64("epoch")?) },
+            10 => {
+                let stream = decode_name(decoder)?;
+                let mut extents = Vec::new();
+                for _ in 0..decoder.varint("unlisted extents")? {
+                    extents.push(ExtentId(decoder.u64("extent")?));
+                }
+                Command::Unlist { stream, extents }
+            }
             _ => return Err(DecodeError("command tag")),
         })
     }
@@ -472,6 +511,31 @@ mod tests {
             ])
             .unwrap();
         state
+    }
+
+    #[test]
+    fn unlisted_extents_go_wherever_they_stand_and_open_ones_stay() {
+        let mut state = two_streams();
+        let unlist = |extents: &[u64]| Command::Unlist {
+            stream: name("a"),
+            extents: extents.iter().copied().map(ExtentId).collect(),
+        };
+        let before = state.clone();
+        assert!(state.apply_all(&[unlist(&[1, 2])]).is_err(), "the last one is open");
+        assert!(state.apply_all(&[unlist(&[7])]).is_err(), "not listed");
+        assert_eq!(state, before);
+        state.apply_all(&[unlist(&[1])]).unwrap();
+        assert_eq!(state.tail(&name("a")), Ok(Some(ExtentId(2))));
+        assert_eq!(state.unreferenced(), [], "the other stream lists it");
+    }
+
+    #[test]
+    fn an_extent_that_comes_back_from_two_heirs_is_listed_once() {
+        let mut state = two_streams();
+        let share = |from: &str| Command::Share { from: name(from), to: name("c"), extents: vec![ExtentId(1)] };
+        state.apply_all(&[Command::Create(name("c")), share("a"), share("b")]).unwrap();
+        assert_eq!(state.streams[&name("c")].extents, [ExtentId(1)]);
+        assert_eq!(state.extents[&ExtentId(1)].references, 3);
     }
 
     #[test]
@@ -580,6 +644,7 @@ mod tests {
             Command::Rename { from: name("x"), to: name("y") },
             Command::Share { from: name("x"), to: name("y"), extents: vec![ExtentId(1), ExtentId(2)] },
             Command::Trim { stream: name("x"), first_kept: ExtentId(3) },
+            Command::Unlist { stream: name("x"), extents: vec![ExtentId(3), ExtentId(9)] },
             Command::Forget(ExtentId(3)),
             Command::Own { stream: name("x"), epoch: OwnerEpoch(4) },
         ];

@@ -1,0 +1,274 @@
+//! A range's blob data: bytes too large for rows, in a stream of their own. Rows name them as pieces.
+//!
+//! What always holds:
+//! - a piece's bytes are durable before anybody knows the piece, and a change whose row names an extent that this range
+//!   does not list is refused: so a row never names bytes that are not there;
+//! - an extent leaves the list only while nobody has it pinned and no row names it (`collect_data`);
+//! - pins are in memory: who appends has them until the row is durable, who reads until the last byte is read. After a
+//!   restart there are neither, and what no row names is garbage.
+//!
+//! A pin keeps its range, too: the streams of a range that was handed over stay while somebody reads from it.
+
+use super::RangePartition;
+use crate::error::PartitionError;
+use crate::key::RowKey;
+use crate::operation::{Row, RowChange};
+use crate::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, take_pieces};
+use base::codec::Decoder;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use stream::{ExtentId, StreamName};
+
+/// Appends of up to this many bytes go through the journal, whose thread does the waiting.
+const SMALL_APPEND_SIZE_BYTES_MAX: usize = 256 << 10;
+/// Times that an append or a read starts again because an extent was just collected.
+const RETRY_COUNT_MAX: usize = 16;
+
+/// What a range knows of its blob data.
+pub(crate) struct RangeData {
+    pub(super) stream: StreamName,
+    /// The extents that rows of this range may name.
+    extents: Mutex<Listed>,
+    /// Bytes that rows name, as far as it is known: counted by the last collection and followed since.
+    pub(super) named_bytes: AtomicI64,
+    /// Changes of rows since the last collection.
+    pub(super) changes: AtomicU64,
+    /// Held during a collection.
+    pub(super) collecting: tokio::sync::Mutex<()>,
+}
+
+/// The list and what is just leaving it.
+#[derive(Debug, Default)]
+struct Listed {
+    used: BTreeMap<ExtentId, ExtentUse>,
+    /// Off the list, but perhaps still in the stream.
+    leaving: Vec<ExtentId>,
+}
+
+/// Who needs an extent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ExtentUse {
+    pins: u32,
+    /// A collection wants it to leave, and nobody has pinned it or named it in a row since.
+    condemned: bool,
+}
+
+impl RangeData {
+    pub(super) fn new(stream: StreamName, listed: &[ExtentId]) -> Self {
+        let used = listed.iter().map(|extent| (*extent, ExtentUse::default())).collect();
+        let extents = Listed { used, leaving: Vec::new() };
+        RangeData {
+            stream,
+            extents: Mutex::new(extents),
+            named_bytes: AtomicI64::new(0),
+            changes: AtomicU64::new(1),
+            collecting: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// Pins all of these extents, or none because one has gone.
+    fn pin(&self, wanted: &[ExtentId]) -> bool {
+        let extents = &mut self.extents.lock().used;
+        if !wanted.iter().all(|extent| extents.contains_key(extent)) {
+            return false;
+        }
+        for extent in wanted {
+            if let Some(found) = extents.get_mut(extent) {
+                found.pins += 1;
+                found.condemned = false;
+            }
+        }
+        true
+    }
+
+    /// Pins an extent that was just appended to, and lists it if it is new. False: it was collected while the append
+    /// was under way, because it was not the stream's last any more.
+    fn pin_appended(&self, extent: ExtentId, is_in_stream: impl FnOnce() -> bool) -> bool {
+        let mut listed = self.extents.lock();
+        if !listed.used.contains_key(&extent) && (listed.leaving.contains(&extent) || !is_in_stream()) {
+            return false;
+        }
+        let found = listed.used.entry(extent).or_default();
+        found.pins += 1;
+        found.condemned = false;
+        true
+    }
+
+    fn unpin(&self, pinned: &[ExtentId]) {
+        let extents = &mut self.extents.lock().used;
+        for extent in pinned {
+            if let Some(found) = extents.get_mut(extent) {
+                found.pins = found.pins.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Condemns those of `wanted` that nobody has pinned, and says which.
+    pub(super) fn condemn(&self, wanted: impl Iterator<Item = ExtentId>) -> Vec<ExtentId> {
+        let extents = &mut self.extents.lock().used;
+        let mut condemned = Vec::new();
+        for extent in wanted {
+            if let Some(found) = extents.get_mut(&extent)
+                && found.pins == 0
+            {
+                found.condemned = true;
+                condemned.push(extent);
+            }
+        }
+        condemned
+    }
+
+    /// Takes those of `wanted` off the list that are condemned still, and says which. They are leaving until
+    /// [`Self::have_left`].
+    pub(super) fn remove_condemned(&self, wanted: &[ExtentId]) -> Vec<ExtentId> {
+        let mut listed = self.extents.lock();
+        for extent in wanted {
+            if listed.used.get(extent).is_some_and(|found| found.condemned && found.pins == 0) {
+                listed.used.remove(extent);
+                listed.leaving.push(*extent);
+            }
+        }
+        listed.leaving.clone()
+    }
+
+    /// What was leaving has left the stream, or comes back because that failed.
+    pub(super) fn have_left(&self, have_left: bool) {
+        let mut listed = self.extents.lock();
+        let leaving = std::mem::take(&mut listed.leaving);
+        if !have_left {
+            listed.used.extend(leaving.into_iter().map(|extent| (extent, ExtentUse::default())));
+        }
+    }
+
+    /// Checks that the rows of `changes` name only extents that are there, and follows how much is named. `before`
+    /// are rows as they were, as far as the decision saw them.
+    pub(super) fn check_changes<'a>(
+        &self,
+        changes: &[RowChange],
+        before: impl Iterator<Item = &'a Row>,
+    ) -> Result<(), PartitionError> {
+        let mut named: i64 = 0;
+        for change in changes {
+            let RowChange::Put { value, .. } = change else { continue };
+            let pieces = pieces_of(value).map_err(|_| PartitionError::Operation("a row without pieces"))?;
+            if pieces.is_empty() {
+                continue;
+            }
+            let extents = &mut self.extents.lock().used;
+            for piece in &pieces {
+                extents.get_mut(&piece.extent).ok_or_else(gone)?.condemned = false;
+                named += piece.size_bytes() as i64;
+            }
+        }
+        for row in before {
+            if changes.iter().any(|change| *change.key() == row.key)
+                && let Ok(pieces) = pieces_of(&row.value)
+            {
+                named -= pieces.iter().map(|piece| piece.size_bytes() as i64).sum::<i64>();
+            }
+        }
+        self.named_bytes.fetch_add(named, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The pieces that a row's value names.
+pub(super) fn pieces_of(value: &[u8]) -> Result<Vec<Piece>, PartitionError> {
+    take_pieces(&mut Decoder::new(value)).map_err(|error| PartitionError::Storage(format!("stored row: {error}")))
+}
+
+/// Which extents the pieces lie in, each once.
+fn extents_of(pieces: &[Piece]) -> Vec<ExtentId> {
+    let mut extents: Vec<ExtentId> = pieces.iter().map(|piece| piece.extent).collect();
+    extents.sort_unstable();
+    extents.dedup();
+    extents
+}
+
+fn gone() -> PartitionError {
+    PartitionError::Unavailable("the bytes belong to a range that was split or merged meanwhile".to_owned())
+}
+
+/// Keeps pieces readable until it is dropped.
+pub struct DataPin {
+    range: Arc<RangePartition>,
+    extents: Vec<ExtentId>,
+}
+
+impl DataPin {
+    /// Bytes of a piece from `at` on: some, up to the end of the append block that holds them. Empty: `at` is the end.
+    pub async fn read(&self, piece: &Piece, at: u64) -> Result<Bytes, PartitionError> {
+        let Some((location, from)) = piece.block_of(at) else { return Ok(Bytes::new()) };
+        if !self.extents.contains(&piece.extent) {
+            return Err(PartitionError::Operation("a piece that is not pinned"));
+        }
+        let block = self.range.shared.streams.read(location).await?;
+        Ok(block.slice(from..))
+    }
+}
+
+impl Drop for DataPin {
+    fn drop(&mut self) {
+        if let Some(data) = &self.range.data {
+            data.unpin(&self.extents);
+        }
+    }
+}
+
+impl RangePartition {
+    pub(super) fn range_data(&self) -> Result<&RangeData, PartitionError> {
+        self.data.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
+    }
+
+    /// Appends bytes, durable when it returns; the piece stays at least until the pin is dropped.
+    pub(crate) async fn append_data(self: &Arc<Self>, bytes: Bytes) -> Result<(Piece, DataPin), PartitionError> {
+        let data = self.range_data()?;
+        if bytes.is_empty() || bytes.len() > PIECE_SIZE_BYTES_MAX {
+            return Err(PartitionError::Operation("a piece has 1 byte to 4 MiB"));
+        }
+        let _admitted = self.shared.data_writer.admit(bytes.len()).await?;
+        let blocks: Vec<Bytes> = (0..bytes.len())
+            .step_by(DATA_BLOCK_SIZE_BYTES)
+            .map(|start| bytes.slice(start..bytes.len().min(start + DATA_BLOCK_SIZE_BYTES)))
+            .collect();
+        for _ in 0..RETRY_COUNT_MAX {
+            let (stream, epoch) = (&data.stream, self.epoch);
+            let locations = if bytes.len() <= SMALL_APPEND_SIZE_BYTES_MAX {
+                self.shared.streams.append(stream, epoch, blocks.clone()).await?
+            } else {
+                self.shared.data_writer.append(stream, epoch, blocks.clone()).await?
+            };
+            let piece = Piece::of_blocks(&locations)
+                .ok_or_else(|| PartitionError::Storage("an append that is not in one piece".to_owned()))?;
+            let stat = || self.shared.streams.stat(stream);
+            let is_in_stream =
+                || stat().is_ok_and(|stat| stat.extents.iter().any(|(extent, _)| *extent == piece.extent));
+            if data.pin_appended(piece.extent, is_in_stream) {
+                return Ok((piece, DataPin { range: self.clone(), extents: vec![piece.extent] }));
+            }
+        }
+        Err(PartitionError::Busy)
+    }
+
+    /// The row at `key`, its pieces pinned.
+    pub(crate) async fn get_with_data(
+        self: &Arc<Self>,
+        key: &RowKey,
+    ) -> Result<Option<(Row, DataPin)>, PartitionError> {
+        let data = self.range_data()?;
+        for _ in 0..RETRY_COUNT_MAX {
+            let Some(row) = self.get(key).await? else { return Ok(None) };
+            let extents = extents_of(&pieces_of(&row.value)?);
+            // An extent leaves after its last piece was moved: then the row says where.
+            if data.pin(&extents) {
+                return Ok(Some((row, DataPin { range: self.clone(), extents })));
+            }
+            tokio::task::yield_now().await;
+        }
+        Err(PartitionError::Busy)
+    }
+}

@@ -1,0 +1,287 @@
+//! Random lives of blob data on a disk that lies: writers append bytes and make rows name them, readers read them,
+//! collections give space back, ranges split and merge, the disk dies at a chosen operation. What holds after every
+//! start: each acknowledged row's bytes read back as they were written; what was cut off is there whole or not at all;
+//! a collection never takes bytes that a row names; and space comes back once writers stop.
+//!
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
+
+use base::codec::{Decoder, Encode};
+use base::random::splitmix64;
+use base::{Environment, Random};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use partition::{
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Piece, Read,
+    RowChange, RowKey, RowVersion, Rows, put_pieces, take_pieces,
+};
+use sim::{Faults, SimClock, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use stream::{StreamSettings, Streams};
+
+const SEED_COUNT: u64 = 80;
+const LIVES: u64 = 4;
+const WRITERS: u64 = 3;
+const NAMES: u64 = 4;
+const TABLE: ObjectTable = ObjectTable::Blob;
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    match number("LARIMAR_SIM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT)).collect(),
+    }
+}
+
+/// Makes a row name pieces, or removes it.
+struct Name {
+    key: RowKey,
+    content: Option<(Vec<Piece>, u64)>,
+}
+
+impl Operation for Name {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        TABLE
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.key.clone())]
+    }
+
+    fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+        let key = self.key.clone();
+        let change = match &self.content {
+            None => RowChange::Delete { key },
+            Some((pieces, mark)) => {
+                let mut value = Vec::new();
+                put_pieces(&mut value, pieces);
+                value.put_u64_field(*mark);
+                RowChange::Put { key, value: value.into() }
+            }
+        };
+        Decision { changes: vec![change], reply: () }
+    }
+}
+
+/// The bytes of piece `index` of a row that was written with `mark`.
+fn bytes_of(mark: u64, index: u64) -> Bytes {
+    let mut state = mark ^ index << 56;
+    let len = 1 + splitmix64(&mut state) % if index == 0 { 60_000 } else { 400 };
+    (0..len).map(|at| (mark.wrapping_mul(31).wrapping_add(at / 7 + index)) as u8).collect()
+}
+
+#[derive(Clone, Debug, Default)]
+struct Expected {
+    mark: Option<u64>,
+    /// An operation that may or may not have happened.
+    unknown: Option<Option<u64>>,
+}
+
+type Model = Mutex<BTreeMap<(u64, u64), Expected>>;
+
+fn key(writer: u64, name: u64) -> RowKey {
+    RowKey::new("acct", 1, &format!("blob{writer}{name}"), "b")
+}
+
+/// Reads a row whole and says which mark it was written with.
+async fn read(partitions: &Partitions, key: &RowKey, seed: u64) -> Result<Option<u64>, PartitionError> {
+    let Some((row, pin)) = partitions.get_with_data(TABLE, key).await? else { return Ok(None) };
+    let mut decoder = Decoder::new(&row.value);
+    let pieces = take_pieces(&mut decoder).unwrap();
+    let mark = decoder.u64("mark").unwrap();
+    for (index, piece) in pieces.iter().enumerate() {
+        let expected = bytes_of(mark, index as u64);
+        assert_eq!(piece.size_bytes(), expected.len() as u64, "seed {seed}");
+        let mut at = 0;
+        while at < piece.size_bytes() {
+            // Others run, a collection perhaps, while this reader is under way.
+            tokio::time::sleep(Duration::from_micros(mark % 900)).await;
+            let part = pin.read(piece, at).await?;
+            assert_eq!(part, expected.slice(at as usize..at as usize + part.len()), "seed {seed}: {key:?}");
+            at += part.len() as u64;
+        }
+    }
+    Ok(Some(mark))
+}
+
+async fn verify(partitions: &Partitions, model: &Model, seed: u64) {
+    for writer in 0..WRITERS {
+        for name in 0..NAMES {
+            let found = read(partitions, &key(writer, name), seed).await.unwrap();
+            let mut model = model.lock();
+            let expected = model.entry((writer, name)).or_default();
+            let unknown = expected.unknown.take();
+            assert!(
+                found == expected.mark || unknown == Some(found),
+                "seed {seed}: blob{writer}{name} is {found:?}, expected {:?} or {unknown:?}",
+                expected.mark
+            );
+            expected.mark = found;
+        }
+    }
+}
+
+async fn write(
+    partitions: &Partitions,
+    model: &Model,
+    clock: &SimClock,
+    random: &dyn Random,
+    writer: u64,
+    seed: u64,
+) -> Result<(), PartitionError> {
+    for _ in 0..random.next_u64() % 25 {
+        let name = random.next_u64() % NAMES;
+        let key = key(writer, name);
+        let mark = (random.next_u64() % 4 > 0).then(|| random.next_u64());
+        let mut pins = Vec::new();
+        let content = match mark {
+            None => None,
+            Some(mark) => {
+                let mut pieces = Vec::new();
+                for index in 0..random.next_u64() % 3 {
+                    match partitions.append_data(TABLE, &key, bytes_of(mark, index)).await {
+                        Ok((piece, pin)) => {
+                            pieces.push(piece);
+                            pins.push(pin);
+                        }
+                        Err(PartitionError::DiskFull) => return Ok(()),
+                        Err(error) => return Err(error),
+                    }
+                }
+                Some((pieces, mark))
+            }
+        };
+        // A collection may come between the bytes and the row that names them.
+        base::Clock::sleep(clock, Duration::from_millis(random.next_u64() % 6)).await;
+        model.lock().entry((writer, name)).or_default().unknown = Some(mark);
+        let outcome = partitions.execute(Name { key: key.clone(), content }).await;
+        {
+            let mut model = model.lock();
+            let expected = model.entry((writer, name)).or_default();
+            match outcome {
+                Ok(()) => *expected = Expected { mark, unknown: None },
+                // Refused for certain: the range was split between the append and the row, or the disk is full.
+                Err(PartitionError::DiskFull | PartitionError::Unavailable(_)) => expected.unknown = None,
+                Err(error) => return Err(error),
+            }
+        }
+        drop(pins);
+        let expected = model.lock()[&(writer, name)].mark;
+        assert_eq!(read(partitions, &key, seed).await?, expected, "seed {seed}: blob{writer}{name}");
+    }
+    Ok(())
+}
+
+async fn disturb(partitions: &Partitions, clock: &SimClock, random: &dyn Random, collected: &Mutex<u64>) {
+    for _ in 0..random.next_u64() % 30 {
+        base::Clock::sleep(clock, Duration::from_millis(random.next_u64() % 8)).await;
+        let key = key(random.next_u64() % WRITERS, random.next_u64() % NAMES);
+        // A failure leaves things as they are, which is what the rest checks.
+        match random.next_u64() % 4 {
+            0 => drop(partitions.split(TABLE, &key).await),
+            1 => drop(partitions.merge(TABLE, &key).await),
+            _ => {
+                if let Ok(done) = partitions.collect_data_now(TABLE).await {
+                    *collected.lock() += done.extents;
+                }
+            }
+        }
+    }
+}
+
+async fn open(env: &Environment) -> Result<(Arc<Streams>, Partitions), PartitionError> {
+    let streams = Streams::open(env, StreamSettings::tiny()).await?;
+    let partitions = Partitions::open(env, streams.clone(), PartitionSettings::tiny()).await?;
+    Ok((streams, partitions))
+}
+
+#[test]
+fn blob_data_survives_crashes_splits_and_collections() {
+    let collected = Mutex::new(0);
+    let mut crashes = 0;
+    for seed in seeds() {
+        let world = World::new(seed);
+        let model = Model::default();
+        for life in 0..LIVES {
+            let crash_after = if life + 1 == LIVES { 0 } else { 1 + world.random.next_u64() % 600 };
+            let crash_at_operation = match crash_after {
+                0 => 0,
+                after => world.disk.operation_count() + after,
+            };
+            world.disk.set_faults(Faults { slow_one_in: 20, crash_at_operation, ..Faults::default() });
+            let outcome = world.run(|env, clock| {
+                let (model, collected, kept_clock) = (&model, &collected, clock);
+                async move {
+                    let (random, clock) = (env.random.clone(), &*kept_clock);
+                    let Ok((_streams, partitions)) = open(&env).await else { return };
+                    verify(&partitions, model, seed).await;
+                    let (partitions, random) = (&partitions, &*random);
+                    let writers = (0..WRITERS).map(|writer| write(partitions, model, clock, random, writer, seed));
+                    let ((), outcomes) = futures_util::future::join(
+                        disturb(partitions, clock, random, collected),
+                        futures_util::future::join_all(writers),
+                    )
+                    .await;
+                    outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+                    verify(partitions, model, seed).await;
+                    partitions.close().await;
+                }
+            });
+            crashes += u64::from(outcome.is_none());
+        }
+    }
+    let collected = *collected.lock();
+    println!("{crashes} crashes, {collected} extents collected");
+    assert!(crashes > 0 || seeds().len() < 20, "no disk ever died");
+    assert!(collected > 0 || seeds().len() < 20, "nothing was ever collected");
+}
+
+#[test]
+fn space_of_overwritten_and_deleted_bytes_comes_back_while_readers_go_on() {
+    World::new(7).run(|env, _| async move {
+        let (streams, partitions) = open(&env).await.unwrap();
+        let stored = || {
+            let stat = streams.stat(&stream::StreamName::new("blob/1/data")).unwrap();
+            stat.extents.iter().map(|(_, length)| length).sum::<u64>()
+        };
+        let chunk = |mark: u64| Bytes::from(vec![mark as u8; 4000]);
+        let put = |key: RowKey, mark: u64| {
+            let partitions = &partitions;
+            async move {
+                let (piece, _pin) = partitions.append_data(TABLE, &key, chunk(mark)).await.unwrap();
+                partitions.execute(Name { key, content: Some((vec![piece], mark)) }).await.unwrap();
+            }
+        };
+        // One reader begins before everything is overwritten.
+        put(key(0, 9), 77).await;
+        let (row, pin) = partitions.get_with_data(TABLE, &key(0, 9)).await.unwrap().unwrap();
+        let piece = take_pieces(&mut Decoder::new(&row.value)).unwrap()[0];
+        for round in 0..10 {
+            for name in 0..50 {
+                put(key(name % 3, name), round).await;
+            }
+        }
+        for name in 3..50 {
+            partitions.execute(Name { key: key(name % 3, name), content: None }).await.unwrap();
+        }
+        let before = stored();
+        let first = partitions.collect_data_now(TABLE).await.unwrap();
+        assert!(first.extents > 0);
+        assert_eq!(pin.read(&piece, 0).await.unwrap(), chunk(77), "a reader keeps what it reads");
+        drop(pin);
+        partitions.collect_data_now(TABLE).await.unwrap();
+        let after = stored();
+        assert!(after < before / 10, "of {before} bytes {after} stay, four thousand times three live");
+        for name in 0..3 {
+            let (row, pin) = partitions.get_with_data(TABLE, &key(name % 3, name)).await.unwrap().unwrap();
+            let piece = take_pieces(&mut Decoder::new(&row.value)).unwrap()[0];
+            assert_eq!(pin.read(&piece, 0).await.unwrap(), chunk(9));
+        }
+        let whole = partitions.ranges(TABLE);
+        assert_eq!(whole, [KeyRange::all()]);
+        partitions.close().await;
+    });
+}
