@@ -50,7 +50,12 @@ impl DataWriter {
     }
 
     /// Appends all blocks or none; durable when it returns.
-    pub(crate) async fn append(&self, stream: &StreamName, epoch: OwnerEpoch, blocks: Vec<Bytes>) -> Appended {
+    pub(crate) async fn append(
+        &self,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+    ) -> Appended {
         let (reply, outcome) = oneshot::channel();
         let job = Job { stream: stream.clone(), epoch, blocks, reply };
         self.queue.send(job).await.map_err(|_| closing())?;

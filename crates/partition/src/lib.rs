@@ -44,9 +44,9 @@ pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
+pub use partitions::{PartitionStatistics, Partitions};
 pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
-pub use partitions::{PartitionStatistics, Partitions};
 pub use settings::{
     CACHE_SHARE_PERCENT, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, PartitionSettings,
     PlantedFault, SettingError,

@@ -219,7 +219,8 @@ fn blob_data_survives_crashes_splits_and_collections() {
                     let Ok((_streams, partitions)) = open(&env).await else { return };
                     verify(&partitions, model, seed).await;
                     let (partitions, random) = (&partitions, &*random);
-                    let writers = (0..WRITERS).map(|writer| write(partitions, model, clock, random, writer, seed));
+                    let writers =
+                        (0..WRITERS).map(|writer| write(partitions, model, clock, random, writer, seed));
                     let ((), outcomes) = futures_util::future::join(
                         disturb(partitions, clock, random, collected),
                         futures_util::future::join_all(writers),

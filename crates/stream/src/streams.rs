@@ -170,7 +170,9 @@ impl Streams {
             };
             match self.node.append(tail, epoch, blocks.clone()).await {
                 // It was sealed in the meantime, or is about to be, and may even have left the stream.
-                Err(StreamError::Sealed(_) | StreamError::NoExtent(_)) => self.roll(stream, epoch, Some(tail)).await?,
+                Err(StreamError::Sealed(_) | StreamError::NoExtent(_)) => {
+                    self.roll(stream, epoch, Some(tail)).await?
+                }
                 other => return other,
             }
         }

@@ -126,7 +126,8 @@ impl RangePartition {
         self.commit_wake.notify_one();
         commit::outcome(decided).await?;
         let named = self.count_named().await?;
-        let free: Vec<ExtentId> = condemned.iter().filter(|extent| !named.contains_key(extent)).copied().collect();
+        let free: Vec<ExtentId> =
+            condemned.iter().filter(|extent| !named.contains_key(extent)).copied().collect();
         let leaving = data.remove_condemned(&free);
         if !leaving.is_empty() {
             let unlist = StreamChange::Unlist { stream: data.stream.clone(), extents: leaving.clone() };

@@ -178,7 +178,8 @@ impl RangeData {
 
 /// The pieces that a row's value names.
 pub(super) fn pieces_of(value: &[u8]) -> Result<Vec<Piece>, PartitionError> {
-    take_pieces(&mut Decoder::new(value)).map_err(|error| PartitionError::Storage(format!("stored row: {error}")))
+    take_pieces(&mut Decoder::new(value))
+        .map_err(|error| PartitionError::Storage(format!("stored row: {error}")))
 }
 
 /// Which extents the pieces lie in, each once.
@@ -225,7 +226,10 @@ impl RangePartition {
     }
 
     /// Appends bytes, durable when it returns; the piece stays at least until the pin is dropped.
-    pub(crate) async fn append_data(self: &Arc<Self>, bytes: Bytes) -> Result<(Piece, DataPin), PartitionError> {
+    pub(crate) async fn append_data(
+        self: &Arc<Self>,
+        bytes: Bytes,
+    ) -> Result<(Piece, DataPin), PartitionError> {
         let data = self.range_data()?;
         if bytes.is_empty() || bytes.len() > PIECE_SIZE_BYTES_MAX {
             return Err(PartitionError::Operation("a piece has 1 byte to 4 MiB"));

@@ -4,8 +4,8 @@
 //! copied. What always holds: a checkpoint's limit is the part of it that the parent saw and the child owns, so rows
 //! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order.
 
-use super::hand_over::Estate;
 use super::data::RangeData;
+use super::hand_over::Estate;
 use super::load::{Loaded, RangeStreams, open_data};
 use super::log_marks::LogMarks;
 use super::{RangePartition, Shared};

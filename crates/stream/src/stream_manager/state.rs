@@ -241,7 +241,8 @@ impl State {
         }
         // Ranges that were one and become one again list the same extents.
         let listed = self.list_mut(to)?.clone();
-        let added: Vec<ExtentId> = extents.iter().filter(|extent| !listed.contains(extent)).copied().collect();
+        let added: Vec<ExtentId> =
+            extents.iter().filter(|extent| !listed.contains(extent)).copied().collect();
         for extent in &added {
             let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
             if info.sealed.is_none() {
@@ -532,7 +533,8 @@ mod tests {
     #[test]
     fn an_extent_that_comes_back_from_two_heirs_is_listed_once() {
         let mut state = two_streams();
-        let share = |from: &str| Command::Share { from: name(from), to: name("c"), extents: vec![ExtentId(1)] };
+        let share =
+            |from: &str| Command::Share { from: name(from), to: name("c"), extents: vec![ExtentId(1)] };
         state.apply_all(&[Command::Create(name("c")), share("a"), share("b")]).unwrap();
         assert_eq!(state.streams[&name("c")].extents, [ExtentId(1)]);
         assert_eq!(state.extents[&ExtentId(1)].references, 3);

@@ -1,0 +1,467 @@
+//! All that is stored under one blob's name, and how one operation sees and changes it.
+//!
+//! ```text
+//! row key = (account, container id, blob name, row name)       row name sorts: snapshots, head, chunks, pages, staged
+//!   1s SNAPSHOT              a snapshot's record; SNAPSHOT is its time, 16 hexadecimal digits
+//!   2h                       the head: lease, counts, and the base blob's record
+//!   3c GENERATION INDEX      a chunk of a list of blocks
+//!   4p OWNER REGION          ranges of pages; OWNER is 0 or a snapshot, see `pages.rs`
+//!   5u ID                    a staged block; ID is its id in hexadecimal
+//! head = pieces, u8 format (1), varint staged blocks, u8 length of their ids, varint snapshots, varint deleted snapshots,
+//!        lease, u8 record is there, [record]
+//! ```
+//!
+//! What always holds: if anything is stored under a name, its head is there. So most operations read one row; those that
+//! must see more ask for everything and are run again.
+
+use crate::content::Content;
+use crate::error::{BlobError, LeaseError};
+use crate::lease::Lease;
+use crate::limits::ROWS_OF_A_BLOB_MAX;
+use crate::record::BlobRecord;
+use base::Ticks;
+use base::codec::{DecodeError, Decoder, Encode};
+use bytes::Bytes;
+use partition::{
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, Read, RowChange, RowKey, RowVersion, Rows,
+    put_pieces, take_pieces,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Row name of the head.
+pub(crate) const HEAD: &str = "2h";
+/// Start of the row names of snapshots.
+pub(crate) const SNAPSHOT_PREFIX: &str = "1s";
+/// Start of the row names of staged blocks.
+pub(crate) const STAGED_PREFIX: &str = "5u";
+
+const HEAD_FORMAT: u8 = 1;
+
+/// Where a blob's rows are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlobAddress {
+    pub(crate) account: String,
+    pub(crate) container_id: u64,
+    pub(crate) name: String,
+}
+
+impl BlobAddress {
+    pub(crate) fn key(&self, row: &str) -> RowKey {
+        RowKey::new(&self.account, self.container_id, &self.name, row)
+    }
+}
+
+/// Row name of a snapshot.
+pub(crate) fn snapshot_row(snapshot: u64) -> String {
+    format!("{SNAPSHOT_PREFIX}{snapshot:016x}")
+}
+
+/// Row name of a chunk.
+pub(crate) fn chunk_row(generation: u64, index: usize) -> String {
+    format!("3c{generation:016x}{index:08x}")
+}
+
+/// Row name of a region of pages.
+pub(crate) fn region_row(owner: u64, region: u64) -> String {
+    format!("{}{region:016x}", regions_prefix(owner))
+}
+
+/// Start of the row names of an owner's regions.
+pub(crate) fn regions_prefix(owner: u64) -> String {
+    format!("4p{owner:016x}")
+}
+
+/// Row name of a staged block.
+pub(crate) fn staged_row(id: &[u8]) -> String {
+    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{STAGED_PREFIX}{digits}")
+}
+
+/// The head row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) lease: Lease,
+    pub(crate) staged: u32,
+    pub(crate) staged_id_len: u8,
+    pub(crate) snapshots: u32,
+    pub(crate) deleted_snapshots: u32,
+    pub(crate) current: Option<BlobRecord>,
+}
+
+impl Head {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        let pieces = self.current.as_ref().map(|current| current.content.pieces());
+        put_pieces(&mut out, &pieces.unwrap_or_default());
+        out.put_u8_field(HEAD_FORMAT);
+        out.put_varint(u64::from(self.staged));
+        out.put_u8_field(self.staged_id_len);
+        out.put_varint(u64::from(self.snapshots));
+        out.put_varint(u64::from(self.deleted_snapshots));
+        self.lease.encode(&mut out);
+        out.put_u8_field(u8::from(self.current.is_some()));
+        if let Some(current) = &self.current {
+            current.encode(&mut out);
+        }
+        out
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, DecodeError> {
+        let mut decoder = Decoder::new(value);
+        let pieces = take_pieces(&mut decoder)?;
+        if decoder.u8("head format")? != HEAD_FORMAT {
+            return Err(DecodeError("head format"));
+        }
+        let count = |number: u64| u32::try_from(number).map_err(|_| DecodeError("head count"));
+        let mut head = Head {
+            staged: count(decoder.varint("staged blocks")?)?,
+            staged_id_len: decoder.u8("length of ids")?,
+            snapshots: count(decoder.varint("snapshots")?)?,
+            deleted_snapshots: count(decoder.varint("deleted snapshots")?)?,
+            lease: Lease::decode(&mut decoder)?,
+            current: None,
+        };
+        if decoder.u8("record is there")? != 0 {
+            head.current = Some(BlobRecord::decode(&mut decoder, pieces)?);
+        }
+        decoder.finish("head row")?;
+        Ok(head)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.current.is_none()
+            && self.staged == 0
+            && self.snapshots == 0
+            && self.deleted_snapshots == 0
+            && self.lease == Lease::None
+    }
+
+    /// The base blob, unless it is deleted.
+    pub(crate) fn live(&self) -> Option<&BlobRecord> {
+        self.current.as_ref().filter(|current| current.deleted.is_none())
+    }
+}
+
+/// The value of a snapshot's row.
+pub(crate) fn encode_snapshot(record: &BlobRecord) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    put_pieces(&mut out, &record.content.pieces());
+    record.encode(&mut out);
+    out
+}
+
+/// Reads a snapshot's row.
+pub(crate) fn decode_snapshot(value: &[u8]) -> Result<BlobRecord, DecodeError> {
+    let mut decoder = Decoder::new(value);
+    let pieces = take_pieces(&mut decoder)?;
+    let record = BlobRecord::decode(&mut decoder, pieces)?;
+    decoder.finish("snapshot row")?;
+    Ok(record)
+}
+
+/// Why a decision was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It was: the answer is no.
+    Refused(BlobError),
+    /// All rows of the name must be seen.
+    NeedAll,
+}
+
+impl From<BlobError> for Stop {
+    fn from(error: BlobError) -> Self {
+        Stop::Refused(error)
+    }
+}
+
+impl From<DecodeError> for Stop {
+    fn from(error: DecodeError) -> Self {
+        Stop::Refused(error.into())
+    }
+}
+
+impl From<LeaseError> for Stop {
+    fn from(error: LeaseError) -> Self {
+        Stop::Refused(error.into())
+    }
+}
+
+/// A change to what is stored under one name, as plain data with a pure decision.
+pub(crate) trait BlobChange: Send + Sync + 'static {
+    type Reply: Send + 'static;
+
+    /// Rows besides the head that the decision looks at.
+    fn more_rows(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Decides; what it has changed in `rows` is stored unless it stops.
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop>;
+}
+
+/// The rows of one name during a decision.
+pub(crate) struct BlobRows {
+    pub(crate) head: Head,
+    found: BTreeMap<String, Bytes>,
+    changed: BTreeMap<String, Option<Bytes>>,
+    sees_all: bool,
+}
+
+impl BlobRows {
+    fn open(found: BTreeMap<String, Bytes>, sees_all: bool) -> Result<Self, DecodeError> {
+        let head = found.get(HEAD).map(|value| Head::decode(value)).transpose()?.unwrap_or_default();
+        Ok(BlobRows { head, found, changed: BTreeMap::new(), sees_all })
+    }
+
+    /// Stops unless all rows are seen.
+    pub(crate) fn need_all(&self) -> Result<(), Stop> {
+        if self.sees_all { Ok(()) } else { Err(Stop::NeedAll) }
+    }
+
+    /// A row as it is now.
+    pub(crate) fn row(&self, name: &str) -> Option<&Bytes> {
+        match self.changed.get(name) {
+            Some(changed) => changed.as_ref(),
+            None => self.found.get(name),
+        }
+    }
+
+    /// Names of the rows that start so, in order; all must be seen.
+    pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, Stop> {
+        self.need_all()?;
+        let mut names: Vec<String> = self.found.keys().chain(self.changed.keys()).cloned().collect();
+        names.retain(|name| name.starts_with(prefix) && self.row(name).is_some());
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    pub(crate) fn put(&mut self, name: String, value: Vec<u8>) {
+        self.changed.insert(name, Some(value.into()));
+    }
+
+    pub(crate) fn delete(&mut self, name: &str) {
+        self.changed.insert(name.to_owned(), None);
+    }
+
+    /// The base blob.
+    pub(crate) fn live(&self) -> Result<&BlobRecord, BlobError> {
+        self.head.live().ok_or(BlobError::BlobNotFound)
+    }
+
+    /// The base blob, to be changed.
+    pub(crate) fn live_mut(&mut self) -> Result<&mut BlobRecord, BlobError> {
+        self.head.current.as_mut().filter(|current| current.deleted.is_none()).ok_or(BlobError::BlobNotFound)
+    }
+
+    /// A snapshot's record.
+    pub(crate) fn snapshot(&self, snapshot: u64) -> Result<BlobRecord, Stop> {
+        let row = self.row(&snapshot_row(snapshot)).ok_or(BlobError::BlobNotFound)?;
+        let record = decode_snapshot(row)?;
+        if record.deleted.is_some() { Err(BlobError::BlobNotFound.into()) } else { Ok(record) }
+    }
+
+    /// Forgets staged blocks.
+    pub(crate) fn clear_staged(&mut self) -> Result<(), Stop> {
+        if self.head.staged > 0 {
+            for name in self.names(STAGED_PREFIX)? {
+                self.delete(&name);
+            }
+        }
+        self.head.staged = 0;
+        self.head.staged_id_len = 0;
+        Ok(())
+    }
+
+    /// Removes the rows of a content that no record here names any more.
+    pub(crate) fn release(&mut self, content: &Content) -> Result<(), Stop> {
+        match content {
+            Content::Inline(_) => Ok(()),
+            Content::Blocks(blocks) if blocks.chunks.is_empty() => Ok(()),
+            Content::Blocks(blocks) => {
+                let names_it = |record: &BlobRecord| match &record.content {
+                    Content::Blocks(other) => {
+                        other.generation == blocks.generation && !other.chunks.is_empty()
+                    }
+                    _ => false,
+                };
+                if self.head.current.as_ref().is_some_and(names_it) {
+                    return Ok(());
+                }
+                for name in self.names(SNAPSHOT_PREFIX)? {
+                    if let Some(row) = self.row(&name)
+                        && names_it(&decode_snapshot(row)?)
+                    {
+                        return Ok(());
+                    }
+                }
+                for name in self.names(&format!("3c{:016x}", blocks.generation))? {
+                    self.delete(&name);
+                }
+                Ok(())
+            }
+            Content::Pages(owner) => {
+                for name in self.names(&regions_prefix(*owner))? {
+                    self.delete(&name);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn into_changes(self, address: &BlobAddress, head_before: Option<Bytes>) -> Vec<RowChange> {
+        let mut changes = Vec::with_capacity(self.changed.len() + 1);
+        for (name, value) in self.changed {
+            let key = address.key(&name);
+            match value {
+                Some(value) if self.found.get(&name) != Some(&value) => {
+                    changes.push(RowChange::Put { key, value });
+                }
+                None if self.found.contains_key(&name) => changes.push(RowChange::Delete { key }),
+                _ => {}
+            }
+        }
+        let key = address.key(HEAD);
+        if self.head.is_empty() {
+            if head_before.is_some() {
+                changes.push(RowChange::Delete { key });
+            }
+        } else {
+            let value = Bytes::from(self.head.encode());
+            if head_before.as_ref() != Some(&value) {
+                changes.push(RowChange::Put { key, value });
+            }
+        }
+        changes
+    }
+}
+
+/// A change at its address, as the partition layer runs it.
+pub(crate) struct BlobOperation<C> {
+    pub(crate) address: BlobAddress,
+    pub(crate) change: Arc<C>,
+    pub(crate) sees_all: bool,
+}
+
+impl<C: BlobChange> BlobOperation<C> {
+    fn open_rows(&self, rows: &Rows) -> Result<BlobRows, Stop> {
+        let mut found = BTreeMap::new();
+        if self.sees_all {
+            let all = rows.range(0);
+            if all.len() >= ROWS_OF_A_BLOB_MAX {
+                return Err(BlobError::Partition(PartitionError::Busy).into());
+            }
+            for row in all {
+                let parts = row.key.parts().ok_or(DecodeError("blob key"))?;
+                found.insert(parts.object_name, row.value.clone());
+            }
+        } else {
+            for (index, name) in self.row_names().into_iter().enumerate() {
+                if let Some(row) = rows.point(index) {
+                    found.insert(name, row.value.clone());
+                }
+            }
+        }
+        Ok(BlobRows::open(found, self.sees_all)?)
+    }
+
+    fn row_names(&self) -> Vec<String> {
+        let mut names = vec![HEAD.to_owned()];
+        names.extend(self.change.more_rows());
+        names
+    }
+}
+
+impl<C: BlobChange> Operation for BlobOperation<C> {
+    type Reply = Result<C::Reply, Stop>;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Blob
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let BlobAddress { account, container_id, name } = &self.address;
+        if self.sees_all {
+            let range = KeyRange::partition(account, *container_id, name);
+            return vec![Read::Range { range, limit: ROWS_OF_A_BLOB_MAX }];
+        }
+        self.row_names().iter().map(|row| Read::Point(self.address.key(row))).collect()
+    }
+
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
+        let mut rows = match self.open_rows(rows) {
+            Ok(rows) => rows,
+            Err(stop) => return Decision::unchanged(Err(stop)),
+        };
+        let head_before = rows.found.get(HEAD).cloned();
+        match self.change.decide(&mut rows, Ticks(version.0)) {
+            Ok(reply) => {
+                Decision { changes: rows.into_changes(&self.address, head_before), reply: Ok(reply) }
+            }
+            Err(stop) => Decision::unchanged(Err(stop)),
+        }
+    }
+}
+
+/// A blob's rows in memory, for table tests of operations.
+#[cfg(test)]
+pub(crate) mod memory {
+    use super::*;
+    use partition::Row;
+
+    #[derive(Default)]
+    pub(crate) struct MemoryBlob {
+        pub(crate) rows: BTreeMap<String, Bytes>,
+    }
+
+    impl MemoryBlob {
+        fn address() -> BlobAddress {
+            BlobAddress { account: "acct".into(), container_id: 1, name: "blob".into() }
+        }
+
+        /// Runs a change as the service does: with few rows first, then with all.
+        pub(crate) fn run<C: BlobChange>(&mut self, change: C, now: u64) -> Result<C::Reply, BlobError> {
+            let change = Arc::new(change);
+            for sees_all in [false, true] {
+                let operation = BlobOperation { address: Self::address(), change: change.clone(), sees_all };
+                let found = operation.reads().into_iter().map(|read| self.read(&read)).collect();
+                let decision = operation.decide(&Rows::new(found), RowVersion(now));
+                for row in decision.changes {
+                    let name = row.key().parts().unwrap().object_name;
+                    match row {
+                        RowChange::Put { value, .. } => drop(self.rows.insert(name, value)),
+                        RowChange::Delete { .. } => drop(self.rows.remove(&name)),
+                    }
+                }
+                match decision.reply {
+                    Ok(reply) => return Ok(reply),
+                    Err(Stop::Refused(error)) => return Err(error),
+                    Err(Stop::NeedAll) => assert!(!sees_all, "it has seen all"),
+                }
+            }
+            unreachable!("it has seen all")
+        }
+
+        fn read(&self, read: &Read) -> Vec<Row> {
+            let row = |(name, value): (&String, &Bytes)| Row {
+                key: Self::address().key(name),
+                version: RowVersion(1),
+                value: value.clone(),
+            };
+            let all = self.rows.iter().map(row);
+            match read {
+                Read::Point(key) => all.filter(|row| row.key == *key).collect(),
+                Read::Range { .. } => all.collect(),
+            }
+        }
+
+        pub(crate) fn head(&self) -> Head {
+            self.rows.get(HEAD).map(|value| Head::decode(value).unwrap()).unwrap_or_default()
+        }
+
+        pub(crate) fn count(&self, prefix: &str) -> usize {
+            self.rows.keys().filter(|name| name.starts_with(prefix)).count()
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The facade of the Blob service: each method checks what it is given and runs one operation, scan or transfer.
+//!
+//! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
+
+use crate::blob_rows::{BlobAddress, BlobChange, BlobOperation, Stop};
+use crate::condition::Conditions;
+use crate::container_ops::{ContainerAction, ContainerOperation};
+use crate::container_row::{ContainerRow, PublicAccess};
+use crate::error::BlobError;
+use crate::lease::{LeaseAction, LeaseOutcome};
+use crate::listing::{FoundBlob, ListPage, ListQuery, find_in_container, list_blobs};
+use crate::name::{Pairs, check_blob, check_container, check_metadata};
+use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
+use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
+use crate::tag_filter::TagFilter;
+use base::codec::DecodeError;
+use base::{Clock, Ticks};
+use partition::{KeyRange, ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
+use service::container::{container_key, containers_range, settings_key};
+use service::policy::check_policies;
+use service::{SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::sync::Arc;
+
+/// Longest retention of what was deleted, in days.
+const RETENTION_DAYS_MAX: u32 = 365;
+
+/// The facade of the Blob service. Account names are trusted; everything else is checked here.
+pub struct BlobService {
+    pub(crate) partitions: Arc<Partitions>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// A blob in a container that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobAt {
+    pub(crate) address: BlobAddress,
+    /// The container.
+    pub container: String,
+}
+
+impl BlobAt {
+    /// The blob's name.
+    pub fn name(&self) -> &str {
+        &self.address.name
+    }
+}
+
+impl BlobService {
+    /// Over these partitions; the clock says when leases run out and when deletions are final.
+    pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
+        BlobService { partitions, clock }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Ticks {
+        self.clock.now()
+    }
+
+    /// A container.
+    pub async fn container(&self, account: &str, name: &str) -> Result<ContainerRow, BlobError> {
+        check_container(name)?;
+        let key = container_key(account, SERVICE_BLOB, name);
+        let row = self.partitions.get(ObjectTable::Container, &key).await?;
+        Ok(ContainerRow::decode(&row.ok_or(BlobError::ContainerNotFound)?.value)?)
+    }
+
+    /// A blob in a container, whether or not it is there.
+    pub fn blob(&self, account: &str, container: &ContainerRow, name: &str) -> Result<BlobAt, BlobError> {
+        check_blob(name)?;
+        let address =
+            BlobAddress { account: account.to_owned(), container_id: container.id, name: name.to_owned() };
+        Ok(BlobAt { address, container: container.name.clone() })
+    }
+
+    async fn act(
+        &self,
+        account: &str,
+        name: &str,
+        action: ContainerAction,
+        conditions: Conditions,
+    ) -> Result<(ContainerRow, Option<LeaseOutcome>), BlobError> {
+        check_container(name)?;
+        let key = container_key(account, SERVICE_BLOB, name);
+        self.partitions.execute(ContainerOperation { key, action, conditions }).await?
+    }
+
+    /// Creates a container.
+    pub async fn create_container(
+        &self,
+        account: &str,
+        name: &str,
+        metadata: Pairs,
+        public_access: PublicAccess,
+    ) -> Result<ContainerRow, BlobError> {
+        check_metadata(&metadata)?;
+        let action = ContainerAction::Create { name: name.to_owned(), metadata, public_access };
+        Ok(self.act(account, name, action, Conditions::default()).await?.0)
+    }
+
+    /// Deletes a container; its blobs can't be reached any more.
+    pub async fn delete_container(
+        &self,
+        account: &str,
+        name: &str,
+        conditions: Conditions,
+    ) -> Result<(), BlobError> {
+        self.act(account, name, ContainerAction::Delete, conditions).await.map(|_| ())
+    }
+
+    /// Replaces a container's metadata.
+    pub async fn set_container_metadata(
+        &self,
+        account: &str,
+        name: &str,
+        metadata: Pairs,
+        conditions: Conditions,
+    ) -> Result<ContainerRow, BlobError> {
+        check_metadata(&metadata)?;
+        Ok(self.act(account, name, ContainerAction::SetMetadata(metadata), conditions).await?.0)
+    }
+
+    /// Replaces a container's stored access policies; without a public access its own stays.
+    pub async fn set_container_policies(
+        &self,
+        account: &str,
+        name: &str,
+        policies: Vec<StoredPolicy>,
+        public_access: PublicAccess,
+        conditions: Conditions,
+    ) -> Result<ContainerRow, BlobError> {
+        check_policies(&policies)?;
+        let action = ContainerAction::SetPolicies { policies, public_access };
+        Ok(self.act(account, name, action, conditions).await?.0)
+    }
+
+    /// Does something with a container's lease.
+    pub async fn lease_container(
+        &self,
+        account: &str,
+        name: &str,
+        action: LeaseAction,
+        conditions: Conditions,
+    ) -> Result<(ContainerRow, LeaseOutcome), BlobError> {
+        let (row, outcome) = self.act(account, name, ContainerAction::Lease(action), conditions).await?;
+        let outcome = outcome.ok_or(PartitionError::Operation("a lease without an outcome"))?;
+        Ok((row, outcome))
+    }
+
+    /// A page of the account's containers whose names start with `prefix`, from `marker` (a name) on, and the next name.
+    pub async fn list_containers(
+        &self,
+        account: &str,
+        prefix: &str,
+        marker: Option<&str>,
+        max: usize,
+    ) -> Result<(Vec<ContainerRow>, Option<String>), BlobError> {
+        let mut range = containers_range(account, SERVICE_BLOB);
+        let start = marker.filter(|marker| *marker > prefix).unwrap_or(prefix);
+        range.start = range.start.max(container_key(account, SERVICE_BLOB, start).as_bytes().clone());
+        let scan =
+            CollectContainers { prefix: prefix.to_owned(), max, rows: Vec::new(), next: None, damage: None };
+        let (scan, _) = self.partitions.scan(ObjectTable::Container, range, scan).await?;
+        match scan.damage {
+            Some(error) => Err(error.into()),
+            None => Ok((scan.rows, scan.next)),
+        }
+    }
+
+    /// A page of a container's blobs.
+    pub async fn list_blobs(
+        &self,
+        account: &str,
+        container: &ContainerRow,
+        query: ListQuery,
+    ) -> Result<ListPage, BlobError> {
+        list_blobs(&self.partitions, account, container.id, query, self.now()).await
+    }
+
+    /// Blobs of one container, or of all, with such tags, and where the search goes on.
+    pub async fn find_by_tags(
+        &self,
+        account: &str,
+        container: Option<&ContainerRow>,
+        filter: &TagFilter,
+        marker: Option<&str>,
+        max: usize,
+    ) -> Result<(Vec<FoundBlob>, Option<String>), BlobError> {
+        let (name, inside) = match marker.filter(|marker| !marker.is_empty()) {
+            Some(marker) => {
+                let (name, inside) = marker.split_once('!').ok_or(BlobError::InvalidMarker)?;
+                (Some(name), Some(inside))
+            }
+            None => (None, None),
+        };
+        let containers = match container {
+            Some(container) => vec![container.clone()],
+            None => self.list_containers(account, "", name, usize::MAX).await?.0,
+        };
+        let mut found = Vec::new();
+        for container in containers {
+            let from = inside.filter(|_| name == Some(container.name.as_str()));
+            let place = (container.name.as_str(), container.id);
+            let left = max - found.len();
+            let (more, next) =
+                find_in_container(&self.partitions, account, place, filter, from, left).await?;
+            found.extend(more);
+            if let Some(next) = next {
+                return Ok((found, Some(format!("{}!{next}", container.name))));
+            }
+        }
+        Ok((found, None))
+    }
+
+    /// A blob or snapshot that is there and may be read under these conditions.
+    pub async fn find(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        conditions: &Conditions,
+    ) -> Result<FoundRecord, BlobError> {
+        let (found, _) = find(&self.partitions, &at.address, snapshot).await?;
+        self.check_read(&found, conditions)?;
+        Ok(found)
+    }
+
+    fn check_read(&self, found: &FoundRecord, conditions: &Conditions) -> Result<(), BlobError> {
+        conditions.check_read(found.record.present())?;
+        Ok(found.lease.check_read(conditions.lease(), self.now())?)
+    }
+
+    /// Opens a blob's bytes: the part that `range` (first byte, end) cuts out, and where it begins and ends.
+    pub async fn read(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        conditions: &Conditions,
+        range: Option<(u64, Option<u64>)>,
+    ) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
+        open_reader(&self.partitions, &at.address, snapshot, |found| {
+            self.check_read(found, conditions)?;
+            if found.record.archive_status.is_some() {
+                return Err(BlobError::BlobBeingRehydrated);
+            }
+            if found.record.is_archived() {
+                return Err(BlobError::BlobArchived);
+            }
+            let size = found.record.size;
+            match range {
+                None => Ok((0, size)),
+                Some((start, _)) if start >= size => Err(BlobError::InvalidRange),
+                Some((start, end)) => Ok((start, end.unwrap_or(size).min(size))),
+            }
+        })
+        .await
+    }
+
+    /// Runs a change at a blob.
+    pub(crate) async fn run<C: BlobChange>(&self, at: &BlobAt, change: C) -> Result<C::Reply, BlobError> {
+        let change = Arc::new(change);
+        for sees_all in [false, true] {
+            let operation = BlobOperation { address: at.address.clone(), change: change.clone(), sees_all };
+            match self.partitions.execute(operation).await? {
+                Ok(reply) => return Ok(reply),
+                Err(Stop::Refused(error)) => return Err(error),
+                Err(Stop::NeedAll) => {}
+            }
+        }
+        Err(PartitionError::Operation("it needs more than all rows").into())
+    }
+
+    /// The settings that all services have; defaults if they were never set.
+    pub async fn service_properties(&self, account: &str) -> Result<ServiceProperties, BlobError> {
+        let key = settings_key(account, SERVICE_BLOB);
+        match self.partitions.get(ObjectTable::Container, &key).await? {
+            Some(row) => Ok(ServiceProperties::decode(&row.value)?),
+            None => Ok(ServiceProperties::default()),
+        }
+    }
+
+    /// The settings that only this service has.
+    pub async fn settings(&self, account: &str) -> Result<BlobSettings, BlobError> {
+        match self.partitions.get(ObjectTable::Container, &blob_settings_key(account)).await? {
+            Some(row) => Ok(BlobSettings::decode(&row.value)?),
+            None => Ok(BlobSettings::default()),
+        }
+    }
+
+    /// Changes the settings that are given.
+    pub async fn set_settings(
+        &self,
+        account: &str,
+        common: ServicePropertiesUpdate,
+        own: BlobSettingsUpdate,
+    ) -> Result<(), BlobError> {
+        common.check()?;
+        if let Some((Some(days), _)) = own.retention
+            && !(1..=RETENTION_DAYS_MAX).contains(&days)
+        {
+            return Err(BlobError::RetentionDays);
+        }
+        let (common_key, own_key) = (settings_key(account, SERVICE_BLOB), blob_settings_key(account));
+        self.partitions.execute(SetSettings { common_key, own_key, common, own }).await?
+    }
+
+    pub(crate) async fn retention_days(&self, at: &BlobAt) -> Result<Option<u32>, BlobError> {
+        Ok(self.settings(&at.address.account).await?.retention_days)
+    }
+}
+
+struct CollectContainers {
+    prefix: String,
+    max: usize,
+    rows: Vec<ContainerRow>,
+    next: Option<String>,
+    damage: Option<DecodeError>,
+}
+
+impl Scan for CollectContainers {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        match ContainerRow::decode(row.value) {
+            Ok(row) if !row.name.starts_with(&self.prefix) => {
+                // Names are in order: nothing after the prefix's names is wanted.
+                if row.name > self.prefix { Visit::StopBefore } else { Visit::Continue }
+            }
+            Ok(row) if self.rows.len() == self.max => {
+                self.next = Some(row.name);
+                Visit::StopBefore
+            }
+            Ok(row) => {
+                self.rows.push(row);
+                Visit::Continue
+            }
+            Err(error) => {
+                self.damage = Some(error);
+                Visit::StopBefore
+            }
+        }
+    }
+}
+
+/// Collects the values of all rows of a range that the service knows to be small.
+#[derive(Default)]
+pub(crate) struct CollectRows {
+    pub(crate) rows: Vec<(String, Vec<u8>)>,
+    damaged: bool,
+}
+
+impl Scan for CollectRows {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        match partition::key::parse_row_key(row.key) {
+            Some(parts) => {
+                self.rows.push((parts.object_name, row.value.to_vec()));
+                Visit::Continue
+            }
+            None => {
+                self.damaged = true;
+                Visit::StopBefore
+            }
+        }
+    }
+}
+
+impl BlobService {
+    /// Rows of one blob whose names start so, in order.
+    pub(crate) async fn rows_of(
+        &self,
+        at: &BlobAt,
+        prefix: &str,
+    ) -> Result<Vec<(String, Vec<u8>)>, BlobError> {
+        let first = at.address.key(prefix);
+        let all = KeyRange::partition(&at.address.account, at.address.container_id, &at.address.name);
+        // A key ends with its text's terminator; without it the key is the start of all rows whose names start so.
+        let bytes = first.as_bytes();
+        let range = KeyRange::prefix(bytes[..bytes.len() - 2].to_vec()).intersect(&all);
+        let (scan, end) = self.partitions.scan(ObjectTable::Blob, range, CollectRows::default()).await?;
+        if scan.damaged || end != ScanEnd::Complete {
+            return Err(DecodeError("blob key").into());
+        }
+        Ok(scan.rows)
+    }
+}

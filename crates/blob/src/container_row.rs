@@ -1,0 +1,119 @@
+//! The stored row of a blob container in the Container object table.
+//!
+//! ```text
+//! row = u8 format (1) bytes(name) u64 container id u64 modified at u64 etag u8 public access (0 none, 1 blob, 2 container)
+//!       pairs metadata, lease, policies
+//! ```
+//!
+//! The container id is the row version of the container's creation: all containers of an account share a partition name,
+//! whose versions strictly rise, so an id never returns.
+
+use crate::fields::{put_pairs, take_pairs};
+use crate::lease::Lease;
+use crate::name::Pairs;
+use base::Ticks;
+use base::codec::{DecodeError, Decoder, Encode};
+use service::StoredPolicy;
+use service::policy::{decode_policies, encode_policies};
+
+const FORMAT: u8 = 1;
+
+/// What may be read without credentials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PublicAccess {
+    /// Nothing.
+    #[default]
+    None,
+    /// Blobs.
+    Blob,
+    /// Blobs, the container, and its listing.
+    Container,
+}
+
+/// A container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerRow {
+    /// Its name.
+    pub name: String,
+    /// Where its blobs are.
+    pub id: u64,
+    /// When it last changed.
+    pub modified_at: Ticks,
+    /// The version of that change.
+    pub etag: u64,
+    /// What may be read without credentials.
+    pub public_access: PublicAccess,
+    /// Metadata.
+    pub metadata: Pairs,
+    /// Its lease.
+    pub lease: Lease,
+    /// Stored access policies.
+    pub policies: Vec<StoredPolicy>,
+}
+
+impl ContainerRow {
+    /// The stored form.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_u8_field(FORMAT);
+        out.put_bytes_field(self.name.as_bytes());
+        out.put_u64_field(self.id);
+        out.put_u64_field(self.modified_at.0);
+        out.put_u64_field(self.etag);
+        out.put_u8_field(match self.public_access {
+            PublicAccess::None => 0,
+            PublicAccess::Blob => 1,
+            PublicAccess::Container => 2,
+        });
+        put_pairs(&mut out, &self.metadata);
+        self.lease.encode(&mut out);
+        encode_policies(&self.policies, &mut out);
+        out
+    }
+
+    /// Reads a stored row.
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, DecodeError> {
+        let mut decoder = Decoder::new(value);
+        if decoder.u8("container format")? != FORMAT {
+            return Err(DecodeError("container format"));
+        }
+        let row = ContainerRow {
+            name: decoder.text("container name")?.to_owned(),
+            id: decoder.u64("container id")?,
+            modified_at: Ticks(decoder.u64("modified")?),
+            etag: decoder.u64("etag")?,
+            public_access: match decoder.u8("public access")? {
+                0 => PublicAccess::None,
+                1 => PublicAccess::Blob,
+                2 => PublicAccess::Container,
+                _ => return Err(DecodeError("public access")),
+            },
+            metadata: take_pairs(&mut decoder)?,
+            lease: Lease::decode(&mut decoder)?,
+            policies: decode_policies(&mut decoder)?,
+        };
+        decoder.finish("container row")?;
+        Ok(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let row = ContainerRow {
+            name: "box".into(),
+            id: 7,
+            modified_at: Ticks(8),
+            etag: 9,
+            public_access: PublicAccess::Container,
+            metadata: vec![("a".into(), "b".into())],
+            lease: Lease::Broken { id: "x".into() },
+            policies: vec![StoredPolicy { id: "p".into(), ..StoredPolicy::default() }],
+        };
+        assert_eq!(ContainerRow::decode(&row.encode()), Ok(row));
+        assert!(ContainerRow::decode(&[1, 2]).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! Copies inside the server. The bytes are read and written again: source and destination may lie in ranges that share
+//! nothing. What always holds: the copy is of one version of the source, and appears whole or not at all.
+
+use crate::blob_service::{BlobAt, BlobService};
+use crate::condition::Conditions;
+use crate::content::{Block, Content};
+use crate::error::BlobError;
+use crate::pages::{PageRange, joined};
+use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
+use crate::read_blob::{BlobReader, FoundRecord};
+use crate::record::{BlobType, CopyState};
+use crate::upload::{Upload, Uploaded};
+use bytes::Bytes;
+use partition::{DataPin, PIECE_SIZE_BYTES_MAX};
+
+/// How the source must be.
+#[derive(Clone, Debug, Default)]
+pub struct CopySource {
+    /// The snapshot's time.
+    pub snapshot: Option<u64>,
+    /// Conditions on it.
+    pub conditions: Conditions,
+}
+
+/// Copies the next bytes of a source.
+struct Portions {
+    reader: BlobReader,
+    rest: Bytes,
+}
+
+impl Portions {
+    async fn copy(&mut self, upload: &mut Upload, mut len: u64) -> Result<(), BlobError> {
+        while len > 0 {
+            if self.rest.is_empty() {
+                self.rest = self.reader.next().await?.ok_or(base::codec::DecodeError("source"))?;
+            }
+            let taken = self.rest.split_to(usize::try_from(len).unwrap_or(usize::MAX).min(self.rest.len()));
+            len -= taken.len() as u64;
+            upload.write(taken).await?;
+        }
+        Ok(())
+    }
+}
+
+impl BlobService {
+    /// The source of a copy, if its conditions hold.
+    pub async fn find_source(&self, source: &BlobAt, wanted: &CopySource) -> Result<FoundRecord, BlobError> {
+        let found = self.find(source, wanted.snapshot, &Conditions::default()).await?;
+        let refused = |_| BlobError::SourceConditionNotMet;
+        let conditions = Conditions { lease_id: None, ..wanted.conditions.clone() };
+        conditions.check_write(Some(found.record.present())).map_err(refused)?;
+        found.lease.check_read(wanted.conditions.lease(), self.now())?;
+        Ok(found)
+    }
+
+    /// Reads a part of a source into an upload for another blob: bytes `range` of it, or all.
+    pub async fn upload_from(
+        &self,
+        at: &BlobAt,
+        source: &BlobAt,
+        wanted: &CopySource,
+        range: Option<(u64, Option<u64>)>,
+        may_be_inline: bool,
+    ) -> Result<(FoundRecord, Uploaded), BlobError> {
+        self.find_source(source, wanted).await?;
+        let (found, _, mut reader) =
+            self.read(source, wanted.snapshot, &Conditions::default(), range).await?;
+        let mut upload = self.upload(at, may_be_inline, true);
+        while let Some(bytes) = reader.next().await? {
+            upload.write(bytes).await?;
+        }
+        Ok((found, upload.finish().await?))
+    }
+
+    /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes.
+    pub async fn copy(
+        &self,
+        at: &BlobAt,
+        source: &BlobAt,
+        wanted: &CopySource,
+        copy: CopyState,
+        prepare: impl FnOnce(&FoundRecord) -> NewBlob,
+    ) -> Result<(CopyState, Written), BlobError> {
+        self.find_source(source, wanted).await?;
+        let (found, (_, size), reader) =
+            self.read(source, wanted.snapshot, &Conditions::default(), None).await?;
+        let blob_type = found.record.blob_type;
+        let mut portions = Portions { reader, rest: Bytes::new() };
+        let (content, pins) = match blob_type {
+            BlobType::Page => self.copy_pages(at, source, &found).await?,
+            _ => self.copy_blocks(at, source, &found, &mut portions).await?,
+        };
+        let mut new = prepare(&found);
+        let completed_at = Some(self.now());
+        let copy = CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..copy };
+        new.copy = Some(copy.clone());
+        let written = self.put(at, PutBlob { blob_type, size, content, new }).await;
+        drop(pins);
+        Ok((copy, written?))
+    }
+
+    async fn copy_blocks(
+        &self,
+        at: &BlobAt,
+        source: &BlobAt,
+        found: &FoundRecord,
+        portions: &mut Portions,
+    ) -> Result<(NewContent, Vec<DataPin>), BlobError> {
+        let record = &found.record;
+        let blocks = self.blocks_of(source, record).await?;
+        let is_list = record.blob_type == BlobType::Append || blocks.iter().any(|block| !block.id.is_empty());
+        if !is_list {
+            let mut upload = self.upload(at, true, false);
+            portions.copy(&mut upload, record.size).await?;
+            let Uploaded { inline, pieces, pins, .. } = upload.finish().await?;
+            return Ok((inline.map_or(NewContent::Pieces(pieces), NewContent::Inline), pins));
+        }
+        let (mut copies, mut all_pins) = (Vec::with_capacity(blocks.len()), Vec::new());
+        for Block { id, size, .. } in blocks {
+            let mut upload = self.upload(at, false, false);
+            portions.copy(&mut upload, size).await?;
+            let Uploaded { pieces, pins, .. } = upload.finish().await?;
+            copies.push(Block { id, size, pieces });
+            all_pins.extend(pins);
+        }
+        Ok((NewContent::Blocks(copies), all_pins))
+    }
+
+    async fn copy_pages(
+        &self,
+        at: &BlobAt,
+        source: &BlobAt,
+        found: &FoundRecord,
+    ) -> Result<(NewContent, Vec<DataPin>), BlobError> {
+        let record = &found.record;
+        let (mut ranges, mut all_pins) = (Vec::new(), Vec::new());
+        let snapshot = match record.content {
+            Content::Pages(owner) if owner != 0 => Some(owner),
+            _ => None,
+        };
+        let old = self.ranges_of(source, record).await?;
+        for (start, end) in joined(old.iter().map(|range| (range.start, range.start + range.len))) {
+            let wanted = Some((start, Some(end)));
+            let (_, _, reader) = self.read(source, snapshot, &Conditions::default(), wanted).await?;
+            let mut portions = Portions { reader, rest: Bytes::new() };
+            for from in (start..end).step_by(PIECE_SIZE_BYTES_MAX) {
+                let len = (end - from).min(PIECE_SIZE_BYTES_MAX as u64);
+                let mut upload = self.upload(at, false, false);
+                portions.copy(&mut upload, len).await?;
+                let Uploaded { pieces, pins, .. } = upload.finish().await?;
+                let piece = *pieces.first().ok_or(base::codec::DecodeError("copied pages"))?;
+                ranges.push(PageRange { start: from, len, piece, piece_offset: 0 });
+                all_pins.extend(pins);
+            }
+        }
+        let (size, sequence_number) = (record.size, record.sequence_number);
+        Ok((NewContent::Pages { size, sequence_number, ranges }, all_pins))
+    }
+}

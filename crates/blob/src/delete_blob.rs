@@ -1,0 +1,230 @@
+//! Snapshots, deletion, and what comes back from it.
+
+use crate::blob_rows::{
+    BlobChange, BlobRows, SNAPSHOT_PREFIX, Stop, decode_snapshot, encode_snapshot, snapshot_row,
+};
+use crate::condition::Conditions;
+use crate::content::Content;
+use crate::error::BlobError;
+use crate::lease::Lease;
+use crate::name::Pairs;
+use crate::put_blob::Written;
+use crate::put_pages::copy_regions;
+use crate::record::{BlobRecord, Deletion};
+use base::Ticks;
+
+/// Takes a snapshot.
+pub(crate) struct TakeSnapshot {
+    /// Instead of the blob's.
+    pub(crate) metadata: Option<Pairs>,
+    pub(crate) conditions: Conditions,
+}
+
+impl BlobChange for TakeSnapshot {
+    /// The snapshot's time, and the blob as it is.
+    type Reply = (u64, Written);
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
+        let live = rows.live()?;
+        self.conditions.check_write(Some(live.present()))?;
+        rows.head.lease.check_read(self.conditions.lease(), now)?;
+        let mut record = rows.live()?.clone();
+        let written = match &self.metadata {
+            Some(metadata) => {
+                record.metadata = metadata.clone();
+                record.touch(now);
+                Written { etag: record.etag, modified_at: record.modified_at }
+            }
+            None => Written { etag: record.etag, modified_at: record.modified_at },
+        };
+        if let Content::Pages(owner) = record.content {
+            record.content = copy_regions(rows, owner, now.0)?;
+        }
+        rows.put(snapshot_row(now.0), encode_snapshot(&record));
+        rows.head.snapshots += 1;
+        Ok((now.0, written))
+    }
+}
+
+/// What a deletion does with snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeleteSnapshots {
+    /// Refuse if there are any.
+    #[default]
+    Refuse,
+    /// They go, too.
+    Include,
+    /// Only they go.
+    Only,
+}
+
+/// Deletes a blob or a snapshot.
+pub(crate) struct DeleteBlob {
+    pub(crate) snapshot: Option<u64>,
+    pub(crate) snapshots: DeleteSnapshots,
+    pub(crate) conditions: Conditions,
+    /// It can come back for so many days.
+    pub(crate) retention_days: Option<u32>,
+}
+
+impl BlobChange for DeleteBlob {
+    type Reply = ();
+
+    fn more_rows(&self) -> Vec<String> {
+        self.snapshot.map(snapshot_row).into_iter().collect()
+    }
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
+        if let Some(snapshot) = self.snapshot {
+            let record = rows.snapshot(snapshot)?;
+            self.conditions.check_write(Some(record.present()))?;
+            return self.delete_snapshot(rows, snapshot, record, now);
+        }
+        let live = rows.live()?;
+        self.conditions.check_write(Some(live.present()))?;
+        rows.head.lease.check_write(self.conditions.lease(), now)?;
+        if rows.head.snapshots > 0 {
+            if self.snapshots == DeleteSnapshots::Refuse {
+                return Err(BlobError::SnapshotsPresent.into());
+            }
+            for name in rows.names(SNAPSHOT_PREFIX)? {
+                let Some(row) = rows.row(&name) else { continue };
+                let record = decode_snapshot(row)?;
+                if record.deleted.is_none() {
+                    self.delete_snapshot(rows, snapshot_in(&name)?, record, now)?;
+                }
+            }
+        }
+        if self.snapshots == DeleteSnapshots::Only {
+            return Ok(());
+        }
+        rows.clear_staged()?;
+        rows.head.lease = Lease::None;
+        match self.retention_days {
+            Some(days) => {
+                rows.live_mut()?.deleted = Some(Deletion { at: now, days });
+                Ok(())
+            }
+            None => match rows.head.current.take() {
+                Some(record) => rows.release(&record.content),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl DeleteBlob {
+    fn delete_snapshot(
+        &self,
+        rows: &mut BlobRows,
+        snapshot: u64,
+        mut record: BlobRecord,
+        now: Ticks,
+    ) -> Result<(), Stop> {
+        rows.head.snapshots -= 1;
+        match self.retention_days {
+            Some(days) => {
+                record.deleted = Some(Deletion { at: now, days });
+                rows.head.deleted_snapshots += 1;
+                rows.put(snapshot_row(snapshot), encode_snapshot(&record));
+                Ok(())
+            }
+            None => {
+                rows.delete(&snapshot_row(snapshot));
+                rows.release(&record.content)
+            }
+        }
+    }
+}
+
+/// The time in a snapshot's row name.
+pub(crate) fn snapshot_in(name: &str) -> Result<u64, base::codec::DecodeError> {
+    let digits = name.strip_prefix(SNAPSHOT_PREFIX).unwrap_or_default();
+    u64::from_str_radix(digits, 16).map_err(|_| base::codec::DecodeError("snapshot's name"))
+}
+
+/// Brings back what was deleted and can come back.
+pub(crate) struct Undelete;
+
+impl BlobChange for Undelete {
+    type Reply = ();
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
+        let comes_back =
+            |deleted: Option<Deletion>| deleted.is_none_or(|deleted| deleted.days_left(now).is_some());
+        match &mut rows.head.current {
+            Some(current) if comes_back(current.deleted) => current.deleted = None,
+            None if rows.head.deleted_snapshots > 0 => {}
+            _ => return Err(BlobError::BlobNotFound.into()),
+        }
+        if rows.head.deleted_snapshots > 0 {
+            for name in rows.names(SNAPSHOT_PREFIX)? {
+                let Some(row) = rows.row(&name) else { continue };
+                let mut record = decode_snapshot(row)?;
+                if record.deleted.is_some() && comes_back(record.deleted) {
+                    record.deleted = None;
+                    rows.head.deleted_snapshots -= 1;
+                    rows.head.snapshots += 1;
+                    rows.put(name, encode_snapshot(&record));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::memory::MemoryBlob;
+    use crate::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::record::BlobType;
+    use bytes::Bytes;
+
+    const DAY: u64 = 86_400 * base::clock::TICKS_PER_SECOND;
+
+    fn put() -> PutBlob {
+        let content = NewContent::Inline(Bytes::from_static(b"x"));
+        PutBlob { blob_type: BlobType::Block, size: 1, content, new: NewBlob::default() }
+    }
+
+    fn snapshot() -> TakeSnapshot {
+        TakeSnapshot { metadata: None, conditions: Conditions::default() }
+    }
+
+    fn delete(snapshot: Option<u64>, snapshots: DeleteSnapshots, retention_days: Option<u32>) -> DeleteBlob {
+        DeleteBlob { snapshot, snapshots, conditions: Conditions::default(), retention_days }
+    }
+
+    #[test]
+    fn a_blob_with_snapshots_goes_only_with_them() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 1).unwrap();
+        assert_eq!(blob.run(snapshot(), 2).unwrap().0, 2);
+        blob.run(snapshot(), 3).unwrap();
+        let refused = blob.run(delete(None, DeleteSnapshots::Refuse, None), 4);
+        assert_eq!(refused, Err(BlobError::SnapshotsPresent));
+        blob.run(delete(Some(2), DeleteSnapshots::Refuse, None), 5).unwrap();
+        assert_eq!(blob.run(delete(Some(2), DeleteSnapshots::Refuse, None), 6), Err(BlobError::BlobNotFound));
+        blob.run(delete(None, DeleteSnapshots::Only, None), 7).unwrap();
+        assert_eq!((blob.head().snapshots, blob.head().live().is_some()), (0, true));
+        blob.run(snapshot(), 8).unwrap();
+        blob.run(delete(None, DeleteSnapshots::Include, None), 9).unwrap();
+        assert_eq!(blob.rows.len(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_in_time() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 1).unwrap();
+        blob.run(snapshot(), 2).unwrap();
+        blob.run(delete(None, DeleteSnapshots::Include, Some(1)), 3).unwrap();
+        assert!(blob.head().live().is_none());
+        assert_eq!(blob.run(snapshot(), 4), Err(BlobError::BlobNotFound));
+        blob.run(Undelete, 5).unwrap();
+        assert_eq!((blob.head().snapshots, blob.head().live().is_some()), (1, true));
+        blob.run(Undelete, 6).unwrap();
+        blob.run(delete(None, DeleteSnapshots::Include, Some(1)), 7).unwrap();
+        assert_eq!(blob.run(Undelete, 7 + DAY), Err(BlobError::BlobNotFound));
+    }
+}

@@ -1,0 +1,144 @@
+//! What can go wrong in the Blob service: one kind for each thing that a caller is told.
+//!
+//! The front end turns each kind into a status, a code and a message.
+
+use base::codec::DecodeError;
+use partition::PartitionError;
+use service::{PolicyError, ServicePropertiesError};
+
+/// Why an operation of the Blob service was refused or failed. A refusal changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say it.
+pub enum BlobError {
+    #[error("the container does not exist")]
+    ContainerNotFound,
+    #[error("the container exists already")]
+    ContainerAlreadyExists,
+    #[error("the blob does not exist")]
+    BlobNotFound,
+    #[error("the blob exists already")]
+    BlobAlreadyExists,
+    #[error("a name has characters that it may not have")]
+    InvalidResourceName,
+    #[error("a name is too short or too long")]
+    NameLength,
+    #[error("a condition is not met")]
+    ConditionNotMet,
+    #[error("the reader has it already")]
+    NotModified,
+    #[error("conditions that do not go together")]
+    MultipleConditions,
+    #[error("a condition that can't be satisfied")]
+    UnsatisfiableCondition,
+    #[error("the source's condition is not met")]
+    SourceConditionNotMet,
+    #[error("the blob is of another type")]
+    InvalidBlobType,
+    #[error("the source is of another type than the destination")]
+    InvalidSourceBlobType,
+    #[error("block ids of one blob must have the same length")]
+    InvalidBlobOrBlock,
+    #[error("a block id that can't be one")]
+    InvalidBlockId,
+    #[error("the block list names a block that is not there")]
+    InvalidBlockList,
+    #[error("the block list is too long")]
+    BlockListTooLong,
+    #[error("too many blocks")]
+    BlockCountExceedsLimit,
+    #[error("the body is too large")]
+    BodyTooLarge,
+    #[error("the range starts beyond the end")]
+    InvalidRange,
+    #[error("the range of pages is not one")]
+    InvalidPageRange,
+    #[error("the blob is sealed")]
+    BlobIsSealed,
+    #[error("the append would not be at the place that was asked for")]
+    AppendPositionConditionNotMet,
+    #[error("the blob would be larger than was asked for")]
+    MaxBlobSizeConditionNotMet,
+    #[error("the sequence number is not what was asked for")]
+    SequenceNumberConditionNotMet,
+    #[error("the sequence number would be too large")]
+    SequenceNumberIncrementTooLarge,
+    #[error("the blob has snapshots")]
+    SnapshotsPresent,
+    #[error("that can't be done to a snapshot")]
+    NotOnSnapshots,
+    #[error("the earlier snapshot does not exist")]
+    PreviousSnapshotNotFound,
+    #[error("the earlier snapshot is newer")]
+    PreviousSnapshotCannotBeNewer,
+    #[error("the blob was overwritten since the snapshot")]
+    BlobOverwritten,
+    #[error("the blob is archived")]
+    BlobArchived,
+    #[error("the blob is being rehydrated")]
+    BlobBeingRehydrated,
+    #[error("the blob has no tier of that kind")]
+    InvalidBlobTier,
+    #[error("the tier is not for blobs of this type")]
+    AccessTierNotSupportedForBlobType,
+    #[error("a copy is pending")]
+    PendingCopyOperation,
+    #[error("no copy is pending")]
+    NoPendingCopyOperation,
+    #[error("another copy is pending")]
+    CopyIdMismatch,
+    #[error("metadata is malformed")]
+    InvalidMetadata,
+    #[error("metadata is too large")]
+    MetadataTooLarge,
+    #[error("a metadata name is empty")]
+    EmptyMetadataKey,
+    #[error("too many tags, or too long")]
+    TagsTooLarge,
+    #[error("a tag has no name")]
+    EmptyTagName,
+    #[error("two tags have one name")]
+    DuplicateTagNames,
+    #[error("a tag has characters that it may not have")]
+    InvalidTag,
+    #[error("the expression over tags is malformed: {0}")]
+    InvalidTagFilter(String),
+    #[error("lease: {0}")]
+    Lease(#[from] LeaseError),
+    #[error("stored access policies: {0}")]
+    Policies(#[from] PolicyError),
+    #[error("service properties: {0}")]
+    ServiceProperties(#[from] ServicePropertiesError),
+    #[error("a marker that is not one of a listing")]
+    InvalidMarker,
+    #[error("the credentials allow to create, not to overwrite")]
+    UnauthorizedBlobOverwrite,
+    #[error("the retention must be 1 to 365 days")]
+    RetentionDays,
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+}
+
+/// Why a lease is in the way, or is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The names say it; each is one code of the protocol.
+#[error("{self:?}")]
+pub enum LeaseError {
+    AlreadyPresent,
+    IsBreakingAndCannotBeAcquired,
+    IsBreakingAndCannotBeChanged,
+    IsBrokenAndCannotBeRenewed,
+    IdMismatchWithLeaseOperation,
+    NotPresentWithLeaseOperation,
+    /// Something is to be written and there is a lease.
+    IdMissing,
+    IdMismatchWithOperation,
+    NotPresentWithOperation,
+    Lost,
+}
+
+impl From<DecodeError> for BlobError {
+    /// A stored row that can't be read: what is stored is damaged, which is never "not found".
+    fn from(error: DecodeError) -> Self {
+        BlobError::Partition(PartitionError::Storage(format!("stored row: {error}")))
+    }
+}

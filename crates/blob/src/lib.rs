@@ -1,0 +1,62 @@
+//! The Blob service: containers and blobs, their rules, operations as pure decisions, bytes in blob data.
+//!
+//! Vocabulary: a *container* is a row of the Container object table that gives a name an id; all that is stored of one
+//! blob shares a partition name of the Blob object table, so that each operation on it is one decision. The *head* row
+//! holds lease, counts and the base blob's *record*; snapshots, long lists of blocks, staged blocks and ranges of pages
+//! are rows beside it. Bytes are *pieces* of blob data that rows name, or lie in the row if they are few.
+//!
+//! What always holds: bytes are durable before a row names them; a blob is replaced whole or not at all; a refusal
+//! changes nothing; nothing here knows HTTP, XML or headers.
+
+mod append_block;
+mod blob_rows;
+mod blob_service;
+mod condition;
+mod container_ops;
+mod container_row;
+mod content;
+mod copy_blob;
+mod delete_blob;
+mod error;
+mod fields;
+mod lease;
+pub mod limits;
+mod listing;
+mod name;
+mod pages;
+mod put_blob;
+mod put_block;
+mod put_block_list;
+mod put_pages;
+mod read_blob;
+mod record;
+mod set_blob;
+mod settings;
+mod tag_filter;
+mod upload;
+mod write_blob;
+
+pub use append_block::Appended;
+pub use blob_service::{BlobAt, BlobService};
+pub use condition::{Conditions, ETags, Present, etag_text};
+pub use container_row::{ContainerRow, PublicAccess};
+pub use content::{Block, BlockContent, Chunk, Content};
+pub use copy_blob::CopySource;
+pub use delete_blob::DeleteSnapshots;
+pub use error::{BlobError, LeaseError};
+pub use lease::{
+    LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Lease, LeaseAction, LeaseOutcome, LeaseState, parse_lease_id,
+};
+pub use listing::{FoundBlob, ListEntry, ListPage, ListQuery};
+pub use name::{Pairs, check_blob, check_container, check_metadata, check_tags};
+pub use partition::PartitionError;
+pub use put_blob::{NewBlob, Written};
+pub use put_block_list::BlockSource;
+pub use put_pages::{PagesWritten, SequenceConditions};
+pub use read_blob::{BlobReader, FoundRecord};
+pub use record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+pub use set_blob::{BLOCK_TIERS, PAGE_TIERS, SequenceAction};
+pub use settings::{BlobSettings, BlobSettingsUpdate};
+pub use tag_filter::TagFilter;
+pub use upload::{Upload, Uploaded};
+pub use write_blob::{BlockLists, PageLists};

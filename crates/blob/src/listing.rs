@@ -1,0 +1,372 @@
+//! Listing the blobs of a container, flat or by a delimiter, and finding blobs by their tags.
+//!
+//! A page is one walk in key order, which is name order; a group of names below a delimiter is jumped over as soon as
+//! one visible blob of it was seen, and so are many blocks or pages of one blob. What always holds: the time follows
+//! the page and not the container; a marker is the key where the walk goes on.
+
+use crate::blob_rows::{HEAD, Head, SNAPSHOT_PREFIX, decode_snapshot};
+use crate::delete_blob::snapshot_in;
+use crate::error::BlobError;
+use crate::lease::Lease;
+use crate::record::BlobRecord;
+use crate::tag_filter::TagFilter;
+use base::Ticks;
+use base::codec::DecodeError;
+use bytes::Bytes;
+use partition::key::{parse_row_key, put_text, put_text_open};
+use partition::{KeyRange, ObjectTable, Partitions, RowRef, Scan, ScanEnd, Visit};
+
+/// Rows besides head and snapshots that are walked over before the rest of a blob's rows is jumped over.
+const EXTRA_ROWS_MAX: usize = 16;
+/// Rows that one page walks over; then it ends with a marker, short or empty.
+const WALKED_ROWS_MAX: usize = 200_000;
+
+/// What a listing asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // Each is the parameter of its name.
+pub struct ListQuery {
+    pub prefix: String,
+    pub delimiter: Option<String>,
+    pub marker: Option<String>,
+    pub max: usize,
+    pub snapshots: bool,
+    pub uncommitted: bool,
+    pub deleted: bool,
+}
+
+/// One entry of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListEntry {
+    /// Names that start so, up to the delimiter.
+    Prefix(String),
+    /// A blob or snapshot.
+    Blob {
+        /// Its name.
+        name: String,
+        /// The snapshot's time.
+        snapshot: Option<u64>,
+        /// What is known of it; `None`: only staged blocks are there.
+        record: Option<Box<BlobRecord>>,
+        /// Its lease.
+        lease: Lease,
+    },
+}
+
+/// A page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListPage {
+    /// In name order.
+    pub entries: Vec<ListEntry>,
+    /// Where the next one goes on.
+    pub marker: Option<String>,
+}
+
+/// The bytes that all keys of a container start with.
+fn container_start(account: &str, container_id: u64) -> Vec<u8> {
+    let mut start = Vec::new();
+    put_text(&mut start, account);
+    start.extend_from_slice(&container_id.to_be_bytes());
+    start
+}
+
+fn to_marker(key: &[u8], skip: usize) -> String {
+    key.iter().skip(skip).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_marker(marker: &str) -> Result<Vec<u8>, BlobError> {
+    if !marker.len().is_multiple_of(2) || !marker.is_ascii() {
+        return Err(BlobError::InvalidMarker);
+    }
+    (0..marker.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&marker[at..at + 2], 16).map_err(|_| BlobError::InvalidMarker))
+        .collect()
+}
+
+struct Walk<'a> {
+    partitions: &'a Partitions,
+    range: KeyRange,
+    /// Bytes before the part of a key that a marker holds.
+    skip: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        partitions: &'a Partitions,
+        account: &str,
+        container_id: u64,
+        prefix: &str,
+        marker: Option<&str>,
+    ) -> Result<Self, BlobError> {
+        let start = container_start(account, container_id);
+        let skip = start.len();
+        let mut first = start.clone();
+        put_text_open(&mut first, prefix);
+        let mut range = KeyRange::prefix(first);
+        if let Some(marker) = marker.filter(|marker| !marker.is_empty()) {
+            let from = [start, from_marker(marker)?].concat();
+            range.start = range.start.max(from.into());
+        }
+        Ok(Walk { partitions, range, skip })
+    }
+
+    /// Walks until the collector is full or everything was seen; the marker says where it would go on.
+    async fn run<C: Collect>(mut self, collector: C) -> Result<(C, Option<String>), BlobError> {
+        let mut scan = WalkScan { collector, extra: 0, walked: 0, end: WalkEnd::Going };
+        loop {
+            let (done, end) = self.partitions.scan(ObjectTable::Blob, self.range.clone(), scan).await?;
+            scan = done;
+            match (std::mem::replace(&mut scan.end, WalkEnd::Going), end) {
+                (WalkEnd::Damaged(error), _) => return Err(error.into()),
+                (_, ScanEnd::Complete) => return Ok((scan.collector, None)),
+                (WalkEnd::Full, ScanEnd::More(key)) => {
+                    return Ok((scan.collector, Some(to_marker(&key, self.skip))));
+                }
+                (WalkEnd::SkipTo(None), _) => return Ok((scan.collector, None)),
+                (WalkEnd::SkipTo(Some(start)), _) => self.range.start = start,
+                (WalkEnd::Going, ScanEnd::More(key)) => self.range.start = key,
+            }
+            if self.range.is_empty() {
+                return Ok((scan.collector, None));
+            }
+        }
+    }
+}
+
+enum WalkEnd {
+    Going,
+    Full,
+    /// Everything before this key is jumped over.
+    SkipTo(Option<Bytes>),
+    Damaged(DecodeError),
+}
+
+/// What becomes of a row.
+enum Taken {
+    Next,
+    Full,
+    /// Names that start so are not wanted any more.
+    SkipPrefix(String),
+}
+
+/// What a walk collects.
+trait Collect: Send + 'static {
+    fn head(&mut self, name: String, head: Head) -> Taken;
+    fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken;
+    fn wants_snapshots(&self) -> bool;
+}
+
+struct WalkScan<C> {
+    collector: C,
+    extra: usize,
+    walked: usize,
+    end: WalkEnd,
+}
+
+impl<C: Collect> WalkScan<C> {
+    fn take(&mut self, row: RowRef<'_>) -> Result<Visit, DecodeError> {
+        self.walked += 1;
+        if self.walked > WALKED_ROWS_MAX {
+            self.end = WalkEnd::Full;
+            return Ok(Visit::StopBefore);
+        }
+        let parts = parse_row_key(row.key).ok_or(DecodeError("blob key"))?;
+        let taken = if parts.object_name == HEAD {
+            self.extra = 0;
+            self.collector.head(parts.partition_name, Head::decode(row.value)?)
+        } else if parts.object_name.starts_with(SNAPSHOT_PREFIX) {
+            if !self.collector.wants_snapshots() {
+                return Ok(Visit::Continue);
+            }
+            let snapshot = snapshot_in(&parts.object_name)?;
+            self.collector.snapshot(parts.partition_name, snapshot, decode_snapshot(row.value)?)
+        } else {
+            self.extra += 1;
+            if self.extra > EXTRA_ROWS_MAX {
+                self.extra = 0;
+                let all = KeyRange::partition(&parts.account, parts.container_id, &parts.partition_name);
+                self.end = WalkEnd::SkipTo(all.end);
+                return Ok(Visit::StopBefore);
+            }
+            Taken::Next
+        };
+        Ok(match taken {
+            Taken::Next => Visit::Continue,
+            Taken::Full => {
+                self.end = WalkEnd::Full;
+                Visit::StopBefore
+            }
+            Taken::SkipPrefix(prefix) => {
+                let mut start = container_start(&parts.account, parts.container_id);
+                put_text_open(&mut start, &prefix);
+                self.end = WalkEnd::SkipTo(KeyRange::prefix(start).end);
+                Visit::StopBefore
+            }
+        })
+    }
+}
+
+impl<C: Collect> Scan for WalkScan<C> {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        match self.take(row) {
+            Ok(visit) => visit,
+            Err(error) => {
+                self.end = WalkEnd::Damaged(error);
+                Visit::StopBefore
+            }
+        }
+    }
+}
+
+/// Collects a page of a listing.
+struct CollectPage {
+    query: ListQuery,
+    now: Ticks,
+    entries: Vec<ListEntry>,
+}
+
+impl CollectPage {
+    fn is_visible(&self, record: &BlobRecord) -> bool {
+        match record.deleted {
+            None => true,
+            Some(deleted) => self.query.deleted && deleted.days_left(self.now).is_some(),
+        }
+    }
+
+    fn take(
+        &mut self,
+        name: String,
+        snapshot: Option<u64>,
+        record: Option<BlobRecord>,
+        lease: Lease,
+    ) -> Taken {
+        if self.entries.len() >= self.query.max {
+            return Taken::Full;
+        }
+        if let Some(delimiter) = self.query.delimiter.as_deref().filter(|delimiter| !delimiter.is_empty())
+            && let Some(at) = name[self.query.prefix.len()..].find(delimiter)
+        {
+            let group = name[..self.query.prefix.len() + at + delimiter.len()].to_owned();
+            self.entries.push(ListEntry::Prefix(group.clone()));
+            return Taken::SkipPrefix(group);
+        }
+        self.entries.push(ListEntry::Blob { name, snapshot, record: record.map(Box::new), lease });
+        Taken::Next
+    }
+}
+
+impl Collect for CollectPage {
+    fn head(&mut self, name: String, head: Head) -> Taken {
+        match head.current {
+            Some(record) if self.is_visible(&record) => self.take(name, None, Some(record), head.lease),
+            Some(_) => Taken::Next,
+            None if head.staged > 0 && self.query.uncommitted => self.take(name, None, None, head.lease),
+            None => Taken::Next,
+        }
+    }
+
+    fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken {
+        let is_wanted = match record.deleted {
+            None => self.query.snapshots,
+            Some(_) => self.query.snapshots && self.is_visible(&record),
+        };
+        match is_wanted {
+            true => self.take(name, Some(snapshot), Some(record), Lease::None),
+            false => Taken::Next,
+        }
+    }
+
+    fn wants_snapshots(&self) -> bool {
+        self.query.snapshots
+    }
+}
+
+/// A page of a container's blobs.
+pub(crate) async fn list_blobs(
+    partitions: &Partitions,
+    account: &str,
+    container_id: u64,
+    query: ListQuery,
+    now: Ticks,
+) -> Result<ListPage, BlobError> {
+    let walk = Walk::new(partitions, account, container_id, &query.prefix, query.marker.as_deref())?;
+    let collector = CollectPage { query, now, entries: Vec::new() };
+    let (collector, marker) = walk.run(collector).await?;
+    Ok(ListPage { entries: collector.entries, marker })
+}
+
+/// A blob that was found by its tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundBlob {
+    /// Its container.
+    pub container: String,
+    /// Its name.
+    pub name: String,
+    /// Those tags that were asked for.
+    pub tags: Vec<(String, String)>,
+}
+
+struct CollectTagged {
+    filter: TagFilter,
+    container: String,
+    max: usize,
+    found: Vec<FoundBlob>,
+}
+
+impl Collect for CollectTagged {
+    fn head(&mut self, name: String, head: Head) -> Taken {
+        let Some(record) = head.live() else { return Taken::Next };
+        if record.tags.is_empty() || !self.filter.matches(&record.tags, Some(&self.container)) {
+            return Taken::Next;
+        }
+        if self.found.len() >= self.max {
+            return Taken::Full;
+        }
+        let asked = self.filter.names();
+        let tags = record.tags.iter().filter(|(key, _)| asked.contains(&key.as_str())).cloned().collect();
+        self.found.push(FoundBlob { container: self.container.clone(), name, tags });
+        Taken::Next
+    }
+
+    fn snapshot(&mut self, _name: String, _snapshot: u64, _record: BlobRecord) -> Taken {
+        Taken::Next
+    }
+
+    fn wants_snapshots(&self) -> bool {
+        false
+    }
+}
+
+/// Blobs of one container with such tags, and where the search goes on.
+pub(crate) async fn find_in_container(
+    partitions: &Partitions,
+    account: &str,
+    container: (&str, u64),
+    filter: &TagFilter,
+    marker: Option<&str>,
+    max: usize,
+) -> Result<(Vec<FoundBlob>, Option<String>), BlobError> {
+    let walk = Walk::new(partitions, account, container.1, "", marker)?;
+    let collector =
+        CollectTagged { filter: filter.clone(), container: container.0.to_owned(), max, found: Vec::new() };
+    let (collector, marker) = walk.run(collector).await?;
+    Ok((collector.found, marker))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_come_back_and_others_are_refused() {
+        let mut key = container_start("acct", 7);
+        let skip = key.len();
+        put_text(&mut key, "é\0");
+        key.push(9);
+        let marker = to_marker(&key, skip);
+        assert_eq!(from_marker(&marker), Ok(key[skip..].to_vec()));
+        for bad in ["1", "zz", "é"] {
+            assert_eq!(from_marker(bad), Err(BlobError::InvalidMarker), "{bad}");
+        }
+    }
+}

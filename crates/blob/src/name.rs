@@ -1,0 +1,122 @@
+//! Names of containers and blobs, metadata and tags: what the service takes.
+
+use crate::error::BlobError;
+use crate::limits::{
+    BLOB_NAME_CHARS_MAX, BLOB_NAME_SEGMENTS_MAX, METADATA_SIZE_BYTES_MAX, TAG_KEY_CHARS_MAX,
+    TAG_VALUE_CHARS_MAX, TAGS_MAX,
+};
+use service::{NameError, check_container_name};
+
+/// Containers whose names break the rules because the service itself uses them.
+const SPECIAL_CONTAINERS: [&str; 4] = ["$root", "$web", "$logs", "$blobchangefeed"];
+
+/// Names with values, in the order they were given.
+pub type Pairs = Vec<(String, String)>;
+
+/// Checks a container's name.
+pub fn check_container(name: &str) -> Result<(), BlobError> {
+    if SPECIAL_CONTAINERS.contains(&name) {
+        return Ok(());
+    }
+    check_container_name(name).map_err(|error| match error {
+        NameError::Length => BlobError::NameLength,
+        NameError::Characters => BlobError::InvalidResourceName,
+    })
+}
+
+/// Checks a blob's name.
+pub fn check_blob(name: &str) -> Result<(), BlobError> {
+    let chars = name.chars().take(BLOB_NAME_CHARS_MAX + 1).count();
+    if chars == 0 || chars > BLOB_NAME_CHARS_MAX {
+        return Err(BlobError::NameLength);
+    }
+    if name.split('/').count() > BLOB_NAME_SEGMENTS_MAX {
+        return Err(BlobError::InvalidResourceName);
+    }
+    Ok(())
+}
+
+/// Checks metadata: names are identifiers, no two the same but for case.
+pub fn check_metadata(metadata: &Pairs) -> Result<(), BlobError> {
+    let mut size = 0;
+    for (index, (name, value)) in metadata.iter().enumerate() {
+        let mut chars = name.chars();
+        let first = chars.next().ok_or(BlobError::EmptyMetadataKey)?;
+        let is_identifier = (first.is_alphabetic() || first == '_')
+            && chars.all(|char| char.is_alphanumeric() || char == '_');
+        if !is_identifier || metadata[..index].iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+            return Err(BlobError::InvalidMetadata);
+        }
+        size += name.len() + value.len();
+    }
+    if size > METADATA_SIZE_BYTES_MAX { Err(BlobError::MetadataTooLarge) } else { Ok(()) }
+}
+
+/// Checks tags.
+pub fn check_tags(tags: &Pairs) -> Result<(), BlobError> {
+    if tags.len() > TAGS_MAX {
+        return Err(BlobError::TagsTooLarge);
+    }
+    for (index, (key, value)) in tags.iter().enumerate() {
+        if key.is_empty() {
+            return Err(BlobError::EmptyTagName);
+        }
+        if key.chars().count() > TAG_KEY_CHARS_MAX || value.chars().count() > TAG_VALUE_CHARS_MAX {
+            return Err(BlobError::TagsTooLarge);
+        }
+        if !(key.chars().chain(value.chars())).all(is_tag_char) {
+            return Err(BlobError::InvalidTag);
+        }
+        if tags[..index].iter().any(|(other, _)| other == key) {
+            return Err(BlobError::DuplicateTagNames);
+        }
+    }
+    Ok(())
+}
+
+fn is_tag_char(char: char) -> bool {
+    char.is_ascii_alphanumeric() || " +-./:=_".contains(char)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(pairs: &[(&str, &str)]) -> Pairs {
+        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(check_container("$root"), Ok(()));
+        assert_eq!(check_container("a-b"), Ok(()));
+        assert_eq!(check_container("ab"), Err(BlobError::NameLength));
+        assert_eq!(check_container("$other"), Err(BlobError::InvalidResourceName));
+        assert_eq!(check_blob(&"ä".repeat(1024)), Ok(()));
+        assert_eq!(check_blob(&"ä".repeat(1025)), Err(BlobError::NameLength));
+        assert_eq!(check_blob(""), Err(BlobError::NameLength));
+        assert_eq!(check_blob(&"a/".repeat(254)), Err(BlobError::InvalidResourceName));
+    }
+
+    #[test]
+    fn metadata() {
+        assert_eq!(check_metadata(&pairs(&[("a", "1"), ("_b2", "")])), Ok(()));
+        assert_eq!(check_metadata(&pairs(&[("a", "1"), ("A", "2")])), Err(BlobError::InvalidMetadata));
+        assert_eq!(check_metadata(&pairs(&[("1a", "")])), Err(BlobError::InvalidMetadata));
+        assert_eq!(check_metadata(&pairs(&[("", "")])), Err(BlobError::EmptyMetadataKey));
+        let long = "x".repeat(METADATA_SIZE_BYTES_MAX);
+        assert_eq!(check_metadata(&pairs(&[("a", &long)])), Err(BlobError::MetadataTooLarge));
+    }
+
+    #[test]
+    fn tags() {
+        assert_eq!(check_tags(&pairs(&[("a b", "+-./:=_"), ("c", "")])), Ok(()));
+        assert_eq!(check_tags(&pairs(&[("a", "1"), ("a", "2")])), Err(BlobError::DuplicateTagNames));
+        assert_eq!(check_tags(&pairs(&[("", "1")])), Err(BlobError::EmptyTagName));
+        assert_eq!(check_tags(&pairs(&[("a", "ä")])), Err(BlobError::InvalidTag));
+        assert_eq!(check_tags(&pairs(&[(&"k".repeat(129), "")])), Err(BlobError::TagsTooLarge));
+        let eleven: Vec<String> = (0..11).map(|index| format!("k{index}")).collect();
+        let eleven: Vec<(&str, &str)> = eleven.iter().map(|key| (key.as_str(), "")).collect();
+        assert_eq!(check_tags(&pairs(&eleven)), Err(BlobError::TagsTooLarge));
+    }
+}

@@ -1,0 +1,181 @@
+//! Ranges of a page blob: rows of regions, each with the ranges that were written there. What is in none reads as zero.
+//!
+//! ```text
+//! value = pieces, u8 format (1), varint count, range*
+//! range = varint first page in the region, varint pages, varint index of its piece, varint offset in the piece
+//! ```
+//!
+//! What always holds: the ranges of a region ascend and do not overlap. A snapshot has rows of its own that name the
+//! same pieces, so its bytes are shared and its ranges never change.
+
+use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
+use base::codec::{DecodeError, Decoder, Encode};
+use partition::{Piece, put_pieces, take_pieces};
+
+const FORMAT: u8 = 1;
+
+/// Bytes that were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageRange {
+    /// First byte, in the blob.
+    pub(crate) start: u64,
+    /// Bytes.
+    pub(crate) len: u64,
+    /// Where they are.
+    pub(crate) piece: Piece,
+    /// Where they begin in the piece.
+    pub(crate) piece_offset: u64,
+}
+
+impl PageRange {
+    fn end(&self) -> u64 {
+        self.start + self.len
+    }
+
+    /// The part of it from `start` to `end`.
+    pub(crate) fn cut(&self, start: u64, end: u64) -> Option<PageRange> {
+        let (from, to) = (self.start.max(start), self.end().min(end));
+        (from < to).then(|| PageRange {
+            start: from,
+            len: to - from,
+            piece: self.piece,
+            piece_offset: self.piece_offset + (from - self.start),
+        })
+    }
+}
+
+/// The region that holds a byte.
+pub(crate) fn region_of(at: u64) -> u64 {
+    at / PAGE_REGION_SIZE_BYTES
+}
+
+/// The bytes of a region.
+pub(crate) fn region_bounds(region: u64) -> (u64, u64) {
+    (region * PAGE_REGION_SIZE_BYTES, (region + 1) * PAGE_REGION_SIZE_BYTES)
+}
+
+/// The ranges after `start..end` was cleared and `written`, if anything, put there.
+pub(crate) fn replaced(
+    ranges: &[PageRange],
+    start: u64,
+    end: u64,
+    written: Option<PageRange>,
+) -> Vec<PageRange> {
+    let before = ranges.iter().filter_map(|range| range.cut(0, start));
+    let after = ranges.iter().filter_map(|range| range.cut(end, u64::MAX));
+    before.chain(written.and_then(|written| written.cut(start, end))).chain(after).collect()
+}
+
+/// The value of a region's row.
+pub(crate) fn encode_region(region: u64, ranges: &[PageRange]) -> Vec<u8> {
+    let mut pieces: Vec<Piece> = ranges.iter().map(|range| range.piece).collect();
+    pieces.sort_unstable();
+    pieces.dedup();
+    let mut out = Vec::new();
+    put_pieces(&mut out, &pieces);
+    out.put_u8_field(FORMAT);
+    out.put_varint(ranges.len() as u64);
+    let (base, _) = region_bounds(region);
+    for range in ranges {
+        out.put_varint((range.start - base) / PAGE_SIZE_BYTES);
+        out.put_varint(range.len / PAGE_SIZE_BYTES);
+        out.put_varint(pieces.binary_search(&range.piece).unwrap_or(0) as u64);
+        out.put_varint(range.piece_offset);
+    }
+    out
+}
+
+/// Reads a region's row.
+pub(crate) fn decode_region(region: u64, value: &[u8]) -> Result<Vec<PageRange>, DecodeError> {
+    let mut decoder = Decoder::new(value);
+    let pieces = take_pieces(&mut decoder)?;
+    if decoder.u8("region format")? != FORMAT {
+        return Err(DecodeError("region format"));
+    }
+    let (base, end) = region_bounds(region);
+    let mut ranges: Vec<PageRange> = Vec::new();
+    for _ in 0..decoder.varint("range count")? {
+        let pages = |number: u64| number.checked_mul(PAGE_SIZE_BYTES).ok_or(DecodeError("page"));
+        let start = base.checked_add(pages(decoder.varint("first page")?)?).ok_or(DecodeError("page"))?;
+        let len = pages(decoder.varint("pages")?)?;
+        let index =
+            usize::try_from(decoder.varint("piece index")?).map_err(|_| DecodeError("piece index"))?;
+        let piece = *pieces.get(index).ok_or(DecodeError("piece index"))?;
+        let range = PageRange { start, len, piece, piece_offset: decoder.varint("piece offset")? };
+        let follows = ranges.last().is_none_or(|last| last.end() <= start);
+        let inside = start.checked_add(len).is_some_and(|to| to <= end);
+        let there = range.piece_offset.checked_add(len).is_some_and(|to| to <= piece.size_bytes());
+        if !follows || !inside || !there || len == 0 {
+            return Err(DecodeError("page range"));
+        }
+        ranges.push(range);
+    }
+    decoder.finish("region row")?;
+    Ok(ranges)
+}
+
+/// Bytes without their places, neighbours joined: what a listing shows.
+pub(crate) fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in ranges {
+        match out.last_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+/// What differs between two states of a blob: bytes written since, and bytes cleared since, each `(start, end)`.
+pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    let mut cuts: Vec<u64> = old.iter().chain(new).flat_map(|range| [range.start, range.end()]).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let (mut written, mut cleared) = (Vec::new(), Vec::new());
+    let (mut at_old, mut at_new) = (0, 0);
+    for pair in cuts.windows(2) {
+        let (start, end) = (pair[0], pair[1]);
+        while at_old < old.len() && old[at_old].end() <= start {
+            at_old += 1;
+        }
+        while at_new < new.len() && new[at_new].end() <= start {
+            at_new += 1;
+        }
+        let before = old.get(at_old).and_then(|range| range.cut(start, end));
+        let after = new.get(at_new).and_then(|range| range.cut(start, end));
+        match (before, after) {
+            (before, Some(after)) if before != Some(after) => written.push((start, end)),
+            (Some(_), None) => cleared.push((start, end)),
+            _ => {}
+        }
+    }
+    (joined(written), joined(cleared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, len: u64, piece: u64) -> PageRange {
+        PageRange { start, len, piece: Piece::for_tests(piece, 0, 1 << 20), piece_offset: start }
+    }
+
+    #[test]
+    fn writes_cut_what_was_there() {
+        let ranges = replaced(&[range(0, 4096, 1)], 512, 1024, Some(range(512, 512, 2)));
+        assert_eq!(ranges, [range(0, 512, 1), range(512, 512, 2), range(1024, 3072, 1)]);
+        let cleared = replaced(&ranges, 0, 2048, None);
+        assert_eq!(cleared, [range(2048, 2048, 1)]);
+        let row = encode_region(0, &ranges);
+        assert_eq!(decode_region(0, &row), Ok(ranges));
+    }
+
+    #[test]
+    fn differences() {
+        let old = [range(0, 1024, 1), range(2048, 512, 1)];
+        let new = [range(0, 512, 1), range(512, 512, 2), range(4096, 512, 2)];
+        assert_eq!(difference(&old, &new), (vec![(512, 1024), (4096, 4608)], vec![(2048, 2560)]));
+        assert_eq!(difference(&old, &old), (vec![], vec![]));
+        assert_eq!(difference(&[], &new), (vec![(0, 1024), (4096, 4608)], vec![]));
+    }
+}

@@ -1,0 +1,188 @@
+//! Putting a blob whole: bytes that were uploaded become the blob, in place of whatever was there.
+
+use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, snapshot_row};
+use crate::condition::Conditions;
+use crate::content::{Block, BlockContent, Content};
+use crate::error::BlobError;
+use crate::name::Pairs;
+use crate::pages::PageRange;
+use crate::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+use base::Ticks;
+use bytes::Bytes;
+use partition::Piece;
+
+/// Bytes that are durable, or small enough for the row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NewContent {
+    /// In the row.
+    Inline(Bytes),
+    /// One unnamed block.
+    Pieces(Vec<Piece>),
+    /// Blocks, named or not: a copy.
+    Blocks(Vec<Block>),
+    /// A page blob of this size with these ranges.
+    Pages { size: u64, sequence_number: u64, ranges: Vec<PageRange> },
+}
+
+/// What a written blob tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The new ETag.
+    pub etag: u64,
+    /// When.
+    pub modified_at: Ticks,
+}
+
+/// What a blob gets besides its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewBlob {
+    /// What HTTP says of it.
+    pub properties: ContentProperties,
+    /// Metadata.
+    pub metadata: Pairs,
+    /// Tags.
+    pub tags: Pairs,
+    /// The access tier, if it is set.
+    pub tier: Option<String>,
+    /// Refuse if it would replace a blob, because the credentials only allow to create.
+    pub create_only: bool,
+    /// Conditions.
+    pub conditions: Conditions,
+    /// The copy that makes it.
+    pub copy: Option<CopyState>,
+    /// Days that what is replaced can come back.
+    pub retention_days: Option<u32>,
+}
+
+/// Puts a blob.
+pub(crate) struct PutBlob {
+    pub(crate) blob_type: BlobType,
+    pub(crate) size: u64,
+    pub(crate) content: NewContent,
+    pub(crate) new: NewBlob,
+}
+
+/// Checks that the base blob may be replaced.
+pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
+    let live = rows.head.live();
+    new.conditions.check_create(live.map(BlobRecord::present))?;
+    if live.is_some() && new.create_only {
+        return Err(BlobError::UnauthorizedBlobOverwrite.into());
+    }
+    let lease = rows.head.lease.check_write(new.conditions.lease(), now)?;
+    if rows.head.live().is_some_and(|live| live.is_archived()) {
+        return Err(BlobError::BlobArchived.into());
+    }
+    rows.head.lease = lease;
+    Ok(())
+}
+
+/// Takes the base blob away; with a retention it stays as a deleted snapshot.
+pub(crate) fn retire_current(
+    rows: &mut BlobRows,
+    retention_days: Option<u32>,
+    now: Ticks,
+) -> Result<(), Stop> {
+    let Some(mut old) = rows.head.current.take() else { return Ok(()) };
+    match retention_days {
+        Some(days) if !matches!(old.content, Content::Pages(_)) => {
+            old.deleted = old.deleted.or(Some(Deletion { at: now, days }));
+            rows.put(snapshot_row(now.0), encode_snapshot(&old));
+            rows.head.deleted_snapshots += 1;
+            Ok(())
+        }
+        _ => rows.release(&old.content),
+    }
+}
+
+impl BlobChange for PutBlob {
+    type Reply = Written;
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
+        check_replace(rows, &self.new, now)?;
+        rows.clear_staged()?;
+        retire_current(rows, self.new.retention_days, now)?;
+        let mut record = BlobRecord::new(self.blob_type, now);
+        record.size = self.size;
+        record.properties = self.new.properties.clone();
+        record.metadata = self.new.metadata.clone();
+        record.tags = self.new.tags.clone();
+        record.copy = self.new.copy.clone();
+        set_tier(&mut record, self.new.tier.as_deref(), now);
+        record.content = match &self.content {
+            NewContent::Inline(bytes) => Content::Inline(bytes.clone()),
+            NewContent::Pieces(pieces) if pieces.is_empty() => Content::Blocks(BlockContent::default()),
+            NewContent::Pieces(pieces) => {
+                let block = Block { id: Bytes::new(), size: self.size, pieces: pieces.clone() };
+                Content::Blocks(BlockContent { tail: vec![block], ..BlockContent::default() })
+            }
+            NewContent::Blocks(blocks) => {
+                record.appended_blocks = blocks.len() as u64;
+                Content::Blocks(crate::put_block_list::store_list(rows, blocks.clone(), now))
+            }
+            NewContent::Pages { size, sequence_number, ranges } => {
+                record.size = *size;
+                record.sequence_number = *sequence_number;
+                crate::put_pages::store_ranges(rows, ranges);
+                Content::Pages(0)
+            }
+        };
+        rows.head.current = Some(record);
+        Ok(Written { etag: now.0, modified_at: now })
+    }
+}
+
+/// Sets the tier that a request gives.
+pub(crate) fn set_tier(record: &mut BlobRecord, tier: Option<&str>, now: Ticks) {
+    if let Some(tier) = tier {
+        record.tier = Some(tier.to_owned());
+        record.tier_inferred = false;
+        record.tier_changed_at = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::memory::MemoryBlob;
+    use crate::condition::ETags;
+    use crate::put_block::PutBlock;
+
+    pub(crate) fn put(bytes: &'static [u8]) -> PutBlob {
+        PutBlob {
+            blob_type: BlobType::Block,
+            size: bytes.len() as u64,
+            content: NewContent::Inline(Bytes::from_static(bytes)),
+            new: NewBlob::default(),
+        }
+    }
+
+    #[test]
+    fn a_put_replaces_everything_but_lease_and_snapshots() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(b"one"), 10).unwrap();
+        let staged = PutBlock {
+            id: Bytes::from_static(b"a"),
+            size: 5,
+            pieces: vec![Piece::for_tests(1, 0, 5)],
+            lease: None,
+        };
+        blob.run(staged, 11).unwrap();
+        assert_eq!((blob.head().staged, blob.count("5u")), (1, 1));
+        blob.run(put(b"two"), 12).unwrap();
+        assert_eq!((blob.head().staged, blob.count("5u")), (0, 0));
+        let current = blob.head().current.unwrap();
+        assert_eq!((current.inline().unwrap().as_ref(), current.etag), (&b"two"[..], 12));
+        let exists = PutBlob {
+            new: NewBlob {
+                conditions: Conditions { if_none_match: Some(ETags::Any), ..Conditions::default() },
+                ..NewBlob::default()
+            },
+            ..put(b"three")
+        };
+        assert_eq!(blob.run(exists, 13), Err(BlobError::BlobAlreadyExists));
+        let kept = PutBlob { new: NewBlob { retention_days: Some(1), ..NewBlob::default() }, ..put(b"four") };
+        blob.run(kept, 14).unwrap();
+        assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1));
+    }
+}

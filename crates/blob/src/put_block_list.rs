@@ -1,0 +1,192 @@
+//! Committing a list of blocks: one decision over rows, no byte is copied.
+
+use crate::blob_rows::{BlobChange, BlobRows, Stop, chunk_row, staged_row};
+use crate::content::{Block, BlockContent, Chunk, Content, decode_block_row, encode_block_row};
+use crate::error::BlobError;
+use crate::limits::{COMMITTED_BLOCKS_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX};
+use crate::put_blob::{NewBlob, Written, check_replace, retire_current, set_tier};
+use crate::record::{BlobRecord, BlobType};
+use base::Ticks;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Blocks of a chunk.
+const CHUNK_BLOCKS: usize = 1000;
+
+/// Where a block of a list is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The names say it.
+pub enum BlockSource {
+    Committed,
+    Staged,
+    /// Staged first.
+    Latest,
+}
+
+/// Commits a list of blocks.
+pub(crate) struct PutBlockList {
+    pub(crate) list: Vec<(BlockSource, Bytes)>,
+    pub(crate) new: NewBlob,
+}
+
+/// The blocks of a committed list, those in chunks too.
+pub(crate) fn committed(rows: &BlobRows, record: &BlobRecord) -> Result<Vec<Block>, Stop> {
+    let Content::Blocks(content) = &record.content else { return Ok(Vec::new()) };
+    let mut blocks = Vec::new();
+    for index in 0..content.chunks.len() {
+        let name = chunk_row(content.generation, index);
+        let row = match rows.row(&name) {
+            Some(row) => row,
+            None => {
+                rows.need_all()?;
+                return Err(base::codec::DecodeError("a chunk of a block list is missing").into());
+            }
+        };
+        blocks.extend(decode_block_row(row)?);
+    }
+    blocks.extend(content.tail.iter().cloned());
+    Ok(blocks)
+}
+
+/// Stores a list: short ones in the record, long ones in chunks of a new generation.
+pub(crate) fn store_list(rows: &mut BlobRows, blocks: Vec<Block>, now: Ticks) -> BlockContent {
+    let id_bytes: usize = blocks.iter().map(|block| block.id.len()).sum();
+    if blocks.len() <= TAIL_BLOCKS_MAX && id_bytes <= TAIL_ID_BYTES_MAX {
+        return BlockContent { tail: blocks, ..BlockContent::default() };
+    }
+    let mut content = BlockContent { generation: now.0, ..BlockContent::default() };
+    for (index, blocks) in blocks.chunks(CHUNK_BLOCKS).enumerate() {
+        rows.put(chunk_row(now.0, index), encode_block_row(blocks));
+        let size = blocks.iter().map(|block| block.size).sum();
+        content.chunks.push(Chunk { blocks: blocks.len() as u32, size });
+    }
+    content
+}
+
+impl BlobChange for PutBlockList {
+    type Reply = Written;
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
+        if self.list.len() > COMMITTED_BLOCKS_MAX {
+            return Err(BlobError::BlockListTooLong.into());
+        }
+        check_replace(rows, &self.new, now)?;
+        if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
+            return Err(BlobError::InvalidBlobType.into());
+        }
+        rows.need_all()?;
+        let old = rows.head.live().cloned();
+        let mut by_id = BTreeMap::new();
+        if let Some(old) = &old {
+            for block in committed(rows, old)? {
+                by_id.insert(block.id.clone(), block);
+            }
+        }
+        let mut blocks = Vec::with_capacity(self.list.len());
+        for (source, id) in &self.list {
+            let staged = match (source, rows.row(&staged_row(id))) {
+                (BlockSource::Staged | BlockSource::Latest, Some(row)) => decode_block_row(row)?.pop(),
+                _ => None,
+            };
+            let block = match (source, staged) {
+                (_, Some(block)) => Some(block),
+                (BlockSource::Committed | BlockSource::Latest, None) if !id.is_empty() => {
+                    by_id.get(id).cloned()
+                }
+                _ => None,
+            };
+            blocks.push(block.ok_or(BlobError::InvalidBlockList)?);
+        }
+        rows.clear_staged()?;
+        retire_current(rows, self.new.retention_days, now)?;
+        let mut record = BlobRecord::new(BlobType::Block, now);
+        record.size = blocks.iter().map(|block| block.size).sum();
+        record.content = Content::Blocks(store_list(rows, blocks, now));
+        record.properties = self.new.properties.clone();
+        record.metadata = self.new.metadata.clone();
+        record.tags = self.new.tags.clone();
+        if let Some(old) = old {
+            record.created_at = old.created_at;
+            record.tier = old.tier;
+            record.tier_inferred = old.tier_inferred;
+            record.tier_changed_at = old.tier_changed_at;
+        }
+        set_tier(&mut record, self.new.tier.as_deref(), now);
+        rows.head.current = Some(record);
+        Ok(Written { etag: now.0, modified_at: now })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::memory::MemoryBlob;
+    use crate::put_block::PutBlock;
+    use partition::Piece;
+
+    fn stage(id: &str, at: u64) -> PutBlock {
+        let pieces = vec![Piece::for_tests(1, at, 10)];
+        PutBlock { id: Bytes::copy_from_slice(id.as_bytes()), size: 10, pieces, lease: None }
+    }
+
+    fn commit(list: &[(BlockSource, &str)]) -> PutBlockList {
+        let list = list.iter().map(|(source, id)| (*source, Bytes::copy_from_slice(id.as_bytes()))).collect();
+        PutBlockList { list, new: NewBlob::default() }
+    }
+
+    fn places(blob: &MemoryBlob) -> Vec<Piece> {
+        match blob.head().current.unwrap().content {
+            Content::Blocks(blocks) => blocks.tail.into_iter().flat_map(|block| block.pieces).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lists_take_committed_staged_or_latest_blocks() {
+        use BlockSource::{Committed, Latest, Staged};
+        let mut blob = MemoryBlob::default();
+        let piece = |at| Piece::for_tests(1, at, 10);
+        blob.run(stage("a", 1), 1).unwrap();
+        blob.run(stage("b", 2), 2).unwrap();
+        assert_eq!(blob.run(stage("long", 3), 3), Err(BlobError::InvalidBlobOrBlock));
+        assert_eq!(blob.run(commit(&[(Committed, "a")]), 4), Err(BlobError::InvalidBlockList));
+        assert_eq!(blob.head().staged, 2, "a refusal changes nothing");
+        blob.run(commit(&[(Latest, "b"), (Staged, "a"), (Latest, "b")]), 5).unwrap();
+        assert_eq!(places(&blob), [piece(2), piece(1), piece(2)]);
+        assert_eq!((blob.head().staged, blob.count("5u")), (0, 0));
+        assert_eq!(blob.head().current.unwrap().size, 30);
+
+        blob.run(stage("a", 7), 6).unwrap();
+        let mixed = commit(&[(Committed, "a"), (Latest, "a"), (Staged, "a")]);
+        blob.run(mixed, 7).unwrap();
+        assert_eq!(places(&blob), [piece(1), piece(7), piece(7)]);
+        assert_eq!(blob.run(commit(&[(Staged, "a")]), 8), Err(BlobError::InvalidBlockList));
+        blob.run(commit(&[]), 9).unwrap();
+        assert_eq!(blob.head().current.unwrap().size, 0);
+    }
+
+    #[test]
+    fn fifty_thousand_blocks_lie_in_chunks_that_go_with_their_blob() {
+        let mut blob = MemoryBlob::default();
+        let ids: Vec<String> = (0..COMMITTED_BLOCKS_MAX).map(|index| format!("{index:05}")).collect();
+        for id in &ids[1..] {
+            // As `PutBlock` does, without reading the head fifty thousand times.
+            let row = encode_block_row(&[Block {
+                id: Bytes::copy_from_slice(id.as_bytes()),
+                size: 10,
+                pieces: vec![Piece::for_tests(1, 1, 10)],
+            }]);
+            blob.rows.insert(staged_row(id.as_bytes()), row.into());
+        }
+        // One that is counted; the rest goes with it.
+        blob.run(stage("00000", 1), 1).unwrap();
+        let list: Vec<_> = ids.iter().map(|id| (BlockSource::Latest, id.as_str())).collect();
+        blob.run(commit(&list), 2).unwrap();
+        assert_eq!((blob.count("3c"), blob.count("5u")), (50, 0));
+        assert_eq!(blob.head().current.unwrap().size, 500_000);
+        let one_more: Vec<_> = list.iter().copied().chain([list[0]]).collect();
+        assert_eq!(blob.run(commit(&one_more), 3), Err(BlobError::BlockListTooLong));
+        blob.run(commit(&list[..300]), 4).unwrap();
+        assert_eq!(blob.count("3c"), 1, "the old chunks are gone");
+    }
+}

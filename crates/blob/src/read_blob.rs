@@ -1,0 +1,197 @@
+//! Reading a blob's bytes, in constant memory.
+//!
+//! What always holds: the bytes are those of one version of a block or append blob, whatever is written meanwhile; its
+//! pieces stay until the reader is dropped. The ranges of a page blob are looked up region by region.
+
+use crate::blob_rows::{BlobAddress, HEAD, Head, chunk_row, decode_snapshot, region_row, snapshot_row};
+use crate::content::{Block, Content, decode_block_row};
+use crate::error::BlobError;
+use crate::lease::Lease;
+use crate::limits::PAGE_REGION_SIZE_BYTES;
+use crate::pages::{decode_region, region_of};
+use crate::record::BlobRecord;
+use bytes::Bytes;
+use partition::{DataPin, ObjectTable, PartitionError, Partitions, Piece};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Times that a blob is looked up again because it was replaced meanwhile.
+const LOOK_UP_COUNT_MAX: usize = 8;
+/// Bytes of zeros at a time.
+const ZEROS_SIZE_BYTES: usize = 64 << 10;
+
+/// What is known of a blob that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRecord {
+    /// The blob or snapshot.
+    pub record: BlobRecord,
+    /// Its lease.
+    pub lease: Lease,
+}
+
+/// Finds a blob or snapshot; its pieces stay while the pin is held.
+pub(crate) async fn find(
+    partitions: &Partitions,
+    address: &BlobAddress,
+    snapshot: Option<u64>,
+) -> Result<(FoundRecord, DataPin), BlobError> {
+    let row = snapshot.map_or(HEAD.to_owned(), snapshot_row);
+    let found = partitions.get_with_data(ObjectTable::Blob, &address.key(&row)).await?;
+    let (row, pin) = found.ok_or(BlobError::BlobNotFound)?;
+    let found = match snapshot {
+        Some(_) => FoundRecord { record: decode_snapshot(&row.value)?, lease: Lease::None },
+        None => {
+            let head = Head::decode(&row.value)?;
+            FoundRecord { record: head.current.ok_or(BlobError::BlobNotFound)?, lease: head.lease }
+        }
+    };
+    if found.record.deleted.is_some() { Err(BlobError::BlobNotFound) } else { Ok((found, pin)) }
+}
+
+/// A part of what is to be read.
+enum Part {
+    Bytes(Bytes),
+    Zeros(u64),
+    /// From and to, in the piece; the pin's index.
+    Piece(Piece, u64, u64, usize),
+    /// Regions of pages that were not looked up yet: from and to, in the blob.
+    Pages(u64, u64, u64),
+}
+
+/// Reads bytes of one blob.
+pub struct BlobReader {
+    partitions: Arc<Partitions>,
+    address: BlobAddress,
+    parts: VecDeque<Part>,
+    pins: Vec<DataPin>,
+}
+
+impl BlobReader {
+    /// Reads `start..end` of the blob that was found; the range lies inside. `None`: it was replaced meanwhile.
+    pub(crate) async fn open(
+        partitions: Arc<Partitions>,
+        address: BlobAddress,
+        found: &FoundRecord,
+        pin: DataPin,
+        start: u64,
+        end: u64,
+    ) -> Result<Option<Self>, BlobError> {
+        let mut reader = BlobReader { partitions, address, parts: VecDeque::new(), pins: vec![pin] };
+        if start >= end {
+            return Ok(Some(reader));
+        }
+        match &found.record.content {
+            Content::Inline(bytes) => {
+                let slice = bytes.get(start as usize..end as usize);
+                let bytes = slice.ok_or(base::codec::DecodeError("content"))?;
+                reader.parts.push_back(Part::Bytes(Bytes::copy_from_slice(bytes)));
+            }
+            Content::Pages(owner) => reader.parts.push_back(Part::Pages(*owner, start, end)),
+            Content::Blocks(content) => {
+                let mut at = 0;
+                for (index, chunk) in content.chunks.iter().enumerate() {
+                    if at < end && at + chunk.size > start {
+                        let key = reader.address.key(&chunk_row(content.generation, index));
+                        let row = reader.partitions.get_with_data(ObjectTable::Blob, &key).await?;
+                        let Some((row, pin)) = row else { return Ok(None) };
+                        reader.pins.push(pin);
+                        let blocks = decode_block_row(&row.value)?;
+                        reader.add_blocks(&blocks, at, start, end, reader.pins.len() - 1);
+                    }
+                    at += chunk.size;
+                }
+                reader.add_blocks(&content.tail, at, start, end, 0);
+            }
+        }
+        Ok(Some(reader))
+    }
+
+    /// Adds the parts of blocks that begin at `at` and lie in `start..end`.
+    fn add_blocks(&mut self, blocks: &[Block], mut at: u64, start: u64, end: u64, pin: usize) {
+        for piece in blocks.iter().flat_map(|block| &block.pieces) {
+            let (from, to) = (start.max(at), end.min(at + piece.size_bytes()));
+            if from < to {
+                self.parts.push_back(Part::Piece(*piece, from - at, to - at, pin));
+            }
+            at += piece.size_bytes();
+        }
+    }
+
+    /// The next bytes; `None`: that was all.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, BlobError> {
+        loop {
+            match self.parts.pop_front() {
+                None => return Ok(None),
+                Some(Part::Bytes(bytes)) => return Ok(Some(bytes)),
+                Some(Part::Zeros(len)) => {
+                    let now = len.min(ZEROS_SIZE_BYTES as u64);
+                    if len > now {
+                        self.parts.push_front(Part::Zeros(len - now));
+                    }
+                    return Ok(Some(Bytes::from(vec![0; now as usize])));
+                }
+                Some(Part::Piece(piece, from, to, pin)) => {
+                    let pin_of = self.pins.get(pin).ok_or(PartitionError::Operation("a pin"))?;
+                    let mut bytes = pin_of.read(&piece, from).await?;
+                    bytes.truncate(usize::try_from(to - from).unwrap_or(usize::MAX));
+                    let read = bytes.len() as u64;
+                    if read == 0 {
+                        return Err(base::codec::DecodeError("a piece that ends early").into());
+                    }
+                    if from + read < to {
+                        self.parts.push_front(Part::Piece(piece, from + read, to, pin));
+                    }
+                    return Ok(Some(bytes));
+                }
+                Some(Part::Pages(owner, start, end)) => self.look_up_region(owner, start, end).await?,
+            }
+        }
+    }
+
+    /// Replaces the first region of what is left by its ranges and the zeros between them.
+    async fn look_up_region(&mut self, owner: u64, start: u64, end: u64) -> Result<(), BlobError> {
+        let region = region_of(start);
+        let region_end = ((region + 1) * PAGE_REGION_SIZE_BYTES).min(end);
+        let key = self.address.key(&region_row(owner, region));
+        let mut parts = Vec::new();
+        let mut at = start;
+        if let Some((row, pin)) = self.partitions.get_with_data(ObjectTable::Blob, &key).await? {
+            // Everything before was read: its pins are not needed any more.
+            self.pins = vec![pin];
+            for range in decode_region(region, &row.value)? {
+                let Some(range) = range.cut(start, region_end) else { continue };
+                if range.start > at {
+                    parts.push(Part::Zeros(range.start - at));
+                }
+                parts.push(Part::Piece(range.piece, range.piece_offset, range.piece_offset + range.len, 0));
+                at = range.start + range.len;
+            }
+        }
+        if at < region_end {
+            parts.push(Part::Zeros(region_end - at));
+        }
+        if region_end < end {
+            parts.push(Part::Pages(owner, region_end, end));
+        }
+        parts.into_iter().rev().for_each(|part| self.parts.push_front(part));
+        Ok(())
+    }
+}
+
+/// Finds a blob and reads `range_of(record)` of it.
+pub(crate) async fn open_reader(
+    partitions: &Arc<Partitions>,
+    address: &BlobAddress,
+    snapshot: Option<u64>,
+    range_of: impl Fn(&FoundRecord) -> Result<(u64, u64), BlobError>,
+) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
+    for _ in 0..LOOK_UP_COUNT_MAX {
+        let (found, pin) = find(partitions, address, snapshot).await?;
+        let (start, end) = range_of(&found)?;
+        let reader = BlobReader::open(partitions.clone(), address.clone(), &found, pin, start, end).await?;
+        if let Some(reader) = reader {
+            return Ok((found, (start, end), reader));
+        }
+    }
+    Err(PartitionError::Busy.into())
+}

@@ -1,0 +1,272 @@
+//! Changes to what a blob says of itself: properties, metadata, tags, tier, sequence number, lease.
+
+use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, snapshot_row};
+use crate::condition::Conditions;
+use crate::error::BlobError;
+use crate::lease::{LeaseAction, LeaseOutcome};
+use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
+use crate::name::Pairs;
+use crate::put_blob::{Written, set_tier};
+use crate::put_pages::truncate_pages;
+use crate::record::{BlobRecord, BlobType, ContentProperties};
+use base::Ticks;
+
+/// What happens to a sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The names say it.
+pub enum SequenceAction {
+    Max(u64),
+    Update(u64),
+    Increment,
+}
+
+/// Replaces the content properties, changes the size or the sequence number of a page blob.
+pub(crate) struct SetProperties {
+    /// `None`: they stay.
+    pub(crate) properties: Option<ContentProperties>,
+    pub(crate) size: Option<u64>,
+    pub(crate) sequence: Option<SequenceAction>,
+    pub(crate) conditions: Conditions,
+}
+
+/// A blob that may be changed by somebody who meets these conditions.
+fn writable<'a>(
+    rows: &'a mut BlobRows,
+    conditions: &Conditions,
+    now: Ticks,
+) -> Result<&'a mut BlobRecord, Stop> {
+    let present = rows.live()?.present();
+    conditions.check_write(Some(present))?;
+    rows.head.lease = rows.head.lease.check_write(conditions.lease(), now)?;
+    Ok(rows.live_mut()?)
+}
+
+impl BlobChange for SetProperties {
+    /// With the sequence number of a page blob.
+    type Reply = (Written, Option<u64>);
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
+        let record = writable(rows, &self.conditions, now)?;
+        let is_page = record.blob_type == BlobType::Page;
+        if !is_page && (self.size.is_some() || self.sequence.is_some()) {
+            return Err(BlobError::InvalidBlobType.into());
+        }
+        if let Some(properties) = &self.properties {
+            record.properties = properties.clone();
+        }
+        match self.sequence {
+            None => {}
+            Some(SequenceAction::Max(number)) => record.sequence_number = record.sequence_number.max(number),
+            Some(SequenceAction::Update(number)) => record.sequence_number = number,
+            Some(SequenceAction::Increment) => {
+                let next = record.sequence_number + 1;
+                if next > i64::MAX as u64 {
+                    return Err(BlobError::SequenceNumberIncrementTooLarge.into());
+                }
+                record.sequence_number = next;
+            }
+        }
+        record.touch(now);
+        record.copy = None;
+        let sequence_number = is_page.then_some(record.sequence_number);
+        if let Some(size) = self.size {
+            if !size.is_multiple_of(PAGE_SIZE_BYTES) || size > PAGE_BLOB_SIZE_BYTES_MAX {
+                return Err(BlobError::InvalidPageRange.into());
+            }
+            let is_smaller = size < record.size;
+            record.size = size;
+            if is_smaller {
+                truncate_pages(rows, size)?;
+            }
+        }
+        Ok((Written { etag: now.0, modified_at: now }, sequence_number))
+    }
+}
+
+/// Replaces the metadata.
+pub(crate) struct SetMetadata {
+    pub(crate) metadata: Pairs,
+    pub(crate) conditions: Conditions,
+}
+
+impl BlobChange for SetMetadata {
+    type Reply = Written;
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
+        let record = writable(rows, &self.conditions, now)?;
+        record.metadata = self.metadata.clone();
+        record.touch(now);
+        Ok(Written { etag: now.0, modified_at: now })
+    }
+}
+
+/// Replaces the tags.
+pub(crate) struct SetTags {
+    pub(crate) tags: Pairs,
+    pub(crate) snapshot: Option<u64>,
+    pub(crate) conditions: Conditions,
+}
+
+impl BlobChange for SetTags {
+    type Reply = ();
+
+    fn more_rows(&self) -> Vec<String> {
+        self.snapshot.map(snapshot_row).into_iter().collect()
+    }
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
+        if let Some(snapshot) = self.snapshot {
+            let mut record = rows.snapshot(snapshot)?;
+            record.tags = self.tags.clone();
+            rows.put(snapshot_row(snapshot), encode_snapshot(&record));
+            return Ok(());
+        }
+        let record = writable(rows, &self.conditions, now)?;
+        record.tags = self.tags.clone();
+        Ok(())
+    }
+}
+
+/// Sets the access tier.
+pub(crate) struct SetTier {
+    pub(crate) tier: String,
+    pub(crate) rehydrate_priority: Option<String>,
+    pub(crate) snapshot: Option<u64>,
+    pub(crate) conditions: Conditions,
+}
+
+/// Tiers of block blobs.
+pub const BLOCK_TIERS: [&str; 4] = ["Hot", "Cool", "Cold", "Archive"];
+
+/// Tiers of page blobs of premium accounts.
+pub const PAGE_TIERS: [&str; 11] =
+    ["P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80"];
+
+impl BlobChange for SetTier {
+    /// Whether it takes effect later.
+    type Reply = bool;
+
+    fn more_rows(&self) -> Vec<String> {
+        self.snapshot.map(snapshot_row).into_iter().collect()
+    }
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<bool, Stop> {
+        if let Some(snapshot) = self.snapshot {
+            let mut record = rows.snapshot(snapshot)?;
+            let later = change_tier(&mut record, self, now)?;
+            rows.put(snapshot_row(snapshot), encode_snapshot(&record));
+            return Ok(later);
+        }
+        let present = rows.live()?.present();
+        self.conditions.check_write(Some(present))?;
+        rows.head.lease.check_read(self.conditions.lease(), now)?;
+        Ok(change_tier(rows.live_mut()?, self, now)?)
+    }
+}
+
+fn change_tier(record: &mut BlobRecord, set: &SetTier, now: Ticks) -> Result<bool, BlobError> {
+    let tiers: &[&str] = match record.blob_type {
+        BlobType::Block => &BLOCK_TIERS,
+        BlobType::Page => &PAGE_TIERS,
+        BlobType::Append => return Err(BlobError::AccessTierNotSupportedForBlobType),
+    };
+    if !tiers.contains(&set.tier.as_str()) {
+        let other = BLOCK_TIERS.iter().chain(&PAGE_TIERS).any(|tier| *tier == set.tier);
+        return Err(match other {
+            true => BlobError::AccessTierNotSupportedForBlobType,
+            false => BlobError::InvalidBlobTier,
+        });
+    }
+    if record.is_archived() && set.tier != "Archive" {
+        if record.archive_status.is_some() {
+            return Err(BlobError::BlobBeingRehydrated);
+        }
+        record.archive_status = Some(format!("rehydrate-pending-to-{}", set.tier.to_lowercase()));
+        record.rehydrate_priority =
+            Some(set.rehydrate_priority.clone().unwrap_or_else(|| "Standard".to_owned()));
+        return Ok(true);
+    }
+    set_tier(record, Some(&set.tier), now);
+    Ok(false)
+}
+
+/// Does something with the lease.
+pub(crate) struct LeaseBlob {
+    pub(crate) action: LeaseAction,
+    pub(crate) conditions: Conditions,
+}
+
+impl BlobChange for LeaseBlob {
+    type Reply = (LeaseOutcome, Written);
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
+        let live = match rows.head.live() {
+            Some(live) => live,
+            None => return Err(BlobError::BlobNotFound.into()),
+        };
+        self.conditions.check_write(Some(live.present()))?;
+        let written = Written { etag: live.etag, modified_at: live.modified_at };
+        let outcome = rows.head.lease.act(&self.action, now)?;
+        rows.head.lease = outcome.lease.clone();
+        Ok((outcome, written))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::memory::MemoryBlob;
+    use crate::lease::Lease;
+    use crate::put_blob::{NewBlob, NewContent, PutBlob};
+    use bytes::Bytes;
+
+    fn put() -> PutBlob {
+        let content = NewContent::Inline(Bytes::from_static(b"x"));
+        PutBlob { blob_type: BlobType::Block, size: 1, content, new: NewBlob::default() }
+    }
+
+    fn metadata(conditions: Conditions) -> SetMetadata {
+        SetMetadata { metadata: vec![("a".into(), "1".into())], conditions }
+    }
+
+    #[test]
+    fn a_lease_guards_writes_and_changes_no_etag() {
+        let mut blob = MemoryBlob::default();
+        let id = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();
+        let acquire = || LeaseBlob {
+            action: LeaseAction::Acquire { seconds: None, id: id.clone() },
+            conditions: Conditions::default(),
+        };
+        assert_eq!(blob.run(acquire(), 1), Err(BlobError::BlobNotFound));
+        blob.run(put(), 2).unwrap();
+        let (_, written) = blob.run(acquire(), 3).unwrap();
+        assert_eq!(written.etag, 2);
+        let missing = blob.run(metadata(Conditions::default()), 4);
+        assert_eq!(missing, Err(BlobError::Lease(crate::error::LeaseError::IdMissing)));
+        let mine = Conditions { lease_id: Some(id.clone()), ..Conditions::default() };
+        assert_eq!(blob.run(metadata(mine), 5).unwrap().etag, 5);
+        assert!(matches!(blob.head().lease, Lease::Leased { .. }));
+        let tags = SetTags { tags: Vec::new(), snapshot: None, conditions: Conditions::default() };
+        assert!(blob.run(tags, 6).is_err());
+    }
+
+    #[test]
+    fn tiers() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 1).unwrap();
+        let set = |tier: &str| SetTier {
+            tier: tier.into(),
+            rehydrate_priority: None,
+            snapshot: None,
+            conditions: Conditions::default(),
+        };
+        assert_eq!(blob.run(set("Cool"), 2), Ok(false));
+        assert_eq!(blob.run(set("P10"), 3), Err(BlobError::AccessTierNotSupportedForBlobType));
+        assert_eq!(blob.run(set("Lukewarm"), 3), Err(BlobError::InvalidBlobTier));
+        assert_eq!(blob.run(set("Archive"), 4), Ok(false));
+        assert_eq!(blob.run(put(), 5), Err(BlobError::BlobArchived));
+        assert_eq!(blob.run(set("Hot"), 6), Ok(true));
+        assert_eq!(blob.run(set("Hot"), 7), Err(BlobError::BlobBeingRehydrated));
+        assert_eq!(blob.head().current.unwrap().etag, 1, "a tier changes no ETag");
+    }
+}

@@ -1,0 +1,367 @@
+//! The facade's methods that change blobs, and those that show what a blob is made of.
+
+use crate::append_block::{AppendBlock, Appended, SealBlob};
+use crate::blob_rows::{HEAD, Head, STAGED_PREFIX, chunk_row, regions_prefix};
+use crate::blob_service::{BlobAt, BlobService};
+use crate::condition::Conditions;
+use crate::content::{Block, Content, decode_block_row};
+use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
+use crate::error::BlobError;
+use crate::lease::{LeaseAction, LeaseOutcome};
+use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
+use crate::name::{Pairs, check_metadata, check_tags};
+use crate::pages::{PageRange, decode_region, difference, joined};
+use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
+use crate::put_block::PutBlock;
+use crate::put_block_list::{BlockSource, PutBlockList};
+use crate::put_pages::{PagesWritten, PutPages, SequenceConditions, region_in};
+use crate::read_blob::{FoundRecord, find};
+use crate::record::{BlobRecord, BlobType, ContentProperties};
+use crate::set_blob::{LeaseBlob, SequenceAction, SetMetadata, SetProperties, SetTags, SetTier};
+use crate::upload::{Upload, Uploaded};
+use bytes::Bytes;
+use partition::ObjectTable;
+
+/// Blocks of a blob: those of its list, and the staged ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockLists {
+    /// The blob; `None`: there are only staged blocks.
+    pub record: Option<BlobRecord>,
+    /// Id and size.
+    pub committed: Vec<(Bytes, u64)>,
+    /// Id and size.
+    pub staged: Vec<(Bytes, u64)>,
+}
+
+/// Bytes of a page blob, each `(start, end)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageLists {
+    /// The blob.
+    pub found: FoundRecord,
+    /// Written, or written since.
+    pub written: Vec<(u64, u64)>,
+    /// Cleared since.
+    pub cleared: Vec<(u64, u64)>,
+}
+
+fn pairs(blocks: Vec<Block>) -> Vec<(Bytes, u64)> {
+    blocks.into_iter().map(|block| (block.id, block.size)).collect()
+}
+
+impl BlobService {
+    /// Begins to take bytes for a blob.
+    pub fn upload(&self, at: &BlobAt, may_be_inline: bool, with_md5: bool) -> Upload {
+        Upload::new(self.partitions.clone(), at.address.clone(), may_be_inline, with_md5)
+    }
+
+    /// Makes uploaded bytes the blob.
+    pub async fn put_blob(
+        &self,
+        at: &BlobAt,
+        blob_type: BlobType,
+        uploaded: Uploaded,
+        new: NewBlob,
+    ) -> Result<Written, BlobError> {
+        let Uploaded { inline, pieces, pins, size, .. } = uploaded;
+        let content = match inline {
+            Some(bytes) => NewContent::Inline(bytes),
+            None => NewContent::Pieces(pieces),
+        };
+        let written = self.put(at, PutBlob { blob_type, size, content, new }).await;
+        // Until here nobody else names the pieces.
+        drop(pins);
+        written
+    }
+
+    pub(crate) async fn put(&self, at: &BlobAt, mut put: PutBlob) -> Result<Written, BlobError> {
+        check_metadata(&put.new.metadata)?;
+        check_tags(&put.new.tags)?;
+        put.new.retention_days = self.retention_days(at).await?;
+        self.run(at, put).await
+    }
+
+    /// Makes a blob without bytes: of an append blob, or `size` bytes of zeros of a page blob.
+    pub async fn create_empty(
+        &self,
+        at: &BlobAt,
+        blob_type: BlobType,
+        size: u64,
+        sequence_number: u64,
+        new: NewBlob,
+    ) -> Result<Written, BlobError> {
+        let content = match blob_type {
+            BlobType::Page if !size.is_multiple_of(PAGE_SIZE_BYTES) || size > PAGE_BLOB_SIZE_BYTES_MAX => {
+                return Err(BlobError::InvalidPageRange);
+            }
+            BlobType::Page => NewContent::Pages { size, sequence_number, ranges: Vec::new() },
+            _ => NewContent::Pieces(Vec::new()),
+        };
+        self.put(at, PutBlob { blob_type, size: 0, content, new }).await
+    }
+
+    /// Stages a block.
+    pub async fn put_block(
+        &self,
+        at: &BlobAt,
+        id: Bytes,
+        uploaded: Uploaded,
+        lease: Option<String>,
+    ) -> Result<(), BlobError> {
+        let Uploaded { pieces, pins, size, .. } = uploaded;
+        let put = self.run(at, PutBlock { id, size, pieces, lease }).await;
+        drop(pins);
+        put
+    }
+
+    /// Commits a list of blocks.
+    pub async fn put_block_list(
+        &self,
+        at: &BlobAt,
+        list: Vec<(BlockSource, Bytes)>,
+        mut new: NewBlob,
+    ) -> Result<Written, BlobError> {
+        check_metadata(&new.metadata)?;
+        check_tags(&new.tags)?;
+        new.retention_days = self.retention_days(at).await?;
+        self.run(at, PutBlockList { list, new }).await
+    }
+
+    /// All blocks of a blob's list.
+    pub(crate) async fn blocks_of(&self, at: &BlobAt, record: &BlobRecord) -> Result<Vec<Block>, BlobError> {
+        let Content::Blocks(content) = &record.content else { return Ok(Vec::new()) };
+        let mut blocks = Vec::new();
+        for index in 0..content.chunks.len() {
+            let key = at.address.key(&chunk_row(content.generation, index));
+            let row = self.partitions.get(ObjectTable::Blob, &key).await?;
+            let row = row.ok_or(partition::PartitionError::Busy)?;
+            blocks.extend(decode_block_row(&row.value)?);
+        }
+        blocks.extend(content.tail.iter().cloned());
+        Ok(blocks)
+    }
+
+    /// The blocks of a blob.
+    pub async fn block_lists(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        conditions: &Conditions,
+    ) -> Result<BlockLists, BlobError> {
+        let mut lists = BlockLists::default();
+        let now = self.now();
+        let head = match snapshot {
+            Some(_) => None,
+            None => {
+                let row = self.partitions.get(ObjectTable::Blob, &at.address.key(HEAD)).await?;
+                Some(Head::decode(&row.ok_or(BlobError::BlobNotFound)?.value)?)
+            }
+        };
+        let record = match &head {
+            None => Some(find(&self.partitions, &at.address, snapshot).await?.0.record),
+            Some(head) => head.live().cloned(),
+        };
+        if let Some(head) = &head {
+            head.lease.check_read(conditions.lease(), now)?;
+            if head.live().is_none() && head.staged == 0 {
+                return Err(BlobError::BlobNotFound);
+            }
+        }
+        if let Some(record) = &record {
+            conditions.check_read(record.present())?;
+            if record.blob_type != BlobType::Block {
+                return Err(BlobError::InvalidBlobType);
+            }
+            let named = |block: &Block| !block.id.is_empty();
+            lists.committed = pairs(self.blocks_of(at, record).await?.into_iter().filter(named).collect());
+        }
+        if head.is_some_and(|head| head.staged > 0) {
+            for (_, value) in self.rows_of(at, STAGED_PREFIX).await? {
+                lists.staged.extend(pairs(decode_block_row(&value)?));
+            }
+        }
+        lists.record = record;
+        Ok(lists)
+    }
+
+    /// Appends to an append blob.
+    pub async fn append_block(
+        &self,
+        at: &BlobAt,
+        uploaded: Uploaded,
+        position: Option<u64>,
+        size_max: Option<u64>,
+        conditions: Conditions,
+    ) -> Result<Appended, BlobError> {
+        let Uploaded { pieces, pins, size, .. } = uploaded;
+        let appended = self.run(at, AppendBlock { size, pieces, conditions, position, size_max }).await;
+        drop(pins);
+        appended
+    }
+
+    /// Ends an append blob.
+    pub async fn seal(
+        &self,
+        at: &BlobAt,
+        position: Option<u64>,
+        conditions: Conditions,
+    ) -> Result<Written, BlobError> {
+        self.run(at, SealBlob { conditions, position }).await
+    }
+
+    /// Writes pages (`uploaded`) or clears them.
+    pub async fn put_pages(
+        &self,
+        at: &BlobAt,
+        (start, len): (u64, u64),
+        uploaded: Option<Uploaded>,
+        sequence: SequenceConditions,
+        conditions: Conditions,
+    ) -> Result<PagesWritten, BlobError> {
+        let (pieces, pins) = uploaded.map(|uploaded| (uploaded.pieces, uploaded.pins)).unwrap_or_default();
+        let written = self.run(at, PutPages { start, len, pieces, conditions, sequence }).await;
+        drop(pins);
+        written
+    }
+
+    pub(crate) async fn ranges_of(
+        &self,
+        at: &BlobAt,
+        record: &BlobRecord,
+    ) -> Result<Vec<PageRange>, BlobError> {
+        let Content::Pages(owner) = record.content else { return Err(BlobError::InvalidBlobType) };
+        let mut ranges = Vec::new();
+        for (name, value) in self.rows_of(at, &regions_prefix(owner)).await? {
+            ranges.extend(decode_region(region_in(&name)?, &value)?);
+        }
+        Ok(ranges)
+    }
+
+    /// Ranges of pages inside `range`; with `previous`, a snapshot, what has changed since.
+    pub async fn page_ranges(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        previous: Option<u64>,
+        range: Option<(u64, Option<u64>)>,
+        conditions: &Conditions,
+    ) -> Result<PageLists, BlobError> {
+        let found = self.find(at, snapshot, conditions).await?;
+        let ranges = self.ranges_of(at, &found.record).await?;
+        let (written, cleared) = match previous {
+            None => (joined(ranges.iter().map(|range| (range.start, range.start + range.len))), Vec::new()),
+            Some(previous) => {
+                let old = find(&self.partitions, &at.address, Some(previous)).await;
+                let (old, _) = old.map_err(|error| match error {
+                    BlobError::BlobNotFound => BlobError::PreviousSnapshotNotFound,
+                    other => other,
+                })?;
+                if snapshot.is_some_and(|snapshot| snapshot < previous) {
+                    return Err(BlobError::PreviousSnapshotCannotBeNewer);
+                }
+                if old.record.created_at != found.record.created_at {
+                    return Err(BlobError::BlobOverwritten);
+                }
+                difference(&self.ranges_of(at, &old.record).await?, &ranges)
+            }
+        };
+        let size = found.record.size;
+        let (from, to) = match range {
+            None => (0, size),
+            Some((start, _)) if start >= size && size > 0 => return Err(BlobError::InvalidRange),
+            Some((start, end)) => (start, end.unwrap_or(size).min(size)),
+        };
+        let cut = |ranges: Vec<(u64, u64)>| {
+            let inside = ranges.into_iter().map(|(start, end)| (start.max(from), end.min(to)));
+            inside.filter(|(start, end)| start < end).collect()
+        };
+        Ok(PageLists { found, written: cut(written), cleared: cut(cleared) })
+    }
+
+    /// Replaces what HTTP says of a blob; changes a page blob's size or sequence number.
+    pub async fn set_properties(
+        &self,
+        at: &BlobAt,
+        properties: Option<ContentProperties>,
+        size: Option<u64>,
+        sequence: Option<SequenceAction>,
+        conditions: Conditions,
+    ) -> Result<(Written, Option<u64>), BlobError> {
+        self.run(at, SetProperties { properties, size, sequence, conditions }).await
+    }
+
+    /// Replaces a blob's metadata.
+    pub async fn set_metadata(
+        &self,
+        at: &BlobAt,
+        metadata: Pairs,
+        conditions: Conditions,
+    ) -> Result<Written, BlobError> {
+        check_metadata(&metadata)?;
+        self.run(at, SetMetadata { metadata, conditions }).await
+    }
+
+    /// Replaces a blob's tags.
+    pub async fn set_tags(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        tags: Pairs,
+        conditions: Conditions,
+    ) -> Result<(), BlobError> {
+        check_tags(&tags)?;
+        self.run(at, SetTags { tags, snapshot, conditions }).await
+    }
+
+    /// Sets a blob's tier; true: it takes effect later.
+    pub async fn set_tier(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        tier: String,
+        rehydrate_priority: Option<String>,
+        conditions: Conditions,
+    ) -> Result<bool, BlobError> {
+        self.run(at, SetTier { tier, rehydrate_priority, snapshot, conditions }).await
+    }
+
+    /// Does something with a blob's lease.
+    pub async fn lease(
+        &self,
+        at: &BlobAt,
+        action: LeaseAction,
+        conditions: Conditions,
+    ) -> Result<(LeaseOutcome, Written), BlobError> {
+        self.run(at, LeaseBlob { action, conditions }).await
+    }
+
+    /// Takes a snapshot and says its time.
+    pub async fn snapshot(
+        &self,
+        at: &BlobAt,
+        metadata: Option<Pairs>,
+        conditions: Conditions,
+    ) -> Result<(u64, Written), BlobError> {
+        if let Some(metadata) = &metadata {
+            check_metadata(metadata)?;
+        }
+        self.run(at, TakeSnapshot { metadata, conditions }).await
+    }
+
+    /// Deletes a blob or snapshot. False: it can come back.
+    pub async fn delete(
+        &self,
+        at: &BlobAt,
+        snapshot: Option<u64>,
+        snapshots: DeleteSnapshots,
+        conditions: Conditions,
+    ) -> Result<bool, BlobError> {
+        let retention_days = self.retention_days(at).await?;
+        self.run(at, DeleteBlob { snapshot, snapshots, conditions, retention_days }).await?;
+        Ok(retention_days.is_none())
+    }
+
+    /// Brings back a deleted blob.
+    pub async fn undelete(&self, at: &BlobAt) -> Result<(), BlobError> {
+        self.run(at, Undelete).await
+    }
+}
