@@ -6,14 +6,16 @@ use crate::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi, Shared};
 use crate::queue_api::QueueApi;
 use crate::server::{TlsIdentity, serve};
+use crate::blob_api::BlobApi;
 use crate::table_api::TableApi;
 use base::{Clock, Random, Spawner};
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Body;
 use hyper::{Request, Response};
 use queue::QueueService;
+use crate::reply_body::ResponseBody;
 use std::sync::Arc;
+use blob::BlobService;
 use table::TableService;
 use tokio::net::TcpListener;
 
@@ -40,6 +42,8 @@ impl FrontEndSettings {
 /// The services that a front end serves.
 #[derive(Clone)]
 pub struct Services {
+    /// The Blob service.
+    pub blob: Arc<BlobService>,
     /// The Table service.
     pub table: Arc<TableService>,
     /// The Queue service.
@@ -48,6 +52,7 @@ pub struct Services {
 
 /// The stateless HTTP side of a stamp.
 pub struct FrontEnd {
+    blob: Arc<Pipeline<BlobApi>>,
     table: Arc<Pipeline<TableApi>>,
     queue: Arc<Pipeline<QueueApi>>,
     limits: Limits,
@@ -67,9 +72,25 @@ impl FrontEnd {
     ) -> Self {
         let FrontEndSettings { accounts, limits, tls, bearer } = settings;
         let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
+        let blob = Arc::new(Pipeline::new(shared.clone(), BlobApi::new(services.blob)));
         let table = Arc::new(Pipeline::new(shared.clone(), TableApi::new(services.table)));
         let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue)));
-        FrontEnd { table, queue, limits, tls, clock, spawner }
+        FrontEnd { blob, table, queue, limits, tls, clock, spawner }
+    }
+
+    /// Serves the Blob service on a bound listener, as [`Self::serve_table`] does.
+    pub async fn serve_blob(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
+        serve(self.blob.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;
+    }
+
+    /// Answers one request to the Blob service without a socket.
+    pub async fn handle_blob<B>(&self, connection: ConnectionInfo, request: Request<B>) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.blob.handle(connection, request).await
     }
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
@@ -98,7 +119,7 @@ impl FrontEnd {
         &self,
         connection: ConnectionInfo,
         request: Request<B>,
-    ) -> Response<Full<Bytes>>
+    ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -111,7 +132,7 @@ impl FrontEnd {
         &self,
         connection: ConnectionInfo,
         request: Request<B>,
-    ) -> Response<Full<Bytes>>
+    ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -3,6 +3,7 @@
 //! A reply to one request gets the common headers and becomes a response; a reply to an operation of a batch becomes a
 //! part of one. Both come from the same code, so that they say the same.
 
+use crate::reply_body::ReplyStream;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
@@ -16,7 +17,7 @@ pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserv
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// A reply.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Reply {
     /// The status.
     pub(crate) status: StatusCode,
@@ -24,12 +25,14 @@ pub(crate) struct Reply {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub(crate) body: Vec<u8>,
+    /// The body if it is streamed; then `body` is empty.
+    pub(crate) stream: Option<ReplyStream>,
 }
 
 impl Reply {
     /// A reply without headers and body.
     pub(crate) fn new(status: StatusCode) -> Self {
-        Reply { status, headers: Vec::with_capacity(6), body: Vec::new() }
+        Reply { status, headers: Vec::with_capacity(6), body: Vec::new(), stream: None }
     }
 
     /// A reply with a JSON body.

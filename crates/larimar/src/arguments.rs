@@ -113,7 +113,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub(crate) host: String,
 
-    /// Port of the Blob service (accepted, not served yet)
+    /// Port of the Blob service; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 10000)]
     pub(crate) blob_port: u16,
 

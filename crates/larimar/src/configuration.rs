@@ -32,6 +32,7 @@ impl fmt::Display for Storage {
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) storage: Storage,
+    pub(crate) blob_address: SocketAddr,
     pub(crate) queue_address: SocketAddr,
     pub(crate) table_address: SocketAddr,
     pub(crate) accounts: Accounts,
@@ -91,6 +92,7 @@ impl Configuration {
         }
         Ok(Configuration {
             storage: if arguments.in_memory { Storage::Memory } else { Storage::Folder(arguments.data) },
+            blob_address: SocketAddr::new(host, arguments.blob_port),
             queue_address: SocketAddr::new(host, arguments.queue_port),
             table_address: SocketAddr::new(host, arguments.table_port),
             accounts: given.unwrap_or_else(Accounts::development),

@@ -11,6 +11,7 @@ use std::path::Path;
 /// Where the services listen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
+    pub(crate) blob: SocketAddr,
     pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
 }
@@ -31,6 +32,7 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
     let name = configuration.accounts.names().next().unwrap_or(DEVELOPMENT_ACCOUNT_NAME);
     let scheme = configuration.scheme();
+    let blob = format!("{scheme}://{}/{name}", addresses.blob);
     let queue = format!("{scheme}://{}/{name}", addresses.queue);
     let table = format!("{scheme}://{}/{name}", addresses.table);
     // Writing to a string does not fail.
@@ -40,13 +42,14 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
         }
         Storage::Memory => writeln!(text, "  data   in memory, forgotten when the server stops"),
     };
+    let _ = writeln!(text, "  blob   {blob}");
     let _ = writeln!(text, "  queue  {queue}");
     let _ = writeln!(text, "  table  {table}");
     let key = if configuration.development_account { DEVELOPMENT_ACCOUNT_KEY } else { "<your key>" };
     let _ = writeln!(
         text,
         "  connection string\n\
-         DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};QueueEndpoint={queue};\
+         DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};BlobEndpoint={blob};QueueEndpoint={queue};\
          TableEndpoint={table};"
     );
     if configuration.development_account && !addresses.table.ip().is_loopback() {
@@ -75,6 +78,7 @@ pub(crate) fn write_ready_file(
     addresses: Addresses,
 ) -> Result<(), String> {
     let content = serde_json::json!({
+        "blob": format!("{}://{}", configuration.scheme(), addresses.blob),
         "queue": format!("{}://{}", configuration.scheme(), addresses.queue),
         "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),

@@ -1,6 +1,7 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them from
 //! the top down.
 
+use blob::BlobService;
 use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
 use crate::data_folder;
@@ -53,9 +54,10 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
+    let (blob_listener, blob) = listen("--blob-port", configuration.blob_address).await?;
     let (table_listener, table) = listen("--table-port", configuration.table_address).await?;
     let (queue_listener, queue) = listen("--queue-port", configuration.queue_address).await?;
-    let addresses = Addresses { queue, table };
+    let addresses = Addresses { blob, queue, table };
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
     let stream_failed = |error| ServeError::Stream { storage: storage(), error };
@@ -77,6 +79,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
     let services = Services {
+        blob: Arc::new(BlobService::new(partitions.clone(), env.clock.clone())),
         table: Arc::new(TableService::new(partitions.clone(), env.clock.clone())),
         queue: Arc::new(queues),
     };
@@ -88,6 +91,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
         report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
     }
     tokio::join!(
+        front_end.serve_blob(blob_listener, stopped(stop.clone())),
         front_end.serve_table(table_listener, stopped(stop.clone())),
         front_end.serve_queue(queue_listener, stopped(stop)),
     );

@@ -28,6 +28,8 @@ pub(crate) trait Need: Copy {
 pub(crate) enum Grant {
     /// Signed with an account key.
     Everything,
+    /// Nobody signed: only what is public.
+    Anonymous,
     /// An account signature.
     Account {
         /// Service letters.
@@ -54,6 +56,7 @@ impl Grant {
         let failure = || ApiError::new(ErrorCode::AuthorizationFailure);
         let (permissions, needed) = match self {
             Grant::Everything => return Ok(()),
+            Grant::Anonymous => return Err(ErrorCode::NoAuthenticationInformation.into()),
             Grant::Account { services, resource_types, permissions } => {
                 if !services.contains(N::SERVICE) {
                     return Err(ErrorCode::AuthorizationServiceMismatch.into());
@@ -80,6 +83,15 @@ impl Grant {
         match needed.iter().any(holds) {
             true => Ok(()),
             false => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
+        }
+    }
+
+    /// Whether it holds a permission, whatever that is for.
+    pub(crate) fn holds(&self, letter: char) -> bool {
+        match self {
+            Grant::Everything => true,
+            Grant::Anonymous => false,
+            Grant::Account { permissions, .. } | Grant::Service { permissions, .. } => permissions.contains(letter),
         }
     }
 

@@ -7,9 +7,11 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::http::request::Parts;
 use std::error::Error;
+use std::pin::Pin;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// What a body has to be: bytes in pieces.
@@ -44,7 +46,42 @@ impl WholeBody<'_> {
     }
 }
 
+/// A body that is read in portions, as they come.
+pub(crate) struct BodyPortions<B> {
+    body: Pin<Box<B>>,
+}
+
+impl<B: RequestBody> BodyPortions<B> {
+    /// The next bytes; `None`: that was all.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        loop {
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+                Some(Err(error)) => {
+                    tracing::debug!("a request's body broke off: {}", error.into());
+                    return Err(ErrorCode::InvalidInput.into());
+                }
+            }
+        }
+    }
+}
+
 impl<'a, B: RequestBody> IncomingBody<'a, B> {
+    /// How many bytes it has, if the client says so beforehand.
+    pub(crate) fn announced_size(&self) -> Option<u64> {
+        request::announced_body_size(self.parts, &self.body)
+    }
+
+    /// Reads it in portions, of which the caller keeps as few as it likes.
+    pub(crate) fn into_portions(self) -> BodyPortions<B> {
+        BodyPortions { body: Box::pin(self.body) }
+    }
+
     pub(super) fn new(body: B, parts: &'a Parts, limits: &'a Limits, large_bodies: &'a Semaphore) -> Self {
         IncomingBody { body, parts, limits, large_bodies }
     }

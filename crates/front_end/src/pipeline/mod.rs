@@ -28,12 +28,11 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::reply_body::ResponseBody;
 use crate::request_id::RequestId;
 use base::{Random, Ticks};
-use bytes::Bytes;
 use cors::CorsRules;
 use futures_util::future::{Either, select};
-use http_body_util::Full;
 use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
@@ -43,6 +42,7 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use response::ErrorShape;
@@ -77,6 +77,14 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
 
     /// Adds the headers that all answers of the service have, besides those that all services' have.
     fn put_headers(headers: &mut HeaderMap);
+
+    /// Whether a request without credentials may be somebody who reads what is public.
+    const TAKES_ANONYMOUS: bool = false;
+
+    /// How long a request may take; `longest` is the server's bound for ordinary ones.
+    fn time_limit(parts: &Parts, longest: Duration) -> Duration {
+        request::time_limit(parts, longest)
+    }
 
     /// How errors are told before the operation is known.
     fn guess_shape(headers: &HeaderMap) -> ErrorShape;
@@ -192,7 +200,7 @@ impl<S: ServiceApi> Pipeline<S> {
         &self,
         connection: ConnectionInfo,
         request: Request<B>,
-    ) -> Response<Full<Bytes>> {
+    ) -> Response<ResponseBody> {
         let shared = &*self.shared;
         let (parts, body) = request.into_parts();
         let host = request::host(&parts);
@@ -216,7 +224,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
                     Poll::Ready(result) => result,
                     Poll::Pending => {
-                        let limit = request::time_limit(&parts, shared.limits.request_for_max);
+                        let limit = S::time_limit(&parts, shared.limits.request_for_max);
                         match select(work, shared.clock.sleep(limit)).await {
                             Either::Left((result, _)) => result,
                             Either::Right(_) => Err(ErrorCode::OperationTimedOut.into()),
@@ -268,7 +276,10 @@ impl<S: ServiceApi> Pipeline<S> {
             let rules = self.cors.of(account.name(), &self.service, &*shared.clock).await;
             return cors::preflight(rules.as_deref().unwrap_or_default(), &parts.headers);
         }
-        let found = credentials(&parts.headers, &query)?;
+        let found = match credentials(&parts.headers, &query) {
+            Err(error) if S::TAKES_ANONYMOUS && error.code == ErrorCode::NoAuthenticationInformation => None,
+            other => Some(other?),
+        };
         let account = addressed_account(&shared.accounts, &address)?;
         let signed = SharedKeyRequest {
             service: S::SIGNED,
@@ -277,7 +288,10 @@ impl<S: ServiceApi> Pipeline<S> {
             query: &query,
             headers: &parts.headers,
         };
-        let grant = self.authenticate(connection, &signed, account, found, now).await?;
+        let grant = match found {
+            None => Grant::Anonymous,
+            Some(found) => self.authenticate(connection, &signed, account, found, now).await?,
+        };
         let request = ApiRequest {
             connection,
             parts,

@@ -5,10 +5,10 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::negotiation::MetadataLevel;
 use crate::reply::Reply;
+use crate::reply_body::ResponseBody;
 use crate::request_id::RequestId;
 use base::Ticks;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use std::collections::BTreeSet;
@@ -66,8 +66,12 @@ pub(crate) fn finish<S: ServiceApi>(
     reply: Reply,
     request: &HeaderMap,
     request_id: &RequestId,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+) -> Response<ResponseBody> {
+    let body = match reply.stream {
+        Some(stream) => ResponseBody::stream(stream),
+        None => ResponseBody::whole(Bytes::from(reply.body)),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = reply.status;
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(SERVER, HeaderValue::from_static(S::SERVER));

@@ -32,7 +32,7 @@ pub(crate) async fn write_properties(
     request: &ApiRequest<'_>,
     body: &[u8],
 ) -> Result<Reply, ApiError> {
-    let update = read(body)?;
+    let update = read(body, &[])?;
     let result = service.set_properties(request.account, update).await;
     request.cors.forget(request.account);
     result?;
@@ -56,7 +56,7 @@ fn text_of(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
 
-fn write(properties: &ServiceProperties) -> Vec<u8> {
+pub(crate) fn write(properties: &ServiceProperties) -> Vec<u8> {
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "StorageServiceProperties");
     put_xml_tag(&mut out, "<", "Logging");
@@ -112,7 +112,8 @@ fn bad_value() -> ApiError {
     ErrorCode::InvalidXmlNodeValue.into()
 }
 
-fn read(body: &[u8]) -> Result<ServicePropertiesUpdate, ApiError> {
+/// Reads a change; `own` are roots that the service reads itself.
+pub(crate) fn read(body: &[u8], own: &[&str]) -> Result<ServicePropertiesUpdate, ApiError> {
     let root = parse_xml(body).map_err(|_| bad_document())?;
     if root.name != "StorageServiceProperties" {
         return Err(bad_document());
@@ -125,6 +126,7 @@ fn read(body: &[u8]) -> Result<ServicePropertiesUpdate, ApiError> {
             "HourMetrics" | "Metrics" => update.hour_metrics.replace(read_metrics(child)?).is_some(),
             "MinuteMetrics" => update.minute_metrics.replace(read_metrics(child)?).is_some(),
             "Cors" => update.cors.replace(read_cors(child)?).is_some(),
+            other if own.contains(&other) => false,
             _ => true,
         };
         if repeated {
@@ -230,7 +232,7 @@ mod tests {
             }],
             ..ServiceProperties::default()
         };
-        let update = read(&write(&properties)).expect("an update");
+        let update = read(&write(&properties), &[]).expect("an update");
         assert_eq!(update.logging, Some(properties.logging));
         assert_eq!(update.hour_metrics, Some(properties.hour_metrics));
         assert_eq!(update.minute_metrics, Some(properties.minute_metrics));
@@ -240,7 +242,7 @@ mod tests {
     #[test]
     fn roots_left_out_are_not_changed() {
         let body = b"<?xml version='1.0' encoding='utf-8'?>\n<StorageServiceProperties><Cors/></StorageServiceProperties>";
-        let update = read(body).expect("an update");
+        let update = read(body, &[]).expect("an update");
         let expected = ServicePropertiesUpdate { cors: Some(vec![]), ..ServicePropertiesUpdate::default() };
         assert_eq!(update, expected);
     }
@@ -249,7 +251,7 @@ mod tests {
     fn refused() {
         let code = |inside: &str| {
             let body = format!("<StorageServiceProperties>{inside}</StorageServiceProperties>");
-            read(body.as_bytes()).err().map(|error| error.code)
+            read(body.as_bytes(), &[]).err().map(|error| error.code)
         };
         let retention = "<RetentionPolicy><Enabled>true</Enabled><Days>0</Days></RetentionPolicy>";
         assert_eq!(code("<Logging/>"), Some(ErrorCode::InvalidXmlDocument));
@@ -258,6 +260,6 @@ mod tests {
         let metrics =
             format!("<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>{retention}</HourMetrics>");
         assert_eq!(code(&metrics), Some(ErrorCode::InvalidXmlNodeValue));
-        assert!(read(b"x").is_err());
+        assert!(read(b"x", &[]).is_err());
     }
 }

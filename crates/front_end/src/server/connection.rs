@@ -9,10 +9,9 @@ use super::preface::Protocol;
 use super::tls::TlsIdentity;
 use crate::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
+use crate::reply_body::ResponseBody;
 use base::{Clock, Spawner};
-use bytes::Bytes;
 use futures_util::future::{Either, select};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
@@ -139,8 +138,9 @@ async fn serve_stream<S, T>(
         let under_way = UnderWay::start(activity.clone());
         async move {
             let response = api.handle(info, request).await;
-            drop(under_way);
-            Ok::<Response<Full<Bytes>>, Infallible>(response)
+            // A whole body is as good as sent; a streamed one keeps the request under way.
+            let response = response.map(|body| body.guarded(under_way));
+            Ok::<Response<ResponseBody>, Infallible>(response)
         }
     });
     let io = TokioIo::new(stream);

@@ -118,12 +118,13 @@ impl Stamp {
                 .await
                 .expect("partitions"),
         );
+        let blob = Arc::new(blob::BlobService::new(partitions.clone(), clock.clone()));
         let table = Arc::new(TableService::new(partitions.clone(), clock.clone()));
         let queue = Arc::new(QueueService::new(partitions, clock.clone(), env.random.clone()));
         let mut settings = FrontEndSettings::new(Accounts::development());
         change(&mut settings);
         let front_end =
-            FrontEnd::new(settings, Services { table, queue }, env.clock, env.random, env.spawner);
+            FrontEnd::new(settings, Services { blob, table, queue }, env.clock, env.random, env.spawner);
         let account = front_end::Account::development();
         Stamp { front_end: Arc::new(front_end), clock, key: account.keys()[0].clone() }
     }

@@ -1,0 +1,189 @@
+//! Reading blobs: bytes, properties, block lists, ranges of pages.
+
+use super::BlobRequest;
+use super::errors::from_blob;
+use super::reply_headers::{crc64_text, put, put_lease, put_metadata, put_record, put_version};
+use super::request_headers::{conditions, flag, range};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::reply::Reply;
+use crate::reply_body::ReplyStream;
+use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use blob::{BlobReader, FoundRecord, PageLists};
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::StatusCode;
+use md5::{Digest, Md5};
+use std::io;
+
+/// Bytes of a range whose checksum is told at most.
+const CHECKED_RANGE_SIZE_BYTES_MAX: u64 = 4 << 20;
+
+pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let snapshot = context.snapshot()?;
+    let conditions = conditions(headers)?;
+    let at = context.blob().await?;
+    if context.is_head() {
+        let found = context.service.find(&at, snapshot, &conditions).await.map_err(from_blob)?;
+        let mut reply = Reply::new(StatusCode::OK);
+        put_found(context, &mut reply, &found, snapshot, false)?;
+        put(&mut reply, "content-length", &found.record.size.to_string());
+        return Ok(reply);
+    }
+    let range = range(headers);
+    let with_md5 = flag(headers, "x-ms-range-get-content-md5")?;
+    let with_crc64 = flag(headers, "x-ms-range-get-content-crc64")?;
+    if (with_md5 || with_crc64) && range.is_none() || (with_md5 && with_crc64) {
+        return Err(ErrorCode::InvalidHeaderValue.into());
+    }
+    let opened = context.service.read(&at, snapshot, &conditions, range).await.map_err(from_blob)?;
+    let (found, (start, end), mut reader) = opened;
+    let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let mut reply = Reply::new(status);
+    put_found(context, &mut reply, &found, snapshot, range.is_some())?;
+    if range.is_some() {
+        let text = format!("bytes {start}-{}/{}", end.saturating_sub(1), found.record.size);
+        put(&mut reply, "content-range", &text);
+    }
+    let size = end - start;
+    if with_md5 || with_crc64 {
+        if size > CHECKED_RANGE_SIZE_BYTES_MAX {
+            return Err(ErrorCode::OutOfRangeInput.into());
+        }
+        let mut bytes = Vec::with_capacity(size as usize);
+        while let Some(part) = reader.next().await.map_err(from_blob)? {
+            bytes.extend_from_slice(&part);
+        }
+        match with_md5 {
+            true => put(&mut reply, "content-md5", &STANDARD.encode(Md5::digest(&bytes))),
+            false => put(&mut reply, "x-ms-content-crc64", &crc64_text(base::checksum::crc64(&[&bytes]))),
+        }
+        reply.body = bytes;
+        return Ok(reply);
+    }
+    put(&mut reply, "content-length", &size.to_string());
+    match found.record.inline() {
+        Some(bytes) => reply.body = bytes.get(start as usize..end as usize).unwrap_or_default().to_vec(),
+        None => reply.stream = Some(to_stream(reader, size)),
+    }
+    Ok(reply)
+}
+
+fn to_stream(reader: BlobReader, size: u64) -> ReplyStream {
+    let bytes = stream::unfold(Some(reader), |reader| async move {
+        let mut reader = reader?;
+        match reader.next().await {
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(reader))),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::error!("a blob could not be read to its end: {error}");
+                Some((Err::<Bytes, _>(io::Error::other(error)), None))
+            }
+        }
+    });
+    ReplyStream { bytes: Box::pin(bytes), size }
+}
+
+fn put_found(
+    context: &BlobRequest<'_>,
+    reply: &mut Reply,
+    found: &FoundRecord,
+    snapshot: Option<u64>,
+    is_ranged: bool,
+) -> Result<(), ApiError> {
+    put_record(reply, &found.record, is_ranged)?;
+    if snapshot.is_none() {
+        put_lease(reply, &found.lease, context.service.now());
+    }
+    Ok(())
+}
+
+pub(crate) async fn read_metadata(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let at = context.blob().await?;
+    let conditions = conditions(context.headers())?;
+    let found = context.service.find(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::OK);
+    put_version(&mut reply, found.record.etag, found.record.modified_at);
+    put_metadata(&mut reply, &found.record.metadata);
+    Ok(reply)
+}
+
+pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let (committed, staged) = match context.query("blocklisttype").unwrap_or("committed") {
+        kind if kind.eq_ignore_ascii_case("committed") => (true, false),
+        kind if kind.eq_ignore_ascii_case("uncommitted") => (false, true),
+        kind if kind.eq_ignore_ascii_case("all") => (true, true),
+        _ => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+    };
+    let at = context.blob().await?;
+    let conditions = conditions(context.headers())?;
+    let lists = context.service.block_lists(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+    let mut out = XML_DECLARATION.to_vec();
+    put_xml_tag(&mut out, "<", "BlockList");
+    let parts = [("CommittedBlocks", committed, &lists.committed), ("UncommittedBlocks", staged, &lists.staged)];
+    for (name, wanted, blocks) in parts {
+        if wanted {
+            put_xml_tag(&mut out, "<", name);
+            for (id, size) in blocks {
+                put_xml_tag(&mut out, "<", "Block");
+                put_xml_element(&mut out, "Name", &STANDARD.encode(id));
+                put_xml_element(&mut out, "Size", &size.to_string());
+                put_xml_tag(&mut out, "</", "Block");
+            }
+            put_xml_tag(&mut out, "</", name);
+        }
+    }
+    put_xml_tag(&mut out, "</", "BlockList");
+    let mut reply = Reply::xml(StatusCode::OK, out);
+    if let Some(record) = &lists.record {
+        put_version(&mut reply, record.etag, record.modified_at);
+    }
+    let size = lists.record.as_ref().map_or(0, |record| record.size);
+    put(&mut reply, "x-ms-blob-content-length", &size.to_string());
+    Ok(reply)
+}
+
+pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let at = context.blob().await?;
+    let previous = match super::request_headers::text(headers, "x-ms-previous-snapshot-url") {
+        Some(url) => {
+            let query = url.split_once('?').map(|(_, query)| query);
+            let query = crate::query_string::QueryParameters::parse(query);
+            let query = query.map_err(|_| ApiError::new(ErrorCode::InvalidHeaderValue))?;
+            super::parse_snapshot(query.find("snapshot"))?
+        }
+        None => super::parse_snapshot(context.query("prevsnapshot"))?,
+    };
+    let conditions = conditions(headers)?;
+    let lists = context.service.page_ranges(&at, context.snapshot()?, previous, range(headers), &conditions);
+    let PageLists { found, written, cleared } = lists.await.map_err(from_blob)?;
+    let mut all: Vec<(u64, u64, bool)> = written.into_iter().map(|(start, end)| (start, end, true)).collect();
+    all.extend(cleared.into_iter().map(|(start, end)| (start, end, false)));
+    all.sort_unstable();
+    let max = super::lists::page_size(context, usize::MAX)?;
+    let from: u64 = match context.query("marker") {
+        Some(marker) => marker.parse().map_err(|_| ApiError::new(ErrorCode::InvalidQueryParameterValue))?,
+        None => 0,
+    };
+    let mut left = all.into_iter().filter(|(start, _, _)| *start >= from);
+    let mut out = XML_DECLARATION.to_vec();
+    put_xml_tag(&mut out, "<", "PageList");
+    for (start, end, is_written) in left.by_ref().take(max) {
+        let name = if is_written { "PageRange" } else { "ClearRange" };
+        put_xml_tag(&mut out, "<", name);
+        put_xml_element(&mut out, "Start", &start.to_string());
+        put_xml_element(&mut out, "End", &(end - 1).to_string());
+        put_xml_tag(&mut out, "</", name);
+    }
+    let next = left.next().map(|(start, _, _)| start.to_string());
+    put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());
+    put_xml_tag(&mut out, "</", "PageList");
+    let mut reply = Reply::xml(StatusCode::OK, out);
+    put_version(&mut reply, found.record.etag, found.record.modified_at);
+    put(&mut reply, "x-ms-blob-content-length", &found.record.size.to_string());
+    Ok(reply)
+}

@@ -1,0 +1,125 @@
+//! Changes to what a blob says of itself, snapshots, deletion.
+
+use super::BlobRequest;
+use super::errors::from_blob;
+use super::reply_headers::{put, put_version, put_written, snapshot_text};
+use super::request_headers::{blob_properties, conditions, invalid, metadata, number, required, text};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::reply::Reply;
+use blob::{DeleteSnapshots, SequenceAction};
+use hyper::StatusCode;
+
+pub(crate) async fn set_properties(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    context.refuse_snapshot()?;
+    let headers = context.headers();
+    let properties = blob_properties(headers)?;
+    let size = number(headers, "x-ms-blob-content-length")?;
+    if size.is_some_and(|size| !size.is_multiple_of(512)) {
+        return Err(invalid("x-ms-blob-content-length", "not a multiple of 512"));
+    }
+    let sequence_number = number(headers, "x-ms-blob-sequence-number")?;
+    let sequence = match text(headers, "x-ms-sequence-number-action") {
+        None => None,
+        Some(action) => Some(match (action.to_ascii_lowercase().as_str(), sequence_number) {
+            ("max", Some(number)) => SequenceAction::Max(number),
+            ("update", Some(number)) => SequenceAction::Update(number),
+            ("increment", None) => SequenceAction::Increment,
+            _ => return Err(invalid("x-ms-sequence-number-action", action)),
+        }),
+    };
+    // A request that only changes a page blob's size or number leaves the rest alone.
+    let is_empty = properties == blob::ContentProperties::default();
+    let keeps = is_empty && (size.is_some() || sequence.is_some());
+    let at = context.blob().await?;
+    let set = context.service.set_properties(
+        &at,
+        (!keeps).then_some(properties),
+        size,
+        sequence,
+        conditions(headers)?,
+    );
+    let (written, sequence_number) = set.await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::OK);
+    put_version(&mut reply, written.etag, written.modified_at);
+    if let Some(number) = sequence_number {
+        put(&mut reply, "x-ms-blob-sequence-number", &number.to_string());
+    }
+    Ok(reply)
+}
+
+pub(crate) async fn set_metadata(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    context.refuse_snapshot()?;
+    let headers = context.headers();
+    let at = context.blob().await?;
+    let set = context.service.set_metadata(&at, metadata(headers)?, conditions(headers)?).await;
+    let mut reply = Reply::new(StatusCode::OK);
+    put_written(&mut reply, &set.map_err(from_blob)?);
+    Ok(reply)
+}
+
+pub(crate) async fn set_tier(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let tier = required(headers, "x-ms-access-tier")?.to_owned();
+    let priority = match text(headers, "x-ms-rehydrate-priority") {
+        None => None,
+        Some(priority @ ("Standard" | "High")) => Some(priority.to_owned()),
+        Some(other) => return Err(invalid("x-ms-rehydrate-priority", other)),
+    };
+    let at = context.blob().await?;
+    let set = context.service.set_tier(&at, context.snapshot()?, tier, priority, conditions(headers)?).await;
+    let later = set.map_err(from_blob)?;
+    Ok(Reply::new(if later { StatusCode::ACCEPTED } else { StatusCode::OK }))
+}
+
+pub(crate) async fn snapshot(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    context.refuse_snapshot()?;
+    let headers = context.headers();
+    let metadata = metadata(headers)?;
+    let at = context.blob().await?;
+    let metadata = (!metadata.is_empty()).then_some(metadata);
+    let taken = context.service.snapshot(&at, metadata, conditions(headers)?).await;
+    let (time, written) = taken.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put(&mut reply, "x-ms-snapshot", &snapshot_text(time));
+    put_written(&mut reply, &written);
+    Ok(reply)
+}
+
+pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    const NAME: &str = "x-ms-delete-snapshots";
+    let snapshots = match text(headers, NAME) {
+        None => DeleteSnapshots::Refuse,
+        Some("include") => DeleteSnapshots::Include,
+        Some("only") => DeleteSnapshots::Only,
+        Some(other) => return Err(invalid(NAME, other)),
+    };
+    let snapshot = context.snapshot()?;
+    if snapshot.is_some() && snapshots != DeleteSnapshots::Refuse {
+        return Err(ErrorCode::InvalidQueryParameterValue.into());
+    }
+    let at = context.blob().await?;
+    let deleted = context.service.delete(&at, snapshot, snapshots, conditions(headers)?).await;
+    let is_permanent = deleted.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::ACCEPTED);
+    put(&mut reply, "x-ms-delete-type-permanent", if is_permanent { "true" } else { "false" });
+    Ok(reply)
+}
+
+pub(crate) async fn undelete(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let at = context.blob().await?;
+    context.service.undelete(&at).await.map_err(from_blob)?;
+    Ok(Reply::new(StatusCode::OK))
+}
+
+pub(crate) async fn seal(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let at = context.blob().await?;
+    let position = number(headers, "x-ms-blob-condition-appendpos")?;
+    let written = context.service.seal(&at, position, conditions(headers)?).await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::OK);
+    put_version(&mut reply, written.etag, written.modified_at);
+    put(&mut reply, "x-ms-blob-sealed", "true");
+    Ok(reply)
+}

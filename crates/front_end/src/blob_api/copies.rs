@@ -1,0 +1,257 @@
+//! Copies: of whole blobs, and of parts of a blob into blocks, appends and pages. The source is a blob of this server, in
+//! the same account.
+
+use super::BlobRequest;
+use super::errors::from_blob;
+use super::parse_snapshot;
+use super::reply_headers::{crc64_text, put, put_written};
+use super::request_headers::{
+    blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_md5, parse_range, required,
+    source_conditions, text,
+};
+use super::target::Target;
+use super::uploads::{append, block_id, new_blob, page_range, write_pages};
+use crate::addressing::Address;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::query_string::QueryParameters;
+use crate::reply::Reply;
+use crate::request_id::RequestId;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use blob::limits::SYNC_COPY_SIZE_BYTES_MAX;
+use blob::{BlobAt, BlobError, BlobType, CopySource, CopyState, FoundRecord, NewBlob, Uploaded};
+use hyper::StatusCode;
+
+/// A source that was found.
+struct Source {
+    at: BlobAt,
+    wanted: CopySource,
+    url: String,
+}
+
+fn missing(error: BlobError) -> ApiError {
+    match error {
+        BlobError::BlobNotFound | BlobError::ContainerNotFound => ErrorCode::CannotVerifyCopySource.into(),
+        other => from_blob(other),
+    }
+}
+
+/// The blob that `x-ms-copy-source` names.
+async fn source(context: &BlobRequest<'_>) -> Result<Source, ApiError> {
+    let headers = context.headers();
+    let url = required(headers, "x-ms-copy-source")?;
+    let foreign = || ApiError::new(ErrorCode::CannotVerifyCopySource);
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let rest = rest.ok_or_else(|| invalid("x-ms-copy-source", url))?;
+    let (host, path) = rest.find('/').map(|at| rest.split_at(at)).ok_or_else(foreign)?;
+    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let address = Address::parse(host, path, "blob");
+    if address.account != context.request.account {
+        return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
+    }
+    if host != context.request.host && address.style != context.request.address.style {
+        return Err(foreign());
+    }
+    let query = QueryParameters::parse(query).map_err(|_| invalid("x-ms-copy-source", url))?;
+    let Target::Blob { container, blob } = Target::parse(address.resource, &query)? else {
+        return Err(invalid("x-ms-copy-source", url));
+    };
+    let snapshot = parse_snapshot(query.find("snapshot"))?;
+    let container = context.service.container(context.request.account, &container).await.map_err(missing)?;
+    let at = context.service.blob(context.request.account, &container, &blob).map_err(from_blob)?;
+    let wanted = CopySource { snapshot, conditions: source_conditions(headers)? };
+    Ok(Source { at, wanted, url: url.to_owned() })
+}
+
+fn copy_state(context: &BlobRequest<'_>, url: &str) -> CopyState {
+    CopyState {
+        id: RequestId::new(context.request.random).as_str().to_owned(),
+        source: url.to_owned(),
+        status: "pending".to_owned(),
+        description: None,
+        done: 0,
+        total: 0,
+        completed_at: None,
+    }
+}
+
+/// What the copy gets besides its bytes: its own metadata if any is given, else the source's.
+fn inherit(mut new: NewBlob, found: &FoundRecord, gives_metadata: bool) -> NewBlob {
+    new.properties = found.record.properties.clone();
+    if !gives_metadata {
+        new.metadata = found.record.metadata.clone();
+    }
+    new
+}
+
+pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    context.refuse_snapshot()?;
+    let headers = context.headers();
+    let at = context.blob().await?;
+    let source = source(context).await?;
+    let is_sync = flag(headers, "x-ms-requires-sync")?;
+    let found = context.service.find_source(&source.at, &source.wanted).await.map_err(missing)?;
+    if is_sync && found.record.blob_type != BlobType::Block {
+        return Err(ErrorCode::InvalidBlobType.into());
+    }
+    if is_sync && found.record.size > SYNC_COPY_SIZE_BYTES_MAX {
+        return Err(ErrorCode::RequestBodyTooLarge.into());
+    }
+    let gives_metadata = !metadata(headers)?.is_empty();
+    let mut new = new_blob(context)?;
+    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY")) {
+        new.tags = found.record.tags.clone();
+    }
+    let state = copy_state(context, &source.url);
+    let md5 = found.record.properties.content_md5.clone();
+    let copied = context.service.copy(&at, &source.at, &source.wanted, state, |found| {
+        inherit(new, found, gives_metadata)
+    });
+    let (state, written) = copied.await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::ACCEPTED);
+    put_written(&mut reply, &written);
+    put(&mut reply, "x-ms-copy-id", &state.id);
+    put(&mut reply, "x-ms-copy-status", &state.status);
+    if is_sync && let Some(md5) = md5 {
+        put(&mut reply, "content-md5", &md5);
+    }
+    Ok(reply)
+}
+
+pub(crate) async fn abort_copy(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    match required(headers, "x-ms-copy-action")? {
+        "abort" => {}
+        other => return Err(invalid("x-ms-copy-action", other)),
+    }
+    let at = context.blob().await?;
+    let conditions = blob::Conditions { lease_id: lease_id(headers)?, ..blob::Conditions::default() };
+    context.service.find(&at, None, &conditions).await.map_err(from_blob)?;
+    // Copies inside the server are done when they are answered: none is ever pending.
+    Err(ErrorCode::NoPendingCopyOperation.into())
+}
+
+/// Checks what the client expects of the source's bytes.
+fn check_source(context: &BlobRequest<'_>, uploaded: &Uploaded) -> Result<(), ApiError> {
+    let headers = context.headers();
+    if let Some(md5) = text(headers, "x-ms-source-content-md5")
+        && Some(parse_md5(md5)?) != uploaded.md5
+    {
+        return Err(ErrorCode::Md5Mismatch.into());
+    }
+    const CRC64: &str = "x-ms-source-content-crc64";
+    if let Some(crc64) = text(headers, CRC64)
+        && parse_crc64(CRC64, crc64)? != uploaded.crc64
+    {
+        return Err(ErrorCode::Crc64Mismatch.into());
+    }
+    Ok(())
+}
+
+fn put_source_checksums(context: &BlobRequest<'_>, reply: &mut Reply, md5: Option<[u8; 16]>, crc64: u64) {
+    match (text(context.headers(), "x-ms-source-content-md5"), md5) {
+        (Some(_), Some(md5)) => put(reply, "content-md5", &STANDARD.encode(md5)),
+        _ => put(reply, "x-ms-content-crc64", &crc64_text(crc64)),
+    }
+}
+
+async fn upload_source(
+    context: &BlobRequest<'_>,
+    at: &BlobAt,
+    may_be_inline: bool,
+) -> Result<(Source, FoundRecord, Uploaded), ApiError> {
+    let source = source(context).await?;
+    const RANGE: &str = "x-ms-source-range";
+    let range = match text(context.headers(), RANGE) {
+        None => None,
+        Some(text) => Some(parse_range(text).ok_or_else(|| invalid(RANGE, text))?),
+    };
+    let uploaded = context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline).await;
+    let (found, uploaded) = uploaded.map_err(missing)?;
+    check_source(context, &uploaded)?;
+    Ok((source, found, uploaded))
+}
+
+pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    if required(headers, "x-ms-blob-type")? != "BlockBlob" {
+        return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
+    }
+    let at = context.blob().await?;
+    let (source, found, uploaded) = upload_source(context, &at, true).await?;
+    let mut new = new_blob(context)?;
+    let copies_properties =
+        text(headers, "x-ms-copy-source-blob-properties").is_none_or(|text| !text.eq_ignore_ascii_case("false"));
+    let own = blob_properties(headers)?;
+    if copies_properties {
+        let gives_metadata = !new.metadata.is_empty();
+        new = inherit(new, &found, gives_metadata);
+    } else {
+        new.properties = own.clone();
+    }
+    let theirs = std::mem::take(&mut new.properties);
+    new.properties = blob::ContentProperties {
+        content_type: own.content_type.or(theirs.content_type),
+        content_encoding: own.content_encoding.or(theirs.content_encoding),
+        content_language: own.content_language.or(theirs.content_language),
+        content_disposition: own.content_disposition.or(theirs.content_disposition),
+        cache_control: own.cache_control.or(theirs.cache_control),
+        content_md5: uploaded.md5.map(|md5| STANDARD.encode(md5)),
+    };
+    if new.properties.content_type.is_none() {
+        new.properties.content_type = Some("application/octet-stream".to_owned());
+    }
+    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY")) {
+        new.tags = found.record.tags.clone();
+    }
+    let size = uploaded.size;
+    let completed_at = Some(context.service.now());
+    let state = copy_state(context, &source.url);
+    new.copy =
+        Some(CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..state });
+    let (md5, crc64) = (uploaded.md5, uploaded.crc64);
+    let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put_written(&mut reply, &written);
+    if let Some(md5) = md5 {
+        put(&mut reply, "content-md5", &STANDARD.encode(md5));
+    }
+    put(&mut reply, "x-ms-content-crc64", &crc64_text(crc64));
+    Ok(reply)
+}
+
+pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let id = block_id(context)?;
+    let at = context.blob().await?;
+    let (_, _, uploaded) = upload_source(context, &at, false).await?;
+    let (md5, crc64) = (uploaded.md5, uploaded.crc64);
+    let lease = lease_id(context.headers())?;
+    context.service.put_block(&at, id, uploaded, lease).await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put_source_checksums(context, &mut reply, md5, crc64);
+    put(&mut reply, "x-ms-request-server-encrypted", "true");
+    Ok(reply)
+}
+
+pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let at = context.blob().await?;
+    let (_, _, uploaded) = upload_source(context, &at, false).await?;
+    let (md5, crc64) = (uploaded.md5, uploaded.crc64);
+    let mut reply = append(context, &at, uploaded).await?;
+    put_source_checksums(context, &mut reply, md5, crc64);
+    Ok(reply)
+}
+
+pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let (start, len) = page_range(context)?;
+    let at = context.blob().await?;
+    let (_, _, uploaded) = upload_source(context, &at, false).await?;
+    if uploaded.size != len {
+        return Err(ErrorCode::InvalidHeaderValue.into());
+    }
+    let (md5, crc64) = (uploaded.md5, uploaded.crc64);
+    let mut reply = write_pages(context, &at, (start, len), Some(uploaded)).await?;
+    put_source_checksums(context, &mut reply, md5, crc64);
+    Ok(reply)
+}

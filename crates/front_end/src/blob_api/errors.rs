@@ -1,0 +1,115 @@
+//! What the Blob service refuses, as the protocol tells it.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::from_partition;
+use blob::{BlobError, LeaseError};
+
+/// The error a client sees when it asked for something of a container.
+pub(crate) fn from_container(error: BlobError) -> ApiError {
+    match error {
+        BlobError::Lease(LeaseError::IdMismatchWithOperation) => {
+            ErrorCode::LeaseIdMismatchWithContainerOperation.into()
+        }
+        BlobError::Lease(LeaseError::NotPresentWithOperation) => {
+            ErrorCode::LeaseNotPresentWithContainerOperation.into()
+        }
+        BlobError::Lease(LeaseError::IdMissing) => ApiError::with_message(
+            ErrorCode::LeaseIdMissing,
+            "There is currently a lease on the container and no lease ID was specified in the request.",
+        ),
+        BlobError::Policies(error) => {
+            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
+        }
+        other => from_blob(other),
+    }
+}
+
+/// The error a client sees.
+pub(crate) fn from_blob(error: BlobError) -> ApiError {
+    let code = match error {
+        BlobError::ContainerNotFound => ErrorCode::ContainerNotFound,
+        BlobError::ContainerAlreadyExists => ErrorCode::ContainerAlreadyExists,
+        BlobError::BlobNotFound => ErrorCode::BlobNotFound,
+        BlobError::BlobAlreadyExists => ErrorCode::BlobAlreadyExists,
+        BlobError::InvalidResourceName => ErrorCode::InvalidResourceName,
+        BlobError::NameLength => {
+            return ApiError::with_message(
+                ErrorCode::OutOfRangeInput,
+                "The specified resource name length is not within the permissible limits.",
+            );
+        }
+        BlobError::ConditionNotMet => ErrorCode::ConditionNotMet,
+        BlobError::NotModified => ErrorCode::NotModified,
+        BlobError::MultipleConditions => ErrorCode::MultipleConditionHeadersNotSupported,
+        BlobError::UnsatisfiableCondition => ErrorCode::UnsatisfiableCondition,
+        BlobError::SourceConditionNotMet => ErrorCode::SourceConditionNotMet,
+        BlobError::InvalidBlobType => ErrorCode::InvalidBlobType,
+        BlobError::InvalidSourceBlobType => ErrorCode::InvalidSourceBlobType,
+        BlobError::InvalidBlobOrBlock => ErrorCode::InvalidBlobOrBlock,
+        BlobError::InvalidBlockId => ErrorCode::InvalidBlockId,
+        BlobError::InvalidBlockList => ErrorCode::InvalidBlockList,
+        BlobError::BlockListTooLong => ErrorCode::BlockListTooLong,
+        BlobError::BlockCountExceedsLimit => ErrorCode::BlockCountExceedsLimit,
+        BlobError::BodyTooLarge => ErrorCode::RequestBodyTooLarge,
+        BlobError::InvalidRange => ErrorCode::InvalidRange,
+        BlobError::InvalidPageRange => ErrorCode::InvalidPageRange,
+        BlobError::BlobIsSealed => ErrorCode::BlobIsSealed,
+        BlobError::AppendPositionConditionNotMet => ErrorCode::AppendPositionConditionNotMet,
+        BlobError::MaxBlobSizeConditionNotMet => ErrorCode::MaxBlobSizeConditionNotMet,
+        BlobError::SequenceNumberConditionNotMet => ErrorCode::SequenceNumberConditionNotMet,
+        BlobError::SequenceNumberIncrementTooLarge => ErrorCode::SequenceNumberIncrementTooLarge,
+        BlobError::SnapshotsPresent => ErrorCode::SnapshotsPresent,
+        BlobError::NotOnSnapshots => ErrorCode::InvalidOperation,
+        BlobError::PreviousSnapshotNotFound => ErrorCode::PreviousSnapshotNotFound,
+        BlobError::PreviousSnapshotCannotBeNewer => ErrorCode::PreviousSnapshotCannotBeNewer,
+        BlobError::BlobOverwritten => ErrorCode::BlobOverwritten,
+        BlobError::BlobArchived => ErrorCode::BlobArchived,
+        BlobError::BlobBeingRehydrated => ErrorCode::BlobBeingRehydrated,
+        BlobError::InvalidBlobTier => ErrorCode::InvalidBlobTier,
+        BlobError::AccessTierNotSupportedForBlobType => ErrorCode::AccessTierNotSupportedForBlobType,
+        BlobError::PendingCopyOperation => ErrorCode::PendingCopyOperation,
+        BlobError::NoPendingCopyOperation => ErrorCode::NoPendingCopyOperation,
+        BlobError::CopyIdMismatch => ErrorCode::CopyIdMismatch,
+        BlobError::InvalidMetadata => ErrorCode::InvalidMetadata,
+        BlobError::MetadataTooLarge => ErrorCode::MetadataTooLarge,
+        BlobError::EmptyMetadataKey => ErrorCode::EmptyMetadataKey,
+        BlobError::TagsTooLarge => ErrorCode::TagsTooLarge,
+        BlobError::EmptyTagName => ErrorCode::EmptyTagName,
+        BlobError::DuplicateTagNames => ErrorCode::DuplicateTagNames,
+        BlobError::InvalidTag => ErrorCode::InvalidTag,
+        BlobError::UnauthorizedBlobOverwrite => ErrorCode::UnauthorizedBlobOverwrite,
+        BlobError::InvalidMarker => ErrorCode::OutOfRangeInput,
+        BlobError::RetentionDays => ErrorCode::InvalidXmlNodeValue,
+        BlobError::InvalidTagFilter(near) => {
+            return ApiError::with_message(
+                ErrorCode::InvalidQueryParameterValue,
+                format!("Error parsing query near '{near}'."),
+            );
+        }
+        BlobError::Lease(error) => from_lease(error),
+        BlobError::Policies(error) => {
+            return ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string());
+        }
+        BlobError::ServiceProperties(error) => {
+            return ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string());
+        }
+        BlobError::Partition(error) => return from_partition(&error),
+    };
+    code.into()
+}
+
+fn from_lease(error: LeaseError) -> ErrorCode {
+    match error {
+        LeaseError::AlreadyPresent => ErrorCode::LeaseAlreadyPresent,
+        LeaseError::IsBreakingAndCannotBeAcquired => ErrorCode::LeaseIsBreakingAndCannotBeAcquired,
+        LeaseError::IsBreakingAndCannotBeChanged => ErrorCode::LeaseIsBreakingAndCannotBeChanged,
+        LeaseError::IsBrokenAndCannotBeRenewed => ErrorCode::LeaseIsBrokenAndCannotBeRenewed,
+        LeaseError::IdMismatchWithLeaseOperation => ErrorCode::LeaseIdMismatchWithLeaseOperation,
+        LeaseError::NotPresentWithLeaseOperation => ErrorCode::LeaseNotPresentWithLeaseOperation,
+        LeaseError::IdMissing => ErrorCode::LeaseIdMissing,
+        LeaseError::IdMismatchWithOperation => ErrorCode::LeaseIdMismatchWithBlobOperation,
+        LeaseError::NotPresentWithOperation => ErrorCode::LeaseNotPresentWithBlobOperation,
+        LeaseError::Lost => ErrorCode::LeaseLost,
+    }
+}

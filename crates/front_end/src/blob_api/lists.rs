@@ -1,0 +1,273 @@
+//! Listings of containers and blobs, in XML.
+
+use super::BlobRequest;
+use super::containers::public_access_text;
+use super::errors::{from_blob, from_container};
+use super::reply_headers::{http_date, lease_duration, lease_status, snapshot_text};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::reply::Reply;
+use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
+use base::Ticks;
+use blob::limits::LIST_PAGE_MAX;
+use blob::{BlobRecord, BlobType, Lease, ListEntry, ListQuery, Pairs, etag_text};
+use hyper::StatusCode;
+
+/// Things that a listing of blobs may include.
+const INCLUDES: [&str; 11] = [
+    "snapshots",
+    "metadata",
+    "uncommittedblobs",
+    "copy",
+    "deleted",
+    "tags",
+    "versions",
+    "deletedwithversions",
+    "immutabilitypolicy",
+    "legalhold",
+    "permissions",
+];
+
+/// Entries of a page: what is asked for, but no more than `most`.
+pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize, ApiError> {
+    let Some(text) = context.query("maxresults") else { return Ok(most) };
+    match text.parse::<i64>() {
+        Ok(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(most).min(most)),
+        Ok(_) => Err(ApiError::with_facts(
+            ErrorCode::OutOfRangeQueryParameterValue,
+            vec![
+                ("QueryParameterName", "maxresults".to_owned()),
+                ("QueryParameterValue", text.to_owned()),
+                ("MinimumAllowed", "1".to_owned()),
+                ("MaximumAllowed", "2147483647".to_owned()),
+            ],
+        )),
+        Err(_) => Err(ErrorCode::InvalidQueryParameterValue.into()),
+    }
+}
+
+fn open_results(context: &BlobRequest<'_>, container: Option<&str>) -> Vec<u8> {
+    let mut out = XML_DECLARATION.to_vec();
+    out.extend_from_slice(b"<EnumerationResults ServiceEndpoint=\"");
+    put_attribute(&mut out, &format!("{}/", context.request.base_address()));
+    if let Some(container) = container {
+        out.extend_from_slice(b"\" ContainerName=\"");
+        put_attribute(&mut out, container);
+    }
+    out.extend_from_slice(b"\">");
+    let asked = [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter")];
+    for (element, parameter) in asked {
+        if let Some(value) = context.query(parameter) {
+            put_xml_element(&mut out, element, value);
+        }
+    }
+    out
+}
+
+fn put_attribute(out: &mut Vec<u8>, text: &str) {
+    put_xml_text(out, &text.replace('"', ""));
+}
+
+fn put_pairs(out: &mut Vec<u8>, metadata: &Pairs) {
+    put_xml_tag(out, "<", "Metadata");
+    for (name, value) in metadata {
+        put_xml_element(out, name, value);
+    }
+    put_xml_tag(out, "</", "Metadata");
+}
+
+fn put_lease(out: &mut Vec<u8>, lease: &Lease, now: Ticks) {
+    let state = lease.state(now);
+    put_xml_element(out, "LeaseStatus", lease_status(state));
+    put_xml_element(out, "LeaseState", state.as_str());
+    if let Some(is_infinite) = lease.is_infinite(now) {
+        put_xml_element(out, "LeaseDuration", lease_duration(is_infinite));
+    }
+}
+
+pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let max = page_size(context, LIST_PAGE_MAX)?;
+    let prefix = context.query("prefix").unwrap_or_default();
+    let includes: Vec<&str> = context.query("include").unwrap_or_default().split(',').map(str::trim).collect();
+    let with_metadata = includes.contains(&"metadata");
+    let page = context.service.list_containers(context.request.account, prefix, context.query("marker"), max);
+    let (rows, next) = page.await.map_err(from_container)?;
+    let now = context.service.now();
+    let mut out = open_results(context, None);
+    put_xml_tag(&mut out, "<", "Containers");
+    for row in rows {
+        put_xml_tag(&mut out, "<", "Container");
+        put_xml_element(&mut out, "Name", &row.name);
+        put_xml_tag(&mut out, "<", "Properties");
+        put_xml_element(&mut out, "Last-Modified", &http_date(row.modified_at));
+        put_xml_element(&mut out, "Etag", &format!("\"{}\"", etag_text(row.etag)));
+        put_lease(&mut out, &row.lease, now);
+        if let Some(access) = public_access_text(row.public_access) {
+            put_xml_element(&mut out, "PublicAccess", access);
+        }
+        put_xml_element(&mut out, "HasImmutabilityPolicy", "false");
+        put_xml_element(&mut out, "HasLegalHold", "false");
+        put_xml_element(&mut out, "DefaultEncryptionScope", "$account-encryption-key");
+        put_xml_element(&mut out, "DenyEncryptionScopeOverride", "false");
+        put_xml_tag(&mut out, "</", "Properties");
+        if with_metadata {
+            put_pairs(&mut out, &row.metadata);
+        }
+        put_xml_tag(&mut out, "</", "Container");
+    }
+    put_xml_tag(&mut out, "</", "Containers");
+    put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());
+    put_xml_tag(&mut out, "</", "EnumerationResults");
+    Ok(Reply::xml(StatusCode::OK, out))
+}
+
+/// What a listing shows of a blob besides the usual.
+#[derive(Clone, Copy)]
+struct Shown {
+    metadata: bool,
+    tags: bool,
+    copy: bool,
+}
+
+pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let includes: Vec<String> = context.request.query.iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"))
+        .flat_map(|(_, value)| value.split(',').map(|part| part.trim().to_ascii_lowercase()))
+        .filter(|part| !part.is_empty())
+        .collect();
+    if includes.iter().any(|part| !INCLUDES.contains(&part.as_str())) {
+        return Err(ErrorCode::InvalidQueryParameterValue.into());
+    }
+    let has = |name: &str| includes.iter().any(|part| part == name);
+    let shown = Shown { metadata: has("metadata"), tags: has("tags"), copy: has("copy") };
+    let container = context.container().await?;
+    let query = ListQuery {
+        prefix: context.query("prefix").unwrap_or_default().to_owned(),
+        delimiter: context.query("delimiter").map(str::to_owned),
+        marker: context.query("marker").map(str::to_owned),
+        max: page_size(context, LIST_PAGE_MAX)?,
+        snapshots: has("snapshots"),
+        uncommitted: has("uncommittedblobs"),
+        deleted: has("deleted"),
+    };
+    let page = context.service.list_blobs(context.request.account, &container, query).await.map_err(from_blob)?;
+    let now = context.service.now();
+    let mut out = open_results(context, Some(&container.name));
+    put_xml_tag(&mut out, "<", "Blobs");
+    for entry in &page.entries {
+        match entry {
+            ListEntry::Prefix(prefix) => {
+                put_xml_tag(&mut out, "<", "BlobPrefix");
+                put_name(&mut out, prefix);
+                put_xml_tag(&mut out, "</", "BlobPrefix");
+            }
+            ListEntry::Blob { name, snapshot, record, lease } => {
+                put_xml_tag(&mut out, "<", "Blob");
+                put_name(&mut out, name);
+                if record.as_ref().is_some_and(|record| record.deleted.is_some()) {
+                    put_xml_element(&mut out, "Deleted", "true");
+                }
+                if let Some(snapshot) = snapshot {
+                    put_xml_element(&mut out, "Snapshot", &snapshot_text(*snapshot));
+                }
+                put_xml_tag(&mut out, "<", "Properties");
+                match record {
+                    Some(record) => put_record(&mut out, record, shown, now),
+                    None => {
+                        put_xml_element(&mut out, "Content-Length", "0");
+                        put_xml_element(&mut out, "BlobType", "BlockBlob");
+                    }
+                }
+                if snapshot.is_none() {
+                    put_lease(&mut out, lease, now);
+                }
+                put_xml_element(&mut out, "ServerEncrypted", "true");
+                put_xml_tag(&mut out, "</", "Properties");
+                if let Some(record) = record {
+                    if shown.metadata {
+                        put_pairs(&mut out, &record.metadata);
+                    }
+                    if shown.tags && !record.tags.is_empty() {
+                        super::tags::put_tags(&mut out, &record.tags);
+                    }
+                }
+                put_xml_element(&mut out, "OrMetadata", "");
+                put_xml_tag(&mut out, "</", "Blob");
+            }
+        }
+    }
+    put_xml_tag(&mut out, "</", "Blobs");
+    put_xml_element(&mut out, "NextMarker", page.marker.as_deref().unwrap_or_default());
+    put_xml_tag(&mut out, "</", "EnumerationResults");
+    Ok(Reply::xml(StatusCode::OK, out))
+}
+
+/// A name; one that XML can't hold is percent-encoded and says so.
+fn put_name(out: &mut Vec<u8>, name: &str) {
+    let fits = |char: char| !matches!(char, '\u{0}'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+    if name.chars().all(fits) {
+        return put_xml_element(out, "Name", name);
+    }
+    out.extend_from_slice(b"<Name Encoded=\"true\">");
+    let encoded = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string();
+    put_xml_text(out, &encoded);
+    put_xml_tag(out, "</", "Name");
+}
+
+fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) {
+    put_xml_element(out, "Creation-Time", &http_date(record.created_at));
+    put_xml_element(out, "Last-Modified", &http_date(record.modified_at));
+    put_xml_element(out, "Etag", &etag_text(record.etag));
+    put_xml_element(out, "Content-Length", &record.size.to_string());
+    let properties = &record.properties;
+    let texts = [
+        ("Content-Type", &properties.content_type),
+        ("Content-Encoding", &properties.content_encoding),
+        ("Content-Language", &properties.content_language),
+        ("Content-CRC64", &None),
+        ("Content-MD5", &properties.content_md5),
+        ("Cache-Control", &properties.cache_control),
+        ("Content-Disposition", &properties.content_disposition),
+    ];
+    for (name, text) in texts {
+        put_xml_element(out, name, text.as_deref().unwrap_or_default());
+    }
+    if record.blob_type == BlobType::Page {
+        put_xml_element(out, "x-ms-blob-sequence-number", &record.sequence_number.to_string());
+    }
+    put_xml_element(out, "BlobType", record.blob_type.as_str());
+    if let Some(tier) = &record.tier {
+        put_xml_element(out, "AccessTier", tier);
+        if record.tier_inferred {
+            put_xml_element(out, "AccessTierInferred", "true");
+        }
+        if let Some(at) = record.tier_changed_at {
+            put_xml_element(out, "AccessTierChangeTime", &http_date(at));
+        }
+        if let Some(status) = &record.archive_status {
+            put_xml_element(out, "ArchiveStatus", status);
+        }
+        if let Some(priority) = &record.rehydrate_priority {
+            put_xml_element(out, "RehydratePriority", priority);
+        }
+    }
+    if record.sealed {
+        put_xml_element(out, "Sealed", "true");
+    }
+    if !record.tags.is_empty() {
+        put_xml_element(out, "TagCount", &record.tags.len().to_string());
+    }
+    if shown.copy && let Some(copy) = &record.copy {
+        put_xml_element(out, "CopyId", &copy.id);
+        put_xml_element(out, "CopySource", &copy.source);
+        put_xml_element(out, "CopyStatus", &copy.status);
+        put_xml_element(out, "CopyProgress", &format!("{}/{}", copy.done, copy.total));
+        if let Some(at) = copy.completed_at {
+            put_xml_element(out, "CopyCompletionTime", &http_date(at));
+        }
+    }
+    if let Some(deleted) = record.deleted {
+        put_xml_element(out, "DeletedTime", &http_date(deleted.at));
+        let days = deleted.days_left(now).unwrap_or(0);
+        put_xml_element(out, "RemainingRetentionDays", &days.to_string());
+    }
+}

@@ -1,0 +1,346 @@
+//! The Blob service over HTTP: what it does with a request that has gone through the pipeline's first steps.
+//!
+//! One file for each family of operations. What always holds: no body is read before the request may do what it asks,
+//! bodies and blobs are streamed in constant memory, and bytes that fail their check are never visible.
+
+mod batch;
+mod blob_read;
+mod blob_write;
+mod containers;
+mod copies;
+mod errors;
+mod leases;
+mod lists;
+mod need;
+mod reply_headers;
+mod request_headers;
+mod route;
+mod service_settings;
+mod tags;
+mod target;
+mod uploads;
+
+use crate::addressing::Address;
+use crate::auth::SignedResource;
+use crate::auth::sas::SasService;
+use crate::auth::shared_key::SignedService;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi};
+use crate::query_string::QueryParameters;
+use crate::reply::Reply;
+use blob::{BlobAt, BlobService, ContainerRow, PublicAccess};
+use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use route::Route;
+use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+use target::Target;
+
+/// The protocol allows ten minutes for each MiB that is written.
+const WRITE_FOR_MAX_PER_MIB: Duration = Duration::from_secs(600);
+
+/// The Blob service's HTTP side.
+pub(crate) struct BlobApi {
+    service: Arc<BlobService>,
+}
+
+impl BlobApi {
+    /// Over this service.
+    pub(crate) fn new(service: Arc<BlobService>) -> Self {
+        BlobApi { service }
+    }
+}
+
+/// What the operations of one request need.
+#[derive(Clone, Copy)]
+pub(crate) struct BlobRequest<'a> {
+    pub(crate) service: &'a BlobService,
+    pub(crate) request: &'a ApiRequest<'a>,
+    pub(crate) target: &'a Target,
+}
+
+impl<'a> BlobRequest<'a> {
+    fn headers(&self) -> &'a HeaderMap {
+        &self.request.parts.headers
+    }
+
+    fn query(&self, name: &str) -> Option<&'a str> {
+        self.request.query.find(name).filter(|value| !value.is_empty())
+    }
+
+    fn is_head(&self) -> bool {
+        self.request.parts.method == Method::HEAD
+    }
+
+    /// The container that the request names.
+    fn container_name(&self) -> Result<&'a str, ApiError> {
+        self.target.container().ok_or_else(|| ErrorCode::InvalidUri.into())
+    }
+
+    async fn container(&self) -> Result<ContainerRow, ApiError> {
+        let name = self.container_name()?;
+        self.service.container(self.request.account, name).await.map_err(errors::from_container)
+    }
+
+    /// The blob that the request names, in its container.
+    async fn blob(&self) -> Result<BlobAt, ApiError> {
+        let Target::Blob { blob, .. } = self.target else { return Err(ErrorCode::InvalidUri.into()) };
+        let container = self.container().await?;
+        self.service.blob(self.request.account, &container, blob).map_err(errors::from_blob)
+    }
+
+    /// The snapshot that the request names.
+    fn snapshot(&self) -> Result<Option<u64>, ApiError> {
+        if self.query("versionid").is_some() {
+            // Versions exist where an account keeps them, which is not set over this protocol.
+            return Err(ErrorCode::BlobNotFound.into());
+        }
+        parse_snapshot(self.query("snapshot"))
+    }
+
+    /// Refuses what can't be done to a snapshot.
+    fn refuse_snapshot(&self) -> Result<(), ApiError> {
+        match self.query("snapshot") {
+            Some(_) => Err(ErrorCode::InvalidOperation.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A snapshot's time in a parameter.
+pub(crate) fn parse_snapshot(text: Option<&str>) -> Result<Option<u64>, ApiError> {
+    let invalid = |_| ApiError::new(ErrorCode::InvalidQueryParameterValue);
+    text.map(|text| service::parse_date_time(text).map(|at| at.0).map_err(invalid)).transpose()
+}
+
+impl ServiceApi for BlobApi {
+    const LABEL: &'static str = "blob";
+    const CONNECTION_NAME: &'static str = "blob connection";
+    const SIGNED: SignedService = SignedService::BlobOrQueue;
+    const SERVER: &'static str = concat!("Larimar-Blob/", env!("CARGO_PKG_VERSION"));
+    const DEFAULT_VERSION: &'static str = "2024-08-04";
+    const POLICY_PERMISSIONS: &'static str = "racwdxyltmefiop";
+    const COMPRESSES: bool = false;
+    const TAKES_ANONYMOUS: bool = true;
+
+    fn time_limit(parts: &Parts, longest: Duration) -> Duration {
+        // Copies and block lists take their time in the server.
+        if parts.method != Method::PUT {
+            return longest;
+        }
+        let length = parts.headers.get(hyper::header::CONTENT_LENGTH);
+        let length: Option<u64> = length.and_then(|value| value.to_str().ok()?.parse().ok());
+        let mib = u32::try_from(length.unwrap_or(0) >> 20).unwrap_or(u32::MAX);
+        WRITE_FOR_MAX_PER_MIB.saturating_mul(mib.max(1)).max(longest)
+    }
+
+    fn put_headers(_headers: &mut HeaderMap) {}
+
+    fn guess_shape(_headers: &HeaderMap) -> ErrorShape {
+        ErrorShape::Xml
+    }
+
+    fn signed_resource<'a>(address: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a> {
+        let target = Target::parse(address.resource, query).unwrap_or(Target::Account);
+        let container = target.container().unwrap_or_default().to_owned();
+        let name = match (&target, query.find("sr")) {
+            (Target::Blob { .. }, Some("c")) => container.clone(),
+            (Target::Blob { blob, .. }, Some("d")) => {
+                let depth = query.find("sdd").and_then(|depth| depth.parse().ok()).unwrap_or(0);
+                let folder: Vec<&str> = blob.split('/').take(depth).collect();
+                format!("{container}/{}", folder.join("/"))
+            }
+            (Target::Blob { blob, .. }, _) => format!("{container}/{blob}"),
+            _ => container.clone(),
+        };
+        let snapshot = match query.find("sr") {
+            Some("bs") => query.find("snapshot"),
+            Some("bv") => query.find("versionid"),
+            _ => None,
+        };
+        SignedResource {
+            service: SasService::Blob,
+            name: Cow::Owned(name),
+            container: Cow::Owned(container),
+            snapshot: snapshot.unwrap_or_default(),
+        }
+    }
+
+    async fn answer<B: RequestBody>(
+        &self,
+        request: &ApiRequest<'_>,
+        body: IncomingBody<'_, B>,
+        shape: &mut Option<ErrorShape>,
+    ) -> Result<Reply, ApiError> {
+        *shape = Some(ErrorShape::Xml);
+        let target = Target::parse(request.resource(), request.query)?;
+        let parts = request.parts;
+        let route = Route::find(&parts.method, &target, request.query, &parts.headers)?;
+        let context = BlobRequest { service: &self.service, request, target: &target };
+        self.authorise(&context, route).await?;
+        request.check_secondary(route.is_read())?;
+        refuse_what_is_not_kept(&parts.headers)?;
+        let mut reply = self.execute(&context, route, body).await?;
+        if !context.is_head() && reply.status == StatusCode::NOT_MODIFIED {
+            reply.body.clear();
+        }
+        override_headers(&mut reply, request, route);
+        Ok(reply)
+    }
+
+    async fn policies(&self, account: &str, container: &str) -> Result<Vec<StoredPolicy>, ApiError> {
+        let container = self.service.container(account, container).await;
+        container.map(|container| container.policies).map_err(errors::from_container)
+    }
+
+    async fn set_policies(
+        &self,
+        account: &str,
+        container: &str,
+        policies: Vec<StoredPolicy>,
+    ) -> Result<(), ApiError> {
+        let conditions = blob::Conditions::default();
+        let set =
+            self.service.set_container_policies(account, container, policies, PublicAccess::None, conditions);
+        set.await.map(|_| ()).map_err(errors::from_container)
+    }
+
+    async fn properties(&self, account: &str) -> Result<ServiceProperties, ApiError> {
+        self.service.service_properties(account).await.map_err(errors::from_blob)
+    }
+
+    async fn set_properties(&self, account: &str, update: ServicePropertiesUpdate) -> Result<(), ApiError> {
+        let own = blob::BlobSettingsUpdate::default();
+        self.service.set_settings(account, update, own).await.map_err(errors::from_blob)
+    }
+}
+
+impl BlobApi {
+    /// Whether the credentials, or a public container, allow the operation.
+    async fn authorise(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
+        let grant = context.request.grant;
+        let Err(refused) = grant.check(route.need(), None) else {
+            let sets_tags = context.headers().contains_key("x-ms-tags");
+            if sets_tags && !grant.holds('t') && route.need() != need::BlobNeed::Tags {
+                return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+            }
+            return Ok(());
+        };
+        if *grant != crate::auth::grant::Grant::Anonymous {
+            return Err(refused);
+        }
+        let (of_blob, of_container) = route.is_public();
+        if !of_container {
+            return Err(refused);
+        }
+        // Nobody learns from here whether a private container exists.
+        match context.container().await {
+            Ok(container) => match container.public_access {
+                PublicAccess::Container => Ok(()),
+                PublicAccess::Blob if of_blob => Ok(()),
+                _ => Err(refused),
+            },
+            Err(error) if error.code == ErrorCode::ContainerNotFound => {
+                Err(ErrorCode::ResourceNotFound.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn execute<B: RequestBody>(
+        &self,
+        context: &BlobRequest<'_>,
+        route: Route,
+        body: IncomingBody<'_, B>,
+    ) -> Result<Reply, ApiError> {
+        match route {
+            Route::ReadServiceProperties => service_settings::read_properties(context).await,
+            Route::WriteServiceProperties => service_settings::write_properties(context, body).await,
+            Route::ReadServiceStats => {
+                if !context.request.address.secondary {
+                    return Err(ErrorCode::InvalidQueryParameterValue.into());
+                }
+                Ok(crate::pipeline::service_settings::read_stats(context.request.now))
+            }
+            Route::AccountInformation => Ok(service_settings::account_information()),
+            Route::ListContainers => lists::list_containers(context).await,
+            Route::FindBlobs => tags::find_blobs(context).await,
+            Route::Batch => batch::run(self, context, body).await,
+            Route::CreateContainer => containers::create(context).await,
+            Route::ReadContainer => containers::read(context).await,
+            Route::SetContainerMetadata => containers::set_metadata(context).await,
+            Route::ReadPolicies => containers::read_policies(context).await,
+            Route::WritePolicies => containers::write_policies(context, body).await,
+            Route::LeaseContainer => leases::lease_container(context).await,
+            Route::DeleteContainer => containers::delete(context).await,
+            Route::ListBlobs => lists::list_blobs(context).await,
+            Route::ReadBlob => blob_read::read(context).await,
+            Route::ReadBlobMetadata => blob_read::read_metadata(context).await,
+            Route::ReadBlockList => blob_read::read_block_list(context).await,
+            Route::ReadPageRanges => blob_read::read_page_ranges(context).await,
+            Route::PutBlob => uploads::put_blob(context, body).await,
+            Route::PutBlock => uploads::put_block(context, body).await,
+            Route::PutBlockList => uploads::put_block_list(context, body).await,
+            Route::AppendBlock => uploads::append_block(context, body).await,
+            Route::PutPages => uploads::put_pages(context, body).await,
+            Route::PutBlobFromUrl => copies::put_blob_from_url(context).await,
+            Route::PutBlockFromUrl => copies::put_block_from_url(context).await,
+            Route::AppendBlockFromUrl => copies::append_block_from_url(context).await,
+            Route::PutPagesFromUrl => copies::put_pages_from_url(context).await,
+            Route::CopyBlob => copies::copy_blob(context).await,
+            Route::AbortCopy => copies::abort_copy(context).await,
+            Route::SealBlob => blob_write::seal(context).await,
+            Route::SetBlobProperties => blob_write::set_properties(context).await,
+            Route::SetBlobMetadata => blob_write::set_metadata(context).await,
+            Route::ReadTags => tags::read_tags(context).await,
+            Route::WriteTags => tags::write_tags(context, body).await,
+            Route::SetTier => blob_write::set_tier(context).await,
+            Route::LeaseBlob => leases::lease_blob(context).await,
+            Route::SnapshotBlob => blob_write::snapshot(context).await,
+            Route::DeleteBlob => blob_write::delete(context).await,
+            Route::UndeleteBlob => blob_write::undelete(context).await,
+            Route::UserDelegationKey | Route::NotServed => Err(ErrorCode::NotImplemented.into()),
+        }
+    }
+}
+
+/// Headers that would promise something that is not kept.
+fn refuse_what_is_not_kept(headers: &HeaderMap) -> Result<(), ApiError> {
+    let refused = [
+        "x-ms-encryption-key",
+        "x-ms-encryption-scope",
+        "x-ms-structured-body",
+        "x-ms-immutability-policy-until-date",
+        "x-ms-legal-hold",
+    ];
+    match refused.into_iter().find(|name| headers.contains_key(*name)) {
+        Some(name) => Err(ApiError::with_facts(
+            ErrorCode::UnsupportedHeader,
+            vec![("HeaderName", name.to_owned())],
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A signature may say how a blob's content is told.
+fn override_headers(reply: &mut Reply, request: &ApiRequest<'_>, route: Route) {
+    if route != Route::ReadBlob || request.query.find("sig").is_none() {
+        return;
+    }
+    let names = [
+        ("rscc", "cache-control"),
+        ("rscd", "content-disposition"),
+        ("rsce", "content-encoding"),
+        ("rscl", "content-language"),
+        ("rsct", "content-type"),
+    ];
+    for (parameter, name) in names {
+        if let Some(value) = request.query.find(parameter) {
+            reply_headers::put(reply, name, value);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What the headers of a reply say of a blob or container.
+
+use crate::error::ApiError;
+use crate::reply::Reply;
+use base::Ticks;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use blob::{BlobRecord, BlobType, Lease, LeaseState, Pairs, Written, etag_text};
+use hyper::header::{HeaderName, HeaderValue};
+use std::time::UNIX_EPOCH;
+
+/// RFC 1123.
+pub(crate) fn http_date(at: Ticks) -> String {
+    httpdate::fmt_http_date(UNIX_EPOCH + at.since_unix())
+}
+
+/// A snapshot's time: seven digits of a second, always.
+pub(crate) fn snapshot_text(at: u64) -> String {
+    let text = service::date_time_text(Ticks(at));
+    let text = text.strip_suffix('Z').unwrap_or(&text);
+    match text.split_once('.') {
+        Some((seconds, fraction)) => format!("{seconds}.{fraction:0<7}Z"),
+        None => format!("{text}.0000000Z"),
+    }
+}
+
+/// Adds a header with a text; left out if a header can't hold it.
+pub(crate) fn put(reply: &mut Reply, name: &'static str, value: &str) {
+    reply.header_bytes(HeaderName::from_static(name), value.as_bytes().to_vec());
+}
+
+/// Adds a header if there is a text.
+pub(crate) fn put_some(reply: &mut Reply, name: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        put(reply, name, value);
+    }
+}
+
+/// Adds ETag and date.
+pub(crate) fn put_version(reply: &mut Reply, etag: u64, modified_at: Ticks) {
+    put(reply, "etag", &format!("\"{}\"", etag_text(etag)));
+    put(reply, "last-modified", &http_date(modified_at));
+}
+
+/// Adds what a write tells.
+pub(crate) fn put_written(reply: &mut Reply, written: &Written) {
+    put_version(reply, written.etag, written.modified_at);
+    put(reply, "x-ms-request-server-encrypted", "true");
+}
+
+/// Adds metadata.
+pub(crate) fn put_metadata(reply: &mut Reply, metadata: &Pairs) {
+    for (name, value) in metadata {
+        if let (Ok(name), Ok(value)) = (
+            HeaderName::from_bytes(format!("x-ms-meta-{name}").as_bytes()),
+            HeaderValue::from_bytes(value.as_bytes()),
+        ) {
+            reply.header(name, value);
+        }
+    }
+}
+
+/// Adds what a lease tells.
+pub(crate) fn put_lease(reply: &mut Reply, lease: &Lease, now: Ticks) {
+    let state = lease.state(now);
+    put(reply, "x-ms-lease-status", lease_status(state));
+    put(reply, "x-ms-lease-state", state.as_str());
+    put_some(reply, "x-ms-lease-duration", lease.is_infinite(now).map(lease_duration));
+}
+
+/// `locked` or `unlocked`.
+pub(crate) fn lease_status(state: LeaseState) -> &'static str {
+    if state.is_locked() { "locked" } else { "unlocked" }
+}
+
+/// `infinite` or `fixed`.
+pub(crate) fn lease_duration(is_infinite: bool) -> &'static str {
+    if is_infinite { "infinite" } else { "fixed" }
+}
+
+/// A CRC-64 as the protocol writes it.
+pub(crate) fn crc64_text(crc64: u64) -> String {
+    STANDARD.encode(crc64.to_le_bytes())
+}
+
+/// Adds all that a read of a blob tells besides its bytes. `is_ranged`: the MD5 of the whole has another name.
+pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
+    put_version(reply, record.etag, record.modified_at);
+    let properties = &record.properties;
+    put_some(reply, "content-type", properties.content_type.as_deref());
+    put_some(reply, "content-encoding", properties.content_encoding.as_deref());
+    put_some(reply, "content-language", properties.content_language.as_deref());
+    put_some(reply, "content-disposition", properties.content_disposition.as_deref());
+    put_some(reply, "cache-control", properties.cache_control.as_deref());
+    let md5_name = if is_ranged { "x-ms-blob-content-md5" } else { "content-md5" };
+    put_some(reply, md5_name, properties.content_md5.as_deref());
+    put(reply, "accept-ranges", "bytes");
+    put(reply, "x-ms-blob-type", record.blob_type.as_str());
+    put(reply, "x-ms-creation-time", &http_date(record.created_at));
+    put(reply, "x-ms-server-encrypted", "true");
+    put_metadata(reply, &record.metadata);
+    if !record.tags.is_empty() {
+        put(reply, "x-ms-tag-count", &record.tags.len().to_string());
+    }
+    match record.blob_type {
+        BlobType::Block => {}
+        BlobType::Append => {
+            put(reply, "x-ms-blob-committed-block-count", &record.appended_blocks.to_string());
+            if record.sealed {
+                put(reply, "x-ms-blob-sealed", "true");
+            }
+        }
+        BlobType::Page => put(reply, "x-ms-blob-sequence-number", &record.sequence_number.to_string()),
+    }
+    if let Some(tier) = &record.tier {
+        put(reply, "x-ms-access-tier", tier);
+        if record.tier_inferred {
+            put(reply, "x-ms-access-tier-inferred", "true");
+        }
+        put_some(
+            reply,
+            "x-ms-access-tier-change-time",
+            record.tier_changed_at.map(http_date).as_deref(),
+        );
+        put_some(reply, "x-ms-archive-status", record.archive_status.as_deref());
+        put_some(reply, "x-ms-rehydrate-priority", record.rehydrate_priority.as_deref());
+    }
+    if let Some(copy) = &record.copy {
+        put(reply, "x-ms-copy-id", &copy.id);
+        put(reply, "x-ms-copy-source", &copy.source);
+        put(reply, "x-ms-copy-status", &copy.status);
+        put(reply, "x-ms-copy-progress", &format!("{}/{}", copy.done, copy.total));
+        put_some(reply, "x-ms-copy-completion-time", copy.completed_at.map(http_date).as_deref());
+        put_some(reply, "x-ms-copy-status-description", copy.description.as_deref());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn snapshots_have_seven_digits() {
+        let at = service::parse_date_time("2026-11-20T10:00:00.12Z").unwrap();
+        assert_eq!(snapshot_text(at.0), "2026-11-20T10:00:00.1200000Z");
+        let at = service::parse_date_time("2026-11-20T10:00:00Z").unwrap();
+        assert_eq!(snapshot_text(at.0), "2026-11-20T10:00:00.0000000Z");
+    }
+}

@@ -1,0 +1,219 @@
+//! Which operation a request asks for.
+
+use super::need::BlobNeed;
+use super::target::Target;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::query_string::QueryParameters;
+use hyper::Method;
+use hyper::header::HeaderMap;
+
+/// The operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    ReadServiceProperties,
+    WriteServiceProperties,
+    ReadServiceStats,
+    ListContainers,
+    AccountInformation,
+    UserDelegationKey,
+    FindBlobs,
+    Batch,
+    CreateContainer,
+    ReadContainer,
+    SetContainerMetadata,
+    ReadPolicies,
+    WritePolicies,
+    LeaseContainer,
+    DeleteContainer,
+    ListBlobs,
+    ReadBlob,
+    PutBlob,
+    PutBlobFromUrl,
+    CopyBlob,
+    AbortCopy,
+    PutBlock,
+    PutBlockFromUrl,
+    PutBlockList,
+    ReadBlockList,
+    AppendBlock,
+    AppendBlockFromUrl,
+    SealBlob,
+    PutPages,
+    PutPagesFromUrl,
+    ReadPageRanges,
+    SetBlobProperties,
+    ReadBlobMetadata,
+    SetBlobMetadata,
+    ReadTags,
+    WriteTags,
+    SetTier,
+    LeaseBlob,
+    SnapshotBlob,
+    DeleteBlob,
+    UndeleteBlob,
+    /// Known, but not served here.
+    NotServed,
+}
+
+impl Route {
+    /// Finds the operation.
+    pub(crate) fn find(
+        method: &Method,
+        target: &Target,
+        query: &QueryParameters<'_>,
+        headers: &HeaderMap,
+    ) -> Result<Route, ApiError> {
+        let comp = query.find("comp").unwrap_or_default();
+        let restype = query.find("restype").unwrap_or_default();
+        if restype == "account" && comp == "properties" && (method == Method::GET || method == Method::HEAD) {
+            return Ok(Route::AccountInformation);
+        }
+        let found = match target {
+            Target::Account => Self::of_account(method, comp, restype),
+            Target::Container(_) => Self::of_container(method, comp),
+            Target::Blob { .. } => Self::of_blob(method, comp, headers),
+        };
+        found.ok_or_else(|| match *method {
+            Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::POST if !comp.is_empty() => {
+                ApiError::new(ErrorCode::InvalidQueryParameterValue)
+            }
+            _ => ApiError::new(ErrorCode::UnsupportedHttpVerb),
+        })
+    }
+
+    fn of_account(method: &Method, comp: &str, restype: &str) -> Option<Route> {
+        Some(match (method.as_str(), comp) {
+            ("GET", "properties") if restype == "service" => Route::ReadServiceProperties,
+            ("PUT", "properties") if restype == "service" => Route::WriteServiceProperties,
+            ("GET", "stats") if restype == "service" => Route::ReadServiceStats,
+            ("GET", "list") => Route::ListContainers,
+            ("GET", "blobs") => Route::FindBlobs,
+            ("POST", "batch") => Route::Batch,
+            ("POST", "userdelegationkey") => Route::UserDelegationKey,
+            _ => return None,
+        })
+    }
+
+    fn of_container(method: &Method, comp: &str) -> Option<Route> {
+        Some(match (method.as_str(), comp) {
+            ("PUT", "") => Route::CreateContainer,
+            ("GET" | "HEAD", "" | "metadata") => Route::ReadContainer,
+            ("PUT", "metadata") => Route::SetContainerMetadata,
+            ("GET" | "HEAD", "acl") => Route::ReadPolicies,
+            ("PUT", "acl") => Route::WritePolicies,
+            ("PUT", "lease") => Route::LeaseContainer,
+            ("DELETE", "") => Route::DeleteContainer,
+            ("GET", "list") => Route::ListBlobs,
+            ("GET", "blobs") => Route::FindBlobs,
+            ("POST", "batch") => Route::Batch,
+            ("PUT", "undelete" | "rename") => Route::NotServed,
+            _ => return None,
+        })
+    }
+
+    fn of_blob(method: &Method, comp: &str, headers: &HeaderMap) -> Option<Route> {
+        let from_url = headers.contains_key("x-ms-copy-source");
+        Some(match (method.as_str(), comp) {
+            ("GET" | "HEAD", "") => Route::ReadBlob,
+            ("PUT", "") if from_url && headers.contains_key("x-ms-blob-type") => Route::PutBlobFromUrl,
+            ("PUT", "") if from_url => Route::CopyBlob,
+            ("PUT", "") => Route::PutBlob,
+            ("PUT", "copy") => Route::AbortCopy,
+            ("PUT", "block") if from_url => Route::PutBlockFromUrl,
+            ("PUT", "block") => Route::PutBlock,
+            ("PUT", "blocklist") => Route::PutBlockList,
+            ("GET", "blocklist") => Route::ReadBlockList,
+            ("PUT", "appendblock") if from_url => Route::AppendBlockFromUrl,
+            ("PUT", "appendblock") => Route::AppendBlock,
+            ("PUT", "seal") => Route::SealBlob,
+            ("PUT", "page") if from_url => Route::PutPagesFromUrl,
+            ("PUT", "page") => Route::PutPages,
+            ("GET", "pagelist") => Route::ReadPageRanges,
+            ("PUT", "properties") => Route::SetBlobProperties,
+            ("GET" | "HEAD", "metadata") => Route::ReadBlobMetadata,
+            ("PUT", "metadata") => Route::SetBlobMetadata,
+            ("GET", "tags") => Route::ReadTags,
+            ("PUT", "tags") => Route::WriteTags,
+            ("PUT", "tier") => Route::SetTier,
+            ("PUT", "lease") => Route::LeaseBlob,
+            ("PUT", "snapshot") => Route::SnapshotBlob,
+            ("DELETE", "") => Route::DeleteBlob,
+            ("PUT", "undelete") => Route::UndeleteBlob,
+            ("PUT", "incrementalcopy" | "immutabilityPolicies" | "legalhold" | "expiry")
+            | ("DELETE", "immutabilityPolicies")
+            | ("POST", "query") => Route::NotServed,
+            _ => return None,
+        })
+    }
+
+    /// What a signature must grant.
+    pub(crate) fn need(self) -> BlobNeed {
+        match self {
+            Route::ReadServiceProperties | Route::ReadServiceStats => BlobNeed::ReadService,
+            Route::WriteServiceProperties => BlobNeed::WriteService,
+            Route::ListContainers => BlobNeed::ListContainers,
+            Route::AccountInformation => BlobNeed::AccountInformation,
+            Route::UserDelegationKey | Route::ReadPolicies | Route::WritePolicies => BlobNeed::Never,
+            Route::FindBlobs => BlobNeed::FindBlobs,
+            Route::Batch => BlobNeed::Batch,
+            Route::CreateContainer => BlobNeed::CreateContainer,
+            Route::ReadContainer => BlobNeed::ReadContainer,
+            Route::SetContainerMetadata => BlobNeed::WriteContainer,
+            Route::LeaseContainer => BlobNeed::LeaseContainer,
+            Route::DeleteContainer => BlobNeed::DeleteContainer,
+            Route::ListBlobs => BlobNeed::ListBlobs,
+            Route::ReadBlob | Route::ReadBlockList | Route::ReadPageRanges | Route::ReadBlobMetadata => {
+                BlobNeed::ReadBlob
+            }
+            Route::PutBlob | Route::PutBlobFromUrl | Route::CopyBlob | Route::SnapshotBlob => {
+                BlobNeed::CreateBlob
+            }
+            Route::AppendBlock | Route::AppendBlockFromUrl => BlobNeed::AppendBlob,
+            Route::ReadTags | Route::WriteTags => BlobNeed::Tags,
+            Route::LeaseBlob => BlobNeed::LeaseBlob,
+            Route::DeleteBlob => BlobNeed::DeleteBlob,
+            Route::PutBlock
+            | Route::PutBlockFromUrl
+            | Route::PutBlockList
+            | Route::SealBlob
+            | Route::PutPages
+            | Route::PutPagesFromUrl
+            | Route::AbortCopy
+            | Route::SetBlobProperties
+            | Route::SetBlobMetadata
+            | Route::SetTier
+            | Route::UndeleteBlob
+            | Route::NotServed => BlobNeed::WriteBlob,
+        }
+    }
+
+    /// Whether it changes nothing.
+    pub(crate) fn is_read(self) -> bool {
+        matches!(
+            self,
+            Route::ReadServiceProperties
+                | Route::ReadServiceStats
+                | Route::ListContainers
+                | Route::AccountInformation
+                | Route::FindBlobs
+                | Route::ReadContainer
+                | Route::ReadPolicies
+                | Route::ListBlobs
+                | Route::ReadBlob
+                | Route::ReadBlockList
+                | Route::ReadPageRanges
+                | Route::ReadBlobMetadata
+                | Route::ReadTags
+        )
+    }
+
+    /// Whether a public blob, or a public container, serves it to anybody: `(blob, container)`.
+    pub(crate) fn is_public(self) -> (bool, bool) {
+        let of_blob = matches!(
+            self,
+            Route::ReadBlob | Route::ReadBlobMetadata | Route::ReadBlockList | Route::ReadPageRanges
+        );
+        (of_blob, of_blob || matches!(self, Route::ListBlobs | Route::ReadContainer))
+    }
+}

@@ -1,0 +1,111 @@
+//! The Blob service's settings: those of all services, and its own: default version, retention, website.
+
+use super::BlobRequest;
+use super::errors::from_blob;
+use super::reply_headers::put;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::{IncomingBody, RequestBody, service_settings};
+use crate::reply::Reply;
+use crate::xml::{XmlElement, parse_xml, put_xml_element, put_xml_tag};
+use blob::{BlobSettings, BlobSettingsUpdate};
+use hyper::StatusCode;
+
+/// Bytes of a document with settings at most.
+const SETTINGS_SIZE_BYTES_MAX: usize = 64 << 10;
+
+/// Roots that only this service has.
+const OWN_ROOTS: [&str; 3] = ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"];
+
+/// What kind of account this is said to be.
+pub(crate) fn account_information() -> Reply {
+    let mut reply = Reply::new(StatusCode::OK);
+    put(&mut reply, "x-ms-sku-name", "Standard_LRS");
+    put(&mut reply, "x-ms-account-kind", "StorageV2");
+    put(&mut reply, "x-ms-is-hns-enabled", "false");
+    reply
+}
+
+pub(crate) async fn read_properties(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let account = context.request.account;
+    let common = context.service.service_properties(account).await.map_err(from_blob)?;
+    let own = context.service.settings(account).await.map_err(from_blob)?;
+    let mut out = service_settings::write(&common);
+    // The root's end tag is written last.
+    out.truncate(out.len() - "</StorageServiceProperties>".len());
+    if let Some(version) = &common.default_service_version {
+        put_xml_element(&mut out, "DefaultServiceVersion", version);
+    }
+    let text_of = |value: bool| if value { "true" } else { "false" };
+    put_xml_tag(&mut out, "<", "DeleteRetentionPolicy");
+    put_xml_element(&mut out, "Enabled", text_of(own.retention_days.is_some()));
+    if let Some(days) = own.retention_days {
+        put_xml_element(&mut out, "Days", &days.to_string());
+    }
+    put_xml_element(&mut out, "AllowPermanentDelete", text_of(own.allow_permanent_delete));
+    put_xml_tag(&mut out, "</", "DeleteRetentionPolicy");
+    put_xml_tag(&mut out, "<", "StaticWebsite");
+    put_xml_element(&mut out, "Enabled", text_of(own.website_enabled));
+    let documents = [
+        ("IndexDocument", &own.index_document),
+        ("ErrorDocument404Path", &own.error_document),
+        ("DefaultIndexDocumentPath", &own.default_index_document),
+    ];
+    for (name, document) in documents {
+        if let Some(document) = document {
+            put_xml_element(&mut out, name, document);
+        }
+    }
+    put_xml_tag(&mut out, "</", "StaticWebsite");
+    put_xml_tag(&mut out, "</", "StorageServiceProperties");
+    Ok(Reply::xml(StatusCode::OK, out))
+}
+
+fn enabled(element: &XmlElement, name: &str) -> Result<bool, ApiError> {
+    match element.child_text(name) {
+        Some("true" | "True" | "1") => Ok(true),
+        Some("false" | "False" | "0") | None => Ok(false),
+        Some(_) => Err(ErrorCode::InvalidXmlNodeValue.into()),
+    }
+}
+
+fn read_own(root: &XmlElement) -> Result<BlobSettingsUpdate, ApiError> {
+    let mut update = BlobSettingsUpdate::default();
+    if let Some(retention) = root.child("DeleteRetentionPolicy") {
+        let days = match enabled(retention, "Enabled")? {
+            false => None,
+            true => {
+                let days = retention.child_text("Days").and_then(|text| text.parse().ok());
+                Some(days.ok_or(ErrorCode::InvalidXmlDocument)?)
+            }
+        };
+        update.retention = Some((days, enabled(retention, "AllowPermanentDelete")?));
+    }
+    if let Some(website) = root.child("StaticWebsite") {
+        let text = |name: &str| website.child_text(name).map(str::to_owned);
+        update.website = Some(BlobSettings {
+            website_enabled: enabled(website, "Enabled")?,
+            index_document: text("IndexDocument"),
+            error_document: text("ErrorDocument404Path"),
+            default_index_document: text("DefaultIndexDocumentPath"),
+            ..BlobSettings::default()
+        });
+    }
+    Ok(update)
+}
+
+pub(crate) async fn write_properties<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    let document = body.read_up_to(SETTINGS_SIZE_BYTES_MAX).await?;
+    let mut common = service_settings::read(&document.bytes, &OWN_ROOTS)?;
+    let root = parse_xml(&document.bytes).map_err(|_| ApiError::new(ErrorCode::InvalidXmlDocument))?;
+    common.default_service_version = root.child_text("DefaultServiceVersion").map(str::to_owned);
+    let own = read_own(&root)?;
+    let account = context.request.account;
+    let result = context.service.set_settings(account, common, own).await;
+    context.request.cors.forget(account);
+    result.map_err(from_blob)?;
+    Ok(Reply::new(StatusCode::ACCEPTED))
+}

@@ -1,0 +1,108 @@
+//! Tags of blobs, and blobs by their tags.
+
+use super::BlobRequest;
+use super::errors::from_blob;
+use super::request_headers::conditions;
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::{IncomingBody, RequestBody};
+use crate::reply::Reply;
+use crate::xml::{XML_DECLARATION, parse_xml, put_xml_element, put_xml_tag};
+use blob::limits::LIST_PAGE_MAX;
+use blob::{Pairs, TagFilter};
+use hyper::StatusCode;
+
+/// Bytes of a document with tags at most.
+const TAGS_SIZE_BYTES_MAX: usize = 64 << 10;
+
+/// Writes tags.
+pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &Pairs) {
+    put_xml_tag(out, "<", "Tags");
+    put_xml_tag(out, "<", "TagSet");
+    for (key, value) in tags {
+        put_xml_tag(out, "<", "Tag");
+        put_xml_element(out, "Key", key);
+        put_xml_element(out, "Value", value);
+        put_xml_tag(out, "</", "Tag");
+    }
+    put_xml_tag(out, "</", "TagSet");
+    put_xml_tag(out, "</", "Tags");
+}
+
+fn read_document(document: &[u8]) -> Result<Pairs, ApiError> {
+    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
+    let root = parse_xml(document).map_err(|_| malformed())?;
+    if root.name != "Tags" {
+        return Err(malformed());
+    }
+    let Some(set) = root.child("TagSet") else { return Ok(Pairs::new()) };
+    set.children
+        .iter()
+        .map(|tag| {
+            let key = tag.child_text("Key").ok_or_else(malformed)?;
+            let value = tag.child_text("Value").ok_or_else(malformed)?;
+            Ok((key.to_owned(), value.to_owned()))
+        })
+        .collect()
+}
+
+pub(crate) async fn read_tags(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let at = context.blob().await?;
+    let conditions = conditions(context.headers())?;
+    let found = context.service.find(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+    let mut out = XML_DECLARATION.to_vec();
+    put_tags(&mut out, &found.record.tags);
+    Ok(Reply::xml(StatusCode::OK, out))
+}
+
+pub(crate) async fn write_tags<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    let at = context.blob().await?;
+    let document = body.read_up_to(TAGS_SIZE_BYTES_MAX).await?;
+    let tags = read_document(&document.bytes)?;
+    let conditions = conditions(context.headers())?;
+    context.service.set_tags(&at, context.snapshot()?, tags, conditions).await.map_err(from_blob)?;
+    Ok(Reply::new(StatusCode::NO_CONTENT))
+}
+
+pub(crate) async fn find_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    let text = context.query("where").ok_or_else(|| {
+        ApiError::with_facts(
+            ErrorCode::MissingRequiredQueryParameter,
+            vec![("QueryParameterName", "where".to_owned())],
+        )
+    })?;
+    let filter = TagFilter::parse(text, true).map_err(from_blob)?;
+    let container = match context.target.container() {
+        Some(_) => Some(context.container().await?),
+        None => None,
+    };
+    let max = super::lists::page_size(context, LIST_PAGE_MAX)?;
+    let found = context.service.find_by_tags(
+        context.request.account,
+        container.as_ref(),
+        &filter,
+        context.query("marker"),
+        max,
+    );
+    let (found, next) = found.await.map_err(from_blob)?;
+    let mut out = XML_DECLARATION.to_vec();
+    out.extend_from_slice(b"<EnumerationResults ServiceEndpoint=\"");
+    crate::xml::put_xml_text(&mut out, &format!("{}/", context.request.base_address()));
+    out.extend_from_slice(b"\">");
+    put_xml_element(&mut out, "Where", text);
+    put_xml_tag(&mut out, "<", "Blobs");
+    for blob in found {
+        put_xml_tag(&mut out, "<", "Blob");
+        put_xml_element(&mut out, "Name", &blob.name);
+        put_xml_element(&mut out, "ContainerName", &blob.container);
+        put_tags(&mut out, &blob.tags);
+        put_xml_tag(&mut out, "</", "Blob");
+    }
+    put_xml_tag(&mut out, "</", "Blobs");
+    put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());
+    put_xml_tag(&mut out, "</", "EnumerationResults");
+    Ok(Reply::xml(StatusCode::OK, out))
+}

@@ -1,0 +1,432 @@
+//! Operations whose bodies become bytes of blobs: they are streamed, and checked while they are.
+//!
+//! What always holds: a body that is too large is refused before it is read, and one whose checksum differs is never
+//! named by a row.
+
+use super::BlobRequest;
+use super::errors::from_blob;
+use super::reply_headers::{crc64_text, put, put_version, put_written};
+use super::request_headers::{
+    blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, parse_md5, range,
+    required, tags, text,
+};
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use crate::pipeline::{IncomingBody, RequestBody};
+use crate::reply::Reply;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use blob::limits::{
+    APPEND_SIZE_BYTES_MAX, BLOCK_SIZE_BYTES_MAX, COMMITTED_BLOCKS_MAX, PAGES_SIZE_BYTES_MAX,
+    PUT_BLOB_SIZE_BYTES_MAX,
+};
+use blob::{
+    BLOCK_TIERS, BlobAt, BlockSource, BlobType, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
+};
+use bytes::Bytes;
+use hyper::StatusCode;
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+/// Bytes of a document with a block list at most: 50,000 ids of 88 characters and their tags.
+const BLOCK_LIST_SIZE_BYTES_MAX: usize = 8 << 20;
+
+/// The checksums that a body must have.
+struct Expected {
+    md5: Option<[u8; 16]>,
+    crc64: Option<u64>,
+}
+
+impl Expected {
+    fn of(context: &BlobRequest<'_>) -> Result<Self, ApiError> {
+        let headers = context.headers();
+        let md5 = text(headers, "content-md5").map(parse_md5).transpose()?;
+        const CRC64: &str = "x-ms-content-crc64";
+        let crc64 = text(headers, CRC64).map(|text| parse_crc64(CRC64, text)).transpose()?;
+        if md5.is_some() && crc64.is_some() {
+            return Err(ErrorCode::BothCrc64AndMd5HeaderPresent.into());
+        }
+        Ok(Expected { md5, crc64 })
+    }
+
+    fn check(&self, uploaded: &Uploaded) -> Result<(), ApiError> {
+        if self.md5.is_some() && self.md5 != uploaded.md5 {
+            return Err(ErrorCode::Md5Mismatch.into());
+        }
+        if self.crc64.is_some_and(|crc64| crc64 != uploaded.crc64) {
+            return Err(ErrorCode::Crc64Mismatch.into());
+        }
+        Ok(())
+    }
+}
+
+/// A body that is announced no larger than this.
+fn check_size<B: RequestBody>(body: &IncomingBody<'_, B>, size_max: u64) -> Result<u64, ApiError> {
+    match body.announced_size() {
+        None => Err(ErrorCode::MissingContentLengthHeader.into()),
+        Some(size) if size > size_max => Err(too_large(size_max)),
+        Some(size) => Ok(size),
+    }
+}
+
+fn too_large(size_max: u64) -> ApiError {
+    ApiError::with_facts(ErrorCode::RequestBodyTooLarge, vec![("MaxLimit", size_max.to_string())])
+}
+
+/// Streams a body into an upload and checks it.
+async fn receive<B: RequestBody>(
+    mut upload: Upload,
+    body: IncomingBody<'_, B>,
+    size: u64,
+    expected: &Expected,
+) -> Result<Uploaded, ApiError> {
+    let mut portions = body.into_portions();
+    while let Some(bytes) = portions.next().await? {
+        if upload.size() + bytes.len() as u64 > size {
+            return Err(too_large(size));
+        }
+        upload.write(bytes).await.map_err(from_blob)?;
+    }
+    if upload.size() != size {
+        return Err(ErrorCode::InvalidInput.into());
+    }
+    let uploaded = upload.finish().await.map_err(from_blob)?;
+    expected.check(&uploaded)?;
+    Ok(uploaded)
+}
+
+/// The tier that a request sets.
+pub(crate) fn tier(context: &BlobRequest<'_>) -> Result<Option<String>, ApiError> {
+    match text(context.headers(), "x-ms-access-tier") {
+        None => Ok(None),
+        Some(tier) if BLOCK_TIERS.contains(&tier) || PAGE_TIERS.contains(&tier) => Ok(Some(tier.to_owned())),
+        Some(tier) => Err(invalid("x-ms-access-tier", tier)),
+    }
+}
+
+/// What a request gives a new blob besides its bytes.
+pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<NewBlob, ApiError> {
+    let headers = context.headers();
+    Ok(NewBlob {
+        properties: new_properties(headers)?,
+        metadata: metadata(headers)?,
+        tags: tags(headers)?,
+        tier: tier(context)?,
+        create_only: !context.request.grant.holds('w'),
+        conditions: conditions(headers)?,
+        copy: None,
+        retention_days: None,
+    })
+}
+
+fn put_checksums(reply: &mut Reply, expected: &Expected, uploaded: (Option<[u8; 16]>, u64)) {
+    if expected.crc64.is_none()
+        && let Some(md5) = uploaded.0
+    {
+        put(reply, "content-md5", &STANDARD.encode(md5));
+    }
+    put(reply, "x-ms-content-crc64", &crc64_text(uploaded.1));
+}
+
+pub(crate) async fn put_blob<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    context.refuse_snapshot()?;
+    let headers = context.headers();
+    let kind = required(headers, "x-ms-blob-type")?;
+    let blob_type = match kind {
+        "BlockBlob" => BlobType::Block,
+        "AppendBlob" => BlobType::Append,
+        "PageBlob" => BlobType::Page,
+        other => return Err(invalid("x-ms-blob-type", other)),
+    };
+    let size = check_size(&body, PUT_BLOB_SIZE_BYTES_MAX)?;
+    let mut new = new_blob(context)?;
+    let expected = Expected::of(context)?;
+    let at = context.blob().await?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    if blob_type != BlobType::Block {
+        if size != 0 {
+            return Err(invalid("Content-Length", &size.to_string()));
+        }
+        let pages = number(headers, "x-ms-blob-content-length")?;
+        if blob_type == BlobType::Page && pages.is_none() {
+            required(headers, "x-ms-blob-content-length")?;
+        }
+        let pages = pages.unwrap_or(0);
+        if !pages.is_multiple_of(512) {
+            return Err(invalid("x-ms-blob-content-length", &pages.to_string()));
+        }
+        let sequence = number(headers, "x-ms-blob-sequence-number")?.unwrap_or(0);
+        let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
+        put_written(&mut reply, &written.map_err(from_blob)?);
+        return Ok(reply);
+    }
+    let upload = context.service.upload(&at, true, true);
+    let uploaded = receive(upload, body, size, &expected).await?;
+    let checksums = (uploaded.md5, uploaded.crc64);
+    match &new.properties.content_md5 {
+        Some(stored) if Some(parse_md5(stored)?) != uploaded.md5 => return Err(ErrorCode::Md5Mismatch.into()),
+        Some(_) => {}
+        None => new.properties.content_md5 = uploaded.md5.map(|md5| STANDARD.encode(md5)),
+    }
+    let written = context.service.put_blob(&at, blob_type, uploaded, new).await.map_err(from_blob)?;
+    put_written(&mut reply, &written);
+    put_checksums(&mut reply, &expected, checksums);
+    Ok(reply)
+}
+
+/// The block id in the parameters.
+pub(crate) fn block_id(context: &BlobRequest<'_>) -> Result<Bytes, ApiError> {
+    let text = context.query("blockid").ok_or_else(|| {
+        ApiError::with_facts(
+            ErrorCode::MissingRequiredQueryParameter,
+            vec![("QueryParameterName", "blockid".to_owned())],
+        )
+    })?;
+    let id = STANDARD.decode(text).map_err(|_| ApiError::new(ErrorCode::InvalidQueryParameterValue))?;
+    if id.is_empty() || id.len() > blob::limits::BLOCK_ID_SIZE_BYTES_MAX {
+        return Err(ErrorCode::InvalidQueryParameterValue.into());
+    }
+    Ok(id.into())
+}
+
+pub(crate) async fn put_block<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    let id = block_id(context)?;
+    let size = check_size(&body, BLOCK_SIZE_BYTES_MAX)?;
+    if size == 0 {
+        return Err(invalid("Content-Length", "0"));
+    }
+    let expected = Expected::of(context)?;
+    let lease = lease_id(context.headers())?;
+    let at = context.blob().await?;
+    let upload = context.service.upload(&at, false, expected.md5.is_some());
+    let uploaded = receive(upload, body, size, &expected).await?;
+    let checksums = (uploaded.md5, uploaded.crc64);
+    context.service.put_block(&at, id, uploaded, lease).await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put_checksums(&mut reply, &expected, checksums);
+    put(&mut reply, "x-ms-request-server-encrypted", "true");
+    Ok(reply)
+}
+
+pub(crate) async fn put_block_list<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    let size = check_size(&body, BLOCK_LIST_SIZE_BYTES_MAX as u64)?;
+    let expected = Expected::of(context)?;
+    let mut document = Vec::with_capacity(size as usize);
+    let mut portions = body.into_portions();
+    while let Some(bytes) = portions.next().await? {
+        document.extend_from_slice(&bytes);
+        if document.len() > BLOCK_LIST_SIZE_BYTES_MAX {
+            return Err(too_large(BLOCK_LIST_SIZE_BYTES_MAX as u64));
+        }
+    }
+    use md5::{Digest, Md5};
+    let md5: [u8; 16] = Md5::digest(&document).into();
+    if expected.md5.is_some_and(|expected| expected != md5) {
+        return Err(ErrorCode::Md5Mismatch.into());
+    }
+    let crc64 = base::checksum::crc64(&[&document]);
+    if expected.crc64.is_some_and(|expected| expected != crc64) {
+        return Err(ErrorCode::Crc64Mismatch.into());
+    }
+    let list = read_block_list(&document)?;
+    let mut new = new_blob(context)?;
+    // The headers of the document are not those of the blob.
+    new.properties = blob_properties(context.headers())?;
+    if new.properties.content_type.is_none() {
+        new.properties.content_type = Some("application/octet-stream".to_owned());
+    }
+    let at = context.blob().await?;
+    let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put_written(&mut reply, &written);
+    put_checksums(&mut reply, &expected, (expected.md5, crc64));
+    Ok(reply)
+}
+
+/// Reads a list of block ids, element by element: it may have fifty thousand.
+fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiError> {
+    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
+    let text = std::str::from_utf8(document).map_err(|_| malformed())?;
+    let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let (mut list, mut depth, mut open) = (Vec::new(), 0, None);
+    let mut id = String::new();
+    let mut has_root = false;
+    loop {
+        match reader.read_event().map_err(|_| malformed())? {
+            Event::Start(start) => {
+                depth += 1;
+                let name = start.local_name();
+                match (depth, AsRef::<str>::as_ref(&name)) {
+                    (1, "BlockList") => has_root = true,
+                    (2, "Committed") => open = Some(BlockSource::Committed),
+                    (2, "Uncommitted") => open = Some(BlockSource::Staged),
+                    (2, "Latest") => open = Some(BlockSource::Latest),
+                    _ => return Err(malformed()),
+                }
+            }
+            Event::End(_) => {
+                depth -= 1;
+                if let Some(source) = open.take() {
+                    let decoded = STANDARD.decode(id.trim());
+                    let decoded = decoded.map_err(|_| ApiError::new(ErrorCode::InvalidBlockId))?;
+                    list.push((source, Bytes::from(decoded)));
+                    id.clear();
+                    if list.len() > COMMITTED_BLOCKS_MAX {
+                        return Err(ErrorCode::BlockListTooLong.into());
+                    }
+                }
+            }
+            Event::Empty(start) => {
+                let name = start.local_name();
+                match (depth, AsRef::<str>::as_ref(&name)) {
+                    (0, "BlockList") => has_root = true,
+                    _ => return Err(ErrorCode::InvalidBlockList.into()),
+                }
+            }
+            Event::Text(text) if open.is_some() => id.push_str(&text),
+            Event::Text(text) if text.trim().is_empty() => {}
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+            Event::Eof if has_root && depth == 0 => return Ok(list),
+            _ => return Err(malformed()),
+        }
+    }
+}
+
+pub(crate) async fn append_block<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    let size = check_size(&body, APPEND_SIZE_BYTES_MAX)?;
+    if size == 0 {
+        return Err(invalid("Content-Length", "0"));
+    }
+    let expected = Expected::of(context)?;
+    let at = context.blob().await?;
+    let upload = context.service.upload(&at, false, expected.md5.is_some());
+    let uploaded = receive(upload, body, size, &expected).await?;
+    let checksums = (uploaded.md5, uploaded.crc64);
+    let mut reply = append(context, &at, uploaded).await?;
+    put_checksums(&mut reply, &expected, checksums);
+    Ok(reply)
+}
+
+/// Appends what was uploaded.
+pub(crate) async fn append(
+    context: &BlobRequest<'_>,
+    at: &BlobAt,
+    uploaded: Uploaded,
+) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let position = number(headers, "x-ms-blob-condition-appendpos")?;
+    let size_max = number(headers, "x-ms-blob-condition-maxsize")?;
+    let conditions = conditions(headers)?;
+    let appended = context.service.append_block(at, uploaded, position, size_max, conditions).await;
+    let appended = appended.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put_version(&mut reply, appended.etag, appended.modified_at);
+    put(&mut reply, "x-ms-blob-append-offset", &appended.offset.to_string());
+    put(&mut reply, "x-ms-blob-committed-block-count", &appended.blocks.to_string());
+    put(&mut reply, "x-ms-request-server-encrypted", "true");
+    Ok(reply)
+}
+
+pub(crate) async fn put_pages<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let size = check_size(&body, PAGES_SIZE_BYTES_MAX)?;
+    let action = required(headers, "x-ms-page-write")?;
+    let (start, len) = page_range(context)?;
+    let expected = Expected::of(context)?;
+    let at = context.blob().await?;
+    let (uploaded, checksums) = match action.to_ascii_lowercase().as_str() {
+        "update" => {
+            if size != len {
+                return Err(ErrorCode::InvalidHeaderValue.into());
+            }
+            let upload = context.service.upload(&at, false, expected.md5.is_some());
+            let uploaded = receive(upload, body, size, &expected).await?;
+            let checksums = (uploaded.md5, uploaded.crc64);
+            (Some(uploaded), Some(checksums))
+        }
+        "clear" if size == 0 => (None, None),
+        "clear" => return Err(invalid("Content-Length", &size.to_string())),
+        other => return Err(invalid("x-ms-page-write", other)),
+    };
+    let mut reply = write_pages(context, &at, (start, len), uploaded).await?;
+    if let Some(checksums) = checksums {
+        put_checksums(&mut reply, &expected, checksums);
+    }
+    Ok(reply)
+}
+
+/// The range of pages that is written.
+pub(crate) fn page_range(context: &BlobRequest<'_>) -> Result<(u64, u64), ApiError> {
+    match range(context.headers()) {
+        Some((start, Some(end))) => Ok((start, end - start)),
+        Some((_, None)) => Err(ErrorCode::InvalidPageRange.into()),
+        None if context.headers().contains_key("range") || context.headers().contains_key("x-ms-range") => {
+            Err(ErrorCode::InvalidPageRange.into())
+        }
+        None => Err(ApiError::with_facts(
+            ErrorCode::MissingRequiredHeader,
+            vec![("HeaderName", "x-ms-range".to_owned())],
+        )),
+    }
+}
+
+/// Writes or clears pages.
+pub(crate) async fn write_pages(
+    context: &BlobRequest<'_>,
+    at: &BlobAt,
+    range: (u64, u64),
+    uploaded: Option<Uploaded>,
+) -> Result<Reply, ApiError> {
+    let headers = context.headers();
+    let sequence = SequenceConditions {
+        le: number(headers, "x-ms-if-sequence-number-le")?,
+        lt: number(headers, "x-ms-if-sequence-number-lt")?,
+        eq: number(headers, "x-ms-if-sequence-number-eq")?,
+    };
+    let written = context.service.put_pages(at, range, uploaded, sequence, conditions(headers)?).await;
+    let written = written.map_err(from_blob)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
+    put_version(&mut reply, written.etag, written.modified_at);
+    put(&mut reply, "x-ms-blob-sequence-number", &written.sequence_number.to_string());
+    put(&mut reply, "x-ms-request-server-encrypted", "true");
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_lists() {
+        let list = read_block_list(
+            b"<?xml version='1.0' encoding='utf-8'?>\n<BlockList><Committed>YQ==</Committed>\n\
+              <Latest> Yg== </Latest><Uncommitted>Yw==</Uncommitted></BlockList>",
+        );
+        let id = |text: &'static str| Bytes::from_static(text.as_bytes());
+        let expected = vec![
+            (BlockSource::Committed, id("a")),
+            (BlockSource::Latest, id("b")),
+            (BlockSource::Staged, id("c")),
+        ];
+        assert_eq!(list, Ok(expected));
+        assert_eq!(read_block_list(b"<BlockList/>"), Ok(vec![]));
+        for bad in ["", "<BlockList>", "<Other/>", "<BlockList><X>YQ==</X></BlockList>", "<BlockList>a</BlockList>"] {
+            assert!(read_block_list(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}
