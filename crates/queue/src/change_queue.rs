@@ -1,9 +1,11 @@
 //! The operation that changes a queue's row: its metadata, its policies, or where its messages are.
 //!
-//! Clearing a queue is one small write: messages under the old id are out of reach at once, however many they are.
+//! Clearing a queue is one small write: messages under the old id are out of reach at once, however many they are, and
+//! their space is given back in the background.
 
 use crate::error::QueueError;
 use crate::queue_row::{Metadata, QueueRow};
+use bytes::Bytes;
 use partition::{Decision, ObjectTable, Operation, Read, RowChange, RowKey, RowVersion, Rows};
 use service::StoredPolicy;
 
@@ -28,7 +30,8 @@ pub(crate) struct ChangeQueue {
 }
 
 impl ChangeQueue {
-    fn change(&self, rows: &Rows, version: RowVersion) -> Result<RowChange, QueueError> {
+    /// The change, and the row before it.
+    fn change(&self, rows: &Rows, version: RowVersion) -> Result<(RowChange, Bytes), QueueError> {
         let row = rows.point(0).ok_or(QueueError::QueueNotFound)?;
         let mut queue = QueueRow::decode(&row.value)?;
         match &self.change {
@@ -36,12 +39,14 @@ impl ChangeQueue {
             QueueChange::Policies(policies) => queue.policies.clone_from(policies),
             QueueChange::Clear => queue.messages_id = version.0,
         }
-        Ok(RowChange::Put { key: self.key.clone(), value: queue.encode() })
+        let change = RowChange::Put { key: self.key.clone(), value: queue.encode() };
+        Ok((change, row.value.clone()))
     }
 }
 
 impl Operation for ChangeQueue {
-    type Reply = Result<(), QueueError>;
+    /// The row before the change.
+    type Reply = Result<Bytes, QueueError>;
 
     fn object_table(&self) -> ObjectTable {
         ObjectTable::Container
@@ -53,7 +58,7 @@ impl Operation for ChangeQueue {
 
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
         match self.change(rows, version) {
-            Ok(change) => Decision { changes: vec![change], reply: Ok(()) },
+            Ok((change, before)) => Decision { changes: vec![change], reply: Ok(before) },
             Err(error) => Decision::unchanged(Err(error)),
         }
     }
@@ -79,8 +84,11 @@ mod tests {
         let decide = |change: QueueChange, found: Vec<Row>| {
             let change = ChangeQueue { key: key.clone(), change };
             let decision = change.decide(&Rows::new(vec![found]), RowVersion(9));
-            decision.reply.map(|()| match &decision.changes[..] {
-                [RowChange::Put { value, .. }] => QueueRow::decode(value).unwrap(),
+            decision.reply.map(|before| match &decision.changes[..] {
+                [RowChange::Put { value, .. }] => {
+                    assert_eq!(before, queue.encode());
+                    QueueRow::decode(value).unwrap()
+                }
                 other => panic!("{other:?}"),
             })
         };

@@ -129,7 +129,7 @@ impl QueueService {
         metadata: Metadata,
     ) -> Result<(), QueueError> {
         check_metadata(&metadata)?;
-        self.change_queue(account, name, QueueChange::Metadata(metadata)).await
+        self.change_queue(account, name, QueueChange::Metadata(metadata)).await.map(drop)
     }
 
     /// The queue's stored access policies.
@@ -145,12 +145,15 @@ impl QueueService {
         policies: Vec<StoredPolicy>,
     ) -> Result<(), QueueError> {
         check_policies(&policies)?;
-        self.change_queue(account, name, QueueChange::Policies(policies)).await
+        self.change_queue(account, name, QueueChange::Policies(policies)).await.map(drop)
     }
 
     /// Removes all messages.
     pub async fn clear_messages(&self, account: &str, name: &str) -> Result<(), QueueError> {
-        self.change_queue(account, name, QueueChange::Clear).await
+        let before = self.change_queue(account, name, QueueChange::Clear).await?;
+        // The messages are out of reach whatever comes of this.
+        QUEUES.retire(&self.partitions, account, &before).await;
+        Ok(())
     }
 
     /// Puts a message that nobody can get for `invisible_for`, and that lives for `lives_for`, or for ever.
@@ -323,7 +326,12 @@ impl QueueService {
         Ok(HeadRow::open(row.as_ref())?)
     }
 
-    async fn change_queue(&self, account: &str, name: &str, change: QueueChange) -> Result<(), QueueError> {
+    async fn change_queue(
+        &self,
+        account: &str,
+        name: &str,
+        change: QueueChange,
+    ) -> Result<Bytes, QueueError> {
         check_container_name(name)?;
         let key = container_key(account, SERVICE_QUEUE, name);
         self.partitions.execute(ChangeQueue { key, change }).await?
