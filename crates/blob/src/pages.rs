@@ -126,8 +126,11 @@ pub(crate) fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, 
     out
 }
 
+/// Bytes from a start up to an end.
+pub(crate) type Spans = Vec<(u64, u64)>;
+
 /// What differs between two states of a blob: bytes written since, and bytes cleared since, each `(start, end)`.
-pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Spans, Spans) {
     let mut cuts: Vec<u64> = old.iter().chain(new).flat_map(|range| [range.start, range.end()]).collect();
     cuts.sort_unstable();
     cuts.dedup();

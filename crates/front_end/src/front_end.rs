@@ -2,20 +2,20 @@
 
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
+use crate::blob_api::BlobApi;
 use crate::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi, Shared};
 use crate::queue_api::QueueApi;
+use crate::reply_body::ResponseBody;
 use crate::server::{TlsIdentity, serve};
-use crate::blob_api::BlobApi;
 use crate::table_api::TableApi;
 use base::{Clock, Random, Spawner};
+use blob::BlobService;
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, Response};
 use queue::QueueService;
-use crate::reply_body::ResponseBody;
 use std::sync::Arc;
-use blob::BlobService;
 use table::TableService;
 use tokio::net::TcpListener;
 
@@ -85,7 +85,11 @@ impl FrontEnd {
     }
 
     /// Answers one request to the Blob service without a socket.
-    pub async fn handle_blob<B>(&self, connection: ConnectionInfo, request: Request<B>) -> Response<ResponseBody>
+    pub async fn handle_blob<B>(
+        &self,
+        connection: ConnectionInfo,
+        request: Request<B>,
+    ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -6,6 +6,7 @@
 
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Clock, Environment, Ticks};
+use blob::BlobService;
 use bytes::Bytes;
 use front_end::accounts::DEVELOPMENT_ACCOUNT_NAME;
 use front_end::auth::shared_key::{SharedKeyScheme, SignedRequest, SignedService, string_to_sign};
@@ -303,10 +304,11 @@ impl Open {
         let partitions = Partitions::open(&env, streams.clone(), partition::PartitionSettings::default());
         let partitions = Arc::new(partitions.await.expect("partitions"));
         let table = Arc::new(TableService::new(partitions.clone(), clock.clone()));
+        let blob = Arc::new(BlobService::new(partitions.clone(), clock.clone()));
         let queue = Arc::new(QueueService::new(partitions.clone(), clock, env.random.clone()));
         let settings = FrontEndSettings::new(Accounts::development());
         let front_end =
-            FrontEnd::new(settings, Services { table, queue }, env.clock, env.random, env.spawner);
+            FrontEnd::new(settings, Services { blob, table, queue }, env.clock, env.random, env.spawner);
         let key = front_end::Account::development().keys()[0].clone();
         Open { front_end, partitions, streams, now, key }
     }

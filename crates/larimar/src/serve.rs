@@ -1,7 +1,6 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them from
 //! the top down.
 
-use blob::BlobService;
 use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
 use crate::data_folder;
@@ -9,6 +8,7 @@ use crate::report::{self, Addresses};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
+use blob::BlobService;
 use front_end::{FrontEnd, FrontEndSettings, Services};
 use partition::Partitions;
 use queue::QueueService;

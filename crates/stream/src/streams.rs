@@ -360,7 +360,7 @@ impl Streams {
 fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
     match change {
         StreamChange::Share { from, .. } => Some(from),
-        StreamChange::Create(_) | StreamChange::Delete(_) => None,
+        StreamChange::Create(_) | StreamChange::Delete(_) | StreamChange::Unlist { .. } => None,
     }
 }
 

@@ -91,7 +91,9 @@ impl Grant {
         match self {
             Grant::Everything => true,
             Grant::Anonymous => false,
-            Grant::Account { permissions, .. } | Grant::Service { permissions, .. } => permissions.contains(letter),
+            Grant::Account { permissions, .. } | Grant::Service { permissions, .. } => {
+                permissions.contains(letter)
+            }
         }
     }
 

@@ -120,10 +120,12 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     };
     let at = context.blob().await?;
     let conditions = conditions(context.headers())?;
-    let lists = context.service.block_lists(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+    let lists =
+        context.service.block_lists(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "BlockList");
-    let parts = [("CommittedBlocks", committed, &lists.committed), ("UncommittedBlocks", staged, &lists.staged)];
+    let parts =
+        [("CommittedBlocks", committed, &lists.committed), ("UncommittedBlocks", staged, &lists.staged)];
     for (name, wanted, blocks) in parts {
         if wanted {
             put_xml_tag(&mut out, "<", name);

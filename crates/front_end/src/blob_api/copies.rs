@@ -100,14 +100,15 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     }
     let gives_metadata = !metadata(headers)?.is_empty();
     let mut new = new_blob(context)?;
-    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY")) {
+    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY"))
+    {
         new.tags = found.record.tags.clone();
     }
     let state = copy_state(context, &source.url);
     let md5 = found.record.properties.content_md5.clone();
-    let copied = context.service.copy(&at, &source.at, &source.wanted, state, |found| {
-        inherit(new, found, gives_metadata)
-    });
+    let copied = context
+        .service
+        .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
     let (state, written) = copied.await.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     put_written(&mut reply, &written);
@@ -181,8 +182,8 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     let at = context.blob().await?;
     let (source, found, uploaded) = upload_source(context, &at, true).await?;
     let mut new = new_blob(context)?;
-    let copies_properties =
-        text(headers, "x-ms-copy-source-blob-properties").is_none_or(|text| !text.eq_ignore_ascii_case("false"));
+    let copies_properties = text(headers, "x-ms-copy-source-blob-properties")
+        .is_none_or(|text| !text.eq_ignore_ascii_case("false"));
     let own = blob_properties(headers)?;
     if copies_properties {
         let gives_metadata = !new.metadata.is_empty();
@@ -202,7 +203,8 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     if new.properties.content_type.is_none() {
         new.properties.content_type = Some("application/octet-stream".to_owned());
     }
-    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY")) {
+    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY"))
+    {
         new.tags = found.record.tags.clone();
     }
     let size = uploaded.size;

@@ -5,8 +5,8 @@ use super::errors::{from_blob, from_container};
 use super::reply_headers::{put, put_version};
 use super::request_headers::{conditions, invalid, required, text};
 use crate::error::ApiError;
-use crate::request_id::RequestId;
 use crate::reply::Reply;
+use crate::request_id::RequestId;
 use base::Ticks;
 use blob::{LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, LeaseAction, LeaseOutcome, parse_lease_id};
 use hyper::StatusCode;
@@ -26,7 +26,9 @@ fn action(context: &BlobRequest<'_>) -> Result<LeaseAction, ApiError> {
             let text_of = required(headers, "x-ms-lease-duration")?;
             let seconds = match text_of.trim().parse::<i64>() {
                 Ok(-1) => None,
-                Ok(seconds) if (i64::from(LEASE_SECONDS_MIN)..=i64::from(LEASE_SECONDS_MAX)).contains(&seconds) => {
+                Ok(seconds)
+                    if (i64::from(LEASE_SECONDS_MIN)..=i64::from(LEASE_SECONDS_MAX)).contains(&seconds) =>
+                {
                     Some(seconds as u32)
                 }
                 _ => return Err(invalid("x-ms-lease-duration", text_of)),
@@ -38,10 +40,9 @@ fn action(context: &BlobRequest<'_>) -> Result<LeaseAction, ApiError> {
             LeaseAction::Acquire { seconds, id }
         }
         "renew" => LeaseAction::Renew { id: id_in("x-ms-lease-id")? },
-        "change" => LeaseAction::Change {
-            id: id_in("x-ms-lease-id")?,
-            proposed: id_in("x-ms-proposed-lease-id")?,
-        },
+        "change" => {
+            LeaseAction::Change { id: id_in("x-ms-lease-id")?, proposed: id_in("x-ms-proposed-lease-id")? }
+        }
         "release" => LeaseAction::Release { id: id_in("x-ms-lease-id")? },
         "break" => {
             let seconds = match text(headers, "x-ms-lease-break-period") {

@@ -55,7 +55,12 @@ fn open_results(context: &BlobRequest<'_>, container: Option<&str>) -> Vec<u8> {
         put_attribute(&mut out, container);
     }
     out.extend_from_slice(b"\">");
-    let asked = [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults"), ("Delimiter", "delimiter")];
+    let asked = [
+        ("Prefix", "prefix"),
+        ("Marker", "marker"),
+        ("MaxResults", "maxresults"),
+        ("Delimiter", "delimiter"),
+    ];
     for (element, parameter) in asked {
         if let Some(value) = context.query(parameter) {
             put_xml_element(&mut out, element, value);
@@ -88,7 +93,8 @@ fn put_lease(out: &mut Vec<u8>, lease: &Lease, now: Ticks) {
 pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let max = page_size(context, LIST_PAGE_MAX)?;
     let prefix = context.query("prefix").unwrap_or_default();
-    let includes: Vec<&str> = context.query("include").unwrap_or_default().split(',').map(str::trim).collect();
+    let includes: Vec<&str> =
+        context.query("include").unwrap_or_default().split(',').map(str::trim).collect();
     let with_metadata = includes.contains(&"metadata");
     let page = context.service.list_containers(context.request.account, prefix, context.query("marker"), max);
     let (rows, next) = page.await.map_err(from_container)?;
@@ -130,7 +136,11 @@ struct Shown {
 }
 
 pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
-    let includes: Vec<String> = context.request.query.iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"))
+    let includes: Vec<String> = context
+        .request
+        .query
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("include"))
         .flat_map(|(_, value)| value.split(',').map(|part| part.trim().to_ascii_lowercase()))
         .filter(|part| !part.is_empty())
         .collect();
@@ -149,7 +159,8 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
         uncommitted: has("uncommittedblobs"),
         deleted: has("deleted"),
     };
-    let page = context.service.list_blobs(context.request.account, &container, query).await.map_err(from_blob)?;
+    let page =
+        context.service.list_blobs(context.request.account, &container, query).await.map_err(from_blob)?;
     let now = context.service.now();
     let mut out = open_results(context, Some(&container.name));
     put_xml_tag(&mut out, "<", "Blobs");
@@ -256,7 +267,9 @@ fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) 
     if !record.tags.is_empty() {
         put_xml_element(out, "TagCount", &record.tags.len().to_string());
     }
-    if shown.copy && let Some(copy) = &record.copy {
+    if shown.copy
+        && let Some(copy) = &record.copy
+    {
         put_xml_element(out, "CopyId", &copy.id);
         put_xml_element(out, "CopySource", &copy.source);
         put_xml_element(out, "CopyStatus", &copy.status);

@@ -318,10 +318,9 @@ fn refuse_what_is_not_kept(headers: &HeaderMap) -> Result<(), ApiError> {
         "x-ms-legal-hold",
     ];
     match refused.into_iter().find(|name| headers.contains_key(*name)) {
-        Some(name) => Err(ApiError::with_facts(
-            ErrorCode::UnsupportedHeader,
-            vec![("HeaderName", name.to_owned())],
-        )),
+        Some(name) => {
+            Err(ApiError::with_facts(ErrorCode::UnsupportedHeader, vec![("HeaderName", name.to_owned())]))
+        }
         None => Ok(()),
     }
 }

@@ -117,11 +117,7 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
         if record.tier_inferred {
             put(reply, "x-ms-access-tier-inferred", "true");
         }
-        put_some(
-            reply,
-            "x-ms-access-tier-change-time",
-            record.tier_changed_at.map(http_date).as_deref(),
-        );
+        put_some(reply, "x-ms-access-tier-change-time", record.tier_changed_at.map(http_date).as_deref());
         put_some(reply, "x-ms-archive-status", record.archive_status.as_deref());
         put_some(reply, "x-ms-rehydrate-priority", record.rehydrate_priority.as_deref());
     }

@@ -12,7 +12,10 @@ use std::time::UNIX_EPOCH;
 
 /// A header's text; `None`: it is not there or is empty.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok()).filter(|text| !text.is_empty())
+    headers
+        .get(name)
+        .and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
+        .filter(|text| !text.is_empty())
 }
 
 /// A refusal that names the header.

@@ -32,7 +32,9 @@ impl Target {
         }
         match path.split_once('/') {
             Some((container, "")) => Ok(Target::Container(decode(container)?)),
-            Some((container, blob)) => Ok(Target::Blob { container: decode(container)?, blob: decode(blob)? }),
+            Some((container, blob)) => {
+                Ok(Target::Blob { container: decode(container)?, blob: decode(blob)? })
+            }
             None if query.find("restype").is_some() || path.starts_with('$') => {
                 Ok(Target::Container(decode(path)?))
             }
@@ -58,7 +60,8 @@ mod tests {
         let target = |path: &str, query: &str| {
             Target::parse(path, &QueryParameters::parse(Some(query)).unwrap()).unwrap()
         };
-        let blob = |container: &str, blob: &str| Target::Blob { container: container.into(), blob: blob.into() };
+        let blob =
+            |container: &str, blob: &str| Target::Blob { container: container.into(), blob: blob.into() };
         assert_eq!(target("", ""), Target::Account);
         assert_eq!(target("/", "comp=list"), Target::Account);
         assert_eq!(target("/box", "restype=container"), Target::Container("box".into()));

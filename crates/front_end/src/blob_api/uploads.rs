@@ -7,8 +7,8 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::{crc64_text, put, put_version, put_written};
 use super::request_headers::{
-    blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, parse_md5, range,
-    required, tags, text,
+    blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, parse_md5,
+    range, required, tags, text,
 };
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -21,7 +21,7 @@ use blob::limits::{
     PUT_BLOB_SIZE_BYTES_MAX,
 };
 use blob::{
-    BLOCK_TIERS, BlobAt, BlockSource, BlobType, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
+    BLOCK_TIERS, BlobAt, BlobType, BlockSource, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
 };
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -425,7 +425,9 @@ mod tests {
         ];
         assert_eq!(list, Ok(expected));
         assert_eq!(read_block_list(b"<BlockList/>"), Ok(vec![]));
-        for bad in ["", "<BlockList>", "<Other/>", "<BlockList><X>YQ==</X></BlockList>", "<BlockList>a</BlockList>"] {
+        for bad in
+            ["", "<BlockList>", "<Other/>", "<BlockList><X>YQ==</X></BlockList>", "<BlockList>a</BlockList>"]
+        {
             assert!(read_block_list(bad.as_bytes()).is_err(), "{bad}");
         }
     }

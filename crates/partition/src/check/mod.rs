@@ -9,6 +9,7 @@ mod ranges;
 mod words;
 
 use crate::block_cache::BlockCache;
+use crate::data_writer::DataWriter;
 use crate::error::PartitionError;
 use crate::maintenance::Maintenance;
 use crate::memory_budget::MemoryBudget;
@@ -99,6 +100,7 @@ fn shared(env: &Environment, streams: Arc<Streams>) -> Shared {
     Shared {
         clock: env.clock.clone(),
         spawner: env.spawner.clone(),
+        data_writer: DataWriter::start(&*env.spawner, &streams),
         streams,
         cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
         memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),

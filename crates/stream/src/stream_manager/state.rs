@@ -131,7 +131,9 @@ impl Before {
                 (vec![stream], state.streams.get(stream).map_or(&[], |info| &info.extents))
             }
             Command::Rename { from, to } => (vec![from, to], &[]),
-            Command::Share { to, extents, .. } => (vec![to], extents),
+            Command::Share { to: stream, extents, .. } | Command::Unlist { stream, extents } => {
+                (vec![stream], extents)
+            }
         };
         for stream in streams {
             let now = || state.streams.get(stream).cloned();

@@ -166,7 +166,7 @@ impl GroupRequests {
 }
 
 impl RequestSource for GroupRequests {
-    fn write_next(&mut self, out: &mut Vec<u8>) {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
         if self.signed_at.elapsed() > SIGN_AGAIN_AFTER {
             self.sign();
         }

@@ -268,7 +268,7 @@ fn check(address: SocketAddr, kind: &Kind, target: &str) -> Outcome<()> {
 }
 
 impl RequestSource for Queries {
-    fn write_next(&mut self, out: &mut Vec<u8>) {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.requests[self.next]);
         self.next = (self.next + 1) % self.requests.len();
     }
