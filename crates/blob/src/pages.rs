@@ -126,7 +126,7 @@ pub(crate) fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, 
     out
 }
 
-/// Bytes from a start up to an end.
+/// Bytes as `(start, end)`, in order.
 pub(crate) type Spans = Vec<(u64, u64)>;
 
 /// What differs between two states of a blob: bytes written since, and bytes cleared since, each `(start, end)`.

@@ -5,6 +5,8 @@
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
+#![allow(clippy::disallowed_methods)] // The simulation owns the time that these sleeps take.
+
 use base::codec::{Decoder, Encode};
 use base::random::splitmix64;
 use base::{Environment, Random};
@@ -135,7 +137,7 @@ async fn write(
     for _ in 0..random.next_u64() % 25 {
         let name = random.next_u64() % NAMES;
         let key = key(writer, name);
-        let mark = (random.next_u64() % 4 > 0).then(|| random.next_u64());
+        let mark = (!random.next_u64().is_multiple_of(4)).then(|| random.next_u64());
         let mut pins = Vec::new();
         let content = match mark {
             None => None,

@@ -9,19 +9,230 @@
 //! Authorization: …                      x-ms-error-code: …
 //! ```
 //!
-//! What always holds: parts are independent, none may do what its own credentials do not allow.
+//! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a batch are
+//! of one kind.
 
-use super::{BlobApi, BlobRequest};
+use super::route::Route;
+use super::target::Target;
+use super::{BlobApi, BlobRequest, blob_write};
+use crate::addressing::Address;
+use crate::auth::grant::Grant;
+use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify_sas, verify_shared_key};
+use crate::batch::boundary_of;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::pipeline::{IncomingBody, RequestBody};
+use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi};
+use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::request_id::RequestId;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
+use std::str::FromStr;
+
+/// Parts of a batch at most.
+const PARTS_MAX: usize = 256;
+/// Bytes of a batch at most.
+const SIZE_BYTES_MAX: usize = 4 << 20;
+/// Headers of a part at most.
+const PART_HEADERS_MAX: usize = 64;
+
+/// One request of a batch.
+struct Part {
+    content_id: Option<String>,
+    request: Parts,
+}
+
+fn malformed() -> ApiError {
+    ErrorCode::InvalidInput.into()
+}
+
+/// Reads the parts between boundaries.
+fn read(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
+    let text = std::str::from_utf8(body).map_err(|_| malformed())?;
+    let delimiter = format!("--{boundary}");
+    let mut parts = Vec::new();
+    for section in text.split(delimiter.as_str()).skip(1) {
+        if section.starts_with("--") {
+            break;
+        }
+        if parts.len() == PARTS_MAX {
+            return Err(malformed());
+        }
+        parts.push(read_part(section)?);
+    }
+    if parts.is_empty() { Err(malformed()) } else { Ok(parts) }
+}
+
+fn read_part(section: &str) -> Result<Part, ApiError> {
+    let mut lines = section.lines().map(str::trim_end).skip_while(|line| line.is_empty());
+    let mut content_id = None;
+    for line in lines.by_ref().take_while(|line| !line.is_empty()) {
+        if let Some((name, value)) = line.split_once(':')
+            && name.trim().eq_ignore_ascii_case("content-id")
+        {
+            content_id = Some(value.trim().to_owned());
+        }
+    }
+    let mut lines = lines.skip_while(|line| line.is_empty());
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().ok_or_else(malformed)?);
+    let mut builder = Request::builder().method(method).uri(target);
+    for (count, line) in lines.take_while(|line| !line.is_empty()).enumerate() {
+        let (name, value) = line.split_once(':').ok_or_else(malformed)?;
+        let name = HeaderName::from_str(name.trim()).map_err(|_| malformed())?;
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| malformed())?;
+        if count >= PART_HEADERS_MAX {
+            return Err(malformed());
+        }
+        // A part has no version, which would say that an empty body's length is signed as nothing.
+        if name != CONTENT_LENGTH || value != "0" {
+            builder = builder.header(name, value);
+        }
+    }
+    let (request, ()) = builder.body(()).map_err(|_| malformed())?.into_parts();
+    Ok(Part { content_id, request })
+}
 
 /// Answers a batch.
 pub(crate) async fn run<B: RequestBody>(
-    _api: &BlobApi,
-    _context: &BlobRequest<'_>,
-    _body: IncomingBody<'_, B>,
+    api: &BlobApi,
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
-    Err(ErrorCode::NotImplemented.into())
+    let content_type = context.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let boundary = content_type.and_then(boundary_of).ok_or_else(malformed)?.to_owned();
+    let whole = body.read_up_to(SIZE_BYTES_MAX).await?;
+    let parts = read(&whole.bytes, &boundary)?;
+    let outer = context.request;
+    let response_boundary = format!("batchresponse_{}", RequestId::new(outer.random).as_str());
+    let mut out = Vec::new();
+    let mut kind = None;
+    for part in parts {
+        let id = RequestId::new(outer.random);
+        let reply = answer_part(api, context, &part.request, &mut kind).await;
+        let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
+        put_part(&mut out, &response_boundary, &part, id.as_str(), &reply);
+    }
+    out.extend_from_slice(format!("--{response_boundary}--\r\n").as_bytes());
+    let mut reply = Reply::new(StatusCode::ACCEPTED);
+    let content_type = format!("multipart/mixed; boundary={response_boundary}");
+    reply.header_bytes(CONTENT_TYPE, content_type.into_bytes());
+    reply.body = out;
+    Ok(reply)
+}
+
+fn put_part(out: &mut Vec<u8>, boundary: &str, part: &Part, id: &str, reply: &Reply) {
+    out.extend_from_slice(format!("--{boundary}\r\nContent-Type: application/http\r\n").as_bytes());
+    if let Some(content_id) = &part.content_id {
+        out.extend_from_slice(format!("Content-ID: {content_id}\r\n").as_bytes());
+    }
+    let reason = reply.status.canonical_reason().unwrap_or_default();
+    out.extend_from_slice(format!("\r\nHTTP/1.1 {} {reason}\r\n", reply.status.as_u16()).as_bytes());
+    for (name, value) in &reply.headers {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    let length = reply.body.len();
+    out.extend_from_slice(format!("x-ms-request-id: {id}\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+    out.extend_from_slice(&reply.body);
+    out.extend_from_slice(b"\r\n");
+}
+
+async fn answer_part(
+    api: &BlobApi,
+    context: &BlobRequest<'_>,
+    parts: &Parts,
+    kind: &mut Option<Route>,
+) -> Result<Reply, ApiError> {
+    let outer = context.request;
+    let address = Address::parse(outer.host, parts.uri.path(), BlobApi::LABEL);
+    if address.account != outer.account {
+        return Err(ErrorCode::AuthenticationFailed.into());
+    }
+    let query =
+        QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
+    let grant = authenticate(api, outer, parts, &address, &query).await?;
+    let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
+    let target = Target::parse(request.resource(), &query)?;
+    let route = Route::find(&parts.method, &target, &query, &parts.headers)?;
+    if kind.is_some_and(|kind| kind != route) {
+        return Err(malformed());
+    }
+    *kind = Some(route);
+    if let Some(container) = context.target.container()
+        && target.container() != Some(container)
+    {
+        return Err(malformed());
+    }
+    let inner = BlobRequest { service: context.service, request: &request, target: &target };
+    api.authorise(&inner, route).await?;
+    match route {
+        Route::DeleteBlob => blob_write::delete(&inner).await,
+        Route::SetTier => blob_write::set_tier(&inner).await,
+        _ => Err(malformed()),
+    }
+}
+
+async fn authenticate(
+    api: &BlobApi,
+    outer: &ApiRequest<'_>,
+    parts: &Parts,
+    address: &Address<'_>,
+    query: &QueryParameters<'_>,
+) -> Result<Grant, ApiError> {
+    match credentials(&parts.headers, query)? {
+        Credentials::SharedKey { scheme, account, signature } => {
+            let signed = SharedKeyRequest {
+                service: BlobApi::SIGNED,
+                address,
+                method: parts.method.as_str(),
+                query,
+                headers: &parts.headers,
+            };
+            verify_shared_key(outer.keys, &signed, scheme, account, signature, outer.now)?;
+            Ok(Grant::Everything)
+        }
+        Credentials::Sas(token) => {
+            let request = SasRequest {
+                token,
+                resource: BlobApi::signed_resource(address, query),
+                peer: outer.connection.peer,
+                encrypted: outer.connection.encrypted,
+                now: outer.now,
+            };
+            let policies = match request.policy_id() {
+                None => Vec::new(),
+                Some(_) => api.policies(outer.account, &request.resource.container).await?,
+            };
+            verify_sas(outer.keys, &request, &policies)
+        }
+        // Whoever bears a token has shown it for the batch.
+        Credentials::Bearer(_) => match outer.grant {
+            Grant::Everything => Ok(Grant::Everything),
+            _ => Err(ErrorCode::AuthenticationFailed.into()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts() {
+        let body = "--b\r\nContent-Type: application/http\r\nContent-ID: 7\r\n\r\nDELETE /acct/box/a? HTTP/1.1\r\n\
+                    x-ms-date: now\r\nContent-Length: 0\r\n\r\n\r\n--b\r\n\r\nPUT /acct/box/b?comp=tier HTTP/1.1\r\n\r\n--b--";
+        let parts = read(body.as_bytes(), "b").unwrap();
+        assert_eq!(parts.len(), 2);
+        assert_eq!((parts[0].content_id.as_deref(), parts[0].request.uri.path()), (Some("7"), "/acct/box/a"));
+        assert!(parts[0].request.headers.contains_key("x-ms-date"));
+        for bad in
+            ["", "--b--", "--b\r\n\r\nDELETE\r\n--b--", "--b\r\n\r\nDELETE /a HTTP/1.1\r\nno header\r\n--b--"]
+        {
+            assert!(read(bad.as_bytes(), "b").is_err(), "{bad:?}");
+        }
+    }
 }

@@ -127,6 +127,7 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
 }
 
 /// An authenticated request, all but its body.
+#[derive(Clone, Copy)]
 pub(crate) struct ApiRequest<'a> {
     /// What is known of its connection.
     pub(crate) connection: ConnectionInfo,
@@ -138,6 +139,8 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) address: Address<'a>,
     /// The account's name.
     pub(crate) account: &'a str,
+    /// The account, for requests inside this one.
+    pub(crate) keys: &'a Account,
     /// The decoded parameters.
     pub(crate) query: &'a QueryParameters<'a>,
     /// What the request may do.
@@ -298,6 +301,7 @@ impl<S: ServiceApi> Pipeline<S> {
             host,
             address,
             account: account.name(),
+            keys: account,
             query: &query,
             grant: &grant,
             request_id,
