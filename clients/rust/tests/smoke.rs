@@ -109,8 +109,8 @@ async fn tables_entities_queries_and_transactions() {
     let older = Person { age: 31, ..anna };
     let etag = got.etag.clone();
     client.update(&older, etag.clone().into()).expect("an entity").await.expect("update");
-    let late = client.update(&older, etag.into()).expect("an entity").await;
-    assert!(late.expect_err("the ETag is old").to_string().contains("UpdateConditionNotSatisfied"));
+    let late = client.update(&older, etag.into()).expect("an entity").await.expect_err("the ETag is old");
+    assert!(format!("{late:?}").contains("UpdateConditionNotSatisfied"), "{late:?}");
 
     let mut transaction = milan.transaction();
     for surname in ["Bruno", "Carla", "Dario", "Elena"] {
