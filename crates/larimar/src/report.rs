@@ -99,10 +99,8 @@ mod tests {
     fn text(arguments: &[&str], address: &str) -> String {
         let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
         let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
-        started_text(
-            &configuration,
-            Addresses { queue: address.parse().unwrap(), table: address.parse().unwrap() },
-        )
+        let address = address.parse().unwrap();
+        started_text(&configuration, Addresses { blob: address, queue: address, table: address })
     }
 
     #[test]
@@ -110,6 +108,10 @@ mod tests {
         let development = text(&[], "127.0.0.1:10002");
         assert!(
             development.contains("TableEndpoint=http://127.0.0.1:10002/devstoreaccount1;"),
+            "{development}"
+        );
+        assert!(
+            development.contains("BlobEndpoint=http://127.0.0.1:10002/devstoreaccount1;"),
             "{development}"
         );
         assert!(
