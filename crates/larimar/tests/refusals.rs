@@ -94,6 +94,8 @@ impl Place {
             "0",
             "--queue-port",
             "0",
+            "--blob-port",
+            "0",
             "--ready-file",
             ready.to_str().expect("text"),
         ];
@@ -183,7 +185,10 @@ fn bad_flags() {
 fn bad_accounts() {
     let place = Place::new();
     let typed = |account: &str| {
-        place.refused(&["--table-port", "0", "--queue-port", "0", "--account", account], &["--account"])
+        place.refused(
+            &["--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--account", account],
+            &["--account"],
+        )
     };
     typed("");
     typed("nokey");
@@ -195,7 +200,10 @@ fn bad_accounts() {
     let once = format!("same:{KEY}");
     place.refused(&["--account", &once, "--account", &once], &["same"]);
     for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        let line = place.refused_in(&["--table-port", "0", "--queue-port", "0"], &[(variable, "nokey")]);
+        let line = place.refused_in(
+            &["--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+            &[(variable, "nokey")],
+        );
         assert!(line.contains(variable), "{line}");
     }
     let file = place.path("accounts");
@@ -233,10 +241,12 @@ fn a_taken_port() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
-    place.refused(&["--data", "data", "--table-port", &port], &[&port, "--table-port"]);
-    place.refused(&["--in-memory", "--table-port", &port], &[&port]);
-    let queue = ["--in-memory", "--table-port", "0", "--queue-port", &port];
+    place.refused(&["--data", "data", "--blob-port", "0", "--table-port", &port], &[&port, "--table-port"]);
+    place.refused(&["--in-memory", "--blob-port", "0", "--table-port", &port], &[&port]);
+    let queue = ["--in-memory", "--blob-port", "0", "--table-port", "0", "--queue-port", &port];
     place.refused(&queue, &[&port, "--queue-port"]);
+    let blob = ["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", &port];
+    place.refused(&blob, &[&port, "--blob-port"]);
     assert!(!place.path("data").exists());
 }
 
@@ -247,12 +257,21 @@ fn a_foreign_folder() {
     std::fs::create_dir_all(foreign.join("photos")).expect("a folder");
     std::fs::write(foreign.join("photos/cat.jpg"), "meow").expect("a file");
     let name = foreign.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "photos"]);
+    place.refused(
+        &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[name, "photos"],
+    );
     // A file that happens to be called FORMAT makes it no data folder.
     std::fs::write(foreign.join("FORMAT"), "A4").expect("a file");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "FORMAT"]);
+    place.refused(
+        &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[name, "FORMAT"],
+    );
     std::fs::write(foreign.join("FORMAT"), "").expect("a file");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "FORMAT"]);
+    place.refused(
+        &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[name, "FORMAT"],
+    );
 }
 
 #[test]
@@ -261,18 +280,21 @@ fn a_folder_that_can_t_be_one() {
     let file = place.path("file");
     std::fs::write(&file, "not a folder").expect("a file");
     let name = file.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[name]);
     let below = format!("{name}/data");
-    place.refused(&["--data", &below, "--table-port", "0", "--queue-port", "0"], &[&below]);
     place.refused(
-        &["--data", "/proc/larimar/data", "--table-port", "0", "--queue-port", "0"],
+        &["--data", &below, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[&below],
+    );
+    place.refused(
+        &["--data", "/proc/larimar/data", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
         &["/proc/larimar/data"],
     );
     // FORMAT is there but can't be read: not even by the superuser, who may read everything else.
     let odd = place.path("odd");
     std::fs::create_dir_all(odd.join("FORMAT")).expect("a folder");
     let name = odd.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name]);
+    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[name]);
 }
 
 #[test]
@@ -286,7 +308,10 @@ fn an_unreadable_folder() {
     std::fs::create_dir(&closed).expect("a folder");
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).expect("permissions");
     let name = closed.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "permissions"]);
+    place.refused(
+        &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[name, "permissions"],
+    );
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).expect("permissions");
 }
 
@@ -298,7 +323,10 @@ fn a_newer_format() {
     let own = std::fs::read_to_string(&format).expect("text");
     std::fs::write(&format, "larimar data folder, format 999\n").expect("a file");
     let name = data.to_str().expect("text");
-    place.refused(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[name, "999", "newer"]);
+    place.refused(
+        &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+        &[name, "999", "newer"],
+    );
     std::fs::write(&format, own).expect("a file");
     assert_eq!(place.served_folder("data"), data, "nothing was damaged");
 }
@@ -313,7 +341,8 @@ fn damaged_data() {
     let name = data.to_str().expect("text");
     // Layers below the damaged one may have recovered before it is found; each start must find it again.
     for _ in 0..2 {
-        let line = place.line_of(&["--data", name, "--table-port", "0", "--queue-port", "0"], &[]);
+        let line = place
+            .line_of(&["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[]);
         assert!(line.contains(name) && line.contains("damaged"), "{line}");
     }
 }
@@ -324,7 +353,18 @@ fn a_folder_in_use() {
     let data = place.path("data");
     let name = data.to_str().expect("text").to_owned();
     let ready = place.path("ready.json");
-    let arguments = ["--data", &name, "--table-port", "0", "--queue-port", "0", "--ready-file", "ready.json"];
+    let arguments = [
+        "--data",
+        &name,
+        "--table-port",
+        "0",
+        "--queue-port",
+        "0",
+        "--blob-port",
+        "0",
+        "--ready-file",
+        "ready.json",
+    ];
     let mut first = place.command(&arguments, &[]).stdout(Stdio::null()).spawn().expect("the program");
     let started = Instant::now();
     while !ready.exists() {
@@ -335,7 +375,10 @@ fn a_folder_in_use() {
     std::thread::sleep(Duration::from_millis(300));
     let pid = first.id().to_string();
     let refused = std::panic::catch_unwind(|| {
-        place.refused(&["--data", &name, "--table-port", "0", "--queue-port", "0"], &[&name, &pid]);
+        place.refused(
+            &["--data", &name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
+            &[&name, &pid],
+        );
     });
     first.kill().expect("a child");
     first.wait().expect("a child");

@@ -130,7 +130,8 @@ fn the_manager_splits_what_grows_and_merges_what_is_small_and_idle() {
     const ROWS: u64 = 2000;
     sim::World::new(7).run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-        let small = PartitionSettings { range_size_bytes_max: 400 << 10, ..PartitionSettings::tiny() };
+        let tiny = PartitionSettings::tiny();
+        let small = PartitionSettings { range_size_bytes_max: 400 << 10, range_count_max: 32, ..tiny };
         let partitions = Partitions::open(&env, streams.clone(), small).await.unwrap();
         for at in 0..ROWS {
             let value = (0..VALUE_SIZE_BYTES).map(|_| env.random.next_u64() as u8).collect();

@@ -65,7 +65,8 @@ fn read(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
 }
 
 fn read_part(section: &str) -> Result<Part, ApiError> {
-    let mut lines = section.lines().map(str::trim_end).skip_while(|line| line.is_empty());
+    // The first line is the rest of the boundary's.
+    let mut lines = section.lines().map(str::trim_end).skip(1);
     let mut content_id = None;
     for line in lines.by_ref().take_while(|line| !line.is_empty()) {
         if let Some((name, value)) = line.split_once(':')

@@ -1,8 +1,8 @@
 //! Copies: of whole blobs, and of parts of a blob into blocks, appends and pages. The source is a blob of this server, in
 //! the same account.
 
-use super::BlobRequest;
 use super::errors::from_blob;
+use super::need::BlobNeed;
 use super::parse_snapshot;
 use super::reply_headers::{crc64_text, put, put_written};
 use super::request_headers::{
@@ -11,16 +11,24 @@ use super::request_headers::{
 };
 use super::target::Target;
 use super::uploads::{append, block_id, new_blob, page_range, write_pages};
+use super::{BlobApi, BlobRequest};
 use crate::addressing::Address;
+use crate::auth::grant::Grant;
+use crate::auth::sas::SasToken;
+use crate::auth::{SasRequest, verify_sas};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use crate::pipeline::ServiceApi;
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::limits::SYNC_COPY_SIZE_BYTES_MAX;
-use blob::{BlobAt, BlobError, BlobType, CopySource, CopyState, FoundRecord, NewBlob, Uploaded};
+use blob::{
+    BlobAt, BlobError, BlobType, ContainerRow, CopySource, CopyState, FoundRecord, NewBlob, PublicAccess,
+    Uploaded,
+};
 use hyper::StatusCode;
 
 /// A source that was found.
@@ -59,9 +67,44 @@ async fn source(context: &BlobRequest<'_>) -> Result<Source, ApiError> {
     };
     let snapshot = parse_snapshot(query.find("snapshot"))?;
     let container = context.service.container(context.request.account, &container).await.map_err(missing)?;
+    authorise(context, &address, &query, &container, &blob)?;
     let at = context.service.blob(context.request.account, &container, &blob).map_err(from_blob)?;
     let wanted = CopySource { snapshot, conditions: source_conditions(headers)? };
     Ok(Source { at, wanted, url: url.to_owned() })
+}
+
+/// Whether the source may be read: by a signature in its own address, because its container is public, or by what the
+/// request's credentials allow. A signature for one container or blob allows no other blob than the one it is used on.
+fn authorise(
+    context: &BlobRequest<'_>,
+    address: &Address<'_>,
+    query: &QueryParameters<'_>,
+    container: &ContainerRow,
+    blob: &str,
+) -> Result<(), ApiError> {
+    let request = context.request;
+    let refused = |_| ApiError::new(ErrorCode::CannotVerifyCopySource);
+    if let Some(token) = SasToken::find(query) {
+        let signed = SasRequest {
+            token,
+            resource: BlobApi::signed_resource(address, query),
+            peer: request.connection.peer,
+            encrypted: request.connection.encrypted,
+            now: request.now,
+        };
+        let grant = verify_sas(request.keys, &signed, &container.policies).map_err(refused)?;
+        return grant.check(BlobNeed::ReadBlob, None).map_err(refused);
+    }
+    let is_itself = matches!(
+        context.target,
+        Target::Blob { container: own, blob: name } if *own == container.name && name == blob
+    );
+    match request.grant {
+        Grant::Everything => Ok(()),
+        _ if container.public_access != PublicAccess::None => Ok(()),
+        Grant::Service { .. } if !is_itself => Err(ErrorCode::CannotVerifyCopySource.into()),
+        grant => grant.check(BlobNeed::ReadBlob, None).map_err(refused),
+    }
 }
 
 fn copy_state(context: &BlobRequest<'_>, url: &str) -> CopyState {

@@ -585,7 +585,8 @@ mod tests {
 
     #[test]
     fn each_command_is_undone_when_a_later_one_is_refused() {
-        let (before, extent) = (two_streams(), ExtentId(9));
+        let (mut before, extent) = (two_streams(), ExtentId(9));
+        before.apply_all(&[Command::Create(name("d"))]).unwrap();
         let open = ExtentId(2);
         let changes = [
             Command::Create(name("c")),
@@ -593,8 +594,9 @@ mod tests {
             Command::Seal { extent: open, length: 7 },
             Command::Delete(name("a")),
             Command::Rename { from: name("a"), to: name("c") },
-            Command::Share { from: name("a"), to: name("b"), extents: vec![ExtentId(1)] },
+            Command::Share { from: name("a"), to: name("d"), extents: vec![ExtentId(1)] },
             Command::Trim { stream: name("a"), first_kept: open },
+            Command::Unlist { stream: name("a"), extents: vec![ExtentId(1)] },
             Command::Own { stream: name("a"), epoch: OwnerEpoch(8) },
         ];
         for change in changes {
