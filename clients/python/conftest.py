@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from azure.core.exceptions import HttpResponseError
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from larimar_server import RunningServer, Server, new_name
@@ -67,6 +68,26 @@ def queue(queues):
         yield queue
     try:
         queues.delete_queue(name)
+    except HttpResponseError:
+        pass
+
+
+@pytest.fixture
+def blobs(server):
+    """The Blob service's client, with small blocks so that tests see many."""
+    sizes = {"max_block_size": 1 << 20, "max_single_put_size": 2 << 20}
+    with BlobServiceClient.from_connection_string(server.connection_string(), **sizes, **STRICT) as blobs:
+        yield blobs
+
+
+@pytest.fixture
+def container(blobs):
+    """An empty container's client."""
+    name = new_name()
+    with blobs.create_container(name) as container:
+        yield container
+    try:
+        blobs.delete_container(name)
     except HttpResponseError:
         pass
 

@@ -80,6 +80,7 @@ class Server:
         self.ready = ready
         self.base = ready["table"].rstrip("/")
         self.queue_base = ready["queue"].rstrip("/")
+        self.blob_base = ready["blob"].rstrip("/")
 
     def log_text(self):
         return (self.folder / "server.log").read_text(errors="replace")
@@ -122,7 +123,8 @@ class Server:
     def connection_string(self, account=ACCOUNT, key=KEY):
         return (
             f"DefaultEndpointsProtocol={urlsplit(self.base).scheme};AccountName={account};AccountKey={key};"
-            f"QueueEndpoint={self.queue_endpoint(account)};TableEndpoint={self.endpoint(account)};"
+            f"BlobEndpoint={self.blob_base}/{account};QueueEndpoint={self.queue_endpoint(account)};"
+            f"TableEndpoint={self.endpoint(account)};"
         )
 
     def wire(self, account=ACCOUNT, key=KEY):
@@ -131,12 +133,13 @@ class Server:
 
 class RunningServer:
     """A server that someone else started, named by LARIMAR_ENDPOINT (base URL without account). It can't be restarted.
-    LARIMAR_QUEUE_ENDPOINT names its Queue service, else that is on the peer's port."""
+    LARIMAR_QUEUE_ENDPOINT and LARIMAR_BLOB_ENDPOINT name its other services, else they are on the peer's ports."""
 
     def __init__(self, base):
         self.base = base.rstrip("/")
-        default = f"{urlsplit(base).scheme}://{urlsplit(base).hostname}:10001"
-        self.queue_base = os.environ.get("LARIMAR_QUEUE_ENDPOINT", default).rstrip("/")
+        default = f"{urlsplit(base).scheme}://{urlsplit(base).hostname}"
+        self.queue_base = os.environ.get("LARIMAR_QUEUE_ENDPOINT", f"{default}:10001").rstrip("/")
+        self.blob_base = os.environ.get("LARIMAR_BLOB_ENDPOINT", f"{default}:10000").rstrip("/")
 
     endpoint = Server.endpoint
     queue_endpoint = Server.queue_endpoint

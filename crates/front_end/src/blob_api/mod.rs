@@ -242,7 +242,7 @@ impl BlobApi {
             Ok(container) => match container.public_access {
                 PublicAccess::Container => Ok(()),
                 PublicAccess::Blob if of_blob => Ok(()),
-                _ => Err(refused),
+                _ => Err(ErrorCode::ResourceNotFound.into()),
             },
             Err(error) if error.code == ErrorCode::ContainerNotFound => {
                 Err(ErrorCode::ResourceNotFound.into())
