@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { TableClient, TableServiceClient, odata } from "@azure/data-tables";
+import { BlobServiceClient } from "@azure/storage-blob";
 import { QueueServiceClient } from "@azure/storage-queue";
 
 const BINARY =
@@ -36,7 +37,9 @@ export class Server {
   async start() {
     if (process.env.LARIMAR_ENDPOINT) {
       this.base = process.env.LARIMAR_ENDPOINT;
-      this.queueBase = process.env.LARIMAR_QUEUE_ENDPOINT ?? `http://${new URL(this.base).hostname}:10001`;
+      const host = `http://${new URL(this.base).hostname}`;
+      this.queueBase = process.env.LARIMAR_QUEUE_ENDPOINT ?? `${host}:10001`;
+      this.blobBase = process.env.LARIMAR_BLOB_ENDPOINT ?? `${host}:10000`;
       return this;
     }
     const readyFile = join(this.folder, "ready.json");
@@ -60,6 +63,7 @@ export class Server {
         if (ready.pid === this.process.pid) {
           this.base = ready.table.replace(/\/$/, "");
           this.queueBase = ready.queue.replace(/\/$/, "");
+          this.blobBase = ready.blob.replace(/\/$/, "");
           return this;
         }
       } catch (error) {
@@ -96,7 +100,7 @@ export class Server {
   get connectionString() {
     return (
       `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};` +
-      `QueueEndpoint=${this.queueEndpoint};TableEndpoint=${this.endpoint};`
+      `BlobEndpoint=${this.blobBase}/${ACCOUNT};QueueEndpoint=${this.queueEndpoint};TableEndpoint=${this.endpoint};`
     );
   }
 
@@ -110,6 +114,16 @@ export class Server {
 
   queues() {
     return QueueServiceClient.fromConnectionString(this.connectionString, { retryOptions: { maxTries: 1 } });
+  }
+
+  blobs() {
+    return BlobServiceClient.fromConnectionString(this.connectionString, { retryOptions: { maxTries: 1 } });
+  }
+
+  async newContainer() {
+    const container = this.blobs().getContainerClient(newName());
+    await container.create();
+    return container;
   }
 
   async newQueue() {
