@@ -1,6 +1,8 @@
-//! Who writes large appends of blob data: threads of their own, because such an append writes and syncs its extent.
+//! Who writes large appends of blob data and large groups of the commit log: threads of their own, because such an
+//! append writes and syncs its extent.
 //!
-//! What always holds: bytes of appends that wait or run together stay under a bound; beyond it uploads wait. Appends
+//! What always holds: bytes of blob data that wait or run together stay under a bound; beyond it uploads wait. A range
+//! has one group of its log under way. Appends
 //! that are small enough for the journal don't come here: they wait for its thread without blocking theirs.
 
 use crate::error::PartitionError;

@@ -11,9 +11,9 @@
 //! What always holds: between the sentence and the end of that scan nobody began to use an extent that leaves, and
 //! before it nobody did who is not durable. The last extent of the stream stays, because it takes appends. A crash at any point leaves only garbage, found again later.
 
-use super::RangePartition;
 use super::commit;
 use super::data::{RangeData, pieces_of};
+use super::{RangePartition, Standing};
 use crate::error::PartitionError;
 use crate::key::RowKey;
 use crate::operation::{
@@ -122,7 +122,14 @@ impl RangePartition {
             return Ok(Vec::new());
         }
         // Whatever was decided before the sentence must be seen by the scan.
-        let decided = self.serial.lock().pending.wait();
+        let decided = {
+            let mut serial = self.serial.lock();
+            if serial.standing != Standing::Open {
+                // Nobody may be there any more to tell the outcome; whoever serves these rows next collects.
+                return Ok(Vec::new());
+            }
+            serial.pending.wait()
+        };
         self.commit_wake.notify_one();
         commit::outcome(decided).await?;
         let named = self.count_named().await?;

@@ -91,6 +91,9 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
     }
 }
 
+/// A larger group may go past the journal, which would hold up its thread, and the connections there, for a sync.
+const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
+
 /// Times that a group waits for requests that are ready to run, at most.
 const GATHER_ROUND_COUNT_MAX: usize = 16;
 
@@ -133,8 +136,12 @@ impl RangePartition {
     }
 
     async fn append_group(&self, group: Bytes) -> Result<Location, PartitionError> {
-        let epoch = self.epoch;
-        let locations = self.shared.streams.append(&self.names.log, epoch, vec![group]).await?;
+        let (log, epoch) = (&self.names.log, self.epoch);
+        let locations = if group.len() > SMALL_GROUP_SIZE_BYTES_MAX {
+            self.shared.data_writer.append(log, epoch, vec![group]).await?
+        } else {
+            self.shared.streams.append(log, epoch, vec![group]).await?
+        };
         locations
             .first()
             .copied()
