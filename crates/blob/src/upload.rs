@@ -104,10 +104,12 @@ impl Upload {
         Ok(())
     }
 
-    async fn settle(&mut self) -> Result<(), BlobError> {
-        if let Some(append) = self.on_its_way.take() {
-            let done = append.await?;
-            self.keep(done);
+    /// Waits for the piece that is on its way, if there is one. May be dropped and called again: nothing is lost.
+    pub async fn settle(&mut self) -> Result<(), BlobError> {
+        if let Some(append) = &mut self.on_its_way {
+            let done = append.await;
+            self.on_its_way = None;
+            self.keep(done?);
         }
         Ok(())
     }

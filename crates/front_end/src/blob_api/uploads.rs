@@ -24,9 +24,11 @@ use blob::{
     BLOCK_TIERS, BlobAt, BlobType, BlockSource, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
 };
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use hyper::StatusCode;
 use quick_xml::Reader;
 use quick_xml::events::Event;
+use std::pin::pin;
 
 /// Bytes of a document with a block list at most: 50,000 ids of 88 characters and their tags.
 const BLOCK_LIST_SIZE_BYTES_MAX: usize = 8 << 20;
@@ -81,7 +83,19 @@ async fn receive<B: RequestBody>(
     expected: &Expected,
 ) -> Result<Uploaded, ApiError> {
     let mut portions = body.into_portions();
-    while let Some(bytes) = portions.next().await? {
+    loop {
+        // A piece on its way goes on while the client is waited for: it holds room that other uploads need.
+        let next = {
+            let next = pin!(portions.next());
+            match select(next, pin!(upload.settle())).await {
+                Either::Left((next, _)) => next?,
+                Either::Right((settled, next)) => {
+                    settled.map_err(from_blob)?;
+                    next.await?
+                }
+            }
+        };
+        let Some(bytes) = next else { break };
         if upload.size() + bytes.len() as u64 > size {
             return Err(too_large(size));
         }

@@ -194,7 +194,7 @@ impl Stamp {
         self.headers_signed_for(SignedService::Table, method, target, headers)
     }
 
-    fn headers_signed_for(
+    pub(crate) fn headers_signed_for(
         &self,
         service: SignedService,
         method: &str,

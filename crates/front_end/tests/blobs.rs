@@ -1,0 +1,66 @@
+//! Blobs over HTTP, without sockets: what an official client can't be made to do.
+#![allow(clippy::disallowed_methods)] // Tests wait and start tasks as clients do.
+
+mod stamp;
+
+use bytes::Bytes;
+use front_end::ConnectionInfo;
+use front_end::auth::shared_key::SignedService;
+use futures_util::stream::{self, StreamExt};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use hyper::{Request, StatusCode};
+use stamp::{ROOT, Stamp};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+
+/// A request whose body ends, or after `sent` never goes on.
+async fn put(
+    stamp: &Stamp,
+    path: &str,
+    headers: &[(&str, &str)],
+    sent: Vec<u8>,
+    size: usize,
+) -> (StatusCode, String) {
+    let target = format!("{ROOT}{path}");
+    let length = size.to_string();
+    let mut all = vec![("x-ms-version", "2026-10-06"), ("content-length", length.as_str())];
+    all.extend_from_slice(headers);
+    let mut request = Request::builder().method("PUT").uri(&target);
+    for (name, value) in &stamp.headers_signed_for(SignedService::BlobOrQueue, "PUT", &target, &all) {
+        request = request.header(name, value);
+    }
+    let stalls = sent.len() < size;
+    let portion = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(sent)))]);
+    let rest = if stalls { stream::pending().left_stream() } else { stream::empty().right_stream() };
+    let request = request.body(StreamBody::new(portion.chain(rest))).expect("a request");
+    let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+    let (parts, body) = stamp.front_end.handle_blob(connection, request).await.into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    (parts.status, String::from_utf8_lossy(&body).into_owned())
+}
+
+/// Clients that stopped in the middle of their uploads held all the room for bytes on their way to the disk, for as
+/// long as they were silent: a piece that was sent went no further while the next bytes were waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploads_that_stall_hold_up_nobody() {
+    let stamp = Arc::new(Stamp::open().await);
+    let made = put(&stamp, "/box?restype=container", &[], Vec::new(), 0).await;
+    assert_eq!(made.0, StatusCode::CREATED, "{}", made.1);
+    let kind = [("x-ms-blob-type", "BlockBlob")];
+    for number in 0..20 {
+        let stamp = stamp.clone();
+        tokio::spawn(async move {
+            let path = format!("/box/stalled{number}");
+            put(&stamp, &path, &kind, vec![1; 4 * MIB + 1], 8 * MIB).await
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let whole = put(&stamp, "/box/whole", &kind, vec![2; 9 * MIB], 9 * MIB);
+    let (status, body) =
+        tokio::time::timeout(Duration::from_secs(20), whole).await.expect("it is not held up");
+    assert_eq!(status, StatusCode::CREATED, "{body}");
+}
