@@ -220,6 +220,25 @@ class TestPageBlobs:
         assert blob.set_sequence_number("update", "7")["blob_sequence_number"] == 7
 
 
+    def test_pages_from_a_url_are_bounded(self, container, refused):
+        """A wide range used to be answered with 201 and stored nothing."""
+        source = container.get_blob_client("sparse")
+        source.create_page_blob(64 * MIB)
+        source.upload_page(b"a" * PAGE, 0, PAGE)
+        target = container.get_blob_client("target")
+        target.create_page_blob(64 * MIB)
+        with refused(416, "InvalidPageRange"):
+            target.upload_pages_from_url(source.url, 0, 32 * MIB, 0)
+        target.upload_pages_from_url(source.url, 0, PAGE, 0)
+        assert target.download_blob(offset=0, length=PAGE).readall() == b"a" * PAGE
+        with refused(413, "RequestBodyTooLarge"):
+            log = container.get_blob_client("log")
+            log.create_append_blob()
+            big = container.get_blob_client("big")
+            big.create_page_blob(101 * MIB)
+            log.append_block_from_url(big.url)
+
+
 class TestLists:
     def test_prefix_delimiter_and_pages(self, container):
         names = ["a/1", "a/2", "b", "c/x/1", "c/y"]
@@ -283,6 +302,21 @@ class TestSignatures:
             ACCOUNT, KEY, ResourceTypes(object=True), AccountSasPermissions(read=True), in_an_hour()
         )
         assert content(BlobClient.from_blob_url(f"{blob.url}?{signature}", retry_total=0)) == b"1"
+
+
+    def test_rights_are_not_stretched(self, container, refused):
+        blob = container.upload_blob("one", b"1", tags={"secret": "tag"})
+        holder = BlobClient.from_blob_url(f"{blob.url}?{blob_signature(blob, 'y')}", retry_total=0)
+        with refused(403, "AuthorizationPermissionMismatch"):
+            holder.delete_blob()
+        holder = BlobClient.from_blob_url(f"{blob.url}?{blob_signature(blob, 'd')}", retry_total=0)
+        with refused(403, "AuthorizationPermissionMismatch"):
+            holder.acquire_lease()
+        target = container.get_blob_client("two")
+        writer = BlobClient.from_blob_url(f"{target.url}?{blob_signature(target, 'racw')}", retry_total=0)
+        with refused(403, "AuthorizationPermissionMismatch"):
+            writer.start_copy_from_url(f"{blob.url}?{blob_signature(blob, 'r')}", requires_sync=True, tags="COPY")
+        assert not target.exists()
 
 
 class TestService:

@@ -3,8 +3,6 @@
 //! Reading never panics and never allocates more than the input holds: a short or malformed input is a
 //! [`DecodeError`] that names the field.
 
-use bytes::{Buf, Bytes};
-
 /// A stored value could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {0}")]
@@ -142,14 +140,6 @@ impl<'a> Decoder<'a> {
     pub fn finish(self, what: &'static str) -> Result<(), DecodeError> {
         if self.rest.is_empty() { Ok(()) } else { Err(DecodeError(what)) }
     }
-}
-
-/// Cuts the first `len` bytes off `bytes` without copying.
-pub fn split_bytes(bytes: &mut Bytes, len: usize, field: &'static str) -> Result<Bytes, DecodeError> {
-    if len > bytes.remaining() {
-        return Err(DecodeError(field));
-    }
-    Ok(bytes.split_to(len))
 }
 
 #[cfg(test)]

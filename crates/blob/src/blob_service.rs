@@ -18,11 +18,9 @@ use base::{Clock, Ticks};
 use partition::{KeyRange, ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
 use service::container::{container_key, containers_range, settings_key};
 use service::policy::check_policies;
+use service::properties::RETENTION_DAYS_MAX;
 use service::{SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::sync::Arc;
-
-/// Longest retention of what was deleted, in days.
-const RETENTION_DAYS_MAX: u32 = 365;
 
 /// The facade of the Blob service. Account names are trusted; everything else is checked here.
 pub struct BlobService {

@@ -7,7 +7,7 @@ use crate::content::{Block, Content};
 use crate::error::BlobError;
 use crate::pages::{PageRange, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
-use crate::read_blob::{BlobReader, FoundRecord};
+use crate::read_blob::{BlobReader, FoundRecord, find};
 use crate::record::{BlobType, CopyState};
 use crate::upload::{Upload, Uploaded};
 use bytes::Bytes;
@@ -61,15 +61,35 @@ impl BlobService {
         wanted: &CopySource,
         range: Option<(u64, Option<u64>)>,
         may_be_inline: bool,
+        size_max: u64,
     ) -> Result<(FoundRecord, Uploaded), BlobError> {
         self.find_source(source, wanted).await?;
-        let (found, _, mut reader) =
+        let (found, (start, end), mut reader) =
             self.read(source, wanted.snapshot, &Conditions::default(), range).await?;
+        if end - start > size_max {
+            return Err(BlobError::BodyTooLarge);
+        }
         let mut upload = self.upload(at, may_be_inline, true);
         while let Some(bytes) = reader.next().await? {
             upload.write(bytes).await?;
         }
-        Ok((found, upload.finish().await?))
+        let uploaded = upload.finish().await?;
+        self.check_unchanged(source, wanted.snapshot, &found).await?;
+        Ok((found, uploaded))
+    }
+
+    /// Pages can be written while they are read: then what was read was never the blob's content.
+    async fn check_unchanged(
+        &self,
+        source: &BlobAt,
+        snapshot: Option<u64>,
+        found: &FoundRecord,
+    ) -> Result<(), BlobError> {
+        if found.record.blob_type != BlobType::Page {
+            return Ok(());
+        }
+        let (now, _) = find(&self.partitions, &source.address, snapshot).await?;
+        if now.record.etag == found.record.etag { Ok(()) } else { Err(BlobError::SourceConditionNotMet) }
     }
 
     /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes.
@@ -90,6 +110,7 @@ impl BlobService {
             BlobType::Page => self.copy_pages(at, source, &found).await?,
             _ => self.copy_blocks(at, source, &found, &mut portions).await?,
         };
+        self.check_unchanged(source, wanted.snapshot, &found).await?;
         let mut new = prepare(&found);
         let completed_at = Some(self.now());
         let copy = CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..copy };

@@ -42,5 +42,9 @@ pub const ROWS_OF_A_BLOB_MAX: usize = 250_000;
 pub const PAGE_REGION_SIZE_BYTES: u64 = 256 << 10;
 /// Blocks that gather in a blob's row before they move to a row of their own.
 pub const TAIL_BLOCKS_MAX: usize = 256;
+/// Pieces of blob data of one committed list: with pieces of 4 MiB nearly 4 TiB.
+pub const PIECES_OF_A_BLOB_MAX: usize = 1_000_000;
+/// Pieces of the blocks that gather in a blob's row.
+pub const TAIL_PIECES_MAX: usize = 1024;
 /// Bytes of block ids that gather in a blob's row.
 pub const TAIL_ID_BYTES_MAX: usize = 16 << 10;

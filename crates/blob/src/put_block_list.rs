@@ -3,7 +3,9 @@
 use crate::blob_rows::{BlobChange, BlobRows, Stop, chunk_row, staged_row};
 use crate::content::{Block, BlockContent, Chunk, Content, decode_block_row, encode_block_row};
 use crate::error::BlobError;
-use crate::limits::{COMMITTED_BLOCKS_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX};
+use crate::limits::{
+    COMMITTED_BLOCKS_MAX, PIECES_OF_A_BLOB_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX, TAIL_PIECES_MAX,
+};
 use crate::put_blob::{NewBlob, Written, check_replace, retire_current, set_tier};
 use crate::record::{BlobRecord, BlobType};
 use base::Ticks;
@@ -51,7 +53,8 @@ pub(crate) fn committed(rows: &BlobRows, record: &BlobRecord) -> Result<Vec<Bloc
 /// Stores a list: short ones in the record, long ones in chunks of a new generation.
 pub(crate) fn store_list(rows: &mut BlobRows, blocks: Vec<Block>, now: Ticks) -> BlockContent {
     let id_bytes: usize = blocks.iter().map(|block| block.id.len()).sum();
-    if blocks.len() <= TAIL_BLOCKS_MAX && id_bytes <= TAIL_ID_BYTES_MAX {
+    let piece_count: usize = blocks.iter().map(|block| block.pieces.len()).sum();
+    if blocks.len() <= TAIL_BLOCKS_MAX && id_bytes <= TAIL_ID_BYTES_MAX && piece_count <= TAIL_PIECES_MAX {
         return BlockContent { tail: blocks, ..BlockContent::default() };
     }
     let mut content = BlockContent { generation: now.0, ..BlockContent::default() };
@@ -83,6 +86,7 @@ impl BlobChange for PutBlockList {
             }
         }
         let mut blocks = Vec::with_capacity(self.list.len());
+        let mut piece_count = 0;
         for (source, id) in &self.list {
             let staged = match (source, rows.row(&staged_row(id))) {
                 (BlockSource::Staged | BlockSource::Latest, Some(row)) => decode_block_row(row)?.pop(),
@@ -95,7 +99,13 @@ impl BlobChange for PutBlockList {
                 }
                 _ => None,
             };
-            blocks.push(block.ok_or(BlobError::InvalidBlockList)?);
+            let block = block.ok_or(BlobError::InvalidBlockList)?;
+            // A short list can name one large block again and again.
+            piece_count += block.pieces.len();
+            if piece_count > PIECES_OF_A_BLOB_MAX {
+                return Err(BlobError::BlockListTooLong.into());
+            }
+            blocks.push(block);
         }
         rows.clear_staged()?;
         retire_current(rows, self.new.retention_days, now)?;

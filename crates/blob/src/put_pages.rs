@@ -63,7 +63,8 @@ impl PutPages {
 
     fn is_wide(&self) -> bool {
         let regions = self.regions();
-        regions.end() - regions.start() >= REGIONS_BY_NAME_MAX
+        // Only what is cleared may leave alone the regions that have no row.
+        self.pieces.is_empty() && regions.end() - regions.start() >= REGIONS_BY_NAME_MAX
     }
 }
 

@@ -10,6 +10,7 @@ use crate::lease::Lease;
 use crate::limits::PAGE_REGION_SIZE_BYTES;
 use crate::pages::{decode_region, region_of};
 use crate::record::BlobRecord;
+use base::Ticks;
 use bytes::Bytes;
 use partition::{DataPin, ObjectTable, PartitionError, Partitions, Piece};
 use std::collections::VecDeque;
@@ -62,6 +63,8 @@ enum Part {
 pub struct BlobReader {
     partitions: Arc<Partitions>,
     address: BlobAddress,
+    /// Pages that are looked up later must still be those of the blob that was found.
+    created_at: Ticks,
     parts: VecDeque<Part>,
     pins: Vec<DataPin>,
 }
@@ -76,7 +79,13 @@ impl BlobReader {
         start: u64,
         end: u64,
     ) -> Result<Option<Self>, BlobError> {
-        let mut reader = BlobReader { partitions, address, parts: VecDeque::new(), pins: vec![pin] };
+        let mut reader = BlobReader {
+            partitions,
+            address,
+            created_at: found.record.created_at,
+            parts: VecDeque::new(),
+            pins: vec![pin],
+        };
         if start >= end {
             return Ok(Some(reader));
         }
@@ -166,6 +175,11 @@ impl BlobReader {
                 parts.push(Part::Piece(range.piece, range.piece_offset, range.piece_offset + range.len, 0));
                 at = range.start + range.len;
             }
+        }
+        // Pages of a blob that was deleted or replaced meanwhile would look like zeros, or be another's.
+        let (now, _) = find(&self.partitions, &self.address, (owner != 0).then_some(owner)).await?;
+        if now.record.created_at != self.created_at {
+            return Err(PartitionError::Busy.into());
         }
         if at < region_end {
             parts.push(Part::Zeros(region_end - at));

@@ -59,11 +59,8 @@ impl BlobChange for SetProperties {
             Some(SequenceAction::Max(number)) => record.sequence_number = record.sequence_number.max(number),
             Some(SequenceAction::Update(number)) => record.sequence_number = number,
             Some(SequenceAction::Increment) => {
-                let next = record.sequence_number + 1;
-                if next > i64::MAX as u64 {
-                    return Err(BlobError::SequenceNumberIncrementTooLarge.into());
-                }
-                record.sequence_number = next;
+                let next = record.sequence_number.checked_add(1).filter(|next| *next <= i64::MAX as u64);
+                record.sequence_number = next.ok_or(BlobError::SequenceNumberIncrementTooLarge)?;
             }
         }
         record.touch(now);
@@ -117,6 +114,7 @@ impl BlobChange for SetTags {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
         if let Some(snapshot) = self.snapshot {
             let mut record = rows.snapshot(snapshot)?;
+            self.conditions.check_write(Some(record.present()))?;
             record.tags = self.tags.clone();
             rows.put(snapshot_row(snapshot), encode_snapshot(&record));
             return Ok(());
@@ -153,6 +151,7 @@ impl BlobChange for SetTier {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<bool, Stop> {
         if let Some(snapshot) = self.snapshot {
             let mut record = rows.snapshot(snapshot)?;
+            self.conditions.check_write(Some(record.present()))?;
             let later = change_tier(&mut record, self, now)?;
             rows.put(snapshot_row(snapshot), encode_snapshot(&record));
             return Ok(later);

@@ -80,8 +80,7 @@ impl FrontEnd {
 
     /// Serves the Blob service on a bound listener, as [`Self::serve_table`] does.
     pub async fn serve_blob(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
-        serve(self.blob.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;
+        self.serve(&self.blob, listener, shutdown).await;
     }
 
     /// Answers one request to the Blob service without a socket.

@@ -24,7 +24,10 @@ use crate::reply::Reply;
 use crate::request_id::RequestId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::limits::SYNC_COPY_SIZE_BYTES_MAX;
+use blob::limits::{
+    APPEND_SIZE_BYTES_MAX, BLOCK_SIZE_BYTES_MAX, PAGES_SIZE_BYTES_MAX, PUT_BLOB_SIZE_BYTES_MAX,
+    SYNC_COPY_SIZE_BYTES_MAX,
+};
 use blob::{
     BlobAt, BlobError, BlobType, ContainerRow, CopySource, CopyState, FoundRecord, NewBlob, PublicAccess,
     Uploaded,
@@ -36,6 +39,20 @@ struct Source {
     at: BlobAt,
     wanted: CopySource,
     url: String,
+    /// Whether its tags may be read, too.
+    may_read_tags: bool,
+}
+
+impl Source {
+    /// Whether the source's tags are asked for; refused without the right to read or to set them.
+    fn copies_tags(&self, context: &BlobRequest<'_>) -> Result<bool, ApiError> {
+        let asked = text(context.headers(), "x-ms-copy-source-tag-option")
+            .is_some_and(|option| option.eq_ignore_ascii_case("COPY"));
+        if asked && !(self.may_read_tags && context.request.grant.holds('t')) {
+            return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+        }
+        Ok(asked)
+    }
 }
 
 fn missing(error: BlobError) -> ApiError {
@@ -65,15 +82,18 @@ async fn source(context: &BlobRequest<'_>) -> Result<Source, ApiError> {
     let Target::Blob { container, blob } = Target::parse(address.resource, &query)? else {
         return Err(invalid("x-ms-copy-source", url));
     };
+    if query.find("versionid").is_some() {
+        return Err(foreign());
+    }
     let snapshot = parse_snapshot(query.find("snapshot"))?;
     let container = context.service.container(context.request.account, &container).await.map_err(missing)?;
-    authorise(context, &address, &query, &container, &blob)?;
+    let may_read_tags = authorise(context, &address, &query, &container, &blob)?;
     let at = context.service.blob(context.request.account, &container, &blob).map_err(from_blob)?;
     let wanted = CopySource { snapshot, conditions: source_conditions(headers)? };
-    Ok(Source { at, wanted, url: url.to_owned() })
+    Ok(Source { at, wanted, url: url.to_owned(), may_read_tags })
 }
 
-/// Whether the source may be read: by a signature in its own address, because its container is public, or by what the
+/// Refuses what may not be read, and tells whether tags may be: by a signature in its own address, because its container is public, or by what the
 /// request's credentials allow. A signature for one container or blob allows no other blob than the one it is used on.
 fn authorise(
     context: &BlobRequest<'_>,
@@ -81,7 +101,7 @@ fn authorise(
     query: &QueryParameters<'_>,
     container: &ContainerRow,
     blob: &str,
-) -> Result<(), ApiError> {
+) -> Result<bool, ApiError> {
     let request = context.request;
     let refused = |_| ApiError::new(ErrorCode::CannotVerifyCopySource);
     if let Some(token) = SasToken::find(query) {
@@ -93,17 +113,18 @@ fn authorise(
             now: request.now,
         };
         let grant = verify_sas(request.keys, &signed, &container.policies).map_err(refused)?;
-        return grant.check(BlobNeed::ReadBlob, None).map_err(refused);
+        grant.check(BlobNeed::ReadBlob, None).map_err(refused)?;
+        return Ok(grant.holds('t'));
     }
     let is_itself = matches!(
         context.target,
         Target::Blob { container: own, blob: name } if *own == container.name && name == blob
     );
     match request.grant {
-        Grant::Everything => Ok(()),
-        _ if container.public_access != PublicAccess::None => Ok(()),
+        Grant::Everything => Ok(true),
+        _ if container.public_access != PublicAccess::None => Ok(false),
         Grant::Service { .. } if !is_itself => Err(ErrorCode::CannotVerifyCopySource.into()),
-        grant => grant.check(BlobNeed::ReadBlob, None).map_err(refused),
+        grant => grant.check(BlobNeed::ReadBlob, None).map(|()| grant.holds('t')).map_err(refused),
     }
 }
 
@@ -143,8 +164,7 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     }
     let gives_metadata = !metadata(headers)?.is_empty();
     let mut new = new_blob(context)?;
-    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY"))
-    {
+    if source.copies_tags(context)? {
         new.tags = found.record.tags.clone();
     }
     let state = copy_state(context, &source.url);
@@ -204,6 +224,7 @@ async fn upload_source(
     context: &BlobRequest<'_>,
     at: &BlobAt,
     may_be_inline: bool,
+    size_max: u64,
 ) -> Result<(Source, FoundRecord, Uploaded), ApiError> {
     let source = source(context).await?;
     const RANGE: &str = "x-ms-source-range";
@@ -211,7 +232,8 @@ async fn upload_source(
         None => None,
         Some(text) => Some(parse_range(text).ok_or_else(|| invalid(RANGE, text))?),
     };
-    let uploaded = context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline).await;
+    let uploaded =
+        context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline, size_max).await;
     let (found, uploaded) = uploaded.map_err(missing)?;
     check_source(context, &uploaded)?;
     Ok((source, found, uploaded))
@@ -223,7 +245,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
         return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
     }
     let at = context.blob().await?;
-    let (source, found, uploaded) = upload_source(context, &at, true).await?;
+    let (source, found, uploaded) = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX).await?;
     let mut new = new_blob(context)?;
     let copies_properties = text(headers, "x-ms-copy-source-blob-properties")
         .is_none_or(|text| !text.eq_ignore_ascii_case("false"));
@@ -246,8 +268,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     if new.properties.content_type.is_none() {
         new.properties.content_type = Some("application/octet-stream".to_owned());
     }
-    if text(headers, "x-ms-copy-source-tag-option").is_some_and(|option| option.eq_ignore_ascii_case("COPY"))
-    {
+    if source.copies_tags(context)? {
         new.tags = found.record.tags.clone();
     }
     let size = uploaded.size;
@@ -269,7 +290,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
 pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let id = block_id(context)?;
     let at = context.blob().await?;
-    let (_, _, uploaded) = upload_source(context, &at, false).await?;
+    let (_, _, uploaded) = upload_source(context, &at, false, BLOCK_SIZE_BYTES_MAX).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let lease = lease_id(context.headers())?;
     context.service.put_block(&at, id, uploaded, lease).await.map_err(from_blob)?;
@@ -281,7 +302,7 @@ pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Repl
 
 pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let at = context.blob().await?;
-    let (_, _, uploaded) = upload_source(context, &at, false).await?;
+    let (_, _, uploaded) = upload_source(context, &at, false, APPEND_SIZE_BYTES_MAX).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = append(context, &at, uploaded).await?;
     put_source_checksums(context, &mut reply, md5, crc64);
@@ -290,8 +311,11 @@ pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<R
 
 pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let (start, len) = page_range(context)?;
+    if len > PAGES_SIZE_BYTES_MAX {
+        return Err(ErrorCode::InvalidPageRange.into());
+    }
     let at = context.blob().await?;
-    let (_, _, uploaded) = upload_source(context, &at, false).await?;
+    let (_, _, uploaded) = upload_source(context, &at, false, len).await?;
     if uploaded.size != len {
         return Err(ErrorCode::InvalidHeaderValue.into());
     }

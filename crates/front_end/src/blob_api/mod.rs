@@ -104,7 +104,7 @@ impl<'a> BlobRequest<'a> {
 
     /// Refuses what can't be done to a snapshot.
     fn refuse_snapshot(&self) -> Result<(), ApiError> {
-        match self.query("snapshot") {
+        match self.query("snapshot").or_else(|| self.query("versionid")) {
             Some(_) => Err(ErrorCode::InvalidOperation.into()),
             None => Ok(()),
         }
@@ -181,6 +181,10 @@ impl ServiceApi for BlobApi {
         let parts = request.parts;
         let route = Route::find(&parts.method, &target, request.query, &parts.headers)?;
         let context = BlobRequest { service: &self.service, request, target: &target };
+        if matches!(target, Target::Blob { .. }) && !route.takes_snapshot() {
+            // A signature for a snapshot or version must not reach what is not one.
+            context.refuse_snapshot()?;
+        }
         self.authorise(&context, route).await?;
         request.check_secondary(route.is_read())?;
         refuse_what_is_not_kept(&parts.headers)?;
@@ -226,6 +230,13 @@ impl BlobApi {
         let Err(refused) = grant.check(route.need(), None) else {
             let sets_tags = context.headers().contains_key("x-ms-tags");
             if sets_tags && !grant.holds('t') && route.need() != need::BlobNeed::Tags {
+                return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+            }
+            // The right to delete breaks leases, and does nothing else with them.
+            let leases = matches!(route.need(), need::BlobNeed::LeaseBlob | need::BlobNeed::LeaseContainer);
+            let action = context.headers().get("x-ms-lease-action");
+            let breaks = action.is_some_and(|action| action.as_bytes().eq_ignore_ascii_case(b"break"));
+            if leases && !breaks && !grant.holds('w') {
                 return Err(ErrorCode::AuthorizationPermissionMismatch.into());
             }
             return Ok(());

@@ -56,7 +56,7 @@ impl Need for BlobNeed {
             BlobNeed::ListContainers | BlobNeed::ListBlobs => &["l"],
             BlobNeed::CreateContainer | BlobNeed::CreateBlob => &["c", "w"],
             BlobNeed::DeleteContainer => &["d"],
-            BlobNeed::DeleteBlob => &["d", "x", "y"],
+            BlobNeed::DeleteBlob => &["d"],
             BlobNeed::LeaseContainer | BlobNeed::LeaseBlob => &["w", "d"],
             BlobNeed::Never => &[],
             BlobNeed::AccountInformation | BlobNeed::Batch => &[""],

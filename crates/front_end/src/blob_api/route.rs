@@ -57,6 +57,22 @@ pub(crate) enum Route {
 }
 
 impl Route {
+    /// Whether it is done to a snapshot, if one is named.
+    pub(crate) fn takes_snapshot(self) -> bool {
+        matches!(
+            self,
+            Route::ReadBlob
+                | Route::ReadBlobMetadata
+                | Route::ReadBlockList
+                | Route::ReadPageRanges
+                | Route::ReadTags
+                | Route::WriteTags
+                | Route::SetTier
+                | Route::DeleteBlob
+                | Route::AccountInformation
+        )
+    }
+
     /// Finds the operation.
     pub(crate) fn find(
         method: &Method,

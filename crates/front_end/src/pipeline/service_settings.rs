@@ -11,11 +11,9 @@ use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
 use hyper::StatusCode;
+use service::properties::RETENTION_DAYS_MAX;
 use service::{CorsRule, Logging, Metrics, RetentionPolicy, ServiceProperties, ServicePropertiesUpdate};
 use std::time::UNIX_EPOCH;
-
-/// Days that logs and metrics can be kept.
-const RETENTION_DAYS_MAX: u32 = 365;
 
 /// Gets the properties.
 pub(crate) async fn read_properties(

@@ -9,7 +9,8 @@
 //!    condemned still leave the list, so that nobody can pin or name them any more, and then the stream.
 //!
 //! What always holds: between the sentence and the end of that scan nobody began to use an extent that leaves, and
-//! before it nobody did who is not durable. The last extent of the stream stays, because it takes appends. A crash at any point leaves only garbage, found again later.
+//! before it nobody did who is not durable. The last extent of the stream stays, because it takes appends. A crash at any
+//! point leaves only garbage, found again later.
 
 use super::commit;
 use super::data::{RangeData, pieces_of};
@@ -139,7 +140,14 @@ impl RangePartition {
         if !leaving.is_empty() {
             let unlist = StreamChange::Unlist { stream: data.stream.clone(), extents: leaving.clone() };
             let outcome = self.shared.streams.multi_modify(&[unlist]).await;
-            data.have_left(outcome.is_ok());
+            // It may have failed only after the extents had left: the stream says.
+            let have_left = outcome.is_ok()
+                || self
+                    .shared
+                    .streams
+                    .stat(&data.stream)
+                    .is_ok_and(|stat| !stat.extents.iter().any(|(extent, _)| leaving.contains(extent)));
+            data.have_left(have_left);
             outcome?;
         }
         Ok(leaving)

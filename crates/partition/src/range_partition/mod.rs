@@ -213,6 +213,8 @@ impl RangePartition {
             }
         }
         self.commit_wake.notify_one();
+        // Whoever waits for a flush holds a permit, and no flush may come any more.
+        self.tell_waiting_writers();
         // All permits are free once every pending operation has its outcome. The semaphore is never closed.
         let _ = self.admission.acquire_many(PENDING_OPERATION_COUNT_MAX as u32).await;
     }

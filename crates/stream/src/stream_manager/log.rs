@@ -273,8 +273,10 @@ impl Log {
     }
 
     async fn write(&mut self, record: Bytes) -> Result<(), StreamError> {
-        self.file.write_at(self.offset, record.clone()).await.map_err(write_failed)?;
-        self.file.sync_data().await.map_err(write_failed)?;
+        // The record may be in the log all the same: not even a full disk is a mere refusal here.
+        let failed = |error: std::io::Error| StreamError::write(PATH, &error);
+        self.file.write_at(self.offset, record.clone()).await.map_err(failed)?;
+        self.file.sync_data().await.map_err(failed)?;
         self.offset += record.len() as u64;
         self.sequence += 1;
         Ok(())
