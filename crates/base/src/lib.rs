@@ -19,7 +19,7 @@ pub mod system;
 pub use clock::{Clock, Ticks};
 pub use disk::{Disk, DiskFile, OpenMode};
 pub use random::Random;
-pub use spawner::Spawner;
+pub use spawner::{Spawner, give_way};
 
 use std::sync::Arc;
 

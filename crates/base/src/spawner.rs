@@ -9,4 +9,13 @@ pub trait Spawner: Send + Sync + 'static {
     /// Starts a task that may block its thread (disk writes and syncs): it gets a thread of its own.
     /// In a simulation it is an ordinary task, because there the disk waits in virtual time.
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>);
+    /// Starts a task as [`Spawner::spawn_dedicated`] does, for long work that requests do not wait for: whenever it gives
+    /// way ([`give_way`]), its thread offers its core to the threads that wait for one.
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>);
+}
+
+/// Lets others run. Work in the background calls it every some tens of microseconds: the kernel would otherwise leave
+/// it on its core for whole milliseconds while the journal, with all that wait for it, is queued behind it.
+pub async fn give_way() {
+    tokio::task::yield_now().await;
 }

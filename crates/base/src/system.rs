@@ -87,15 +87,19 @@ pub struct WorkerSpawner {
 }
 
 impl WorkerSpawner {
-    /// Starts `count` workers, at least one.
-    pub fn start(count: usize) -> io::Result<Self> {
+    /// Starts `count` workers, at least one. Workers that are `pinned` keep to one core each, if the process may use
+    /// exactly one core for each: else the kernel places them.
+    pub fn start(count: usize, pinned: bool) -> io::Result<Self> {
+        let count = count.max(1);
         let running = tokio::sync::watch::Sender::new(());
         let mut workers = Vec::new();
-        for _ in 0..count.max(1) {
+        let cores = if pinned { cores_for(count, &affinity::allowed_cores()) } else { vec![None; count] };
+        for core in cores {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             workers.push(runtime.handle().clone());
             let mut running = running.subscribe();
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
+                core.into_iter().for_each(affinity::keep_to);
                 // An error means that the sender is gone: the end.
                 runtime.block_on(async { while running.changed().await.is_ok() {} });
                 runtime.shutdown_background();
@@ -116,6 +120,55 @@ impl Spawner for WorkerSpawner {
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         spawn_thread(self.next_worker().clone(), name, task);
     }
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        spawn_thread(self.next_worker().clone(), name, offering_core(task));
+    }
+}
+
+/// The core of each of `count` workers. Fewer workers than cores have a reason, such as a quota of processor time, and
+/// must not gather on the first ones beside other programs that think the same.
+fn cores_for(count: usize, allowed: &[usize]) -> Vec<Option<usize>> {
+    if allowed.len() == count { allowed.iter().copied().map(Some).collect() } else { vec![None; count] }
+}
+
+/// Which cores threads run on.
+#[cfg(target_os = "linux")]
+mod affinity {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    /// The cores that this process may use, by number; none if that can't be told.
+    pub(super) fn allowed_cores() -> Vec<usize> {
+        let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+        (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+    }
+
+    /// Keeps the calling thread to one core. A kernel that refuses goes on placing it.
+    pub(super) fn keep_to(core: usize) {
+        let mut set = CpuSet::new();
+        set.set(core);
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+/// Elsewhere the kernel decides.
+#[cfg(not(target_os = "linux"))]
+mod affinity {
+    pub(super) fn allowed_cores() -> Vec<usize> {
+        Vec::new()
+    }
+
+    pub(super) fn keep_to(_core: usize) {}
+}
+
+/// The task; its thread offers its core whenever it gives way.
+fn offering_core(mut task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    Box::pin(std::future::poll_fn(move |context| {
+        let polled = task.as_mut().poll(context);
+        if polled.is_pending() {
+            std::thread::yield_now();
+        }
+        polled
+    }))
 }
 
 /// Runs a task on a thread of its own, with the runtime's timers.
@@ -144,6 +197,9 @@ impl Spawner for TokioSpawner {
     }
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         spawn_thread(self.runtime.clone(), name, task);
+    }
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        spawn_thread(self.runtime.clone(), name, offering_core(task));
     }
 }
 
@@ -234,7 +290,7 @@ mod tests {
 
     #[test]
     fn workers_take_turns_and_run_timers() {
-        let workers = WorkerSpawner::start(2).unwrap();
+        let workers = WorkerSpawner::start(2, false).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         for _ in 0..4 {
             let sender = sender.clone();
@@ -254,12 +310,36 @@ mod tests {
 
     #[test]
     fn a_dedicated_task_has_its_own_thread_and_the_timers() {
-        let workers = WorkerSpawner::start(1).unwrap();
+        let workers = WorkerSpawner::start(1, true).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         workers.spawn_dedicated(
             "test",
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_millis(1)).await;
+                sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+            }),
+        );
+        assert_eq!(receiver.recv().unwrap().as_deref(), Some("test"));
+    }
+
+    #[test]
+    fn workers_have_a_core_each_or_none() {
+        assert_eq!(cores_for(2, &[0, 3]), [Some(0), Some(3)]);
+        assert_eq!(cores_for(2, &[0, 1, 2]), [None, None]);
+        assert_eq!(cores_for(2, &[5]), [None, None]);
+        assert_eq!(cores_for(1, &[]), [None]);
+    }
+
+    #[test]
+    fn work_in_the_background_goes_on_after_it_gave_way() {
+        let workers = WorkerSpawner::start(1, false).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        workers.spawn_background(
+            "test",
+            Box::pin(async move {
+                for _ in 0..3 {
+                    crate::give_way().await;
+                }
                 sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
             }),
         );

@@ -165,6 +165,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_byte_size)]
     pub(crate) scrub_rate: u64,
 
+    /// Keep each worker thread on one core. false: the kernel moves them, for machines with other busy programs
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) pin_workers: bool,
+
     /// Written once the server listens: JSON with the addresses
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

@@ -45,6 +45,8 @@ pub(crate) struct Configuration {
     pub(crate) tls: Option<TlsIdentity>,
     /// How bearer tokens are judged; without it none is taken. Never without `tls`.
     pub(crate) oauth: Option<OauthMode>,
+    /// Whether each worker thread keeps to a core.
+    pub(crate) pin_workers: bool,
 }
 
 impl Configuration {
@@ -102,6 +104,7 @@ impl Configuration {
             partitions,
             tls,
             oauth: arguments.oauth,
+            pin_workers: arguments.pin_workers,
         })
     }
 }

@@ -57,9 +57,9 @@ impl Maintenance {
     /// Starts the tasks.
     pub(crate) fn start(spawner: &dyn Spawner, clock: &Arc<dyn Clock>) -> Arc<Self> {
         let maintenance = Arc::new(Maintenance::default());
-        spawner.spawn_dedicated("flush", Box::pin(maintenance.clone().run_flushes(clock.clone())));
-        spawner.spawn_dedicated("merge", Box::pin(maintenance.clone().run_merges(clock.clone())));
-        spawner.spawn_dedicated("collect", Box::pin(maintenance.clone().run_collections(clock.clone())));
+        spawner.spawn_background("flush", Box::pin(maintenance.clone().run_flushes(clock.clone())));
+        spawner.spawn_background("merge", Box::pin(maintenance.clone().run_merges(clock.clone())));
+        spawner.spawn_background("collect", Box::pin(maintenance.clone().run_collections(clock.clone())));
         maintenance
     }
 

@@ -79,6 +79,9 @@ impl Spawner for SimSpawner {
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.spawn(name, task);
     }
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.spawn(name, task);
+    }
 }
 
 /// A disk and a source of chance that outlive the process.

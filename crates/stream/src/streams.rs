@@ -84,7 +84,7 @@ impl Streams {
             let rate = streams.settings.scrub_bytes_per_second;
             let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
             let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
-            env.spawner.spawn_dedicated("scrub", Box::pin(task));
+            env.spawner.spawn_background("scrub", Box::pin(task));
         }
         Ok(Arc::new(streams))
     }

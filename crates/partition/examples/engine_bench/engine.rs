@@ -37,7 +37,7 @@ impl Engine {
         let disk = Arc::new(MeasuredDisk::new(Arc::new(SystemDisk::new(&arguments.folder))));
         let mut env: Environment = base::system::environment_on(disk.clone());
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        env.spawner = Arc::new(WorkerSpawner::start(cores)?);
+        env.spawner = Arc::new(WorkerSpawner::start(cores, true)?);
         let streams = Streams::open(&env, StreamSettings::default()).await?;
         let partitions = Arc::new(Partitions::open(&env, streams.clone(), settings).await?);
         Ok(Engine { clock: env.clock, partitions, disk, spawner: env.spawner, streams })

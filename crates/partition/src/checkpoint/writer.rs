@@ -9,6 +9,7 @@ use super::root::{Part, Root};
 use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
+use base::give_way;
 use bytes::Bytes;
 use std::sync::Arc;
 use stream::{Location, OwnerEpoch, StreamName, Streams};
@@ -74,6 +75,7 @@ impl CheckpointWriter {
             } else if self.batch_bytes >= BATCH_SIZE_BYTES {
                 self.append_batch().await?;
             }
+            give_way().await;
         }
         Ok(())
     }

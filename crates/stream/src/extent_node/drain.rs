@@ -8,7 +8,7 @@ use super::extent::Extent;
 use super::stop::Stop;
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::ExtentId;
-use base::Clock;
+use base::{Clock, give_way};
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 /// Adjacent pending chunks are joined into writes of up to this many bytes.
-const WRITE_SIZE_BYTES_MAX: usize = 1 << 20;
+const WRITE_SIZE_BYTES_MAX: usize = 256 << 10;
 /// Journaled bytes wait for their extents until there are this many, or a segment is wanted back: one large write is
 /// cheaper than many small ones, and each wake-up of the drain costs the journal's requesters time.
 const WAKE_SIZE_BYTES: u64 = 1 << 20;
@@ -160,6 +160,7 @@ impl Drain {
                     StreamError::write(&format!("extent {}", extent.id), &error)
                 }
             })?;
+            give_way().await;
         }
         extent.written(&chunks);
         let mut queues = self.queues.lock();

@@ -79,7 +79,7 @@ impl ExtentNode {
         let (journal, requests) = mpsc::channel(JOURNAL_QUEUE_COUNT_MAX);
         let stop = writer.stop.clone();
         let drain = writer.drain.clone();
-        env.spawner.spawn_dedicated("extent-drain", Box::pin(drain.run(env.clock.clone())));
+        env.spawner.spawn_background("extent-drain", Box::pin(drain.run(env.clock.clone())));
         env.spawner.spawn_dedicated("journal", Box::pin(writer.run(requests)));
         Ok(Arc::new(ExtentNode {
             disk: env.disk.clone(),
