@@ -51,6 +51,10 @@ pub trait Disk: Send + Sync + 'static {
 pub trait DiskFile: Send + Sync + 'static {
     /// Exactly `len` bytes from `offset`; fewer in the file is `UnexpectedEof`.
     async fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes>;
+    /// As [`Self::read_at`], for bytes that are not worth keeping in memory: nobody reads them again soon.
+    async fn read_once_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        self.read_at(offset, len).await
+    }
     /// Writes all of `bytes` at `offset`, growing the file if needed.
     async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()>;
     /// Returns when all bytes written before the call are durable (`fdatasync`).

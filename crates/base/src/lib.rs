@@ -9,6 +9,7 @@
 pub mod checksum;
 pub mod clock;
 pub mod codec;
+mod direct;
 pub mod disk;
 pub mod memory_disk;
 pub mod overlay_disk;

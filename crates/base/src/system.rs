@@ -1,5 +1,6 @@
 //! The real clock, randomness, disk and spawner.
 
+use crate::direct;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::random::{SPLITMIX64_STEP, splitmix64};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
@@ -271,7 +272,10 @@ impl DiskFile for SystemFile {
         Ok(buffer.into())
     }
     async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()> {
-        self.file.write_all_at(&bytes, offset)
+        direct::write_all_at(&self.file, &bytes, offset)
+    }
+    async fn read_once_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        direct::read_exact_at(&self.file, offset, len)
     }
     async fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()

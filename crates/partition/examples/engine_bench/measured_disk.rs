@@ -116,6 +116,9 @@ impl DiskFile for MeasuredFile {
     async fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
         self.file.read_at(offset, len).await
     }
+    async fn read_once_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        self.file.read_once_at(offset, len).await
+    }
     async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()> {
         let begun = Instant::now();
         self.counters.written_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);

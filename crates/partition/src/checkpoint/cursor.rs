@@ -1,13 +1,18 @@
 //! Walking a checkpoint's rows in key order, a row block at a time.
 
-use super::index_block::{IndexBlock, first_at_or_after};
+use super::index_block::{IndexBlock, IndexEntry, first_at_or_after};
+use super::row_block::RowBlock;
 use super::row_block::{RowIterator, RowPosition};
 use super::{Checkpoint, damaged};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::Location;
+
+/// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor less.
+const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
 
 /// Whether a walk leaves its row blocks in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub(crate) struct CheckpointCursor {
     next_block: usize,
     block: Option<(Location, RowIterator)>,
     position: Option<RowPosition>,
+    /// Row blocks that follow, read ahead.
+    ahead: VecDeque<RowBlock>,
 }
 
 impl CheckpointCursor {
@@ -46,6 +53,7 @@ impl CheckpointCursor {
             next_block: 0,
             block: None,
             position: None,
+            ahead: VecDeque::new(),
         };
         if let Some(part) = cursor.checkpoint.root.parts.get(part) {
             let index = cursor.checkpoint.index(part).await?;
@@ -114,7 +122,15 @@ impl CheckpointCursor {
             if let Some(entry) = index.entries.get(self.next_block) {
                 let rows = match self.caching {
                     Caching::Keep => self.checkpoint.rows(entry.location).await?,
-                    Caching::Bypass => self.checkpoint.read_rows(entry.location).await?,
+                    Caching::Bypass => match self.ahead.pop_front() {
+                        Some(rows) => rows,
+                        None => {
+                            let run = run_from(&index.entries[self.next_block..]);
+                            self.ahead = self.checkpoint.read_run(&run).await?.into();
+                            let missing = || damaged(entry.location, "nothing was read");
+                            self.ahead.pop_front().ok_or_else(missing)?
+                        }
+                    },
                 };
                 self.next_block += 1;
                 self.block = Some((entry.location, rows.rows()));
@@ -125,5 +141,46 @@ impl CheckpointCursor {
             self.next_block = 0;
             self.index = None;
         }
+    }
+}
+
+/// The places of the first row blocks that follow one another in an extent, as many as are read ahead.
+fn run_from(entries: &[IndexEntry]) -> Vec<Location> {
+    let mut run: Vec<Location> = Vec::new();
+    for IndexEntry { location, .. } in entries {
+        if let Some((first, last)) = run.first().zip(run.last()) {
+            let follows = location.extent == last.extent && location.offset == last.end();
+            if !follows || location.end() - first.offset > READ_AHEAD_SIZE_BYTES {
+                break;
+            }
+        }
+        run.push(*location);
+    }
+    run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stream::ExtentId;
+
+    #[test]
+    fn a_run_ends_at_a_gap_another_extent_or_its_bound() {
+        let at = |extent, offset, len| {
+            let location = Location { extent: ExtentId(extent), offset, len };
+            IndexEntry { last_key: Bytes::new(), location }
+        };
+        let end = |entry: &IndexEntry| entry.location.end();
+        assert_eq!(run_from(&[]), []);
+        let first = at(1, 40, 100);
+        let second = at(1, end(&first), 100);
+        let behind_a_gap = at(1, end(&second) + 1, 100);
+        let elsewhere = at(2, end(&second), 100);
+        let both = [first.location, second.location];
+        assert_eq!(run_from(&[first.clone(), second.clone(), behind_a_gap]), both);
+        assert_eq!(run_from(&[first.clone(), second.clone(), elsewhere]), both);
+        let large = at(1, end(&first), READ_AHEAD_SIZE_BYTES as u32);
+        assert_eq!(run_from(&[first.clone(), large.clone()]), [first.location]);
+        assert_eq!(run_from(std::slice::from_ref(&large)), [large.location], "one at least");
     }
 }

@@ -124,11 +124,20 @@ impl Checkpoint {
         Ok(rows)
     }
 
-    /// Reads a row block past the cache, for walks that would only push out what others need.
+    /// Reads a row block past the cache.
     async fn read_rows(&self, location: Location) -> Result<RowBlock, PartitionError> {
-        let payload = self.streams.read(location).await?;
-        RowBlock::parse(payload).map_err(|error| damaged(location, &error.to_string()))
+        parse_rows(self.streams.read(location).await?, location)
     }
+
+    /// Reads row blocks that follow one another, for walks that would only push out of memory what others need.
+    async fn read_run(&self, run: &[Location]) -> Result<Vec<RowBlock>, PartitionError> {
+        let payloads = self.streams.read_run(run).await?;
+        payloads.into_iter().zip(run).map(|(payload, location)| parse_rows(payload, *location)).collect()
+    }
+}
+
+fn parse_rows(payload: Bytes, location: Location) -> Result<RowBlock, PartitionError> {
+    RowBlock::parse(payload).map_err(|error| damaged(location, &error.to_string()))
 }
 
 fn damaged(location: Location, why: &str) -> PartitionError {

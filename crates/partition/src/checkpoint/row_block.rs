@@ -20,6 +20,8 @@ const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
 pub(super) const KIND_ROWS: u8 = 1;
 /// Each so many rows one has its whole key and its place is listed.
 const RESTART_ROW_COUNT: usize = 8;
+/// After a block that hardly shrinks so many are not tried: their neighbours are like them.
+const NOT_TRIED_COUNT: u32 = 7;
 const UNCOMPRESSED: u8 = 0;
 const LZ4: u8 = 1;
 
@@ -30,6 +32,8 @@ pub(super) struct RowBlockBuilder {
     restarts: Vec<u32>,
     row_count: usize,
     last_key: Vec<u8>,
+    /// So many blocks are kept as they are before one is tried again.
+    not_tried: u32,
 }
 
 impl RowBlockBuilder {
@@ -69,18 +73,31 @@ impl RowBlockBuilder {
             self.rows.put_u32_field(*restart);
         }
         self.rows.put_u32_field(self.restarts.len() as u32);
-        let compressed = lz4_flex::block::compress(&self.rows);
-        let mut out = Vec::with_capacity(compressed.len().min(self.rows.len()) + 16);
+        let compressed = self.compressed();
+        let content = compressed.as_ref().unwrap_or(&self.rows);
+        let mut out = Vec::with_capacity(content.len() + 16);
         out.put_u8_field(KIND_ROWS);
-        // What hardly shrinks is kept as it is: reading it costs nothing then.
-        let worth_it = compressed.len() + compressed.len() / 8 < self.rows.len();
-        out.put_u8_field(if worth_it { LZ4 } else { UNCOMPRESSED });
+        out.put_u8_field(if compressed.is_some() { LZ4 } else { UNCOMPRESSED });
         out.put_varint(self.rows.len() as u64);
-        out.extend_from_slice(if worth_it { &compressed } else { &self.rows });
+        out.extend_from_slice(content);
         self.rows.clear();
         self.restarts.clear();
         self.row_count = 0;
         out.into()
+    }
+
+    /// The rows compressed; `None`: they hardly shrink, so they are kept as they are, and reading them costs nothing.
+    fn compressed(&mut self) -> Option<Vec<u8>> {
+        if self.not_tried > 0 {
+            self.not_tried -= 1;
+            return None;
+        }
+        let compressed = lz4_flex::block::compress(&self.rows);
+        if compressed.len() + compressed.len() / 8 < self.rows.len() {
+            return Some(compressed);
+        }
+        self.not_tried = NOT_TRIED_COUNT;
+        None
     }
 }
 

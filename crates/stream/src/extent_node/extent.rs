@@ -76,6 +76,35 @@ impl Extent {
         block::verify(&block, location)
     }
 
+    /// The payloads of blocks that follow one another, verified. They are read in one piece if they lie in one place, and
+    /// the disk need not keep them in memory.
+    pub(crate) async fn read_run(&self, run: &[Location]) -> Result<Vec<Bytes>, StreamError> {
+        let Some((first, last)) = run.first().zip(run.last()) else { return Ok(Vec::new()) };
+        let size = last.end().saturating_sub(first.offset);
+        let follow = run.windows(2).all(|pair| pair[0].end() == pair[1].offset);
+        let mut payloads = Vec::with_capacity(run.len());
+        if !follow || size > self.contiguous_from(first.offset) || self.is_pending(first.offset) {
+            for location in run {
+                payloads.push(self.read(*location).await?);
+            }
+            return Ok(payloads);
+        }
+        let what = |error: std::io::Error| StreamError::read(&format!("extent {}", self.id), &error);
+        let mut bytes = self.file.read_once_at(first.offset, size as usize).await.map_err(what)?;
+        for location in run {
+            let block = bytes.split_to(BLOCK_HEADER_SIZE + location.len as usize);
+            payloads.push(block::verify(&block, *location)?);
+        }
+        Ok(payloads)
+    }
+
+    /// Whether the byte at `offset` is not in the file yet.
+    fn is_pending(&self, offset: u64) -> bool {
+        let published = self.published.lock();
+        let before = published.pending.range(..=offset).next_back();
+        before.is_some_and(|(start, chunk)| offset < start + chunk.len() as u64)
+    }
+
     /// `len` bytes from `offset`, which must lie below the length. Unverified.
     pub(crate) async fn read_raw(&self, offset: u64, len: usize) -> Result<Bytes, StreamError> {
         let end = offset.checked_add(len as u64);

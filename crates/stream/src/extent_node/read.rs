@@ -14,6 +14,19 @@ impl ExtentNode {
         self.extent(location.extent)?.read(location).await
     }
 
+    /// The payloads of blocks of one extent that follow one another, their checksums verified.
+    pub(crate) async fn read_run(&self, run: &[Location]) -> Result<Vec<Bytes>, StreamError> {
+        match run.first() {
+            Some(first) if run.iter().all(|location| location.extent == first.extent) => {
+                self.extent(first.extent)?.read_run(run).await
+            }
+            Some(first) => {
+                Err(StreamError::Corrupt(format!("a run of blocks leaves extent {}", first.extent)))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// A reader over the extent's blocks from `offset` (a block's start) to its present length.
     pub(crate) fn reader(&self, extent: ExtentId, offset: u64) -> Result<ExtentReader, StreamError> {
         let extent = self.extent(extent)?;

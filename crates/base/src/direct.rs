@@ -1,0 +1,206 @@
+//! Large writes past the page cache, and reads of what is not read again soon: copying such bytes into the cache and out
+//! again costs several times the transfer itself, in processor time and in the bandwidth of the disk, and makes the syncs
+//! of others wait.
+//!
+//! What always holds: the file holds the same bytes as after an ordinary write, durable after the same sync. The kernel
+//! transfers whole pages only, to and from aligned memory, so what a write has before its first and behind its last
+//! whole page goes through the cache. Where the kernel or the file system refuses, all of it does.
+
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+/// Smaller writes go through the page cache: for them the copy is cheap.
+const DIRECT_SIZE_BYTES_MIN: usize = 64 << 10;
+/// Offset, length and memory are multiples of this: the page, and no disk has larger blocks.
+const ALIGNMENT: usize = 4096;
+/// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's cache.
+const PIECE_SIZE_BYTES: usize = 1 << 20;
+
+/// Memory of one piece at an aligned address.
+struct Piece {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+thread_local! {
+    static PIECE: RefCell<Option<Piece>> = const { RefCell::new(None) };
+}
+
+impl Piece {
+    fn new() -> Self {
+        let memory = vec![0; PIECE_SIZE_BYTES + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT);
+        Piece { memory, start }
+    }
+
+    /// `bytes` at an aligned address.
+    fn hold(&mut self, bytes: &[u8]) -> &[u8] {
+        let place = &mut self.memory[self.start..][..bytes.len()];
+        place.copy_from_slice(bytes);
+        place
+    }
+}
+
+/// Exactly `len` bytes from `offset`, which will not be read again soon.
+pub(crate) fn read_exact_at(file: &File, offset: u64, len: usize) -> io::Result<Bytes> {
+    let head = (offset % ALIGNMENT as u64) as usize;
+    if len >= DIRECT_SIZE_BYTES_MIN
+        && let Ok(pages) = open_direct(file, OpenOptions::new().read(true))
+            .and_then(|direct| read_pages(&direct, offset - head as u64, head + len))
+    {
+        return Ok(pages.slice(head..));
+    }
+    let mut buffer = vec![0; len];
+    file.read_exact_at(&mut buffer, offset)?;
+    Ok(buffer.into())
+}
+
+/// `len` bytes from `offset`, which is aligned. The pages are read to their end, or to the file's.
+fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
+    let size = len.next_multiple_of(ALIGNMENT);
+    let mut memory = vec![0; size + ALIGNMENT];
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    let mut read = 0;
+    while read < len {
+        let rest = &mut memory[start + read..start + size];
+        match direct.read_at(rest, offset + read as u64)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => read += count,
+        }
+    }
+    Ok(Bytes::from(memory).slice(start..start + len))
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let Some((head, pages)) = whole_pages(offset, bytes.len()) else {
+        return file.write_all_at(bytes, offset);
+    };
+    let at = |index: usize| offset + index as u64;
+    let written = open_direct(file, OpenOptions::new().write(true))
+        .and_then(|direct| write_pages(&direct, &bytes[head..pages], at(head)));
+    match written {
+        Ok(()) => {
+            file.write_all_at(&bytes[..head], offset)?;
+            file.write_all_at(&bytes[pages..], at(pages))
+        }
+        // No room and a broken disk are what they are; anything else is a refusal, and an ordinary write says more.
+        Err(error) if is_final(&error) => Err(error),
+        Err(_) => file.write_all_at(bytes, offset),
+    }
+}
+
+/// Start and end, in the bytes of a write, of its whole pages; `None`: it is too small.
+fn whole_pages(offset: u64, len: usize) -> Option<(usize, usize)> {
+    let head = (offset.next_multiple_of(ALIGNMENT as u64) - offset) as usize;
+    let tail = (offset % ALIGNMENT as u64) as usize + len;
+    let pages = len.checked_sub(tail % ALIGNMENT)?;
+    (pages >= head + DIRECT_SIZE_BYTES_MIN).then_some((head, pages))
+}
+
+/// The same file, past the page cache. By its descriptor, because its name may have changed.
+fn open_direct(file: &File, options: &mut OpenOptions) -> io::Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    options.custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32).open(path)
+}
+
+fn write_pages(direct: &File, pages: &[u8], offset: u64) -> io::Result<()> {
+    PIECE.with_borrow_mut(|piece| {
+        let piece = piece.get_or_insert_with(Piece::new);
+        for (index, bytes) in pages.chunks(PIECE_SIZE_BYTES).enumerate() {
+            direct.write_all_at(piece.hold(bytes), offset + (index * PIECE_SIZE_BYTES) as u64)?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether an ordinary write would fail alike.
+fn is_final(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let broken = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    broken || matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge | ReadOnlyFilesystem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_pages_of_a_write() {
+        let large = DIRECT_SIZE_BYTES_MIN;
+        let cases = [
+            (0, large, Some((0, large))),
+            (0, large - 1, None),
+            (0, large + 1, Some((0, large))),
+            (1, large, None),
+            (1, large + ALIGNMENT, Some((ALIGNMENT - 1, large + ALIGNMENT - 1))),
+            (ALIGNMENT as u64, large + 5, Some((0, large))),
+            (10 * ALIGNMENT as u64 - 7, large + 7, Some((7, large + 7))),
+            (3, 0, None),
+            (3, 5, None),
+        ];
+        for (offset, len, expected) in cases {
+            assert_eq!(whole_pages(offset, len), expected, "{len} bytes at {offset}");
+            if let Some((head, pages)) = expected {
+                assert!((offset + head as u64).is_multiple_of(ALIGNMENT as u64));
+                assert!((pages - head).is_multiple_of(ALIGNMENT));
+                assert!(head < ALIGNMENT && len - pages < ALIGNMENT);
+            }
+        }
+    }
+
+    /// Against a plain model: writes of all sizes at odd places, over each other and beyond the end, read back after
+    /// each one, with neighbours that are in the page cache and with ones that are not.
+    #[test]
+    fn a_file_holds_what_was_written_whichever_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        let mut model: Vec<u8> = Vec::new();
+        let mut state = 1;
+        for round in 0..200u64 {
+            let mut draw = |bound: u64| crate::random::splitmix64(&mut state) % bound;
+            let large = draw(3) > 0;
+            let len = draw(if large { 3 << 20 } else { 9000 }) as usize;
+            let place = draw(model.len() as u64 + 5000);
+            let end = [place, model.len() as u64, place & !4095][draw(3) as usize];
+            let bytes: Vec<u8> = (0..len).map(|index| (index as u64 * 31 + round) as u8).collect();
+            write_all_at(&file, &bytes, end).unwrap();
+            let end = end as usize;
+            model.resize(model.len().max(end + len), 0);
+            model[end..end + len].copy_from_slice(&bytes);
+            if round % 2 == 0 {
+                assert!(std::fs::read(&path).unwrap() == model, "{len} bytes at {end}, round {round}");
+            }
+            let from = draw(model.len() as u64 + 1) as usize;
+            let count = draw((model.len() - from) as u64 + 1) as usize;
+            let read = read_exact_at(&file, from as u64, count).unwrap();
+            assert!(read == model[from..from + count], "{count} bytes from {from}, round {round}");
+            assert!(read_exact_at(&file, from as u64, model.len() - from + 1).is_err());
+            if model.len() > 12 << 20 {
+                model.truncate(5 << 20);
+                file.set_len(5 << 20).unwrap();
+            }
+        }
+    }
+
+    /// A renamed file was once at risk: its old name may belong to another one by now.
+    #[test]
+    fn a_renamed_file_gets_its_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+        let file = File::options().read(true).write(true).create_new(true).open(&before).unwrap();
+        std::fs::rename(&before, &after).unwrap();
+        std::fs::write(&before, b"another").unwrap();
+        let bytes = vec![7; 2 * PIECE_SIZE_BYTES + 11];
+        write_all_at(&file, &bytes, 5).unwrap();
+        assert_eq!(std::fs::read(&after).unwrap()[5..], bytes);
+        assert_eq!(std::fs::read(&before).unwrap(), b"another");
+        std::fs::remove_file(&after).unwrap();
+        write_all_at(&file, &bytes, 5).unwrap();
+    }
+}
