@@ -1,9 +1,9 @@
 //! Splits and merges of ranges: parents hand their rows over to heirs, by pointer.
 //!
 //! 1. The parents are flushed beside their writers, and the heirs' own streams are made.
-//! 2. They pause: operations wait. The small rest is flushed.
+//! 2. They pause: operations wait.
 //! 3. One change to the streams lets the heirs share the parents' checkpoints.
-//! 4. The heirs' metadata is written.
+//! 4. Meanwhile the heirs' metadata is written, and to their logs the small rest that is only in the parents' memory.
 //! 5. One operation of the partition map replaces the parents by the heirs. **This is the moment.**
 //! 6. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
 //!
@@ -19,7 +19,7 @@ use crate::partition_map::MapEntry;
 use crate::range_partition::{Heir, RangePartition};
 use crate::routes::Routes;
 use bytes::Bytes;
-use futures_util::future::try_join_all;
+use futures_util::future::{join, join_all};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -64,7 +64,8 @@ impl PartitionServer {
             // A requester that went away does not matter.
             let _ = reply.send(server.run_change(table, &change).await);
         };
-        self.shared.spawner.spawn("hand-over", Box::pin(task));
+        // On a thread of its own: it flushes, which must not hold up connections.
+        self.shared.spawner.spawn_dedicated("hand-over", Box::pin(task));
         outcome.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("the hand-over stopped".to_owned())))
     }
 
@@ -195,15 +196,20 @@ impl PartitionServer {
         let mut estates = Vec::with_capacity(parents.len());
         for parent in parents {
             parent.pause().await?;
-            parent.flush_all().await?;
-            estates.push((parent.clone(), parent.estate()?));
+            estates.push((parent.clone(), parent.estate().await?));
         }
-        let heirs: Result<Vec<Heir>, _> =
-            ranges.into_iter().map(|(id, range)| Heir::of(&self.shared, &estates, id, range)).collect();
-        let mut heirs = heirs?;
+        let mut heirs = Vec::with_capacity(ranges.len());
+        for (id, range) in ranges {
+            heirs.push(Heir::of(&self.shared, &estates, id, range).await?);
+        }
         let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::stream_changes).collect();
-        self.shared.streams.multi_modify(&changes).await?;
-        try_join_all(heirs.iter_mut().map(|heir| heir.write_metadata(&self.shared))).await?;
+        let shared = self.shared.streams.multi_modify(&changes);
+        // All come to their ends, or what is left behind would be removed while it is written.
+        let own = join_all(heirs.iter_mut().map(|heir| heir.write_own(&self.shared)));
+        let (shared, own) = join(shared, own).await;
+        shared?;
+        own.into_iter().collect::<Result<(), _>>()?;
+        heirs.iter_mut().try_for_each(|heir| heir.open_data(&self.shared))?;
         Ok(heirs)
     }
 

@@ -1,15 +1,19 @@
-//! Handing over: this range stops deciding, brings everything to checkpoints, and leaves its rows to other ranges, or
-//! goes on if they can't take over.
+//! Handing over: this range brings nearly everything to checkpoints, stops deciding, and leaves its checkpoints and the
+//! small rest of its rows to other ranges, or goes on if they can't take over.
 //!
 //! What always holds: between [`RangePartition::pause`] and its end no operation is decided and none fails for it:
 //! each is told `Moved` and comes again. Gets and scans go on over what is there.
 
 use super::load::RangeStreams;
 use super::{RangePartition, Standing};
+use crate::checkpoint::Caching;
 use crate::error::PartitionError;
-use crate::operation::{ObjectTable, RowVersion};
+use crate::key::{KeyRange, RowKey};
+use crate::merge_cursor::MergeCursor;
+use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::range_partition::Flush;
-use crate::tree::TreeCheckpoint;
+use crate::tree::Tree;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,14 +24,39 @@ const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(1);
 
 /// Rounds of flushes before a pause, at most: each finds what was written during the one before.
 const FLUSH_ROUND_COUNT_MAX: usize = 3;
-/// Bytes in memory that may be left for the flush in the pause.
+/// Bytes in memory at which no further round before the pause is worth it.
 const REST_SIZE_BYTES: u64 = 1 << 20;
+/// Bytes in memory that are handed over as rows, at most: they are written to the heirs' logs while writers wait. More
+/// becomes a checkpoint first.
+const REST_SIZE_BYTES_MAX: u64 = 8 << 20;
 
 /// What a paused range leaves.
 pub(crate) struct Estate {
-    /// Newest first.
-    pub(super) checkpoints: Vec<Arc<TreeCheckpoint>>,
+    /// At one moment: what is not in its checkpoints is in its memory tables.
+    pub(super) tree: Arc<Tree>,
     pub(super) last_version: RowVersion,
+}
+
+impl Estate {
+    /// The newest changes of rows of `range` that are only in memory, deletions included, in key order.
+    pub(super) async fn rest(
+        &self,
+        range: &KeyRange,
+    ) -> Result<Vec<(RowVersion, RowChange)>, PartitionError> {
+        let memory = Tree { checkpoints: Vec::new(), ..Tree::clone(&self.tree) };
+        let newest = RowVersion(u64::MAX);
+        let mut rows = MergeCursor::over_tree(&memory, range, newest, Caching::Bypass).await?;
+        let mut rest = Vec::new();
+        while let Some(row) = rows.row() {
+            let (key, version) = (RowKey::from_bytes(Bytes::copy_from_slice(row.key)), row.version);
+            rest.push(match rows.value() {
+                Some(value) => (version, RowChange::Put { key, value }),
+                None => (version, RowChange::Delete { key }),
+            });
+            rows.step().await?;
+        }
+        Ok(rest)
+    }
 }
 
 impl RangePartition {
@@ -38,7 +67,7 @@ impl RangePartition {
     }
 
     /// Brings what is in memory to checkpoints, beside the writers, until what they have added meanwhile is so little that
-    /// nobody notices the pause in which it is flushed.
+    /// nobody notices the pause in which it is handed over.
     pub(crate) async fn flush_most(&self) -> Result<(), PartitionError> {
         for _ in 0..FLUSH_ROUND_COUNT_MAX {
             self.flush_all().await?;
@@ -116,14 +145,19 @@ impl RangePartition {
         self.serial.lock().standing == Standing::HandingOver
     }
 
-    /// What it leaves: everything, because it is paused and flushed.
-    pub(crate) fn estate(&self) -> Result<Estate, PartitionError> {
+    /// What it leaves: everything, because it is paused.
+    pub(crate) async fn estate(&self) -> Result<Estate, PartitionError> {
+        let in_memory = |tree: &Tree| tree.memory_tables().map(|table| table.size_bytes()).sum::<u64>();
+        if in_memory(&self.tree()) > REST_SIZE_BYTES_MAX {
+            self.flush_all().await?;
+        }
         let last_version = self.serial.lock().last_version;
         let tree = self.tree();
-        if !tree.frozen.is_empty() || tree.active.size_bytes() > 0 {
-            return Err(PartitionError::Storage("a range is handed over before it is flushed".to_owned()));
+        if self.visible() != last_version {
+            let what = "a range is handed over before all it has decided is durable";
+            return Err(PartitionError::Storage(what.to_owned()));
         }
-        Ok(Estate { checkpoints: tree.checkpoints.clone(), last_version })
+        Ok(Estate { tree, last_version })
     }
 
     /// Start of the names of all streams of the range with this id.

@@ -1,8 +1,10 @@
-//! What a range starts from that takes over from others: their checkpoints, by pointer.
+//! What a range starts from that takes over from others: their checkpoints, by pointer, and the small rest of their rows
+//! that was only in memory, as the first group of its own log.
 //!
-//! A split gives both children the parent's checkpoints, a merge gives one child those of both parents; no row is
+//! A split gives both children the parent's checkpoints, a merge gives one child those of both parents; no row of them is
 //! copied. What always holds: a checkpoint's limit is the part of it that the parent saw and the child owns, so rows
-//! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order.
+//! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order; a replay of the child's log
+//! finds every row of the rest and ends at the newest version of all parents, whoever's it is.
 
 use super::data::RangeData;
 use super::hand_over::Estate;
@@ -10,14 +12,16 @@ use super::load::{Loaded, RangeStreams, open_data};
 use super::log_marks::LogMarks;
 use super::{RangePartition, Shared};
 use crate::checkpoint::Checkpoint;
+use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::memory_table::MemoryTable;
 use crate::metadata::{CheckpointReference, Metadata};
-use crate::operation::{ObjectTable, RowVersion};
+use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::settings::PlantedFault;
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
+use futures_util::future::join;
 use std::sync::Arc;
 use stream::{Location, OwnerEpoch, StreamChange, StreamName};
 
@@ -37,6 +41,11 @@ pub(crate) struct Heir {
     data_shares: Vec<StreamName>,
     /// Its blob data, once its streams are there.
     data: Option<RangeData>,
+    /// The newest version of all its parents.
+    last_version: RowVersion,
+    /// Rows that were only in their memory, by version; they go to its log.
+    rest: Vec<(RowVersion, RowChange)>,
+    log_marks: LogMarks,
 }
 
 /// A checkpoint on its way to an heir.
@@ -50,7 +59,7 @@ struct Legacy {
 
 impl Heir {
     /// The heir of `range` among the parents, which lie in key order.
-    pub(crate) fn of(
+    pub(crate) async fn of(
         shared: &Shared,
         parents: &[(Arc<RangePartition>, Estate)],
         id: u64,
@@ -60,7 +69,8 @@ impl Heir {
         let table = table.ok_or_else(|| PartitionError::Storage("a range without parents".to_owned()))?;
         let mut legacies = Vec::new();
         for (parent, estate) in parents {
-            let next = estate.checkpoints.iter().filter_map(|checkpoint| legacy(parent, checkpoint, &range));
+            let next =
+                estate.tree.checkpoints.iter().filter_map(|checkpoint| legacy(parent, checkpoint, &range));
             let next: Vec<_> = next.collect();
             let roots = |legacies: &[Legacy]| legacies.iter().map(Ranked::of).collect::<Vec<_>>();
             legacies = interleave(&roots(&legacies), &roots(&next))
@@ -77,11 +87,15 @@ impl Heir {
         }
         let names = RangeStreams::new(table, id);
         let last_version = parents.iter().map(|(_, estate)| estate.last_version).max();
-        let mut metadata = Metadata {
-            epoch: FIRST_EPOCH,
-            flushed_version: last_version.unwrap_or(RowVersion(0)),
-            ..Metadata::empty(range)
-        };
+        let last_version = last_version.unwrap_or(RowVersion(0));
+        let mut rest = Vec::new();
+        for (parent, estate) in parents {
+            rest.extend(estate.rest(&range.intersect(&parent.range)).await?);
+        }
+        rest.sort_by_key(|(version, _)| *version);
+        // What its log holds is newer than this, so that a replay takes all of it.
+        let flushed_version = rest.first().map_or(last_version, |(first, _)| RowVersion(first.0 - 1));
+        let mut metadata = Metadata { epoch: FIRST_EPOCH, flushed_version, ..Metadata::empty(range) };
         let (mut checkpoints, mut shares) = (Vec::new(), Vec::new());
         for legacy in legacies {
             let reference = CheckpointReference {
@@ -95,7 +109,20 @@ impl Heir {
             shares.push(legacy.stream);
         }
         let data_shares = parents.iter().filter_map(|(parent, _)| parent.names.data.clone()).collect();
-        Ok(Heir { table, id, names, metadata, checkpoints, shares, data_shares, data: None })
+        let (data, log_marks) = (None, LogMarks::default());
+        Ok(Heir {
+            table,
+            id,
+            names,
+            metadata,
+            checkpoints,
+            shares,
+            data_shares,
+            data,
+            last_version,
+            rest,
+            log_marks,
+        })
     }
 
     /// Makes the streams that it shares with nobody, with room for their first appends.
@@ -126,10 +153,28 @@ impl Heir {
         changes
     }
 
-    /// Makes its metadata durable; its streams are there.
-    pub(crate) async fn write_metadata(&mut self, shared: &Shared) -> Result<(), PartitionError> {
-        let block = self.metadata.encode();
-        shared.streams.append(&self.names.metadata, FIRST_EPOCH, vec![block]).await?;
+    /// Makes its metadata and the rest of its parents' rows durable, in the streams that it shares with nobody.
+    pub(crate) async fn write_own(&mut self, shared: &Shared) -> Result<(), PartitionError> {
+        let (metadata, log) = (&self.names.metadata, &self.names.log);
+        let metadata = shared.streams.append(metadata, FIRST_EPOCH, vec![self.metadata.encode()]);
+        let rest = async {
+            if self.rest.is_empty() {
+                return Ok(None);
+            }
+            let group = Bytes::from(group_of(&self.rest, self.last_version));
+            let written = shared.streams.append(log, FIRST_EPOCH, vec![group]).await?;
+            Ok::<_, PartitionError>(written.first().copied())
+        };
+        let (metadata, rest) = join(metadata, rest).await;
+        metadata?;
+        if let Some(place) = rest? {
+            self.log_marks.note(place, self.metadata.flushed_version);
+        }
+        Ok(())
+    }
+
+    /// Learns of its blob data; its streams are there.
+    pub(crate) fn open_data(&mut self, shared: &Shared) -> Result<(), PartitionError> {
         if let Some(data) = &self.names.data {
             self.data = Some(open_data(&shared.streams, data)?);
         }
@@ -138,15 +183,20 @@ impl Heir {
 
     /// Starts to serve. Nothing can fail any more: the partition map names it.
     pub(crate) fn start(self, shared: &Shared) -> Arc<RangePartition> {
+        let active = MemoryTable::new(&shared.memory);
+        for (version, change) in self.rest {
+            match change {
+                RowChange::Put { key, value } => active.insert(key.as_bytes(), version, Some(value)),
+                RowChange::Delete { key } => active.insert(key.as_bytes(), version, None),
+            }
+        }
         let tree = Tree {
-            active: Arc::new(MemoryTable::new(&shared.memory)),
+            active: Arc::new(active),
             frozen: Vec::new(),
             checkpoints: self.checkpoints,
             flush_count: 0,
         };
-        let last_version = self.metadata.flushed_version;
-        let log_marks = LogMarks::default();
-        let data = self.data;
+        let (last_version, log_marks, data) = (self.last_version, self.log_marks, self.data);
         let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, data, replayed: 0 };
         RangePartition::start(shared.clone(), self.table, self.id, loaded)
     }
@@ -160,6 +210,21 @@ impl Heir {
     pub(crate) fn range(&self) -> &KeyRange {
         &self.metadata.range
     }
+}
+
+/// The group of a log that holds these changes, sorted by version. Rows of several parents may carry the same version: they
+/// make one operation. It ends with an operation that changes nothing, so that a replay learns of `last_version`.
+fn group_of(rest: &[(RowVersion, RowChange)], last_version: RowVersion) -> Vec<u8> {
+    let mut group = Vec::new();
+    commit_log::start_group(&mut group);
+    for operation in rest.chunk_by(|(a, _), (b, _)| a == b) {
+        let changes: Vec<RowChange> = operation.iter().map(|(_, change)| change.clone()).collect();
+        commit_log::put_operation(&mut group, operation[0].0, &changes);
+    }
+    if rest.last().is_some_and(|(last, _)| *last < last_version) {
+        commit_log::put_operation(&mut group, last_version, &[]);
+    }
+    group
 }
 
 /// What `checkpoint` is for an heir of `range`; `None`: it holds none of its rows.
@@ -280,6 +345,20 @@ mod tests {
         let mut far = right(9, 100);
         far.limit.start = Bytes::from_static(b"n");
         assert_eq!(interleave(&[left(9, 100)], &[far]), [First(0), Second(0)]);
+    }
+
+    #[test]
+    fn a_rest_is_one_group_that_ends_at_the_newest_version() {
+        let delete = |version, name: &str| {
+            (RowVersion(version), RowChange::Delete { key: crate::key::RowKey::new("a", 1, name, "r") })
+        };
+        let rest = [delete(5, "p"), delete(7, "p"), delete(7, "q")];
+        for (last, ends) in [(7, vec![(5, 1), (7, 2)]), (9, vec![(5, 1), (7, 2), (9, 0)])] {
+            let operations = commit_log::parse_group(&group_of(&rest, RowVersion(last))).unwrap();
+            let found: Vec<_> =
+                operations.iter().map(|(version, changes)| (version.0, changes.len())).collect();
+            assert_eq!(found, ends);
+        }
     }
 
     #[test]
