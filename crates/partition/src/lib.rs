@@ -31,6 +31,7 @@ mod partitions;
 mod piece;
 mod range_load;
 mod range_partition;
+mod retries;
 mod routes;
 mod settings;
 mod tree;

@@ -1,11 +1,12 @@
 //! Background work of all ranges of a process: one task flushes, one merges, one collects blob data.
 //!
-//! What always holds: a failure that may pass (a full disk) is tried again after a pause and writers are told of it
-//! meanwhile; any other failure leaves the ranges as they are and is logged.
+//! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds up no other
+//! range; writers that wait for a flush are told of its failure meanwhile.
 
 use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::range_partition::{Flush, RangePartition};
+use crate::retries::Retries;
 use base::{Clock, Spawner};
 use futures_util::future::select;
 use parking_lot::Mutex;
@@ -17,8 +18,6 @@ use tokio::sync::Notify;
 
 /// A flush whose table is not durable yet looks again after this long.
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
-/// After a failure the work is tried again after this long.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Ranges are looked at this often for blob data that nobody names.
 const COLLECT_EVERY: Duration = Duration::from_secs(10);
 
@@ -51,6 +50,38 @@ fn freeze_for_budget(ranges: &[Arc<RangePartition>]) {
             None => return,
         }
     }
+}
+
+fn shorter(pause: Option<Duration>, other: Duration) -> Option<Duration> {
+    Some(pause.map_or(other, |pause| pause.min(other)))
+}
+
+/// Waits until there may be something to do; with a pause, not longer than that.
+async fn wait(clock: &Arc<dyn Clock>, pause: Option<Duration>, wake: &Notify) {
+    match pause {
+        Some(pause) => {
+            select(pin!(clock.sleep(pause)), pin!(wake.notified())).await;
+        }
+        None => wake.notified().await,
+    }
+}
+
+/// Remembers a failure and logs it if it is news. Returns the pause.
+fn note_failure(
+    retries: &mut Retries,
+    range: &RangePartition,
+    error: &PartitionError,
+    clock: &Arc<dyn Clock>,
+    what: &str,
+) -> Duration {
+    let (pause, is_news) = retries.failed(range.name(), error, clock.monotonic());
+    let (table, id, pause_ms) = (range.table().name(), range.id(), pause.as_millis() as u64);
+    if is_news {
+        tracing::warn!(table, id, %error, pause_ms, "{what}; it is tried again and again after growing pauses");
+    } else {
+        tracing::debug!(table, id, %error, pause_ms, "{what}");
+    }
+    pause
 }
 
 impl Maintenance {
@@ -116,24 +147,45 @@ impl Maintenance {
     }
 
     async fn run_flushes(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        let mut retries = Retries::default();
         while !self.closing() {
-            let mut pause = None;
+            let mut pause: Option<Duration> = None;
             let mut trouble = None;
             let ranges = self.live_ranges();
+            retries.keep(|known| ranges.iter().any(|range| range.name() == known));
             freeze_for_budget(&ranges);
             for range in ranges {
+                if let Some((error, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
+                    trouble = Some(error.clone());
+                    pause = shorter(pause, wait_for);
+                    continue;
+                }
                 match range.flush().await {
-                    Ok(Flush::Nothing) => {}
-                    Ok(Flush::NotYet) => pause = pause.max(Some(DURABILITY_POLL_AFTER)),
-                    Ok(Flush::Done) => {
-                        self.flushes.fetch_add(1, Ordering::Relaxed);
-                        self.merge_wake.notify_one();
-                        self.flush_wake.notify_one();
+                    Ok(Flush::NotYet) => pause = shorter(pause, DURABILITY_POLL_AFTER),
+                    Ok(done) => {
+                        if retries.succeeded(range.name()) {
+                            tracing::info!(
+                                table = range.table().name(),
+                                id = range.id(),
+                                "flushes work again"
+                            );
+                        }
+                        if done == Flush::Done {
+                            self.flushes.fetch_add(1, Ordering::Relaxed);
+                            self.merge_wake.notify_one();
+                            self.flush_wake.notify_one();
+                        }
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "a memory table could not be flushed");
+                        let wait_for = note_failure(
+                            &mut retries,
+                            &range,
+                            &error,
+                            &clock,
+                            "a memory table can't be flushed",
+                        );
                         trouble = Some(error);
-                        pause = Some(RETRY_AFTER);
+                        pause = shorter(pause, wait_for);
                     }
                 }
             }
@@ -142,35 +194,45 @@ impl Maintenance {
             if changed {
                 self.live_ranges().iter().for_each(|range| range.tell_waiting_writers());
             }
-            match pause {
-                Some(pause) => clock.sleep(pause).await,
-                None => self.flush_wake.notified().await,
-            }
+            wait(&clock, pause, &self.flush_wake).await;
         }
     }
 
     async fn run_merges(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        let mut retries = Retries::default();
         while !self.closing() {
-            let mut pause = None;
-            for range in self.live_ranges() {
+            let mut pause: Option<Duration> = None;
+            let ranges = self.live_ranges();
+            retries.keep(|known| ranges.iter().any(|range| range.name() == known));
+            for range in ranges {
+                if let Some((_, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
+                    pause = shorter(pause, wait_for);
+                    continue;
+                }
                 match range.merge(|| self.closing()).await {
-                    Ok(true) => {
-                        self.merges.fetch_add(1, Ordering::Relaxed);
-                        self.merge_wake.notify_one();
+                    Ok(merged) => {
+                        if retries.succeeded(range.name()) {
+                            tracing::info!(
+                                table = range.table().name(),
+                                id = range.id(),
+                                "merges work again"
+                            );
+                        }
+                        if merged > 0 {
+                            self.merges.fetch_add(merged, Ordering::Relaxed);
+                            self.merge_wake.notify_one();
+                        }
                     }
-                    Ok(false) => {}
                     Err(_) if self.closing() => return,
                     Err(error) => {
-                        tracing::warn!(%error, "checkpoints could not be merged");
-                        pause = Some(RETRY_AFTER);
+                        let wait_for =
+                            note_failure(&mut retries, &range, &error, &clock, "checkpoints can't be merged");
+                        pause = shorter(pause, wait_for);
                     }
                 }
             }
             self.remove_retired().await;
-            match pause {
-                Some(pause) => clock.sleep(pause).await,
-                None => self.merge_wake.notified().await,
-            }
+            wait(&clock, pause, &self.merge_wake).await;
         }
     }
 

@@ -171,3 +171,52 @@ fn a_damaged_manager_log_is_refused_before_any_file_changes() {
     assert!(read(&world).is_err());
     assert!(world.disk.contents() == before, "a refused folder was changed");
 }
+
+/// A merge that met damage was tried twice a second for ever, and wrote much anew each time.
+#[test]
+fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind() {
+    use partition::PartitionSettings as Settings;
+    use std::time::Duration;
+    let world = World::new(3);
+    let never = Settings { merge_count_min: 100, ..Settings::tiny() };
+    let twelve = Settings { merge_count_min: 12, ..Settings::tiny() };
+    let expected = world.run(|env, _| async move {
+        let (streams, partitions) = open(&env, never).await.unwrap();
+        let mut expected = Everything::new();
+        for at in 0..150u64 {
+            let key = rows::key(1, "p", &format!("r{at:04}"));
+            rows::put(&partitions, &mut expected, key, Some(rows::value(at, 2000))).await.unwrap();
+        }
+        partitions.close().await;
+        streams.close().await;
+        expected
+    });
+    // Row blocks of the first checkpoint lie in one of the first extents with as much as a memory table.
+    let large =
+        world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 14_000);
+    let damaged: Vec<String> = large.map(|(path, _)| path).collect();
+    for path in &damaged {
+        world.disk.flip_bit(path, 8 * 3000);
+    }
+    let disk = world.disk.clone();
+    let (tries, streams_before, streams_after) = world
+        .run(|env, _| async move {
+            let (streams, partitions) = open(&env, twelve).await.unwrap();
+            env.clock.sleep(Duration::from_secs(1)).await;
+            let (before, listed) = (disk.operation_count(), streams.list("entity/").len());
+            env.clock.sleep(Duration::from_secs(1200)).await;
+            let after = disk.operation_count();
+            // A new key is written all the same.
+            let mut more = Everything::new();
+            rows::put(&partitions, &mut more, rows::key(1, "q", "r"), Some(rows::value(1, 10)))
+                .await
+                .unwrap();
+            (after - before, listed, streams.list("entity/").len())
+        })
+        .unwrap();
+    println!("{tries} disk operations in 20 minutes, {} damaged extents", damaged.len());
+    assert!(expected.is_some_and(|rows| rows.len() == 150));
+    assert!(tries > 20, "merges must be tried");
+    assert!(tries < 1500, "{tries} disk operations: a merge that fails must not be tried all the time");
+    assert!(streams_after <= streams_before + 1, "{streams_before} streams became {streams_after}");
+}

@@ -4,14 +4,18 @@
 //! checkpoint that replaces it.
 
 use super::load::open_checkpoint;
+use super::merge::First;
 use super::{RangePartition, Standing};
 use crate::checkpoint::CheckpointWriter;
 use crate::error::PartitionError;
 use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
 use stream::{ExtentId, Location, StreamName};
+
+/// Rows between two looks at whether something else comes first.
+const STEP_ROW_COUNT: u64 = 256;
 
 /// What a flush found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +42,14 @@ impl RangePartition {
         // With nothing older, a deleted row needs no marker.
         let keep_deleted = !tree.checkpoints.is_empty();
         let rows = MergeCursor::over_memory(frozen.memory.clone());
-        let written = self.write_checkpoint(rows, keep_deleted, || false).await?;
+        let written = self.write_checkpoint(rows, keep_deleted, First::Nothing).await?;
+        let checkpoint = self.open_written(&written).await?;
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
-        let reference = self.reference(&written);
-        next.checkpoints.splice(0..0, reference.clone());
+        next.checkpoints.splice(0..0, checkpoint.iter().map(|checkpoint| checkpoint.reference.clone()));
         next.flushed_version = frozen.last_version;
         let log_start = self.log_marks.lock().start_after(frozen.last_version);
         next.log_start = log_start.or(metadata.log_start);
-        let checkpoint = match reference {
-            Some(reference) => Some(open_checkpoint(&self.shared, reference).await?),
-            None => None,
-        };
         self.adopt(&mut metadata, next, &written).await?;
         self.replace_tree(|tree| tree.with_flushed(checkpoint));
         if let Some(start) = metadata.log_start {
@@ -65,12 +65,13 @@ impl RangePartition {
         Ok(Flush::Done)
     }
 
-    /// Writes rows as a new checkpoint stream. `None` if no row was kept, or `give_up` said so.
+    /// Writes rows as a new checkpoint stream. `None` if no row was kept. After each [`STEP_ROW_COUNT`] rows something
+    /// else may come first; its error ends the writing.
     pub(super) async fn write_checkpoint(
         &self,
         mut rows: MergeCursor,
         keep_deleted: bool,
-        give_up: impl Fn() -> bool,
+        first: First<'_>,
     ) -> Result<Option<(u64, Location)>, PartitionError> {
         let number = {
             let mut metadata = self.metadata.lock().await;
@@ -82,10 +83,12 @@ impl RangePartition {
         self.shared.streams.create(std::slice::from_ref(&stream)).await?;
         let mut writer = CheckpointWriter::new(self.shared.streams.clone(), stream.clone(), self.epoch);
         let outcome = async {
+            let mut walked: u64 = 0;
             while let Some(row) = rows.row() {
-                if give_up() {
-                    return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+                if walked.is_multiple_of(STEP_ROW_COUNT) {
+                    self.do_first(first).await?;
                 }
+                walked += 1;
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
                     writer.add(row.key, row.version, row.value).await?;
                 }
@@ -103,9 +106,21 @@ impl RangePartition {
         }
     }
 
-    /// How the metadata refers to a checkpoint of the whole range.
-    pub(super) fn reference(&self, written: &Option<(u64, Location)>) -> Option<CheckpointReference> {
-        written.map(|(number, root)| CheckpointReference { number, root, limit: self.range.clone() })
+    /// Opens a checkpoint that was just written. If that fails, nothing will ever refer to it: it is removed, or each
+    /// further try would leave one behind.
+    pub(super) async fn open_written(
+        &self,
+        written: &Option<(u64, Location)>,
+    ) -> Result<Option<Arc<TreeCheckpoint>>, PartitionError> {
+        let Some((number, root)) = *written else { return Ok(None) };
+        let reference = CheckpointReference { number, root, limit: self.range.clone() };
+        match open_checkpoint(&self.shared, reference).await {
+            Ok(checkpoint) => Ok(Some(checkpoint)),
+            Err(error) => {
+                self.shared.streams.delete(&self.names.checkpoint(number)).await?;
+                Err(error)
+            }
+        }
     }
 
     /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If the disk is full,

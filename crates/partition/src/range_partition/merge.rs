@@ -5,7 +5,6 @@
 //! it could hide; a replaced checkpoint stays until its last reader is done.
 
 use super::RangePartition;
-use super::load::open_checkpoint;
 use crate::checkpoint::Caching;
 use crate::choose_merge::choose_merge;
 use crate::choose_rewrite::{Held, choose_rewrite};
@@ -13,48 +12,103 @@ use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::merge_cursor::MergeCursor;
 use crate::operation::RowVersion;
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeCheckpoint};
+use base::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
+    checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
+}
+
+/// Whether a merge shall end without a result.
+type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// What comes before the next rows while a checkpoint is being written.
+#[derive(Clone, Copy)]
+pub(super) enum First<'a> {
+    /// Nothing.
+    Nothing,
+    /// The end, if it has come.
+    Stop { give_up: GiveUp<'a> },
+    /// The end, then merges that come due among the checkpoints that are newer than those being merged. A large merge
+    /// takes long; if small ones waited for it, reads would have to ask more and more checkpoints.
+    Newer { give_up: GiveUp<'a>, than: u64, merges: &'a AtomicU64 },
+}
 
 impl RangePartition {
-    /// Merges the checkpoints that are worth it. False: none are.
-    pub(crate) async fn merge(&self, closing: impl Fn() -> bool) -> Result<bool, PartitionError> {
+    /// Merges the checkpoints that are worth it. Returns how many merges that took.
+    pub(crate) async fn merge(&self, closing: impl Fn() -> bool + Sync) -> Result<u64, PartitionError> {
         let _merging = self.merging.lock().await;
         let leaving = || self.leaving.load(Ordering::Acquire);
         if leaving() {
-            return Ok(false);
+            return Ok(0);
         }
-        match self.merge_some(|| closing() || leaving()).await {
+        match self.merge_some(&|| closing() || leaving()).await {
             // Those who take over will choose for themselves.
-            Err(_) if leaving() => Ok(false),
+            Err(_) if leaving() => Ok(0),
             other => other,
         }
     }
 
-    async fn merge_some(&self, give_up: impl Fn() -> bool) -> Result<bool, PartitionError> {
+    async fn merge_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
         self.remove_retired().await?;
         let tree = self.tree();
-        let sizes: Vec<u64> =
-            tree.checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect();
-        let run = match choose_merge(&sizes, self.shared.settings.merge_count_min) {
+        let count_min = self.shared.settings.merge_count_min;
+        let run = match choose_merge(&sizes_of(&tree.checkpoints), count_min) {
             Some(run) => run,
             None => match self.choose_rewrite(&tree).await? {
                 Some(index) => index..index + 1,
-                None => return Ok(false),
+                None => return Ok(0),
             },
         };
         let merged = tree.checkpoints[run.clone()].to_vec();
-        let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
+        let newest = merged[0].reference.number;
+        let merges = AtomicU64::new(1);
+        let first = First::Newer { give_up, than: newest, merges: &merges };
+        self.merge_run(merged, keep_deleted, first).await?;
+        Ok(merges.into_inner())
+    }
+
+    /// Does what comes before the next rows of a checkpoint that is being written; an error ends the writing.
+    pub(super) fn do_first<'a>(&'a self, first: First<'a>) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(async move {
+            let (First::Stop { give_up } | First::Newer { give_up, .. }) = first else { return Ok(()) };
+            if give_up() {
+                return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+            }
+            if let First::Newer { than, merges, .. } = first {
+                while let Some(newer) = self.choose_newer(than) {
+                    self.merge_run(newer, true, First::Stop { give_up }).await?;
+                    merges.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Checkpoints worth merging among those newer than the one with this number.
+    fn choose_newer(&self, number: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
+        let tree = self.tree.load();
+        let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
+        let newer = &tree.checkpoints[..end];
+        let run = choose_merge(&sizes_of(newer), self.shared.settings.merge_count_min)?;
+        Some(newer[run].to_vec())
+    }
+
+    /// Replaces checkpoints that are neighbours in age by one.
+    async fn merge_run(
+        &self,
+        merged: Vec<Arc<TreeCheckpoint>>,
+        keep_deleted: bool,
+        first: First<'_>,
+    ) -> Result<(), PartitionError> {
+        let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
-        let written = self.write_checkpoint(rows, keep_deleted, give_up).await?;
-        let reference = self.reference(&written);
-        let result = match reference {
-            Some(reference) => Some(open_checkpoint(&self.shared, reference).await?),
-            None => None,
-        };
+        let written = self.write_checkpoint(rows, keep_deleted, first).await?;
+        let result = self.open_written(&written).await?;
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
         // Flushes may have added newer checkpoints in the meantime; the merged ones are still neighbours.
@@ -65,12 +119,11 @@ impl RangePartition {
         tracing::debug!(
             table = self.table.name(),
             count = merged.len(),
-            bytes = sizes[run].iter().sum::<u64>(),
+            bytes = sizes_of(&merged).iter().sum::<u64>(),
             "merged"
         );
         self.retired.lock().extend(merged);
-        self.remove_retired().await?;
-        Ok(true)
+        self.remove_retired().await
     }
 
     /// The checkpoint that is worth rewriting without rows of deleted containers, if any.
@@ -112,7 +165,7 @@ impl RangePartition {
     async fn remove_retired(&self) -> Result<(), PartitionError> {
         let free: Vec<_> = {
             let mut retired = self.retired.lock();
-            let unread = |checkpoint: &mut Arc<crate::tree::TreeCheckpoint>| {
+            let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
                 Arc::strong_count(checkpoint) == 1 && Arc::strong_count(&checkpoint.checkpoint) == 1
             };
             retired.extract_if(.., unread).collect()

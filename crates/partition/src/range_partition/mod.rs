@@ -40,6 +40,7 @@ use crate::memory_budget::MemoryBudget;
 use crate::metadata::Metadata;
 use crate::operation::{ObjectTable, RowVersion};
 use crate::range_load::RangeLoad;
+use crate::retries::RangeName;
 use crate::settings::PartitionSettings;
 use crate::tree::{Tree, TreeCheckpoint};
 use arc_swap::{ArcSwap, Guard};
@@ -196,6 +197,11 @@ impl RangePartition {
     /// Its id, part of its streams' names.
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Both.
+    pub(crate) fn name(&self) -> RangeName {
+        (self.table, self.id)
     }
 
     /// The keys it owns.
