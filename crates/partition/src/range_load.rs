@@ -3,6 +3,7 @@
 //! Every request costs one addition; one in some is looked at closer. What always holds: the sample is bounded and
 //! holds copies, so it pins no request's buffers.
 
+use base::random::SPLITMIX64_STEP;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -69,7 +70,7 @@ impl RangeLoad {
     /// Notes a request for `key`.
     pub(crate) fn note(&self, key: &[u8]) {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        if number.is_multiple_of(SAMPLE_ONE_IN) {
+        if is_sampled(number) {
             self.sample.lock().take(key);
         }
     }
@@ -99,6 +100,12 @@ impl RangeLoad {
     pub(crate) fn sampled_keys(&self) -> Vec<(Bytes, u64)> {
         self.sample.lock().keys.iter().map(|key| (key.clone(), 1)).collect()
     }
+}
+
+/// Whether the request with this number is looked at closer. Not every sixteenth: requests that go round and round over
+/// some partition names would show one of them only.
+fn is_sampled(number: u64) -> bool {
+    number.wrapping_mul(SPLITMIX64_STEP) < u64::MAX / SAMPLE_ONE_IN
 }
 
 impl Sample {
@@ -147,6 +154,19 @@ mod tests {
         let cold = load.end_round(seconds(3), BOUNDS);
         assert_eq!((cold.requests_per_second, cold.trend), (0, Trend { hot_rounds: 0, cold_rounds: 1 }));
         assert_eq!(load.end_round(seconds(3), BOUNDS).trend, cold.trend, "too short a round changes nothing");
+    }
+
+    /// Of requests that went round over eight partition names, only the first one's were sampled: no key parted them.
+    #[test]
+    fn a_sample_of_requests_that_go_round_shows_all_of_them() {
+        for names in 1..=64u64 {
+            let mut seen = vec![0u64; names as usize];
+            let count = 64 * SAMPLE_ONE_IN * names;
+            (0..count)
+                .filter(|number| is_sampled(*number))
+                .for_each(|number| seen[(number % names) as usize] += 1);
+            assert!(seen.iter().all(|seen| (16..=256).contains(seen)), "{names} names: {seen:?}");
+        }
     }
 
     #[test]

@@ -99,3 +99,50 @@ fn writers_that_wait_for_a_flush_learn_that_a_failed_append_has_closed_their_ran
     }
     assert!(refused > 100, "the failures must hit writers: {refused}");
 }
+
+/// Closing waited for writers that waited for a flush, and they for one that never came.
+#[test]
+fn closing_ends_the_wait_of_writers_and_loses_nothing_that_they_were_told() {
+    let (mut refused, mut waited) = (0, 0);
+    for seed in 0..40 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let told = world.run(|env, _| async move {
+            let (streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
+            let writes = (0..80u64).map(|writer| {
+                let key = key(1, &format!("p{}", writer % 3), &writer.to_string());
+                partitions.execute(Write { changes: vec![(key, Some(value(writer, 3000)))] })
+            });
+            let close = async {
+                env.clock.sleep(Duration::from_millis(5 + seed)).await;
+                let waits = partitions.statistics().memory.waits;
+                partitions.close().await;
+                waits
+            };
+            let all = async { tokio::join!(join_all(writes), close) };
+            let (outcomes, waits) = tokio::select! {
+                ended = all => ended,
+                () = env.clock.sleep(Duration::from_secs(600)) => panic!("seed {seed}: closing waits for ever"),
+            };
+            streams.close().await;
+            (outcomes, waits)
+        });
+        let (outcomes, waits) = told.unwrap();
+        waited += waits;
+        let mut written = 0;
+        for outcome in outcomes {
+            match outcome {
+                Ok(_) => written += 1,
+                Err(PartitionError::Unavailable(_)) => refused += 1,
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+        }
+        let found = world.run(|env, _| async move {
+            let (_streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            read_everything(&partitions).await.unwrap().len()
+        });
+        assert_eq!(found, Some(written), "seed {seed}: what was told and what is there");
+    }
+    assert!(waited > 100 && refused > 100, "closing must meet writers that wait: {waited}, {refused}");
+}

@@ -159,3 +159,57 @@ fn the_manager_splits_what_grows_and_merges_what_is_small_and_idle() {
         partitions.close().await;
     });
 }
+
+/// Asks for `per_second` rows a second for so many seconds of virtual time.
+async fn heat(
+    partitions: &Partitions,
+    clock: &dyn base::Clock,
+    seconds: u64,
+    per_second: u64,
+    key_of: impl Fn(u64) -> RowKey,
+) {
+    for second in 0..seconds {
+        let puts = (0..per_second).map(|at| {
+            let put = Put { key: key_of(second * per_second + at), value: Bytes::from_static(b"value") };
+            partitions.execute(put)
+        });
+        join_all(puts).await.into_iter().for_each(|outcome| outcome.unwrap());
+        clock.sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[test]
+fn the_manager_splits_what_is_hot_for_long_where_its_requests_part() {
+    const HOT: u64 = 20;
+    const NAMES: u64 = 8;
+    let run = |key_of: fn(u64) -> RowKey, seconds: u64, per_second: u64| {
+        sim::World::new(11).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let settings = PartitionSettings {
+                hot_requests_per_second: HOT,
+                cold_requests_per_second: 0,
+                range_size_bytes_max: 64 << 20,
+                ..PartitionSettings::tiny()
+            };
+            let partitions = Partitions::open(&env, streams, settings).await.unwrap();
+            heat(&partitions, &*env.clock, seconds, per_second, key_of).await;
+            let ranges = partitions.ranges(ObjectTable::Entity);
+            let statistics = partitions.statistics();
+            assert_eq!(statistics.heat_splits, statistics.range_splits);
+            let (found, _) =
+                partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
+            assert_eq!(found.rows, seconds * per_second, "every row is there once");
+            partitions.close().await;
+            (ranges.len(), statistics.heat_splits)
+        })
+    };
+    let spread = |at: u64| key(at % NAMES, &format!("r{at:08}"));
+    // Five rounds of the manager, the fourth hot one in a row splits.
+    assert_eq!(run(spread, 80, 2 * HOT), Some((2, 1)));
+    assert_eq!(run(spread, 40, 2 * HOT), Some((1, 0)), "not for long");
+    assert_eq!(run(spread, 80, HOT / 2), Some((1, 0)), "not hot");
+    let one_name = |at: u64| key(3, &format!("r{:08}", at * 7919 % 99_991));
+    assert_eq!(run(one_name, 80, 2 * HOT), Some((1, 0)), "a partition name is never parted");
+    let at_the_end = |at: u64| key(at / 40, &format!("r{at:08}"));
+    assert_eq!(run(at_the_end, 80, 2 * HOT), Some((1, 0)), "a split would not part inserts at the end");
+}

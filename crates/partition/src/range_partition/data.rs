@@ -276,3 +276,62 @@ impl RangePartition {
         Err(PartitionError::Busy)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::piece::put_pieces;
+
+    const ONE: ExtentId = ExtentId(1);
+    const TWO: ExtentId = ExtentId(2);
+
+    fn data() -> RangeData {
+        RangeData::new(StreamName::new("blob/1/data"), &[ONE, TWO])
+    }
+
+    fn naming(extent: ExtentId) -> RowChange {
+        let mut value = Vec::new();
+        put_pieces(&mut value, &[Piece::for_tests(extent.0, 0, 100)]);
+        RowChange::Put { key: RowKey::new("a", 1, "blob", "head"), value: value.into() }
+    }
+
+    #[test]
+    fn an_extent_that_left_can_be_named_pinned_and_appended_to_no_more() {
+        let data = data();
+        assert_eq!(data.condemn([ONE].into_iter()), [ONE]);
+        assert_eq!(data.remove_condemned(&[ONE]), [ONE]);
+        // It is leaving: nobody may count on it any more, even though the stream lists it still.
+        for _ in 0..2 {
+            assert!(data.check_changes(&[naming(ONE)], std::iter::empty()).is_err());
+            assert!(!data.pin(&[TWO, ONE]), "all or none");
+            assert!(!data.pin_appended(ONE, || false));
+            data.have_left(true);
+        }
+        assert_eq!(data.condemn([TWO].into_iter()), [TWO], "a pin that was refused pins nothing");
+        assert_eq!(data.check_changes(&[naming(TWO)], std::iter::empty()), Ok(()));
+    }
+
+    #[test]
+    fn an_extent_on_its_way_out_is_not_appended_to_even_if_the_stream_lists_it() {
+        let data = data();
+        data.condemn([ONE].into_iter());
+        data.remove_condemned(&[ONE]);
+        assert!(!data.pin_appended(ONE, || true));
+        // The change to the stream failed.
+        data.have_left(false);
+        assert!(data.pin_appended(ONE, || true));
+        assert_eq!(data.check_changes(&[naming(ONE)], std::iter::empty()), Ok(()));
+    }
+
+    #[test]
+    fn what_is_named_or_pinned_after_it_was_condemned_stays() {
+        let data = data();
+        assert_eq!(data.condemn([ONE, TWO].into_iter()), [ONE, TWO]);
+        assert_eq!(data.check_changes(&[naming(ONE)], std::iter::empty()), Ok(()));
+        assert!(data.pin(&[TWO]));
+        assert_eq!(data.remove_condemned(&[ONE, TWO]), []);
+        assert_eq!(data.condemn([TWO].into_iter()), [], "it is pinned");
+        data.unpin(&[TWO]);
+        assert_eq!(data.condemn([TWO].into_iter()), [TWO]);
+    }
+}

@@ -1,0 +1,75 @@
+//! A full disk and the stream manager's log: what the log has no room for is refused, nothing that was there suffers, and
+//! it goes on once there is space.
+
+use base::Environment;
+use bytes::Bytes;
+use sim::{Faults, SimDisk, World};
+use std::sync::Arc;
+use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+
+const EPOCH: OwnerEpoch = OwnerEpoch(1);
+
+fn name(at: usize) -> StreamName {
+    StreamName::new(&format!("test/{at:03}"))
+}
+
+fn fill_up(disk: &SimDisk) {
+    let used: u64 = disk.files().iter().map(|(_, size)| size).sum();
+    disk.set_faults(Faults { capacity_bytes: used, ..Faults::default() });
+}
+
+/// Fills the disk and creates streams until the log is full; then the disk gets space again.
+async fn live(env: Environment, disk: Arc<SimDisk>) -> Vec<StreamName> {
+    let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+    let first = name(0);
+    streams.create(std::slice::from_ref(&first)).await.unwrap();
+    streams.append(&first, EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+    fill_up(&disk);
+    let mut count = 1;
+    let refused = loop {
+        match streams.create(&[name(count)]).await {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+        assert!(count < 100, "the log must fill up");
+    };
+    assert_eq!(refused, StreamError::DiskFull);
+    assert!(count > 2, "the log had room for some");
+    // Refused is refused, again and again, and changes nothing.
+    for _ in 0..3 {
+        assert_eq!(streams.create(&[name(count)]).await, Err(StreamError::DiskFull));
+        assert_eq!(streams.delete(&first).await, Err(StreamError::DiskFull));
+        assert!(streams.exists(&first) && !streams.exists(&name(count)));
+    }
+    // What needs no room in the log goes on.
+    assert_eq!(streams.check_writes(), Ok(()));
+    let place = streams.append(&first, EPOCH, vec![Bytes::from_static(b"meanwhile")]).await.unwrap()[0];
+    assert_eq!(streams.read(place).await.unwrap(), "meanwhile");
+    disk.set_faults(Faults::default());
+    for _ in 0..20 {
+        streams.create(&[name(count)]).await.unwrap();
+        count += 1;
+    }
+    streams.list("test/")
+}
+
+#[test]
+fn a_full_disk_refuses_what_the_managers_log_has_no_room_for_and_nothing_else() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let created = world.run(|env, _| live(env, disk)).unwrap();
+        assert!(created.len() > 20, "seed {seed}");
+        let found = world.run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let mut replay = streams.replay(&name(0), None).unwrap();
+            let mut blocks = Vec::new();
+            while let Some((_, block)) = replay.next().await.unwrap() {
+                blocks.push(block);
+            }
+            assert_eq!(blocks, ["before", "meanwhile"], "seed {seed}");
+            streams.list("test/")
+        });
+        assert_eq!(found, Some(created), "seed {seed}");
+    }
+}
