@@ -34,6 +34,16 @@ pub(crate) fn processor_time() -> Outcome<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
+/// Processor time used so far by everybody on the machine.
+pub(crate) fn machine_processor_time() -> Outcome<Duration> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().ok_or("the kernel does not tell the machine's processor time")?;
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0)).collect();
+    // user nice system idle iowait irq softirq steal
+    let busy: u64 = ticks.iter().take(8).sum::<u64>() - ticks.iter().skip(3).take(2).sum::<u64>();
+    Ok(Duration::from_millis(busy * 1000 / TICKS_PER_SECOND))
+}
+
 /// Asks the kernel to forget the pages of every file of `folder`; what is dirty stays.
 pub(crate) fn drop_cached_files(folder: &std::path::Path) -> Outcome<()> {
     for entry in std::fs::read_dir(folder)? {

@@ -13,24 +13,34 @@ const SPLIT_COUNT: u64 = 10;
 const BETWEEN_CHANGES: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 const COMPARED_FOR: Duration = Duration::from_secs(4);
-/// A processor is the limit from this share of all cores on.
+/// The processor is the limit from this share of all cores on, whoever keeps them busy.
 const PROCESSOR_BUSY_SHARE: f64 = 0.85;
 /// The journal's disk is, from this share of the time on: all ranges share it.
 const JOURNAL_BUSY_SHARE: f64 = 0.6;
+/// Writers while one range is compared with two: so many that some are always ready while others wait for a sync.
+const COMPARED_WRITERS: u64 = 1024;
+/// Syncs of a bare file beside which those of the journal are shown.
+const BARE_SYNC_COUNT: usize = 300;
 
 /// What writers did together.
 struct Written {
     per_second: f64,
     slowest: Duration,
     cores_busy: f64,
+    /// Those that anybody on the machine kept busy.
+    all_cores_busy: f64,
     /// Share of the time in which the journal's thread wrote or synced.
     journal_busy: f64,
+    syncs_per_second: f64,
+    /// What the journal wrote at a time, on average.
+    group_size_bytes: u64,
 }
 
 /// Writes into the partitions that `choose` names until `done`.
 async fn write_until(
     engine: &Engine,
     arguments: &Arguments,
+    writers: u64,
     done: &Arc<AtomicBool>,
     series: &'static str,
     choose: fn(u64, u64, u64) -> u64,
@@ -39,8 +49,9 @@ async fn write_until(
     let acknowledged = Arc::new(AtomicU64::new(0));
     let journal = engine.disk.journal();
     let (started, processor) = (engine.clock.monotonic(), process::processor_time()?);
+    let machine = process::machine_processor_time()?;
     let slowest = engine
-        .gather(arguments.writers, |writer| {
+        .gather(writers, |writer| {
             let (partitions, clock) = (engine.partitions.clone(), engine.clock.clone());
             let (done, acknowledged) = (done.clone(), acknowledged.clone());
             async move {
@@ -61,10 +72,14 @@ async fn write_until(
         })
         .await?;
     let seconds = (engine.clock.monotonic() - started).as_secs_f64();
+    let journal = engine.disk.journal().since(journal);
     Ok(Written {
         per_second: acknowledged.load(Ordering::Relaxed) as f64 / seconds,
         slowest: slowest.into_iter().max().unwrap_or_default(),
-        journal_busy: engine.disk.journal().since(journal).busy_for.as_secs_f64() / seconds,
+        journal_busy: journal.busy_for.as_secs_f64() / seconds,
+        syncs_per_second: journal.sync_count as f64 / seconds,
+        group_size_bytes: journal.written_bytes / journal.sync_count.max(1),
+        all_cores_busy: (process::machine_processor_time()? - machine).as_secs_f64() / seconds,
         cores_busy: (process::processor_time()? - processor).as_secs_f64() / seconds,
     })
 }
@@ -97,9 +112,10 @@ async fn merge_all(engine: &Engine, pause: Duration) -> Outcome<()> {
 async fn split_and_merge(engine: &Engine, arguments: &Arguments, verdicts: &mut Verdicts) -> Outcome<()> {
     merge_all(engine, Duration::ZERO).await?;
     let done = Arc::new(AtomicBool::new(false));
-    let writers = write_until(engine, arguments, &done, "split", |writer, count, names| {
-        (writer * 31 + count * 7) % names
-    });
+    let writers =
+        write_until(engine, arguments, arguments.writers, &done, "split", |writer, count, names| {
+            (writer * 31 + count * 7) % names
+        });
     let changes = async {
         let outcome: Outcome<()> = async {
             for at in 1..=SPLIT_COUNT {
@@ -152,20 +168,30 @@ async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut 
             engine.clock.sleep(COMPARED_FOR).await;
             done.store(true, Ordering::Relaxed);
         };
-        let (written, ()) = tokio::join!(write_until(engine, arguments, &done, series, choose), stop);
+        let (written, ()) =
+            tokio::join!(write_until(engine, arguments, COMPARED_WRITERS, &done, series, choose), stop);
         let written = written?;
         println!(
-            "  {series} of the ranges written: {:.0} writes/s, {:.2} cores busy, journal writing or syncing {:.0} %",
+            "  {series} of the ranges written by {COMPARED_WRITERS}: {:.0} writes/s, {:.2} cores busy ({:.2} with all else on the machine), journal \
+             writing or syncing {:.0} % of the time in {:.0} groups/s of {} KiB",
             written.per_second,
             written.cores_busy,
-            written.journal_busy * 100.0
+            written.all_cores_busy,
+            written.journal_busy * 100.0,
+            written.syncs_per_second,
+            written.group_size_bytes >> 10,
         );
         found.push(written);
     }
     let (one, two) = (&found[0], &found[1]);
     let gain = two.per_second / one.per_second;
     let cores = std::thread::available_parallelism()?.get() as f64;
-    let both_busy = two.cores_busy / cores;
+    let bare = bare_syncs_per_second(&arguments.folder, two.group_size_bytes)?;
+    println!(
+        "  a bare file of this disk takes {bare:.0} writes and syncs/s of {} KiB while nothing else runs",
+        two.group_size_bytes >> 10
+    );
+    let both_busy = two.all_cores_busy / cores;
     // What is busy with two ranges is what keeps them from being faster.
     let (limit, serial_section_is_limit) = if both_busy >= PROCESSOR_BUSY_SHARE {
         ("the processor", false)
@@ -177,13 +203,34 @@ async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut 
     verdicts.judge(
         "two ranges against one",
         &format!(
-            "{gain:.2} times; with two ranges {:.0} % of all cores were busy and the journal {:.0} % of the time: {limit} \
+            "{gain:.2} times; with two ranges {:.0} % of all cores were busy (with one {:.0} %) and the journal {:.0} % of the time: {limit} \
              is the limit",
             both_busy * 100.0,
+            one.all_cores_busy / cores * 100.0,
             two.journal_busy * 100.0
         ),
         "1.5 times, if the serial section is the limit",
         gain >= 1.5 || !serial_section_is_limit,
     );
     Ok(())
+}
+
+/// Writes groups of this size to a file that is there in full, and syncs each, as the journal does.
+fn bare_syncs_per_second(folder: &std::path::Path, group_size_bytes: u64) -> Outcome<f64> {
+    use std::os::unix::fs::FileExt;
+    const FILE_SIZE_BYTES: u64 = 32 << 20;
+    let path = folder.join("bare-syncs");
+    let size = group_size_bytes.next_multiple_of(4096).clamp(4096, FILE_SIZE_BYTES);
+    let file = std::fs::File::create(&path)?;
+    file.write_all_at(&vec![1; FILE_SIZE_BYTES as usize], 0)?;
+    file.sync_all()?;
+    let group = vec![2; size as usize];
+    let started = std::time::Instant::now();
+    for count in 0..BARE_SYNC_COUNT as u64 {
+        file.write_all_at(&group, count % (FILE_SIZE_BYTES / size) * size)?;
+        file.sync_data()?;
+    }
+    let took = started.elapsed();
+    std::fs::remove_file(&path)?;
+    Ok(BARE_SYNC_COUNT as f64 / took.as_secs_f64())
 }
