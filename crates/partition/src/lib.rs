@@ -8,6 +8,7 @@
 mod block_cache;
 mod check;
 mod checkpoint;
+mod choose_emptied;
 mod choose_flush;
 mod choose_merge;
 mod choose_range_changes;

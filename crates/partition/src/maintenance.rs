@@ -20,6 +20,20 @@ use tokio::sync::Notify;
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
 /// Ranges are looked at this often for blob data that nobody names.
 const COLLECT_EVERY: Duration = Duration::from_secs(10);
+/// And again so soon after something was given back.
+const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// After a round of collections that gave nothing back, the next one rests this many times as long as it took.
+const FRUITLESS_REST_FACTOR: u32 = 10;
+
+/// How long to rest after a round of collections: as long as it took while there is something to give back, and much
+/// longer after it was done for nothing.
+fn rest_after_collection(took_for: Duration, collected_extents: u64) -> Duration {
+    match collected_extents {
+        0 => COLLECT_EVERY.max(took_for.saturating_mul(FRUITLESS_REST_FACTOR)),
+        _ => took_for.clamp(COLLECT_AGAIN_AFTER, COLLECT_EVERY),
+    }
+}
 
 /// The work to do, and who does it.
 #[derive(Default)]
@@ -237,20 +251,28 @@ impl Maintenance {
     }
 
     async fn run_collections(self: Arc<Self>, clock: Arc<dyn Clock>) {
+        let mut rest_for = COLLECT_EVERY;
         while !self.closing() {
-            let pause = pin!(clock.sleep(COLLECT_EVERY));
+            let pause = pin!(clock.sleep(rest_for));
             let woken = pin!(self.collect_wake.notified());
             select(pause, woken).await;
+            let began_at = clock.monotonic();
+            let mut collected_extents = 0;
             for range in self.live_ranges() {
                 if self.closing() {
                     return;
                 }
-                if range.is_worth_collecting()
-                    && let Err(error) = range.collect_data(|| self.closing()).await
-                {
-                    tracing::warn!(%error, id = range.id(), "blob data could not be collected");
+                if range.is_worth_collecting() {
+                    match range.collect_data(|| self.closing()).await {
+                        Ok(collected) => collected_extents += collected.extents,
+                        Err(error) => {
+                            tracing::warn!(%error, id = range.id(), "blob data could not be collected");
+                        }
+                    }
                 }
             }
+            let took_for = clock.monotonic().saturating_sub(began_at);
+            rest_for = rest_after_collection(took_for, collected_extents);
         }
     }
 

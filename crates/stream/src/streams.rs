@@ -311,6 +311,23 @@ impl Streams {
         if deletes { self.collect().await } else { Ok(()) }
     }
 
+    /// Ends an extent that takes the stream's appends; the next append gets another. Fine if it takes none any more.
+    pub async fn seal(&self, stream: &StreamName, extent: ExtentId) -> Result<(), StreamError> {
+        let _rolling = self.rolling.lock().await;
+        if self.manager.with(|state| state.open_tail(stream))? != Some(extent) {
+            return Ok(());
+        }
+        match self.seal_tail(stream).await? {
+            Some(seal) => self.manager.multi_modify(vec![seal]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// An extent that has reached this many bytes takes no more appends.
+    pub fn extent_size_bytes_max(&self) -> u64 {
+        self.settings.extent_size_bytes_max
+    }
+
     /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends anyway.
     async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
         let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };

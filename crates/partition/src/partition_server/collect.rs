@@ -29,6 +29,12 @@ impl PartitionServer {
         let since = self.shared.clock.now();
         self.execute(&MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
         marks.add(&dead, since);
+        let rows = dead.range();
+        for range in self.ranges(dead.table) {
+            if !range.range().intersect(&rows).is_empty() {
+                range.forget_data_count();
+            }
+        }
         self.shared.maintenance.wake_merge();
         Ok(())
     }

@@ -1,22 +1,25 @@
 //! Collecting blob data: extents that no row names leave the range's stream; those that are mostly dead have their
 //! last pieces copied first.
 //!
-//! 1. A scan counts the bytes that rows name in each extent.
-//! 2. Pieces in mostly dead extents are copied, and each row is rewritten by an operation that acts only on pieces the
+//! 1. A scan counts the bytes that rows name in each extent; `choose_emptied` says which ones are emptied. The one that
+//!    takes appends is sealed if it is among them.
+//! 2. Their pieces are copied, and each row is rewritten by an operation that acts only on pieces the
 //!    row still names.
 //! 3. Extents that nobody has pinned are *condemned*. Who pins one from now on, or names it in a row, pardons it.
 //! 4. Everything decided before that becomes durable; a second scan sees it. Extents that no row names and that are
 //!    condemned still leave the list, so that nobody can pin or name them any more, and then the stream.
 //!
 //! What always holds: between the sentence and the end of that scan nobody began to use an extent that leaves, and
-//! before it nobody did who is not durable. The last extent of the stream stays, because it takes appends. A crash at any
-//! point leaves only garbage, found again later.
+//! before it nobody did who is not durable. Only sealed extents leave. Rows of deleted containers keep nothing: nobody
+//! reads them. A crash at any point leaves only garbage, found again later.
 
 use super::commit;
-use super::data::{RangeData, pieces_of};
+use super::data::{RangeData, pieces_of, size_of_distinct};
 use super::{RangePartition, Standing};
+use crate::choose_emptied::{CountedExtent, MOVED_ROW_COUNT_MAX, choose_emptied, is_worth_counting};
+use crate::dead_containers::DeadFilter;
 use crate::error::PartitionError;
-use crate::key::RowKey;
+use crate::key::{RowKey, partition_prefix};
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
@@ -24,17 +27,10 @@ use crate::piece::{Piece, put_pieces, take_pieces};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::{Bytes, BytesMut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use stream::{ExtentId, StreamChange};
-
-/// An extent with fewer named bytes than this share of its length, in percent, is emptied.
-const MOSTLY_DEAD_PERCENT: u64 = 50;
-/// Bytes that one collection copies at most.
-const COPY_SIZE_BYTES_MAX: u64 = 256 << 20;
-/// Rows that one pass rewrites at most.
-const MOVED_ROW_COUNT_MAX: usize = 4096;
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,11 +51,22 @@ impl RangePartition {
             return false;
         }
         let Ok(stat) = self.shared.streams.stat(&data.stream) else { return false };
-        let without_last = &stat.extents[..stat.extents.len().saturating_sub(1)];
-        let size_bytes: u64 = without_last.iter().map(|(_, length)| length).sum();
+        let stored_bytes: u64 = stat.extents.iter().map(|(_, length)| length).sum();
+        let open_size_bytes = stat.extents.last().map_or(0, |(_, length)| *length);
         let named_bytes = data.named_bytes.load(Ordering::Relaxed).max(0) as u64;
-        // A tenth may be headers, the open extent, and what is counted twice.
-        size_bytes > 0 && named_bytes < size_bytes / 10 * 9
+        is_worth_counting(
+            stored_bytes,
+            open_size_bytes,
+            named_bytes,
+            self.shared.streams.extent_size_bytes_max(),
+        )
+    }
+
+    /// A container of this range was deleted: how much its rows name is to be counted anew.
+    pub(crate) fn forget_data_count(&self) {
+        if let Some(data) = &self.data {
+            data.forget_count();
+        }
     }
 
     /// Gives back the space of blob data that no row names.
@@ -70,42 +77,38 @@ impl RangePartition {
         let data = self.range_data()?;
         let _collecting = data.collecting.lock().await;
         data.changes.store(0, Ordering::Relaxed);
-        let mut candidates: BTreeMap<ExtentId, u64> =
-            self.shared.streams.stat(&data.stream)?.extents.into_iter().collect();
-        // The last one takes appends; the order in the stream is that of the ids only within one range's life.
-        let last = self.shared.streams.stat(&data.stream)?.extents.last().copied();
-        if let Some((last, _)) = last {
-            candidates.remove(&last);
-        }
+        let extents = self.shared.streams.stat(&data.stream)?.extents;
         let mut collected = Collected::default();
-        if candidates.is_empty() {
+        if extents.is_empty() {
             return Ok(collected);
         }
         let named = self.count_named().await?;
-        let mut emptied = BTreeSet::new();
-        let mut by_share: Vec<(u64, ExtentId, u64)> = Vec::new();
-        for (extent, length) in &candidates {
-            let bytes = named.get(extent).copied().unwrap_or(0);
-            if bytes * 100 < length * MOSTLY_DEAD_PERCENT {
-                by_share.push((bytes * 1000 / length.max(&1), *extent, bytes));
-            }
-        }
-        by_share.sort_unstable();
-        for (_, extent, bytes) in by_share {
-            if bytes > 0 && collected.copied_bytes + bytes > COPY_SIZE_BYTES_MAX {
-                break;
-            }
-            collected.copied_bytes += bytes;
-            emptied.insert(extent);
-        }
-        if emptied.is_empty() || give_up() {
+        // Which one takes appends may have changed meanwhile; none of these has begun to.
+        let open = extents.last().map(|(extent, _)| *extent);
+        let counted = extents.into_iter().map(|(extent, size_bytes)| {
+            let Named { bytes, rows } = named.get(&extent).copied().unwrap_or_default();
+            let is_open = Some(extent) == open;
+            CountedExtent { extent, size_bytes, named_bytes: bytes, named_rows: rows, is_open }
+        });
+        let counted: Vec<CountedExtent> = counted.collect();
+        let chosen = choose_emptied(&counted, self.shared.streams.extent_size_bytes_max());
+        if chosen.is_empty() || give_up() {
             return Ok(collected);
         }
-        self.move_pieces(&emptied, &give_up).await?;
-        let condemned = data.condemn(emptied.into_iter());
+        for one in chosen.iter().filter(|one| one.is_open) {
+            self.shared.streams.seal(&data.stream, one.extent).await?;
+        }
+        let emptied: BTreeMap<ExtentId, u64> =
+            chosen.into_iter().map(|one| (one.extent, one.size_bytes)).collect();
+        collected.copied_bytes = self.move_pieces(&emptied, &give_up).await?;
+        let condemned = data.condemn(emptied.keys().copied());
         for extent in self.release_condemned(data, &condemned).await? {
             collected.extents += 1;
-            collected.size_bytes += candidates.get(&extent).copied().unwrap_or(0);
+            collected.size_bytes += emptied.get(&extent).copied().unwrap_or(0);
+        }
+        if collected.extents < emptied.len() as u64 {
+            // Somebody still reads them, or names them again: the next collection looks at them even if nothing changes.
+            data.changes.fetch_add(1, Ordering::Relaxed);
         }
         if collected.extents > 0 {
             tracing::debug!(range = self.id, ?collected, "blob data is collected");
@@ -153,41 +156,44 @@ impl RangePartition {
         Ok(leaving)
     }
 
-    /// Bytes that rows name, by extent.
-    async fn count_named(&self) -> Result<BTreeMap<ExtentId, u64>, PartitionError> {
-        let mut count = CountNamed::default();
+    /// What rows name, by extent. Those of deleted containers don't count: nobody reads them any more.
+    async fn count_named(&self) -> Result<BTreeMap<ExtentId, Named>, PartitionError> {
+        let mut count = CountNamed::new(self.shared.dead.filter(self.table));
         self.scan(&self.range.clone(), &mut count).await?;
         if let Some(error) = count.damage {
             return Err(error);
         }
-        let total: u64 = count.named.values().sum();
+        count.end_name();
+        let total: u64 = count.named.values().map(|named| named.bytes).sum();
         if let Some(data) = &self.data {
             data.named_bytes.store(total as i64, Ordering::Relaxed);
         }
         Ok(count.named)
     }
 
-    /// Copies all pieces in `extents` that rows name, and makes the rows name the copies.
+    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. Returns how many bytes were copied.
     async fn move_pieces(
         self: &Arc<Self>,
-        extents: &BTreeSet<ExtentId>,
+        extents: &BTreeMap<ExtentId, u64>,
         give_up: &impl Fn() -> bool,
-    ) -> Result<(), PartitionError> {
-        let mut find = FindNaming { extents: extents.clone(), keys: Vec::new(), damage: None };
+    ) -> Result<u64, PartitionError> {
+        let dead = self.shared.dead.filter(self.table);
+        let mut find = FindNaming { extents: extents.clone(), dead, keys: Vec::new(), damage: None };
         self.scan(&self.range.clone(), &mut find).await?;
         if let Some(error) = find.damage {
             return Err(error);
         }
+        let mut copied_bytes = 0;
         let mut copies: BTreeMap<Piece, Piece> = BTreeMap::new();
         let mut pins = Vec::new();
         for key in find.keys {
             if give_up() {
-                return Ok(());
+                break;
             }
             let Some((row, pin)) = self.get_with_data(&key).await? else { continue };
             let pieces = pieces_of(&row.value)?;
             for piece in pieces.iter().copied() {
-                if !extents.contains(&piece.extent) || copies.contains_key(&piece) {
+                if !extents.contains_key(&piece.extent) || copies.contains_key(&piece) {
                     continue;
                 }
                 let mut bytes = BytesMut::with_capacity(piece.size_bytes() as usize);
@@ -195,6 +201,7 @@ impl RangePartition {
                     bytes.extend_from_slice(&pin.read(&piece, bytes.len() as u64).await?);
                 }
                 let (copy, copy_pin) = self.append_data(bytes.freeze()).await?;
+                copied_bytes += copy.size_bytes();
                 copies.insert(piece, copy);
                 pins.push(copy_pin);
             }
@@ -205,28 +212,71 @@ impl RangePartition {
             match self.execute(&operation, &operation.reads()).await? {
                 Executed::Done(()) => {}
                 // Those who take over will choose for themselves.
-                Executed::Moved => return Ok(()),
+                Executed::Moved => break,
             }
         }
-        Ok(())
+        Ok(copied_bytes)
     }
 }
 
-#[derive(Default)]
+/// What rows name in an extent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Named {
+    bytes: u64,
+    rows: usize,
+}
+
+/// Counts each piece once, however many rows of a partition name share it; those of different names share none.
 struct CountNamed {
-    named: BTreeMap<ExtentId, u64>,
+    named: BTreeMap<ExtentId, Named>,
+    /// Pieces of the partition name that the walk is in.
+    of_name: Vec<Piece>,
+    /// Start of the keys of that name.
+    name: Vec<u8>,
+    dead: DeadFilter,
     damage: Option<PartitionError>,
+}
+
+impl CountNamed {
+    fn new(dead: DeadFilter) -> Self {
+        CountNamed { named: BTreeMap::new(), of_name: Vec::new(), name: Vec::new(), dead, damage: None }
+    }
+
+    fn take(&mut self, row: RowRef<'_>) -> Result<(), PartitionError> {
+        if self.dead.drops(row.key) {
+            return Ok(());
+        }
+        let pieces = pieces_of(row.value)?;
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        if self.name.is_empty() || !row.key.starts_with(&self.name) {
+            self.end_name();
+            let name = partition_prefix(row.key);
+            self.name.extend_from_slice(name.ok_or(PartitionError::Operation("not a row key"))?);
+        }
+        for (index, piece) in pieces.iter().enumerate() {
+            // Pieces of an extent mostly follow each other.
+            let is_first = index == 0 || pieces[index - 1].extent != piece.extent;
+            self.named.entry(piece.extent).or_default().rows += usize::from(is_first);
+        }
+        self.of_name.extend(pieces);
+        Ok(())
+    }
+
+    fn end_name(&mut self) {
+        self.name.clear();
+        size_of_distinct(&mut self.of_name);
+        for piece in self.of_name.drain(..) {
+            self.named.entry(piece.extent).or_default().bytes += piece.size_bytes();
+        }
+    }
 }
 
 impl Scan for CountNamed {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        match pieces_of(row.value) {
-            Ok(pieces) => {
-                for piece in pieces {
-                    *self.named.entry(piece.extent).or_default() += piece.size_bytes();
-                }
-                Visit::Continue
-            }
+        match self.take(row) {
+            Ok(()) => Visit::Continue,
             Err(error) => {
                 self.damage = Some(error);
                 Visit::StopBefore
@@ -237,7 +287,8 @@ impl Scan for CountNamed {
 
 /// Rows that name some of these extents.
 struct FindNaming {
-    extents: BTreeSet<ExtentId>,
+    extents: BTreeMap<ExtentId, u64>,
+    dead: DeadFilter,
     keys: Vec<RowKey>,
     damage: Option<PartitionError>,
 }
@@ -247,9 +298,12 @@ impl Scan for FindNaming {
         if self.keys.len() == MOVED_ROW_COUNT_MAX {
             return Visit::StopBefore;
         }
+        if self.dead.drops(row.key) {
+            return Visit::Continue;
+        }
         match pieces_of(row.value) {
             Ok(pieces) => {
-                if pieces.iter().any(|piece| self.extents.contains(&piece.extent)) {
+                if pieces.iter().any(|piece| self.extents.contains_key(&piece.extent)) {
                     self.keys.push(RowKey::from_bytes(Bytes::copy_from_slice(row.key)));
                 }
                 Visit::Continue

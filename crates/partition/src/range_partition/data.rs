@@ -143,14 +143,14 @@ impl RangeData {
         }
     }
 
-    /// Checks that the rows of `changes` name only extents that are there, and follows how much is named. `before`
-    /// are rows as they were, as far as the decision saw them.
+    /// Checks that the rows of `changes` name only extents that are there, and follows how much is named. `seen` are
+    /// rows as they were, as far as the decision saw them.
     pub(super) fn check_changes<'a>(
         &self,
         changes: &[RowChange],
-        before: impl Iterator<Item = &'a Row>,
+        seen: impl Iterator<Item = &'a Row>,
     ) -> Result<(), PartitionError> {
-        let mut named: i64 = 0;
+        let mut after = Vec::new();
         for change in changes {
             let RowChange::Put { value, .. } = change else { continue };
             let pieces = pieces_of(value).map_err(|_| PartitionError::Operation("a row without pieces"))?;
@@ -160,20 +160,43 @@ impl RangeData {
             let extents = &mut self.extents.lock().used;
             for piece in &pieces {
                 extents.get_mut(&piece.extent).ok_or_else(gone)?.condemned = false;
-                named += piece.size_bytes() as i64;
             }
+            after.extend(pieces);
         }
-        for row in before {
-            if changes.iter().any(|change| *change.key() == row.key)
-                && let Ok(pieces) = pieces_of(&row.value)
-            {
-                named -= pieces.iter().map(|piece| piece.size_bytes() as i64).sum::<i64>();
-            }
-        }
-        self.named_bytes.fetch_add(named, Ordering::Relaxed);
+        let grown_bytes = growth_of(changes, after, seen);
+        self.named_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
         self.changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
+
+    /// What is known of how much is named does not count any more: the next collection counts anew.
+    pub(super) fn forget_count(&self) {
+        self.named_bytes.store(0, Ordering::Relaxed);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How many bytes more are named after changes, each piece once: snapshots share pieces with their blob, and so do
+/// regions of pages. `after` are the pieces of what is put.
+fn growth_of<'a>(changes: &[RowChange], mut after: Vec<Piece>, seen: impl Iterator<Item = &'a Row>) -> i64 {
+    let mut changed: Vec<&RowKey> = changes.iter().map(RowChange::key).collect();
+    changed.sort_unstable();
+    let mut before = Vec::new();
+    for row in seen {
+        let Ok(pieces) = pieces_of(&row.value) else { continue };
+        if changed.binary_search(&&row.key).is_err() {
+            after.extend_from_slice(&pieces);
+        }
+        before.extend(pieces);
+    }
+    size_of_distinct(&mut after) as i64 - size_of_distinct(&mut before) as i64
+}
+
+/// Bytes of pieces, each once.
+pub(super) fn size_of_distinct(pieces: &mut Vec<Piece>) -> u64 {
+    pieces.sort_unstable();
+    pieces.dedup();
+    pieces.iter().map(Piece::size_bytes).sum()
 }
 
 /// The pieces that a row's value names.
@@ -333,5 +356,43 @@ mod tests {
         assert_eq!(data.condemn([TWO].into_iter()), [], "it is pinned");
         data.unpin(&[TWO]);
         assert_eq!(data.condemn([TWO].into_iter()), [TWO]);
+    }
+
+    fn row(name: &str, pieces: &[Piece]) -> Row {
+        let mut value = Vec::new();
+        crate::piece::put_pieces(&mut value, pieces);
+        Row { key: RowKey::new("a", 1, "blob", name), version: crate::RowVersion(1), value: value.into() }
+    }
+
+    /// What a decision does to rows that it saw.
+    fn growth(seen: &[Row], puts: &[Row], deletes: &[&str]) -> i64 {
+        let put = |row: &Row| RowChange::Put { key: row.key.clone(), value: row.value.clone() };
+        let mut changes: Vec<RowChange> = puts.iter().map(put).collect();
+        changes
+            .extend(deletes.iter().map(|name| RowChange::Delete { key: RowKey::new("a", 1, "blob", name) }));
+        let after = puts.iter().flat_map(|row| pieces_of(&row.value).unwrap()).collect();
+        growth_of(&changes, after, seen.iter())
+    }
+
+    /// A blob with snapshots, or with pages of one piece in many regions, once looked as if it named more than was
+    /// stored, so that its space never seemed worth collecting.
+    #[test]
+    fn pieces_that_rows_share_count_once() {
+        let (first, second) = (Piece::for_tests(1, 0, 100), Piece::for_tests(1, 200, 30));
+        let head = row("head", &[first]);
+        assert_eq!(growth(&[], std::slice::from_ref(&head), &[]), 100, "a new blob");
+        let snapshot = row("snapshot", &[first]);
+        assert_eq!(
+            growth(std::slice::from_ref(&head), std::slice::from_ref(&snapshot), &[]),
+            0,
+            "a snapshot"
+        );
+        let both = [head.clone(), snapshot];
+        assert_eq!(growth(&both, &[row("head", &[second])], &[]), 30, "its blob is overwritten");
+        assert_eq!(growth(&both, &[], &["snapshot"]), 0, "the blob still names it");
+        assert_eq!(growth(&both, &[], &["snapshot", "head"]), -100, "nobody does");
+        assert_eq!(growth(&[head], &[row("head", &[second])], &[]), -70, "overwritten");
+        let regions = [row("region1", &[first]), row("region2", &[first])];
+        assert_eq!(growth(&[], &regions, &[]), 100, "one piece of two regions");
     }
 }
