@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! row key = (account, container id, blob name, row name)       row name sorts: snapshots, head, chunks, pages, staged
+//!   0g OWNER                 the pages of OWNER are those of a deleted blob, and are being removed
 //!   1s SNAPSHOT              a snapshot's record; SNAPSHOT is its time, 16 hexadecimal digits
 //!   2h                       the head: lease, counts, and the base blob's record
 //!   3c GENERATION INDEX      a chunk of a list of blocks
@@ -11,7 +12,7 @@
 //!        lease, u8 record is there, [record]
 //! ```
 //!
-//! What always holds: if anything is stored under a name, its head is there. So most operations read one row; those that
+//! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most operations read one row; those that
 //! must see more ask for everything and are run again.
 
 use crate::content::Content;
@@ -31,6 +32,8 @@ use std::sync::Arc;
 
 /// Row name of the head.
 pub(crate) const HEAD: &str = "2h";
+/// Start of the row names of marks that pages are garbage. They come first, where a walk over all names sees them.
+pub(crate) const GARBAGE_PREFIX: &str = "0g";
 /// Start of the row names of snapshots.
 pub(crate) const SNAPSHOT_PREFIX: &str = "1s";
 /// Start of the row names of staged blocks.
@@ -47,6 +50,15 @@ pub(crate) struct BlobAddress {
 }
 
 impl BlobAddress {
+    /// Keys of the rows whose names start so.
+    pub(crate) fn rows_with_prefix(&self, prefix: &str) -> KeyRange {
+        let all = KeyRange::partition(&self.account, self.container_id, &self.name);
+        // A key ends with its text's terminator; without it the key is the start of all rows whose names start so.
+        let first = self.key(prefix);
+        let bytes = first.as_bytes();
+        KeyRange::prefix(bytes[..bytes.len() - 2].to_vec()).intersect(&all)
+    }
+
     pub(crate) fn key(&self, row: &str) -> RowKey {
         RowKey::new(&self.account, self.container_id, &self.name, row)
     }
@@ -70,6 +82,11 @@ pub(crate) fn region_row(owner: u64, region: u64) -> String {
 /// Start of the row names of an owner's regions.
 pub(crate) fn regions_prefix(owner: u64) -> String {
     format!("4p{owner:016x}")
+}
+
+/// Row name of the mark that an owner's regions are garbage.
+pub(crate) fn garbage_row(owner: u64) -> String {
+    format!("{GARBAGE_PREFIX}{owner:016x}")
 }
 
 /// Row name of a staged block.
@@ -196,6 +213,12 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether it may be shown the first rows only if there are too many, because it asks for rows only by
+    /// [`BlobRows::names`], which tells.
+    fn may_see_less(&self) -> bool {
+        false
+    }
+
     /// Decides; what it has changed in `rows` is stored unless it stops.
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop>;
 }
@@ -206,12 +229,36 @@ pub(crate) struct BlobRows {
     found: BTreeMap<String, Bytes>,
     changed: BTreeMap<String, Option<Bytes>>,
     sees_all: bool,
+    /// Beyond this row there may be more: there were too many.
+    seen_until: Option<String>,
 }
 
 impl BlobRows {
-    fn open(found: BTreeMap<String, Bytes>, sees_all: bool) -> Result<Self, DecodeError> {
+    fn open(
+        found: BTreeMap<String, Bytes>,
+        sees_all: bool,
+        seen_until: Option<String>,
+    ) -> Result<Self, DecodeError> {
         let head = found.get(HEAD).map(|value| Head::decode(value)).transpose()?.unwrap_or_default();
-        Ok(BlobRows { head, found, changed: BTreeMap::new(), sees_all })
+        Ok(BlobRows { head, found, changed: BTreeMap::new(), sees_all, seen_until })
+    }
+
+    /// Stops if pages of a deleted blob are still to be removed where those of a new one would lie.
+    pub(crate) fn check_no_garbage(&self, owner: u64) -> Result<(), Stop> {
+        match self.row(&garbage_row(owner)) {
+            Some(_) => Err(BlobError::Partition(PartitionError::Busy).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Stops unless all rows whose names start so are seen.
+    pub(crate) fn need_rows(&self, prefix: &str) -> Result<(), Stop> {
+        if self.sees(prefix) { Ok(()) } else { Err(BlobError::Partition(PartitionError::Busy).into()) }
+    }
+
+    /// Whether all rows whose names start so are seen.
+    fn sees(&self, prefix: &str) -> bool {
+        self.seen_until.as_deref().is_none_or(|last| last > prefix && !last.starts_with(prefix))
     }
 
     /// Stops unless all rows are seen.
@@ -230,6 +277,7 @@ impl BlobRows {
     /// Names of the rows that start so, in order; all must be seen.
     pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, Stop> {
         self.need_all()?;
+        self.need_rows(prefix)?;
         let mut names: Vec<String> = self.found.keys().chain(self.changed.keys()).cloned().collect();
         names.retain(|name| name.starts_with(prefix) && self.row(name).is_some());
         names.sort_unstable();
@@ -302,6 +350,12 @@ impl BlobRows {
                 Ok(())
             }
             Content::Pages(owner) => {
+                self.need_all()?;
+                if !self.sees(&regions_prefix(*owner)) {
+                    // Too many for one operation: they are removed bit by bit.
+                    self.put(garbage_row(*owner), Vec::new());
+                    return Ok(());
+                }
                 for name in self.names(&regions_prefix(*owner))? {
                     self.delete(&name);
                 }
@@ -337,6 +391,54 @@ impl BlobRows {
     }
 }
 
+/// A change that was made.
+pub(crate) struct Done<R> {
+    pub(crate) reply: R,
+    /// Owners of pages that are to be removed now.
+    pub(crate) garbage: Vec<u64>,
+}
+
+/// The owner in the name of a mark.
+pub(crate) fn garbage_owner(row: &str) -> Option<u64> {
+    row.strip_prefix(GARBAGE_PREFIX).and_then(|digits| u64::from_str_radix(digits, 16).ok())
+}
+
+/// Rows of pages that are removed together.
+const REMOVED_TOGETHER_MAX: usize = 4096;
+
+/// Removes the first of the pages that are garbage, and with the last of them their mark.
+pub(crate) struct RemovePages {
+    pub(crate) address: BlobAddress,
+    pub(crate) owner: u64,
+}
+
+impl Operation for RemovePages {
+    /// Whether none is left.
+    type Reply = bool;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Blob
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let range = self.address.rows_with_prefix(&regions_prefix(self.owner));
+        let mark = self.address.key(&garbage_row(self.owner));
+        vec![Read::Range { range, limit: REMOVED_TOGETHER_MAX }, Read::Point(mark)]
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<bool> {
+        let Some(mark) = rows.point(1) else { return Decision::unchanged(true) };
+        let regions = rows.range(0);
+        let mut changes: Vec<RowChange> =
+            regions.iter().map(|row| RowChange::Delete { key: row.key.clone() }).collect();
+        let is_last = regions.len() < REMOVED_TOGETHER_MAX;
+        if is_last {
+            changes.push(RowChange::Delete { key: mark.key.clone() });
+        }
+        Decision { changes, reply: is_last }
+    }
+}
+
 /// A change at its address, as the partition layer runs it.
 pub(crate) struct BlobOperation<C> {
     pub(crate) address: BlobAddress,
@@ -347,14 +449,18 @@ pub(crate) struct BlobOperation<C> {
 impl<C: BlobChange> BlobOperation<C> {
     fn open_rows(&self, rows: &Rows) -> Result<BlobRows, Stop> {
         let mut found = BTreeMap::new();
+        let mut seen_until = None;
         if self.sees_all {
             let all = rows.range(0);
-            if all.len() >= ROWS_OF_A_BLOB_MAX {
-                return Err(BlobError::Partition(PartitionError::Busy).into());
-            }
             for row in all {
                 let parts = row.key.parts().ok_or(DecodeError("blob key"))?;
                 found.insert(parts.object_name, row.value.clone());
+            }
+            if all.len() >= ROWS_OF_A_BLOB_MAX {
+                if !self.change.may_see_less() {
+                    return Err(BlobError::Partition(PartitionError::Busy).into());
+                }
+                seen_until = found.last_key_value().map(|(name, _)| name.clone());
             }
         } else {
             for (index, name) in self.row_names().into_iter().enumerate() {
@@ -363,7 +469,7 @@ impl<C: BlobChange> BlobOperation<C> {
                 }
             }
         }
-        Ok(BlobRows::open(found, self.sees_all)?)
+        Ok(BlobRows::open(found, self.sees_all, seen_until)?)
     }
 
     fn row_names(&self) -> Vec<String> {
@@ -374,7 +480,7 @@ impl<C: BlobChange> BlobOperation<C> {
 }
 
 impl<C: BlobChange> Operation for BlobOperation<C> {
-    type Reply = Result<C::Reply, Stop>;
+    type Reply = Result<Done<C::Reply>, Stop>;
 
     fn object_table(&self) -> ObjectTable {
         ObjectTable::Blob
@@ -397,7 +503,9 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
         let head_before = rows.found.get(HEAD).cloned();
         match self.change.decide(&mut rows, Ticks(version.0)) {
             Ok(reply) => {
-                Decision { changes: rows.into_changes(&self.address, head_before), reply: Ok(reply) }
+                let garbage = rows.changed.keys().filter_map(|name| garbage_owner(name)).collect();
+                let done = Done { reply, garbage };
+                Decision { changes: rows.into_changes(&self.address, head_before), reply: Ok(done) }
             }
             Err(stop) => Decision::unchanged(Err(stop)),
         }
@@ -425,22 +533,32 @@ pub(crate) mod memory {
             let change = Arc::new(change);
             for sees_all in [false, true] {
                 let operation = BlobOperation { address: Self::address(), change: change.clone(), sees_all };
-                let found = operation.reads().into_iter().map(|read| self.read(&read)).collect();
-                let decision = operation.decide(&Rows::new(found), RowVersion(now));
-                for row in decision.changes {
-                    let name = row.key().parts().unwrap().object_name;
-                    match row {
-                        RowChange::Put { value, .. } => drop(self.rows.insert(name, value)),
-                        RowChange::Delete { .. } => drop(self.rows.remove(&name)),
-                    }
-                }
-                match decision.reply {
-                    Ok(reply) => return Ok(reply),
+                match self.execute(&operation, now) {
+                    Ok(done) => return Ok(done.reply),
                     Err(Stop::Refused(error)) => return Err(error),
                     Err(Stop::NeedAll) => assert!(!sees_all, "it has seen all"),
                 }
             }
             unreachable!("it has seen all")
+        }
+
+        fn execute<O: Operation>(&mut self, operation: &O, now: u64) -> O::Reply {
+            let found = operation.reads().into_iter().map(|read| self.read(&read)).collect();
+            let decision = operation.decide(&Rows::new(found), RowVersion(now));
+            for row in decision.changes {
+                let name = row.key().parts().unwrap().object_name;
+                match row {
+                    RowChange::Put { value, .. } => drop(self.rows.insert(name, value)),
+                    RowChange::Delete { .. } => drop(self.rows.remove(&name)),
+                }
+            }
+            decision.reply
+        }
+
+        /// Removes pages that are garbage; says how many operations it took.
+        pub(crate) fn remove_pages(&mut self, owner: u64, now: u64) -> usize {
+            let operation = RemovePages { address: Self::address(), owner };
+            (1..).find(|_| self.execute(&operation, now)).unwrap()
         }
 
         fn read(&self, read: &Read) -> Vec<Row> {
@@ -452,7 +570,9 @@ pub(crate) mod memory {
             let all = self.rows.iter().map(row);
             match read {
                 Read::Point(key) => all.filter(|row| row.key == *key).collect(),
-                Read::Range { .. } => all.collect(),
+                Read::Range { range, limit } => {
+                    all.filter(|row| range.contains(row.key.as_bytes())).take(*limit).collect()
+                }
             }
         }
 

@@ -2,7 +2,7 @@
 //!
 //! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
 
-use crate::blob_rows::{BlobAddress, BlobChange, BlobOperation, Stop};
+use crate::blob_rows::{BlobAddress, BlobChange, BlobOperation, Done, RemovePages, Stop};
 use crate::condition::Conditions;
 use crate::container_ops::{ContainerAction, ContainerOperation};
 use crate::container_row::{ContainerRow, PublicAccess};
@@ -12,15 +12,25 @@ use crate::listing::{FoundBlob, ListPage, ListQuery, find_in_container, list_blo
 use crate::name::{Pairs, check_blob, check_container, check_metadata};
 use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
+use crate::sweep;
 use crate::tag_filter::TagFilter;
 use base::codec::DecodeError;
-use base::{Clock, Ticks};
-use partition::{KeyRange, ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
+use base::{Clock, Spawner, Ticks};
+use partition::{ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
 use service::container::{container_key, containers_range, settings_key};
 use service::policy::check_policies;
 use service::properties::RETENTION_DAYS_MAX;
-use service::{SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use service::{ContainerKind, SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::sync::Arc;
+
+/// Operations that remove pages of a deleted blob before its deletion is answered.
+const REMOVALS_AT_ONCE_MAX: usize = 128;
+
+const CONTAINERS: ContainerKind = ContainerKind {
+    service: SERVICE_BLOB,
+    objects: ObjectTable::Blob,
+    read_id: |row| ContainerRow::decode(row).map(|row| row.id),
+};
 
 /// The facade of the Blob service. Account names are trusted; everything else is checked here.
 pub struct BlobService {
@@ -47,6 +57,11 @@ impl BlobService {
     /// Over these partitions; the clock says when leases run out and when deletions are final.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
         BlobService { partitions, clock }
+    }
+
+    /// Has deleted blobs whose time is over removed every now and then, for as long as the service is there.
+    pub fn start_sweeping(self: &Arc<Self>, spawner: &dyn Spawner) {
+        spawner.spawn("blob sweep", Box::pin(sweep::run(Arc::downgrade(self), self.clock.clone())));
     }
 
     /// The time.
@@ -95,14 +110,22 @@ impl BlobService {
         Ok(self.act(account, name, action, Conditions::default()).await?.0)
     }
 
-    /// Deletes a container; its blobs can't be reached any more.
+    /// Deletes a container: its blobs can't be reached any more, and go in the background.
     pub async fn delete_container(
         &self,
         account: &str,
         name: &str,
         conditions: Conditions,
     ) -> Result<(), BlobError> {
-        self.act(account, name, ContainerAction::Delete, conditions).await.map(|_| ())
+        let (row, _) = self.act(account, name, ContainerAction::Delete, conditions).await?;
+        CONTAINERS.retire_id(&self.partitions, account, row.id).await;
+        Ok(())
+    }
+
+    /// Looks for blobs of containers that were deleted, but not retired because the process ended in between, and
+    /// retires them. Called once after each start, beside the requests. Returns how many containers were found.
+    pub async fn retire_lost_containers(&self) -> Result<u64, BlobError> {
+        Ok(CONTAINERS.retire_lost(&self.partitions).await?)
     }
 
     /// Replaces a container's metadata.
@@ -258,12 +281,32 @@ impl BlobService {
         for sees_all in [false, true] {
             let operation = BlobOperation { address: at.address.clone(), change: change.clone(), sees_all };
             match self.partitions.execute(operation).await? {
-                Ok(reply) => return Ok(reply),
+                Ok(Done { reply, garbage }) => {
+                    for owner in garbage {
+                        self.remove_pages(&at.address, owner, REMOVALS_AT_ONCE_MAX).await?;
+                    }
+                    return Ok(reply);
+                }
                 Err(Stop::Refused(error)) => return Err(error),
                 Err(Stop::NeedAll) => {}
             }
         }
         Err(PartitionError::Operation("it needs more than all rows").into())
+    }
+
+    /// Removes pages of a deleted blob. What is left after so many operations is the sweep's.
+    pub(crate) async fn remove_pages(
+        &self,
+        address: &BlobAddress,
+        owner: u64,
+        operation_count_max: usize,
+    ) -> Result<(), BlobError> {
+        for _ in 0..operation_count_max {
+            if self.partitions.execute(RemovePages { address: address.clone(), owner }).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// The settings that all services have; defaults if they were never set.
@@ -365,11 +408,7 @@ impl BlobService {
         at: &BlobAt,
         prefix: &str,
     ) -> Result<Vec<(String, Vec<u8>)>, BlobError> {
-        let first = at.address.key(prefix);
-        let all = KeyRange::partition(&at.address.account, at.address.container_id, &at.address.name);
-        // A key ends with its text's terminator; without it the key is the start of all rows whose names start so.
-        let bytes = first.as_bytes();
-        let range = KeyRange::prefix(bytes[..bytes.len() - 2].to_vec()).intersect(&all);
+        let range = at.address.rows_with_prefix(prefix);
         let (scan, end) = self.partitions.scan(ObjectTable::Blob, range, CollectRows::default()).await?;
         if scan.damaged || end != ScanEnd::Complete {
             return Err(DecodeError("blob key").into());

@@ -4,7 +4,7 @@
 //! one visible blob of it was seen, and so are many blocks or pages of one blob. What always holds: the time follows
 //! the page and not the container; a marker is the key where the walk goes on.
 
-use crate::blob_rows::{HEAD, Head, SNAPSHOT_PREFIX, decode_snapshot};
+use crate::blob_rows::{HEAD, Head, SNAPSHOT_PREFIX, decode_snapshot, garbage_owner};
 use crate::delete_blob::snapshot_in;
 use crate::error::BlobError;
 use crate::lease::Lease;
@@ -83,7 +83,8 @@ fn from_marker(marker: &str) -> Result<Vec<u8>, BlobError> {
         .collect()
 }
 
-struct Walk<'a> {
+/// A walk over the blobs of a container.
+pub(crate) struct Walk<'a> {
     partitions: &'a Partitions,
     range: KeyRange,
     /// Bytes before the part of a key that a marker holds.
@@ -91,7 +92,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(
+    pub(crate) fn new(
         partitions: &'a Partitions,
         account: &str,
         container_id: u64,
@@ -111,7 +112,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks until the collector is full or everything was seen; the marker says where it would go on.
-    async fn run<C: Collect>(mut self, collector: C) -> Result<(C, Option<String>), BlobError> {
+    pub(crate) async fn run<C: Collect>(mut self, collector: C) -> Result<(C, Option<String>), BlobError> {
         let mut scan = WalkScan { collector, extra: 0, walked: 0, end: WalkEnd::Going };
         loop {
             let (done, end) = self.partitions.scan(ObjectTable::Blob, self.range.clone(), scan).await?;
@@ -142,7 +143,7 @@ enum WalkEnd {
 }
 
 /// What becomes of a row.
-enum Taken {
+pub(crate) enum Taken {
     Next,
     Full,
     /// Names that start so are not wanted any more.
@@ -150,9 +151,13 @@ enum Taken {
 }
 
 /// What a walk collects.
-trait Collect: Send + 'static {
+pub(crate) trait Collect: Send + 'static {
     fn head(&mut self, name: String, head: Head) -> Taken;
     fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken;
+    /// Pages of a deleted blob that are still to be removed.
+    fn garbage(&mut self, _name: String, _owner: u64) -> Taken {
+        Taken::Next
+    }
     fn wants_snapshots(&self) -> bool;
 }
 
@@ -180,6 +185,8 @@ impl<C: Collect> WalkScan<C> {
             }
             let snapshot = snapshot_in(&parts.object_name)?;
             self.collector.snapshot(parts.partition_name, snapshot, decode_snapshot(row.value)?)
+        } else if let Some(owner) = garbage_owner(&parts.object_name) {
+            self.collector.garbage(parts.partition_name, owner)
         } else {
             self.extra += 1;
             if self.extra > EXTRA_ROWS_MAX {

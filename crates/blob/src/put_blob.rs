@@ -1,6 +1,6 @@
 //! Putting a blob whole: bytes that were uploaded become the blob, in place of whatever was there.
 
-use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, snapshot_row};
+use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, garbage_row, snapshot_row};
 use crate::condition::Conditions;
 use crate::content::{Block, BlockContent, Content};
 use crate::error::BlobError;
@@ -98,6 +98,17 @@ pub(crate) fn retire_current(
 impl BlobChange for PutBlob {
     type Reply = Written;
 
+    fn more_rows(&self) -> Vec<String> {
+        match self.content {
+            NewContent::Pages { .. } => vec![garbage_row(0)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn may_see_less(&self) -> bool {
+        true
+    }
+
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         check_replace(rows, &self.new, now)?;
         rows.clear_staged()?;
@@ -121,6 +132,7 @@ impl BlobChange for PutBlob {
                 Content::Blocks(crate::put_block_list::store_list(rows, blocks.clone(), now))
             }
             NewContent::Pages { size, sequence_number, ranges } => {
+                rows.check_no_garbage(0)?;
                 record.size = *size;
                 record.sequence_number = *sequence_number;
                 crate::put_pages::store_ranges(rows, ranges);

@@ -85,7 +85,10 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
         queue: Arc::new(queues),
     };
     services.queue.start_sweeping(&*env.spawner);
-    env.spawner.spawn("retire-lost", Box::pin(retire_lost(services.table.clone(), services.queue.clone())));
+    services.blob.start_sweeping(&*env.spawner);
+    let Services { blob, table, queue } = &services;
+    let lost = retire_lost(table.clone(), queue.clone(), blob.clone());
+    env.spawner.spawn("retire-lost", Box::pin(lost));
     let front_end = front_end(&configuration, services, &env);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
@@ -104,10 +107,11 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
 }
 
 /// What a former process deleted and could not retire any more. Beside the requests: nobody waits for it.
-async fn retire_lost(tables: Arc<TableService>, queues: Arc<QueueService>) {
+async fn retire_lost(tables: Arc<TableService>, queues: Arc<QueueService>, blobs: Arc<BlobService>) {
     let tables = tables.retire_lost_tables().await.map_err(|error| error.to_string());
     let queues = queues.retire_lost_queues().await.map_err(|error| error.to_string());
-    for (what, outcome) in [("tables", tables), ("queues", queues)] {
+    let blobs = blobs.retire_lost_containers().await.map_err(|error| error.to_string());
+    for (what, outcome) in [("tables", tables), ("queues", queues), ("blob containers", blobs)] {
         match outcome {
             Ok(0) => {}
             Ok(count) => {

@@ -28,12 +28,16 @@ impl ContainerKind {
     /// Tells the partition layer that the objects of a container may go, after [`crate::DeleteContainer`] has returned
     /// `row`. A failure is only logged: the next start makes up for it.
     pub async fn retire(&self, partitions: &Partitions, account: &str, row: &[u8]) {
-        let outcome = match (self.read_id)(row) {
-            Ok(id) => partitions.retire_container(self.objects, account, id).await,
-            Err(error) => Err(damaged(error)),
-        };
-        if let Err(error) = outcome {
-            tracing::warn!(%error, account, "objects of a deleted container stay until the next start");
+        match (self.read_id)(row) {
+            Ok(id) => self.retire_id(partitions, account, id).await,
+            Err(error) => log_failure(account, &damaged(error)),
+        }
+    }
+
+    /// The same for a service whose own operation has deleted the container with this id.
+    pub async fn retire_id(&self, partitions: &Partitions, account: &str, id: u64) {
+        if let Err(error) = partitions.retire_container(self.objects, account, id).await {
+            log_failure(account, &error);
         }
     }
 
@@ -73,6 +77,10 @@ impl ContainerKind {
             }
         }
     }
+}
+
+fn log_failure(account: &str, error: &PartitionError) {
+    tracing::warn!(%error, account, "objects of a deleted container stay until the next start");
 }
 
 fn damaged(error: DecodeError) -> PartitionError {

@@ -1,0 +1,87 @@
+//! Removes what was deleted and can't come back any more: the base blob, and snapshots.
+
+use crate::blob_rows::{BlobChange, BlobRows, SNAPSHOT_PREFIX, Stop, decode_snapshot};
+use crate::record::Deletion;
+use base::Ticks;
+
+/// Whether the time after a deletion is over.
+pub(crate) fn is_over(deleted: Option<Deletion>, now: Ticks) -> bool {
+    deleted.is_some_and(|deleted| deleted.days_left(now).is_none())
+}
+
+/// Removes what of one name has expired.
+pub(crate) struct RemoveExpired;
+
+impl BlobChange for RemoveExpired {
+    /// How many: base blob and snapshots.
+    type Reply = u64;
+
+    fn may_see_less(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<u64, Stop> {
+        let mut removed = 0;
+        if rows.head.deleted_snapshots > 0 {
+            for name in rows.names(SNAPSHOT_PREFIX)? {
+                let Some(row) = rows.row(&name) else { continue };
+                let record = decode_snapshot(row)?;
+                if is_over(record.deleted, now) {
+                    rows.delete(&name);
+                    rows.head.deleted_snapshots -= 1;
+                    rows.release(&record.content)?;
+                    removed += 1;
+                }
+            }
+        }
+        if let Some(record) = rows.head.current.take_if(|current| is_over(current.deleted, now)) {
+            rows.release(&record.content)?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::memory::MemoryBlob;
+    use crate::condition::Conditions;
+    use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
+    use crate::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::record::BlobType;
+    use bytes::Bytes;
+
+    const DAY: u64 = 86_400 * base::clock::TICKS_PER_SECOND;
+
+    fn put(retention_days: Option<u32>) -> PutBlob {
+        let content = NewContent::Inline(Bytes::from_static(b"x"));
+        let new = NewBlob { retention_days, ..NewBlob::default() };
+        PutBlob { blob_type: BlobType::Block, size: 1, content, new }
+    }
+
+    fn delete(retention_days: u32) -> DeleteBlob {
+        let (snapshots, conditions) = (DeleteSnapshots::Include, Conditions::default());
+        DeleteBlob { snapshot: None, snapshots, conditions, retention_days: Some(retention_days) }
+    }
+
+    #[test]
+    fn what_is_over_goes_and_the_rest_can_still_come_back() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(None), 1).unwrap();
+        blob.run(TakeSnapshot { metadata: None, conditions: Conditions::default() }, 2).unwrap();
+        // Overwritten with a retention of two days, deleted with one of one.
+        blob.run(put(Some(2)), 3).unwrap();
+        assert_eq!(blob.run(RemoveExpired, 4), Ok(0));
+        blob.run(delete(1), 5).unwrap();
+        assert_eq!(blob.run(RemoveExpired, DAY), Ok(0));
+        assert_eq!(blob.run(RemoveExpired, 5 + DAY), Ok(2), "the blob and its snapshot");
+        assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1), "what was overwritten");
+        blob.run(Undelete, 6 + DAY).unwrap();
+        assert_eq!(blob.head().snapshots, 1);
+        blob.run(put(None), 7 + DAY).unwrap();
+        blob.run(delete(1), 8 + DAY).unwrap();
+        assert_eq!(blob.run(RemoveExpired, 8 + 2 * DAY), Ok(2));
+        assert_eq!(blob.rows.len(), 0, "nothing is left");
+    }
+}

@@ -1,0 +1,155 @@
+//! The sweep: removes deleted blobs and snapshots whose time is over, which nobody can reach and nobody asks for, and
+//! pages of very large blobs whose removal was cut off.
+//!
+//! The first walk is over all blobs; after it only over those of accounts whose own settings were ever set: others keep
+//! nothing for a time. Walks are made in small rounds, which take a small part of the time; the time after a deletion is counted in days, so a walk need not be quick. What always holds: a
+//! round walks over a bounded number of rows; what is removed is decided by an ordinary operation over the blob as it is
+//! then; a walk that is cut off begins anew with the next process.
+
+use crate::blob_rows::{BlobAddress, Head};
+use crate::blob_service::{BlobAt, BlobService};
+use crate::error::BlobError;
+use crate::listing::{Collect, Taken, Walk};
+use crate::record::BlobRecord;
+use crate::remove_expired::{RemoveExpired, is_over};
+use crate::settings::blob_settings_key;
+use base::{Clock, Ticks};
+use partition::ObjectTable;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often rounds start, at most.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// After a round the sweep rests this many times as long as the round took.
+const REST_FACTOR: u32 = 50;
+
+/// Blobs and snapshots that one round walks over.
+const WALKED_RECORDS_MAX: usize = 10_000;
+/// Containers and accounts that one round looks at.
+const CONTAINERS_MAX: usize = 1000;
+
+/// Where a walk goes on: at a marker in a container, or after it.
+#[derive(Clone, Debug, Default)]
+struct Position {
+    account: String,
+    container_id: u64,
+    /// `None`: the container is done.
+    marker: Option<String>,
+}
+
+/// Runs rounds for as long as the service is there.
+pub(crate) async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
+    let mut rest_for = SWEEP_EVERY;
+    let (mut position, mut is_first) = (None, true);
+    loop {
+        clock.sleep(rest_for).await;
+        let Some(service) = service.upgrade() else { return };
+        let began_at = clock.monotonic();
+        match sweep_round(&service, &mut position, is_first).await {
+            Ok(0) => {}
+            Ok(removed) => {
+                tracing::debug!("{removed} blobs whose time after a deletion was over were removed")
+            }
+            Err(error) => {
+                tracing::warn!("deleted blobs whose time is over could not be removed: {error}");
+                position = None;
+            }
+        }
+        is_first &= position.is_some();
+        let took_for = clock.monotonic().saturating_sub(began_at);
+        rest_for = SWEEP_EVERY.max(took_for.saturating_mul(REST_FACTOR));
+    }
+}
+
+/// Walks on from `position`; `None`: from the start. Returns how many blobs and snapshots it removed.
+async fn sweep_round(
+    service: &BlobService,
+    position: &mut Option<Position>,
+    is_first: bool,
+) -> Result<u64, BlobError> {
+    let (mut walked, mut removed) = (0, 0);
+    for _ in 0..CONTAINERS_MAX {
+        if walked >= WALKED_RECORDS_MAX {
+            return Ok(removed);
+        }
+        let here = match position.take() {
+            Some(here) if here.marker.is_some() => here,
+            before => {
+                let after = before.as_ref().map(|before| (before.account.as_str(), before.container_id));
+                let next = service.partitions.next_container(ObjectTable::Blob, after).await?;
+                let Some((account, container_id)) = next else { return Ok(removed) };
+                Position { account, container_id, marker: Some(String::new()) }
+            }
+        };
+        let settings = blob_settings_key(&here.account);
+        if !is_first && service.partitions.get(ObjectTable::Container, &settings).await?.is_none() {
+            // Nothing of this account was ever kept for a time.
+            let account = here.account;
+            *position = Some(Position { account, container_id: u64::MAX, marker: None });
+            continue;
+        }
+        let walk =
+            Walk::new(&service.partitions, &here.account, here.container_id, "", here.marker.as_deref())?;
+        let left = WALKED_RECORDS_MAX - walked;
+        let collect = CollectExpired { now: service.now(), left, names: Vec::new(), garbage: Vec::new() };
+        let (collected, marker) = walk.run(collect).await?;
+        walked = WALKED_RECORDS_MAX - collected.left;
+        let address = |name| {
+            let (account, container_id) = (here.account.clone(), here.container_id);
+            BlobAddress { account, container_id, name }
+        };
+        for name in collected.names {
+            let at = BlobAt { address: address(name), container: String::new() };
+            removed += service.run(&at, RemoveExpired).await?;
+        }
+        for (name, owner) in collected.garbage {
+            service.remove_pages(&address(name), owner, usize::MAX).await?;
+            removed += 1;
+        }
+        *position = Some(Position { marker, ..here });
+    }
+    Ok(removed)
+}
+
+/// Collects names with something that has expired.
+struct CollectExpired {
+    now: Ticks,
+    left: usize,
+    names: Vec<String>,
+    /// Names and owners of pages.
+    garbage: Vec<(String, u64)>,
+}
+
+impl CollectExpired {
+    fn take(&mut self, name: String, record: Option<&BlobRecord>) -> Taken {
+        if self.left == 0 {
+            return Taken::Full;
+        }
+        self.left -= 1;
+        if record.is_some_and(|record| is_over(record.deleted, self.now)) && self.names.last() != Some(&name)
+        {
+            self.names.push(name);
+        }
+        Taken::Next
+    }
+}
+
+impl Collect for CollectExpired {
+    fn head(&mut self, name: String, head: Head) -> Taken {
+        self.take(name, head.current.as_ref())
+    }
+
+    fn snapshot(&mut self, name: String, _snapshot: u64, record: BlobRecord) -> Taken {
+        self.take(name, Some(&record))
+    }
+
+    fn garbage(&mut self, name: String, owner: u64) -> Taken {
+        self.garbage.push((name, owner));
+        Taken::Next
+    }
+
+    fn wants_snapshots(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,181 @@
+//! Space of blobs that nobody can reach any more comes back: of deleted containers, also when the process ends in between,
+//! and of deleted blobs whose time is over. On the simulated disk, in virtual time.
+
+use base::Environment;
+use blob::{
+    BlobAt, BlobService, BlobSettingsUpdate, BlobType, Conditions, DeleteSnapshots, NewBlob, PublicAccess,
+};
+use bytes::Bytes;
+use partition::{ObjectTable, PartitionSettings, Partitions};
+use service::ServicePropertiesUpdate;
+use sim::{Faults, World};
+use std::sync::Arc;
+use std::time::Duration;
+use stream::{StreamName, StreamSettings, Streams};
+
+const ACCOUNT: &str = "acct";
+const SIZE_BYTES: usize = 20_000;
+const HOUR: Duration = Duration::from_secs(3600);
+
+struct Stage {
+    streams: Arc<Streams>,
+    partitions: Arc<Partitions>,
+    service: Arc<BlobService>,
+}
+
+impl Stage {
+    async fn open(env: &Environment) -> Option<Stage> {
+        let streams = Streams::open(env, StreamSettings::tiny()).await.ok()?;
+        // One range for all blobs: its stream tells what is stored.
+        let settings = PartitionSettings { range_size_bytes_max: 1 << 30, ..PartitionSettings::tiny() };
+        let partitions = Arc::new(Partitions::open(env, streams.clone(), settings).await.ok()?);
+        let service = Arc::new(BlobService::new(partitions.clone(), env.clock.clone()));
+        Some(Stage { streams, partitions, service })
+    }
+
+    async fn at(&self, container: &str, name: &str) -> BlobAt {
+        let container = self.service.container(ACCOUNT, container).await.unwrap();
+        self.service.blob(ACCOUNT, &container, name).unwrap()
+    }
+
+    async fn create(&self, container: &str) {
+        let created = self.service.create_container(ACCOUNT, container, Vec::new(), PublicAccess::None).await;
+        created.unwrap();
+    }
+
+    async fn put(&self, container: &str, name: &str) {
+        let at = self.at(container, name).await;
+        let mut upload = self.service.upload(&at, true, false);
+        upload.write(Bytes::from(vec![7; SIZE_BYTES])).await.unwrap();
+        let uploaded = upload.finish().await.unwrap();
+        self.service.put_blob(&at, BlobType::Block, uploaded, NewBlob::default()).await.unwrap();
+    }
+
+    /// Whether a blob's bytes are all there.
+    async fn reads(&self, container: &str, name: &str) -> bool {
+        let at = self.at(container, name).await;
+        let Ok((_, _, mut reader)) = self.service.read(&at, None, &Conditions::default(), None).await else {
+            return false;
+        };
+        let mut size = 0;
+        while let Some(bytes) = reader.next().await.unwrap() {
+            assert!(bytes.iter().all(|byte| *byte == 7));
+            size += bytes.len();
+        }
+        size == SIZE_BYTES
+    }
+
+    /// Bytes of blob data after everything that can be given back was.
+    async fn stored_after_collecting(&self) -> usize {
+        while self.partitions.collect_data_now(ObjectTable::Blob).await.unwrap().extents > 0 {}
+        let stat = self.streams.stat(&StreamName::new("blob/1/data")).unwrap();
+        stat.extents.iter().map(|(_, length)| *length as usize).sum()
+    }
+
+    async fn close(self) {
+        self.partitions.close().await;
+        self.streams.close().await;
+    }
+}
+
+#[test]
+fn blobs_of_a_deleted_container_give_back_their_space() {
+    World::new(1).run(|env, _| async move {
+        let stage = Stage::open(&env).await.unwrap();
+        for container in ["stays", "goes"] {
+            stage.create(container).await;
+            for name in 0..10 {
+                stage.put(container, &name.to_string()).await;
+            }
+        }
+        assert!(stage.stored_after_collecting().await > 20 * SIZE_BYTES);
+        stage.service.delete_container(ACCOUNT, "goes", Conditions::default()).await.unwrap();
+        assert!(stage.stored_after_collecting().await < 12 * SIZE_BYTES);
+        stage.create("goes").await;
+        stage.put("goes", "0").await;
+        for (container, name) in [("stays", "9"), ("goes", "0")] {
+            assert!(stage.reads(container, name).await, "{container}/{name}");
+        }
+        stage.close().await;
+    });
+}
+
+/// A process may end between the deletion of a container and the mark that lets its blobs go: at each of the disk
+/// operations that a deletion takes, in turn.
+#[test]
+fn a_container_whose_deletion_was_cut_off_is_found_at_the_next_start() {
+    let (mut found, mut cut_off) = (0, 0);
+    for crash_after in 1..40 {
+        let world = World::new(crash_after);
+        let disk = world.disk.clone();
+        let outcome = world.run(|env, _| async move {
+            let stage = Stage::open(&env).await.unwrap();
+            stage.create("goes").await;
+            for name in 0..4 {
+                stage.put("goes", &name.to_string()).await;
+            }
+            let crash_at_operation = disk.operation_count() + crash_after;
+            disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
+            let deleted = stage.service.delete_container(ACCOUNT, "goes", Conditions::default()).await;
+            deleted.unwrap();
+            stage.close().await;
+        });
+        cut_off += u64::from(outcome.is_none());
+        world.disk.set_faults(Faults::default());
+        world
+            .run(|env, _| async move {
+                let stage = Stage::open(&env).await.unwrap();
+                let is_there = stage.service.container(ACCOUNT, "goes").await.is_ok();
+                let lost = stage.service.retire_lost_containers().await.unwrap();
+                assert!(!is_there || lost == 0, "a container that is there must stay");
+                let stored = stage.stored_after_collecting().await;
+                match is_there {
+                    true => assert!(stage.reads("goes", "3").await),
+                    false => {
+                        assert!(stored < SIZE_BYTES, "{stored} bytes stay after {crash_after} operations")
+                    }
+                }
+                stage.close().await;
+                lost
+            })
+            .into_iter()
+            .for_each(|lost| found += lost);
+    }
+    println!("{cut_off} deletions cut off, {found} containers found");
+    assert!(cut_off > 5 && found > 0, "{cut_off} deletions were cut off, {found} containers found");
+}
+
+/// Deleted blobs and snapshots whose time is over once stayed for ever, though nobody could reach them.
+#[test]
+fn deleted_blobs_go_when_their_time_is_over_and_not_before() {
+    World::new(3).run(|env, _| async move {
+        let stage = Stage::open(&env).await.unwrap();
+        stage.service.start_sweeping(&*env.spawner);
+        let own = BlobSettingsUpdate { retention: Some((Some(1), false)), website: None };
+        stage.service.set_settings(ACCOUNT, ServicePropertiesUpdate::default(), own).await.unwrap();
+        stage.create("box").await;
+        for name in ["stays", "deleted", "comes-back", "overwritten", "overwritten"] {
+            stage.put("box", name).await;
+        }
+        let deleted = stage.at("box", "deleted").await;
+        stage.service.snapshot(&deleted, None, Conditions::default()).await.unwrap();
+        for name in ["deleted", "comes-back"] {
+            let at = stage.at("box", name).await;
+            let done = stage.service.delete(&at, None, DeleteSnapshots::Include, Conditions::default()).await;
+            assert_eq!(done, Ok(false), "it can come back");
+        }
+        env.clock.sleep(22 * HOUR).await;
+        let at = stage.at("box", "comes-back").await;
+        stage.service.undelete(&at).await.unwrap();
+        assert!(stage.reads("box", "comes-back").await);
+        assert!(stage.stored_after_collecting().await > 5 * SIZE_BYTES, "nothing is over yet");
+        env.clock.sleep(4 * HOUR).await;
+        let stored = stage.stored_after_collecting().await;
+        assert!(stored < 4 * SIZE_BYTES, "{stored} bytes of three blobs");
+        for name in ["stays", "comes-back", "overwritten"] {
+            assert!(stage.reads("box", name).await, "{name}");
+        }
+        assert!(stage.service.undelete(&deleted).await.is_err());
+        stage.close().await;
+    });
+}
