@@ -26,6 +26,13 @@ pub struct Limits {
 /// Bodies up to this size do not count towards [`Limits::bodies_size_bytes_max`].
 pub(crate) const SMALL_BODY_SIZE_BYTES_MAX: usize = 64 * 1024;
 
+impl Limits {
+    /// Room for large bodies: there is always some for one of the largest size, or it would wait for ever.
+    pub(crate) fn all_bodies_size_bytes_max(&self) -> usize {
+        self.bodies_size_bytes_max.max(self.body_size_bytes_max)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {

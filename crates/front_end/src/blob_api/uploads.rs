@@ -12,7 +12,7 @@ use super::request_headers::{
 };
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::pipeline::{IncomingBody, RequestBody};
+use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
 use crate::reply::Reply;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -232,16 +232,10 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     context: &BlobRequest<'_>,
     body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
-    let size = check_size(&body, BLOCK_LIST_SIZE_BYTES_MAX as u64)?;
+    check_size(&body, BLOCK_LIST_SIZE_BYTES_MAX as u64)?;
     let expected = Expected::of(context)?;
-    let mut document = Vec::with_capacity(size as usize);
-    let mut portions = body.into_portions();
-    while let Some(bytes) = portions.next().await? {
-        document.extend_from_slice(&bytes);
-        if document.len() > BLOCK_LIST_SIZE_BYTES_MAX {
-            return Err(too_large(BLOCK_LIST_SIZE_BYTES_MAX as u64));
-        }
-    }
+    // Its place is kept until the list that is made of it is committed.
+    let WholeBody { bytes: document, room: _room } = body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
     use md5::{Digest, Md5};
     let md5: [u8; 16] = Md5::digest(&document).into();
     if expected.md5.is_some_and(|expected| expected != md5) {

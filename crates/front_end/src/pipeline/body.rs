@@ -95,18 +95,54 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
     /// The same with a bound of the operation's own, which is below the front end's.
     pub(crate) async fn read_up_to(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
         let size_max = size_max.min(self.limits.body_size_bytes_max);
+        self.read_document(size_max).await
+    }
+
+    /// The same with a bound that may be above the front end's. It takes its place among the large bodies, too.
+    pub(crate) async fn read_document(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
         let announced = request::announced_body_size(self.parts, &self.body);
         if announced.is_some_and(|size| size > size_max as u64) {
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
         let size = announced.map_or(size_max, |size| size as usize);
         let room = if size > SMALL_BODY_SIZE_BYTES_MAX {
-            let permits = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
+            // More than there is would wait for ever.
+            let permits = size.min(self.limits.all_bodies_size_bytes_max()).div_ceil(1024);
+            let permits = u32::try_from(permits).unwrap_or(u32::MAX);
             let room = self.large_bodies.acquire_many(permits).await;
             Some(room.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
         } else {
             None
         };
         Ok(WholeBody { bytes: request::collect_body(self.body, size_max).await?, room })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use http_body_util::Full;
+    use hyper::Request;
+
+    /// Lists of blocks once had no place among the large bodies: very many at once took memory without a bound.
+    #[test]
+    fn a_large_document_waits_for_its_room() {
+        let (parts, ()) = Request::new(()).into_parts();
+        let limits = Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() };
+        let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));
+        let body = |size| {
+            let body = Full::new(Bytes::from(vec![b'x'; size]));
+            IncomingBody::new(body, &parts, &limits, &large_bodies).read_document(8 << 20)
+        };
+        let first = body(6 << 20).now_or_never().expect("there is room").expect("it is small enough");
+        assert_eq!(first.bytes.len(), 6 << 20);
+        let mut second = std::pin::pin!(body(6 << 20));
+        assert!(second.as_mut().now_or_never().is_none(), "it waits");
+        assert!(body(1 << 10).now_or_never().is_some(), "small ones don't");
+        drop(first);
+        assert!(second.now_or_never().is_some_and(|read| read.is_ok()));
+        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, &limits, &large_bodies);
+        assert!(larger.read_document(100 << 20).now_or_never().is_some(), "as much as there is will do");
     }
 }

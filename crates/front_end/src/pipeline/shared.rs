@@ -33,11 +33,9 @@ impl Shared {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Self {
-        // There is always room for one body of the largest size, or it would wait for ever.
-        let bodies_size = limits.bodies_size_bytes_max.max(limits.body_size_bytes_max);
         Shared {
             requests: InFlight::new(limits.requests_in_flight_max),
-            large_bodies: Semaphore::new(bodies_size.div_ceil(1024)),
+            large_bodies: Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024)),
             accounts,
             bearer,
             limits,
