@@ -4,7 +4,7 @@
 //! The first failing step ends the run. What the set-up installs goes under the target folder and into
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
 
-use crate::{Outcome, bench, kill_rounds, queue_kill, simulation, workspace};
+use crate::{Outcome, bench, blob_kill, kill_rounds, queue_kill, simulation, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, lints, crates, histories, build, python, javascript, rust, kill9,
-    /// kill9-queues, bench.
+    /// kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
             "kill9-queues",
             Box::new(|| queue_kill::run(&queue_kill::QueueKillArguments::short(binary.clone()))),
         ),
+        ("kill9-blobs", Box::new(|| blob_kill::run(&blob_kill::BlobKillArguments::short(binary.clone())))),
         ("bench", Box::new(|| bench::smoke(&binary))),
     ];
     if let Some(unknown) = arguments.steps.iter().find(|asked| !all.iter().any(|(name, _)| name == asked)) {

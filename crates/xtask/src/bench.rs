@@ -3,6 +3,7 @@
 //! Rounds alternate between the servers, so that a slow minute of the machine hits both. Both get byte for byte the
 //! same requests (but for the `Host` header) and answer with bodies of the same size; what differs is the work.
 
+mod blobs;
 mod groups;
 mod queries;
 
@@ -63,6 +64,8 @@ enum Part {
     Queries(queries::QueryArguments),
     /// Group transactions of 100 inserts beside single inserts.
     Groups(groups::GroupArguments),
+    /// Blobs: small and large ones beside the bare server and the disk, memory, listings, space that comes back.
+    Blobs(blobs::BlobArguments),
 }
 
 impl BenchArguments {
@@ -86,7 +89,8 @@ impl BenchArguments {
 pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
     run(&BenchArguments::smoke(bin.to_path_buf()))?;
     queries::run(&queries::QueryArguments::smoke(bin.to_path_buf()))?;
-    groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))
+    groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))?;
+    blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
@@ -94,6 +98,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Engine(engine)) => engine_bench::run(engine),
         Some(Part::Queries(queries)) => queries::run(queries),
         Some(Part::Groups(groups)) => groups::run(groups),
+        Some(Part::Blobs(blobs)) => blobs::run(blobs),
         None => run_server(arguments),
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const JSON: &str = "application/json";
+/// Bytes of a body that are read at a time.
+const PART_SIZE_BYTES: usize = 256 << 10;
 
 /// One connection that signs what it sends.
 pub(crate) struct HttpClient {
@@ -79,11 +81,25 @@ impl HttpClient {
 
     /// Sends a ready-made request, and reads the answer.
     pub(crate) fn exchange(&mut self, request: &[u8]) -> std::io::Result<Answer> {
-        self.connection.get_mut().write_all(request)?;
+        self.write(request)?;
         self.receive()
     }
 
-    fn receive(&mut self) -> std::io::Result<Answer> {
+    /// Sends a part of a request; [`Self::receive`] reads the answer to all of them.
+    pub(crate) fn write(&mut self, part: &[u8]) -> std::io::Result<()> {
+        self.connection.get_mut().write_all(part)
+    }
+
+    /// Reads an answer whole.
+    pub(crate) fn receive(&mut self) -> std::io::Result<Answer> {
+        let mut body = Vec::new();
+        let mut answer = self.receive_into(|part| body.extend_from_slice(part))?;
+        answer.body = body;
+        Ok(answer)
+    }
+
+    /// Reads an answer and hands out its body as it comes; the answer itself has none then.
+    pub(crate) fn receive_into(&mut self, mut sink: impl FnMut(&[u8])) -> std::io::Result<Answer> {
         let status_line = self.read_line()?;
         let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status: u16 = status.ok_or_else(|| broken(format!("status line {status_line:?}")))?;
@@ -96,13 +112,18 @@ impl HttpClient {
             let (name, value) = line.split_once(':').ok_or_else(|| broken(format!("header {line:?}")))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
+        let answer = Answer { status, headers, body: Vec::new() };
         if answer.header("transfer-encoding") == Some("chunked") {
-            answer.body = self.read_chunks()?;
+            sink(&self.read_chunks()?);
         } else if let Some(size) = answer.header("content-length") {
-            let size: usize = size.parse().map_err(|_| broken(format!("content length {size:?}")))?;
-            answer.body.resize(size, 0);
-            self.connection.read_exact(&mut answer.body)?;
+            let mut left: u64 = size.parse().map_err(|_| broken(format!("content length {size:?}")))?;
+            let mut part = vec![0; left.min(PART_SIZE_BYTES as u64) as usize];
+            while left > 0 {
+                let wanted = left.min(part.len() as u64) as usize;
+                self.connection.read_exact(&mut part[..wanted])?;
+                sink(&part[..wanted]);
+                left -= wanted as u64;
+            }
         }
         Ok(answer)
     }

@@ -8,6 +8,8 @@
 mod all_tests;
 mod bare_server;
 mod bench;
+mod blob_kill;
+mod content;
 mod engine_bench;
 mod fuzz;
 mod http_client;
@@ -16,6 +18,7 @@ mod load;
 mod queue_bench;
 mod queue_kill;
 mod server_process;
+mod service_client;
 mod shared_key;
 mod simulation;
 mod workspace;
@@ -39,7 +42,7 @@ struct Arguments {
 enum Chore {
     /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change lands.
     Test(all_tests::TestArguments),
-    /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone; `queries`, `groups`: tables.
+    /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone; `queries`, `groups`: tables; `blobs`.
     Bench(bench::BenchArguments),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
     Kill9(kill_rounds::KillArguments),
@@ -47,6 +50,8 @@ enum Chore {
     Fuzz(fuzz::FuzzArguments),
     /// Kills the server under 64 consumers of one queue, and checks that no message is lost or handed out twice at a time.
     Kill9Queues(queue_kill::QueueKillArguments),
+    /// Kills the server under uploads, and checks that committed blobs are whole and staged blocks are there or not.
+    Kill9Blobs(blob_kill::BlobKillArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -61,6 +66,7 @@ fn main() -> ExitCode {
         Chore::Kill9(arguments) => kill_rounds::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Kill9Queues(arguments) => queue_kill::run(&arguments),
+        Chore::Kill9Blobs(arguments) => blob_kill::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::BareServer(arguments) => bare_server::run(&arguments),
     };

@@ -4,10 +4,9 @@
 //! Each message carries its number. A consumer notes when it asked and when it was answered, so that two deliveries of one
 //! message can be told to overlap for certain: the second was answered before the first one's time could be over.
 
-use crate::http_client::{Answer, HttpClient};
 use crate::queue_bench::element;
 use crate::server_process::ServerProcess;
-use crate::shared_key::{Signer, date_now};
+use crate::service_client::ServiceClient;
 use crate::{Outcome, workspace};
 use base::random::splitmix64;
 use std::net::SocketAddr;
@@ -112,7 +111,7 @@ fn run_lives(arguments: &QueueKillArguments, seed: u64, binary: &Path, data: &Pa
         let server = ServerProcess::start_larimar(binary, data)?;
         let address = server.queue_address.ok_or("the server has no queue service")?;
         if life == 0 {
-            Client::connect(address)?.expect("PUT", QUEUE, &[], b"", &[201])?;
+            connect(address)?.expect("PUT", QUEUE, &[], &[], b"", &[201])?;
         }
         let (killed, finished) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -172,7 +171,7 @@ impl Stage {
 
     fn produce(&self, address: SocketAddr, killed: &AtomicBool) -> Outcome<()> {
         let count = self.messages.lock().expect("no panic").len();
-        let mut client = match Client::connect(address) {
+        let mut client = match connect(address) {
             Err(_) if killed.load(Ordering::SeqCst) => return Ok(()),
             client => client?,
         };
@@ -182,7 +181,7 @@ impl Stage {
                 return Ok(());
             }
             let body = format!("<QueueMessage><MessageText>{number}</MessageText></QueueMessage>");
-            match client.send("POST", &format!("{QUEUE}/messages"), &[], body.as_bytes()) {
+            match client.send("POST", &format!("{QUEUE}/messages"), &[], &[], body.as_bytes()) {
                 Ok(answer) if answer.status == 201 => self.with(number, |fate| fate.is_put = true)?,
                 Ok(answer) => return Err(format!("put: {} {}", answer.status, answer.text()).into()),
                 Err(_) if killed.load(Ordering::SeqCst) => return Ok(()),
@@ -202,7 +201,7 @@ impl Stage {
     ) -> Outcome<()> {
         let mut random = self.seed ^ ((number + 1000 * life) as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
         let ended = || killed.load(Ordering::SeqCst) || finished.load(Ordering::SeqCst);
-        let mut client = match Client::connect(address) {
+        let mut client = match connect(address) {
             Err(_) if ended() => return Ok(()),
             client => client?,
         };
@@ -212,7 +211,7 @@ impl Stage {
             [("numofmessages", taken_together.as_str()), ("visibilitytimeout", seconds.as_str())];
         while !ended() {
             let asked_at = self.now();
-            let answer = match client.send("GET", &format!("{QUEUE}/messages"), &parameters, b"") {
+            let answer = match client.send("GET", &format!("{QUEUE}/messages"), &parameters, &[], b"") {
                 Ok(answer) if answer.status == 200 => answer,
                 Ok(answer) => return Err(format!("get: {} {}", answer.status, answer.text()).into()),
                 Err(_) if ended() => return Ok(()),
@@ -261,12 +260,12 @@ impl Stage {
     }
 
     /// False: the server is gone.
-    fn delete(&self, client: &mut Client, message: &str, ended: &impl Fn() -> bool) -> Outcome<bool> {
+    fn delete(&self, client: &mut ServiceClient, message: &str, ended: &impl Fn() -> bool) -> Outcome<bool> {
         let part = |name| element(message.as_bytes(), name);
         let number: usize = part("MessageText").parse()?;
         let path = format!("{QUEUE}/messages/{}", part("MessageId"));
         self.with(number, |fate| fate.perhaps_deleted = true)?;
-        match client.send("DELETE", &path, &[("popreceipt", part("PopReceipt"))], b"") {
+        match client.send("DELETE", &path, &[("popreceipt", part("PopReceipt"))], &[], b"") {
             Ok(answer) if answer.status == 204 => {
                 let now = self.now();
                 let before = self.with(number, |fate| fate.deleted_at.replace(now))?;
@@ -283,12 +282,12 @@ impl Stage {
 
     /// Until the queue says that it is empty.
     fn wait_until_all_is_done(&self, address: SocketAddr) -> Outcome<()> {
-        let mut client = Client::connect(address)?;
+        let mut client = connect(address)?;
         let count = self.messages.lock().expect("no panic").len();
         let waiting_since = Instant::now();
         while waiting_since.elapsed() < FINISHED_WITHIN {
             std::thread::sleep(Duration::from_millis(500));
-            let answer = client.expect("GET", QUEUE, &[("comp", "metadata")], b"", &[200])?;
+            let answer = client.expect("GET", QUEUE, &[("comp", "metadata")], &[], b"", &[200])?;
             let is_empty = answer.header("x-ms-approximate-messages-count") == Some("0");
             if is_empty && self.next.load(Ordering::SeqCst) >= count + PRODUCER_COUNT {
                 return Ok(());
@@ -316,42 +315,6 @@ impl Stage {
     }
 }
 
-/// One connection to the Queue service.
-struct Client {
-    http: HttpClient,
-    address: SocketAddr,
-    signer: Signer,
-}
-
-impl Client {
-    fn connect(address: SocketAddr) -> std::io::Result<Self> {
-        let signer = Signer::new();
-        Ok(Self { http: HttpClient::connect(address, signer.clone())?, address, signer })
-    }
-
-    fn send(
-        &mut self,
-        verb: &str,
-        path: &str,
-        parameters: &[(&str, &str)],
-        body: &[u8],
-    ) -> std::io::Result<Answer> {
-        let head = self.signer.queue_request(self.address, verb, &date_now(), path, parameters, body.len());
-        self.http.exchange(&[head.as_bytes(), body].concat())
-    }
-
-    fn expect(
-        &mut self,
-        verb: &str,
-        path: &str,
-        parameters: &[(&str, &str)],
-        body: &[u8],
-        statuses: &[u16],
-    ) -> Outcome<Answer> {
-        let answer = self.send(verb, path, parameters, body)?;
-        match statuses.contains(&answer.status) {
-            true => Ok(answer),
-            false => Err(format!("{verb} {path}: {} {}", answer.status, answer.text()).into()),
-        }
-    }
+fn connect(address: SocketAddr) -> std::io::Result<ServiceClient> {
+    ServiceClient::connect(address, "application/xml")
 }

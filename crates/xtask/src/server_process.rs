@@ -20,6 +20,8 @@ pub(crate) struct ServerProcess {
     pub(crate) address: SocketAddr,
     /// Where the queue service listens; the bare server has none.
     pub(crate) queue_address: Option<SocketAddr>,
+    /// Where the blob service listens; the bare server has none.
+    pub(crate) blob_address: Option<SocketAddr>,
     /// When the process was started.
     pub(crate) started_at: Instant,
 }
@@ -55,8 +57,15 @@ impl ServerProcess {
             .spawn()
             .map_err(|error| format!("{} does not start: {error}", command.get_program().display()))?;
         loop {
-            if let Some((address, queue_address)) = read_ready_file(ready_file, child.id()) {
-                return Ok(Self { child, address, queue_address, started_at });
+            if let Some(ready) = read_ready_file(ready_file, child.id()) {
+                let Addresses { table, queue, blob } = ready;
+                return Ok(Self {
+                    child,
+                    address: table,
+                    queue_address: queue,
+                    blob_address: blob,
+                    started_at,
+                });
             }
             if let Some(status) = child.try_wait()? {
                 let log = std::fs::read_to_string(log_file).unwrap_or_default();
@@ -73,10 +82,24 @@ impl ServerProcess {
 
     /// Bytes of memory that are resident.
     pub(crate) fn resident_bytes(&self) -> Outcome<u64> {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most that ever was resident since the start, or since [`Self::reset_peak`].
+    pub(crate) fn peak_resident_bytes(&self) -> Outcome<u64> {
+        self.status_bytes("VmHWM:")
+    }
+
+    /// From now on the peak is that of what comes.
+    pub(crate) fn reset_peak(&self) -> Outcome<()> {
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+
+    fn status_bytes(&self, name: &str) -> Outcome<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS")?;
-        Ok(kib.parse::<u64>()? * 1024)
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        Ok(kib.ok_or_else(|| format!("no {name}"))?.parse::<u64>()? * 1024)
     }
 
     /// SIGKILL, and the process is gone when this returns.
@@ -111,13 +134,20 @@ impl Drop for ServerProcess {
     }
 }
 
+/// Where the services listen.
+struct Addresses {
+    table: SocketAddr,
+    queue: Option<SocketAddr>,
+    blob: Option<SocketAddr>,
+}
+
 /// The addresses in a ready file that this process wrote; nothing while the file is missing, partial, or another's.
-fn read_ready_file(path: &Path, process_id: u32) -> Option<(SocketAddr, Option<SocketAddr>)> {
+fn read_ready_file(path: &Path, process_id: u32) -> Option<Addresses> {
     let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     if ready["pid"].as_u64()? != u64::from(process_id) {
         return None;
     }
     let address =
         |name: &str| ready[name].as_str()?.strip_prefix("http://")?.trim_end_matches('/').parse().ok();
-    Some((address("table")?, address("queue")))
+    Some(Addresses { table: address("table")?, queue: address("queue"), blob: address("blob") })
 }

@@ -1,16 +1,17 @@
-//! Signs requests of the development account as official clients do (SharedKey, Table and Queue service, path style).
+//! Signs requests of the development account as official clients do (SharedKey, all services, path style).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use std::net::SocketAddr;
 
 /// The development account that every emulator of this protocol knows. Its key is public.
 pub(crate) const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// What current queue clients send.
-const QUEUE_VERSION: &str = "2026-04-06";
+/// What current queue and blob clients send.
+const VERSION: &str = "2026-04-06";
 
 /// Signs for the development account.
 #[derive(Clone)]
@@ -35,20 +36,39 @@ impl Signer {
     /// escaping.
     pub(crate) fn queue_request(
         &self,
-        host: std::net::SocketAddr,
+        host: SocketAddr,
         verb: &str,
         date: &str,
         path: &str,
         parameters: &[(&str, &str)],
         body_size: usize,
     ) -> String {
-        let length = if body_size == 0 { String::new() } else { body_size.to_string() };
         let content_type = if body_size == 0 { "" } else { "application/xml" };
-        let mut signed = format!(
-            "{verb}\n\n\n{length}\n\n{content_type}\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{QUEUE_VERSION}\n\
-             /{ACCOUNT}/{ACCOUNT}/{path}"
-        );
+        let request = ServiceRequest { verb, path, parameters, headers: &[], content_type };
+        self.service_request(host, date, &request, body_size as u64)
+    }
+
+    /// A whole request to the Queue or the Blob service but for its body.
+    pub(crate) fn service_request(
+        &self,
+        host: SocketAddr,
+        date: &str,
+        request: &ServiceRequest<'_>,
+        body_size: u64,
+    ) -> String {
+        let ServiceRequest { verb, path, parameters, headers, content_type } = *request;
+        let mut headers = headers.to_vec();
+        headers.extend([("x-ms-date", date), ("x-ms-version", VERSION)]);
+        headers.sort_unstable();
+        let length = if body_size == 0 { String::new() } else { body_size.to_string() };
+        let mut signed = format!("{verb}\n\n\n{length}\n\n{content_type}\n\n\n\n\n\n\n");
         let mut target = format!("/{ACCOUNT}/{path}");
+        let mut lines = String::new();
+        for (name, value) in headers {
+            signed.push_str(&format!("{name}:{value}\n"));
+            lines.push_str(&format!("{name}: {value}\r\n"));
+        }
+        signed.push_str(&format!("/{ACCOUNT}/{ACCOUNT}/{path}"));
         for (index, (name, value)) in parameters.iter().enumerate() {
             signed.push_str(&format!("\n{name}:{value}"));
             target.push_str(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));
@@ -56,13 +76,28 @@ impl Signer {
         let mut keyed = self.keyed.clone();
         keyed.update(signed.as_bytes());
         let signature = STANDARD.encode(keyed.finalize().into_bytes());
-        let content_type = if body_size == 0 { "" } else { "Content-Type: application/xml\r\n" };
+        if !content_type.is_empty() {
+            lines.push_str(&format!("Content-Type: {content_type}\r\n"));
+        }
         format!(
-            "{verb} {target} HTTP/1.1\r\nHost: {host}\r\n{content_type}Content-Length: {body_size}\r\n\
-             x-ms-date: {date}\r\nx-ms-version: {QUEUE_VERSION}\r\n\
+            "{verb} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}Content-Length: {body_size}\r\n\
              Authorization: SharedKey {ACCOUNT}:{signature}\r\n\r\n"
         )
     }
+}
+
+/// What a request to the Queue or the Blob service asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct ServiceRequest<'a> {
+    pub(crate) verb: &'a str,
+    /// After the account; needs no escaping.
+    pub(crate) path: &'a str,
+    /// In the order of their names, and in no need of escaping.
+    pub(crate) parameters: &'a [(&'a str, &'a str)],
+    /// Those that start with `x-ms-`, in lower case.
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+    /// Empty: none.
+    pub(crate) content_type: &'a str,
 }
 
 /// The current time as the `x-ms-date` header wants it.

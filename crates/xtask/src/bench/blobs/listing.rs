@@ -1,0 +1,147 @@
+//! Pages of 5,000 of a container with very many blobs beside the same pages of one with few.
+//!
+//! Names are `gDDDD/NNN`: 10,000 groups below a delimiter, with so many blobs each as it takes.
+
+use super::{BLOCK_BLOB, Bench, CONTENT_TYPE, Verdict};
+use crate::Outcome;
+use crate::bench::median;
+use crate::load::{Load, RequestSource, measure};
+use crate::queue_bench::element;
+use crate::service_client::ServiceClient;
+use crate::shared_key::{ServiceRequest, Signer, date_now};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+const GROUP_COUNT: u64 = 10_000;
+/// So a prefix of one group's first digit has a whole page.
+const SMALL_GROUP_SIZE: u64 = 5;
+const SIGN_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const PAGE: &str = "5000";
+/// Times that each page is asked for.
+const REPEAT_COUNT: usize = 9;
+/// A page of the long container may take so many times as long as one of the short.
+const TIMES_MAX: f64 = 2.0;
+
+pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
+    let group_size = (bench.arguments.listed_blobs / GROUP_COUNT).max(1);
+    let mut medians = Vec::new();
+    for (container, group_size) in [("short", SMALL_GROUP_SIZE.min(group_size)), ("long", group_size)] {
+        let mut client = bench.connect()?;
+        client.expect("PUT", container, &[("restype", "container")], &[], b"", &[201])?;
+        let started_at = Instant::now();
+        put_all(bench, container, group_size)?;
+        println!(
+            "\n{container}: {} blobs put in {:.1} s",
+            GROUP_COUNT * group_size,
+            started_at.elapsed().as_secs_f64()
+        );
+        let pages: [(&str, &[(&str, &str)]); 3] = [
+            ("prefix", &[("prefix", "g4")]),
+            ("delimiter", &[("delimiter", "/")]),
+            ("prefix and delimiter", &[("delimiter", "/"), ("prefix", "g4")]),
+        ];
+        for (name, parameters) in pages {
+            let mut times = Vec::new();
+            let mut count = 0;
+            for _ in 0..REPEAT_COUNT {
+                let started_at = Instant::now();
+                let page = page(&mut client, container, parameters)?;
+                times.push(started_at.elapsed().as_secs_f64() * 1e3);
+                count = page.matches("<Name>").count();
+            }
+            println!("{container:<6} {name:<22} {count:>6} entries in {:>8.1} ms", median(&times));
+            medians.push(median(&times));
+        }
+        let (seconds, pages) = walk(&mut client, container, GROUP_COUNT * group_size)?;
+        println!("{container:<6} all pages: {pages} in {seconds:.2} s, {:.1} ms each", seconds * 1e3 / pages);
+    }
+    let worst = medians[..3].iter().zip(&medians[3..]).map(|(short, long)| long / short).fold(0.0, f64::max);
+    Ok(vec![Verdict {
+        what: format!("a page of the long container takes {worst:.2} times as long at most ({TIMES_MAX})"),
+        holds: worst <= TIMES_MAX,
+    }])
+}
+
+/// Puts all blobs, each with one byte.
+fn put_all(bench: &Bench<'_>, container: &'static str, group_size: u64) -> Outcome<()> {
+    let mut puts = Puts {
+        address: bench.address,
+        container,
+        group_size,
+        sent_count: 0,
+        signer: Signer::new(),
+        date: (date_now(), Instant::now()),
+    };
+    while puts.sent_count < GROUP_COUNT * group_size {
+        let load = Load {
+            address: bench.address,
+            connection_count: bench.arguments.connections,
+            warm_up_for: Duration::ZERO,
+            measure_for: Duration::from_millis(500),
+            expected_status: 201,
+        };
+        measure(&load, &mut puts)?;
+    }
+    Ok(())
+}
+
+/// Puts of one byte each; after the last blob it starts over.
+struct Puts {
+    address: SocketAddr,
+    container: &'static str,
+    group_size: u64,
+    sent_count: u64,
+    signer: Signer,
+    /// And since when it is used.
+    date: (String, Instant),
+}
+
+impl RequestSource for Puts {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
+        if self.date.1.elapsed() > SIGN_AGAIN_AFTER {
+            self.date = (date_now(), Instant::now());
+        }
+        let number = self.sent_count % (GROUP_COUNT * self.group_size);
+        // The order of puts is not that of names.
+        let path = format!("{}/g{:04}/{:06}", self.container, number % GROUP_COUNT, number / GROUP_COUNT);
+        let request = ServiceRequest {
+            verb: "PUT",
+            path: &path,
+            parameters: &[],
+            headers: &[BLOCK_BLOB],
+            content_type: CONTENT_TYPE,
+        };
+        let head = self.signer.service_request(self.address, &self.date.0, &request, 1);
+        out.extend_from_slice(head.as_bytes());
+        out.push(b'x');
+        self.sent_count += 1;
+    }
+}
+
+/// A page; `parameters` come before the others in the order of names.
+fn page(client: &mut ServiceClient, container: &str, parameters: &[(&str, &str)]) -> Outcome<String> {
+    let mut all = vec![("comp", "list"), ("maxresults", PAGE), ("restype", "container")];
+    all.extend_from_slice(parameters);
+    all.sort_unstable();
+    Ok(client.expect("GET", container, &all, &[], b"", &[200])?.text())
+}
+
+/// Follows the markers through the whole container.
+fn walk(client: &mut ServiceClient, container: &str, count: u64) -> Outcome<(f64, f64)> {
+    let started_at = Instant::now();
+    let (mut marker, mut pages, mut found) = (String::new(), 0.0, 0);
+    loop {
+        let parameters = [("marker", marker.as_str())];
+        let text = page(client, container, if marker.is_empty() { &[] } else { &parameters })?;
+        found += text.matches("<Name>").count() as u64;
+        pages += 1.0;
+        marker = element(text.as_bytes(), "NextMarker").to_owned();
+        if marker.is_empty() {
+            break;
+        }
+    }
+    match found == count {
+        true => Ok((started_at.elapsed().as_secs_f64(), pages)),
+        false => Err(format!("{found} of {count} blobs are listed").into()),
+    }
+}

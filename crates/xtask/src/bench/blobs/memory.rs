@@ -1,0 +1,106 @@
+//! A very large block blob, up and down by one client: the server's memory at its peak beside that before.
+//!
+//! It is uploaded twice: in blocks and a list of them, and in one request. Digests of what comes back are compared.
+
+use super::{BLOCK_BLOB, Bench, CONTAINER, Verdict, mib};
+use crate::Outcome;
+use crate::content::fill;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use std::time::{Duration, Instant};
+
+const BLOCK_SIZE_BYTES: u64 = 64 << 20;
+const PART_SIZE_BYTES: usize = 256 << 10;
+const SETTLED_AFTER: Duration = Duration::from_secs(3);
+const GROWTH_MIB_MAX: f64 = 64.0;
+
+pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
+    let size = bench.arguments.memory_mib << 20;
+    // What starting took goes first: the journal was read, for one.
+    std::thread::sleep(SETTLED_AFTER);
+    let before = bench.server.resident_bytes()?;
+    println!("\nmemory: a blob of {} MiB; the server has {:.0} MiB", mib(size), mib(before));
+    let mut worst: f64 = 0.0;
+    for (name, in_blocks) in [("blocks", true), ("whole", false)] {
+        let uploaded = step(bench, before, size, &format!("upload, {name}"), &mut worst, || {
+            upload(bench, name, in_blocks, size)
+        })?;
+        let downloaded =
+            step(bench, before, size, &format!("download, {name}"), &mut worst, || download(bench, name))?;
+        if uploaded != downloaded {
+            return Err(format!("{name}: other bytes came back").into());
+        }
+    }
+    Ok(vec![Verdict {
+        what: format!(
+            "resident memory grew by {worst:.0} MiB at most while {} MiB went up and down ({GROWTH_MIB_MAX} MiB)",
+            mib(size)
+        ),
+        holds: worst < GROWTH_MIB_MAX,
+    }])
+}
+
+fn step<T>(
+    bench: &Bench<'_>,
+    before: u64,
+    size: u64,
+    name: &str,
+    worst: &mut f64,
+    act: impl FnOnce() -> Outcome<T>,
+) -> Outcome<T> {
+    bench.server.reset_peak()?;
+    let started_at = Instant::now();
+    let done = act()?;
+    let seconds = started_at.elapsed().as_secs_f64();
+    let growth = mib(bench.server.peak_resident_bytes()?.saturating_sub(before));
+    println!(
+        "{name:<18} {:>6.0} MiB/s, peak {growth:>5.0} MiB above the start, afterwards {:.0} MiB",
+        mib(size) / seconds,
+        mib(bench.server.resident_bytes()?.saturating_sub(before))
+    );
+    *worst = worst.max(growth);
+    Ok(done)
+}
+
+type Sha = [u8; 32];
+
+fn upload(bench: &Bench<'_>, name: &str, in_blocks: bool, size: u64) -> Outcome<Sha> {
+    let mut client = bench.connect()?;
+    let (mut state, mut sha) = (size, Sha256::new());
+    let mut part = vec![0; PART_SIZE_BYTES];
+    let mut next = |bytes: &mut [u8]| {
+        fill(&mut state, bytes);
+        sha.update(&*bytes);
+    };
+    let path = format!("{CONTAINER}/{name}");
+    if !in_blocks {
+        client.put_streamed(&path, &[], &[BLOCK_BLOB], size, &mut part, &mut next)?;
+        return Ok(sha.finalize().into());
+    }
+    let mut list = String::from("<BlockList>");
+    let (mut at, mut index) = (0, 0);
+    while at < size {
+        let id = STANDARD.encode(format!("{index:06}"));
+        let now = BLOCK_SIZE_BYTES.min(size - at);
+        // These ids have as many bytes as need no padding, and no character that needs escaping.
+        let parameters = [("blockid", id.as_str()), ("comp", "block")];
+        client.put_streamed(&path, &parameters, &[], now, &mut part, &mut next)?;
+        list.push_str(&format!("<Latest>{id}</Latest>"));
+        at += now;
+        index += 1;
+    }
+    list.push_str("</BlockList>");
+    client.expect("PUT", &path, &[("comp", "blocklist")], &[], list.as_bytes(), &[201])?;
+    Ok(sha.finalize().into())
+}
+
+fn download(bench: &Bench<'_>, name: &str) -> Outcome<Sha> {
+    let mut sha = Sha256::new();
+    let answer =
+        bench.connect()?.get_streamed(&format!("{CONTAINER}/{name}"), &[], |bytes| sha.update(bytes))?;
+    match answer.status {
+        200 => Ok(sha.finalize().into()),
+        status => Err(format!("GET {name}: {status}").into()),
+    }
+}

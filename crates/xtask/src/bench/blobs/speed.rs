@@ -1,0 +1,171 @@
+//! Puts and gets of 4 KiB beside the bare server, and of 4 MiB beside what the disk writes and loopback HTTP carries.
+//!
+//! A large put is carried and then written, so its yardstick is the slower of the two. Rounds alternate between all of
+//! them, so that a slow minute of the machine hits all.
+
+use super::{BLOCK_BLOB, Bench, CONTAINER, Requests, Verdict, mib};
+use crate::Outcome;
+use crate::bench::{Series, median};
+use crate::content::content;
+use crate::load::{Load, measure};
+use crate::server_process::ServerProcess;
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const SMALL_SIZE_BYTES: usize = 4 << 10;
+const LARGE_SIZE_BYTES: usize = 4 << 20;
+/// Blobs of a round before it starts over.
+const SMALL_COUNT: u64 = 100_000;
+/// Large blobs, written again and again.
+const LARGE_COUNT: u64 = 64;
+/// The file that the disk is measured with starts over at this size.
+const DISK_FILE_SIZE_BYTES_MAX: u64 = 1 << 30;
+const SMALL_PUT_PERCENT_MIN: f64 = 40.0;
+const LARGE_PERCENT_MIN: f64 = 50.0;
+
+fn load(bench: &Bench<'_>, address: SocketAddr, connection_count: usize, expected_status: u16) -> Load {
+    Load {
+        address,
+        connection_count,
+        warm_up_for: Duration::from_millis(500),
+        measure_for: Duration::from_secs(bench.arguments.seconds),
+        expected_status,
+    }
+}
+
+/// A percentage per round, and of these the median.
+fn percent(of: &[f64], yardstick: &[f64]) -> f64 {
+    let ratios: Vec<f64> = of.iter().zip(yardstick).map(|(one, whole)| 100.0 * one / whole).collect();
+    median(&ratios)
+}
+
+pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
+    let arguments = bench.arguments;
+    let bare = ServerProcess::start_bare(&bench.folder, SMALL_SIZE_BYTES)?;
+    println!(
+        "\nsmall: {} connections, {} rounds of {} s, blobs of {SMALL_SIZE_BYTES} B",
+        arguments.connections, arguments.rounds, arguments.seconds
+    );
+    let mut series = ["bare PUT", "durable put", "bare GET", "get"].map(Series::new);
+    for round in 0..arguments.rounds {
+        let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
+        for kind in order {
+            let (address, status) = match kind {
+                0 => (bare.address, 204),
+                1 => (bench.address, 201),
+                2 => (bare.address, 200),
+                _ => (bench.address, 200),
+            };
+            let paths = (0..SMALL_COUNT).map(|number| {
+                // Scattered, so that puts don't arrive in the order of names.
+                format!("{round}/{:016x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+            });
+            let mut requests = match kind {
+                0 | 1 => Requests::puts(address, paths, content(7, SMALL_SIZE_BYTES)),
+                // Those that were written first are there for certain.
+                _ => Requests::gets(address, paths.take(4096)),
+            };
+            series[kind]
+                .add(measure(&load(bench, address, arguments.connections, status), &mut requests)?)?;
+        }
+        let rates: Vec<String> =
+            series.iter().map(|one| format!("{} {:.0}/s", one.name, one.last())).collect();
+        println!("round {}: {}", round + 1, rates.join(", "));
+    }
+    series.iter().for_each(Series::print);
+    let puts = percent(&series[1].rates, &series[0].rates);
+    let gets = percent(&series[3].rates, &series[2].rates);
+    println!("get of 4 KiB: {gets:.1} % of the bare server");
+    Ok(vec![Verdict {
+        what: format!("put 4 KiB at {puts:.1} % of the bare server's requests/s ({SMALL_PUT_PERCENT_MIN} %)"),
+        holds: puts >= SMALL_PUT_PERCENT_MIN,
+    }])
+}
+
+pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
+    let arguments = bench.arguments;
+    let bare = ServerProcess::start_bare(&bench.folder, LARGE_SIZE_BYTES)?;
+    println!(
+        "\nlarge: {} connections, {} rounds of {} s, blobs of {LARGE_SIZE_BYTES} B",
+        arguments.large_connections, arguments.rounds, arguments.seconds
+    );
+    let paths = || (0..LARGE_COUNT).map(|number| format!("large{number}"));
+    let body = content(7, LARGE_SIZE_BYTES);
+    let mut client = bench.connect()?;
+    for path in paths() {
+        client.expect("PUT", &format!("{CONTAINER}/{path}"), &[], &[BLOCK_BLOB], &body, &[201])?;
+    }
+    let mut series = ["bare PUT", "durable put", "bare GET", "get"].map(Series::new);
+    let mut disk = Vec::new();
+    for round in 0..arguments.rounds {
+        disk.push(disk_writes_per_second(
+            &bench.folder.join("disk"),
+            &body,
+            Duration::from_secs(arguments.seconds),
+        )?);
+        let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
+        for kind in order {
+            let (address, status) = match kind {
+                0 => (bare.address, 204),
+                1 => (bench.address, 201),
+                2 => (bare.address, 200),
+                _ => (bench.address, 200),
+            };
+            let mut requests = match kind {
+                0 | 1 => Requests::puts(address, paths(), body.clone()),
+                _ => Requests::gets(address, paths()),
+            };
+            let load = load(bench, address, arguments.large_connections, status);
+            series[kind].add(measure(&load, &mut requests)?)?;
+        }
+        let rates: Vec<String> = series
+            .iter()
+            .map(|one| format!("{} {:.0} MiB/s", one.name, one.last() * mib(LARGE_SIZE_BYTES as u64)))
+            .collect();
+        println!(
+            "round {}: disk {:.0} MiB/s, {}",
+            round + 1,
+            disk[round] * mib(LARGE_SIZE_BYTES as u64),
+            rates.join(", ")
+        );
+    }
+    println!("disk, 4 MiB and fdatasync: median {:.0} /s", median(&disk));
+    series.iter().for_each(Series::print);
+    let slower: Vec<f64> = disk.iter().zip(&series[0].rates).map(|(disk, bare)| disk.min(*bare)).collect();
+    let puts = percent(&series[1].rates, &slower);
+    let gets = percent(&series[3].rates, &series[2].rates);
+    Ok(vec![
+        Verdict {
+            what: format!(
+                "put 4 MiB at {puts:.1} % of the slower of disk and loopback ({LARGE_PERCENT_MIN} %)"
+            ),
+            holds: puts >= LARGE_PERCENT_MIN,
+        },
+        Verdict {
+            what: format!("get 4 MiB at {gets:.1} % of loopback HTTP ({LARGE_PERCENT_MIN} %)"),
+            holds: gets >= LARGE_PERCENT_MIN,
+        },
+    ])
+}
+
+/// Writes one after the other, each followed by `fdatasync`.
+fn disk_writes_per_second(path: &Path, body: &[u8], for_at_least: Duration) -> Outcome<f64> {
+    let mut file = File::create(path)?;
+    let (started_at, mut count, mut size) = (Instant::now(), 0, 0);
+    while started_at.elapsed() < for_at_least {
+        if size >= DISK_FILE_SIZE_BYTES_MAX {
+            file = File::create(path)?;
+            size = 0;
+        }
+        file.write_all(body)?;
+        file.sync_data()?;
+        size += body.len() as u64;
+        count += 1;
+    }
+    let rate = f64::from(count) / started_at.elapsed().as_secs_f64();
+    std::fs::remove_file(path)?;
+    Ok(rate)
+}
