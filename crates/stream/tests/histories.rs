@@ -67,6 +67,15 @@ async fn verify(streams: &Streams, model: &Model, seed: u64) {
     *model.lock() = found_all;
 }
 
+/// Ends the extent that was a stream's last one a moment ago.
+async fn seal(streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
+    let last = streams.stat(stream).ok().and_then(|stat| stat.extents.last().copied());
+    match last {
+        Some((extent, _)) => streams.seal(stream, extent).await,
+        None => Ok(()),
+    }
+}
+
 async fn life(env: Environment, model: Model, seed: u64, life: u64) -> Result<(), StreamError> {
     let streams = Streams::open(&env, StreamSettings::tiny()).await?;
     verify(&streams, &model, seed).await;
@@ -85,6 +94,10 @@ async fn life(env: Environment, model: Model, seed: u64, life: u64) -> Result<()
                 assert!(refused.is_err(), "seed {seed}: a former owner's append was taken");
             }
             for _ in 0..random.next_u64() % 30 {
+                if random.next_u64().is_multiple_of(12) {
+                    // Anybody's last extent, while its writer appends.
+                    seal(&streams, &name(random.next_u64() % WRITERS)).await?;
+                }
                 let count = 1 + random.next_u64() % 3;
                 let size = [10, 100, 1000, 9000][(random.next_u64() % 4) as usize];
                 let blocks: Vec<Bytes> = (0..count)
