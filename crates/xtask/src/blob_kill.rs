@@ -29,6 +29,9 @@ const SMALL_SIZE_BYTES_MAX: u64 = 9 << 10;
 const STAGED_BLOCKS_MAX: usize = 8;
 const KILL_AFTER_MS_MIN: u64 = 300;
 const KILL_AFTER_MS_MAX: u64 = 2000;
+/// One round of this many lives so long that its space is being collected when it is killed.
+const LONG_ROUND_ONE_IN: usize = 4;
+const LONG_ROUND_MS: u64 = 10_000;
 
 #[derive(clap::Args)]
 pub(crate) struct BlobKillArguments {
@@ -86,8 +89,9 @@ fn run_rounds(arguments: &BlobKillArguments, seed: u64, binary: &Path, data: &Pa
     connect(address)?.expect("PUT", CONTAINER, &[("restype", "container")], &[], b"", &[201])?;
     let mut acknowledged = 0;
     for round in 1..=arguments.rounds {
+        let longer_ms = if round.is_multiple_of(LONG_ROUND_ONE_IN) { LONG_ROUND_MS } else { 0 };
         let kill_after_ms =
-            KILL_AFTER_MS_MIN + splitmix64(&mut random) % (KILL_AFTER_MS_MAX - KILL_AFTER_MS_MIN);
+            longer_ms + KILL_AFTER_MS_MIN + splitmix64(&mut random) % (KILL_AFTER_MS_MAX - KILL_AFTER_MS_MIN);
         let killed = AtomicBool::new(false);
         let before = Tally::total(&uploaders);
         std::thread::scope(|scope| {

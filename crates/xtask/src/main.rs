@@ -43,7 +43,7 @@ enum Chore {
     /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change lands.
     Test(all_tests::TestArguments),
     /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone; `queries`, `groups`: tables; `blobs`.
-    Bench(bench::BenchArguments),
+    Bench(Box<bench::BenchArguments>),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
     Kill9(kill_rounds::KillArguments),
     /// Fuzzes what strangers may send, guided by coverage (needs a C++ compiler, no nightly).

@@ -36,6 +36,9 @@ pub(crate) struct BlobArguments {
     /// Connections of small puts and gets, each with one request under way.
     #[arg(long, default_value_t = 64)]
     connections: usize,
+    /// Bytes of a small blob; the bound is for 4 KiB.
+    #[arg(long, default_value_t = 4096)]
+    small_size_bytes: usize,
     /// Connections of large puts and gets.
     #[arg(long, default_value_t = 4)]
     large_connections: usize,
@@ -48,6 +51,9 @@ pub(crate) struct BlobArguments {
     /// MiB of the disk budget: half of it is live data, ten times as much is written.
     #[arg(long, default_value_t = 2048)]
     budget_mib: u64,
+    /// Seconds that space may take to come back after the last write.
+    #[arg(long, default_value_t = 180)]
+    settled_within: u64,
     /// The server to measure; else this checkout's, built now.
     #[arg(long)]
     bin: Option<PathBuf>,
@@ -73,10 +79,13 @@ impl BlobArguments {
             rounds: 1,
             seconds: 1,
             connections: 64,
+            small_size_bytes: 4096,
             large_connections: 4,
             memory_mib: 64,
             listed_blobs: 20_000,
             budget_mib: 64,
+            // So little is mostly what an open extent may keep: it won't come back.
+            settled_within: 2,
             bin: Some(bin),
             check: false,
         }

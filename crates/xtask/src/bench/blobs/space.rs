@@ -22,7 +22,6 @@ const MEAN_SIZE_BYTES: u64 = (BLOB_SIZE_BYTES_MIN + BLOB_SIZE_BYTES_MAX) / 2;
 const WRITTEN_TIMES_BUDGET: u64 = 10;
 /// One change of this many is a deletion.
 const DELETE_ONE_IN: u64 = 8;
-const SETTLED_WITHIN: Duration = Duration::from_secs(180);
 const USED_PERCENT_MAX: f64 = 120.0;
 
 /// What is known of a blob.
@@ -77,7 +76,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
         let outcome = follow(stage, &data, started_at, &writers);
         let written: Outcome<()> =
             writers.into_iter().try_for_each(|thread| thread.join().expect("no panic"));
-        let settled = outcome.and(written).and_then(|()| settle(stage, &data));
+        let settled = outcome
+            .and(written)
+            .and_then(|()| settle(stage, &data, Duration::from_secs(bench.arguments.settled_within)));
         stage.done.store(true, Ordering::SeqCst);
         let read: Outcome<()> = readers.into_iter().try_for_each(|thread| thread.join().expect("no panic"));
         read.and(settled)
@@ -112,14 +113,14 @@ fn follow<T>(
     Ok(())
 }
 
-fn settle(stage: &Stage, data: &Path) -> Outcome<Vec<Verdict>> {
+fn settle(stage: &Stage, data: &Path, within: Duration) -> Outcome<Vec<Verdict>> {
     let alive = stage.alive_bytes();
     let written_at = Instant::now();
     loop {
         let (used, journal) = used_bytes(data)?;
         let percent = 100.0 * (used - journal) as f64 / alive as f64;
         let holds = percent <= USED_PERCENT_MAX;
-        if !holds && written_at.elapsed() < SETTLED_WITHIN {
+        if !holds && written_at.elapsed() < within {
             std::thread::sleep(Duration::from_millis(250));
             continue;
         }

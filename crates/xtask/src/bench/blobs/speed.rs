@@ -1,4 +1,4 @@
-//! Puts and gets of 4 KiB beside the bare server, and of 4 MiB beside what the disk writes and loopback HTTP carries.
+//! Small puts and gets beside the bare server, and of 4 MiB beside what the disk writes and loopback HTTP carries.
 //!
 //! A large put is carried and then written, so its yardstick is the slower of the two. Rounds alternate between all of
 //! them, so that a slow minute of the machine hits all.
@@ -15,7 +15,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const SMALL_SIZE_BYTES: usize = 4 << 10;
 const LARGE_SIZE_BYTES: usize = 4 << 20;
 /// Blobs of a round before it starts over.
 const SMALL_COUNT: u64 = 100_000;
@@ -44,9 +43,10 @@ fn percent(of: &[f64], yardstick: &[f64]) -> f64 {
 
 pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let arguments = bench.arguments;
-    let bare = ServerProcess::start_bare(&bench.folder, SMALL_SIZE_BYTES)?;
+    let size = arguments.small_size_bytes;
+    let bare = ServerProcess::start_bare(&bench.folder, size)?;
     println!(
-        "\nsmall: {} connections, {} rounds of {} s, blobs of {SMALL_SIZE_BYTES} B",
+        "\nsmall: {} connections, {} rounds of {} s, blobs of {size} B",
         arguments.connections, arguments.rounds, arguments.seconds
     );
     let mut series = ["bare PUT", "durable put", "bare GET", "get"].map(Series::new);
@@ -64,7 +64,7 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
                 format!("{round}/{:016x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
             });
             let mut requests = match kind {
-                0 | 1 => Requests::puts(address, paths, content(7, SMALL_SIZE_BYTES)),
+                0 | 1 => Requests::puts(address, paths, content(7, size)),
                 // Those that were written first are there for certain.
                 _ => Requests::gets(address, paths.take(4096)),
             };
@@ -78,9 +78,11 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     series.iter().for_each(Series::print);
     let puts = percent(&series[1].rates, &series[0].rates);
     let gets = percent(&series[3].rates, &series[2].rates);
-    println!("get of 4 KiB: {gets:.1} % of the bare server");
+    println!("get of {size} B: {gets:.1} % of the bare server");
     Ok(vec![Verdict {
-        what: format!("put 4 KiB at {puts:.1} % of the bare server's requests/s ({SMALL_PUT_PERCENT_MIN} %)"),
+        what: format!(
+            "put {size} B at {puts:.1} % of the bare server's requests/s ({SMALL_PUT_PERCENT_MIN} %)"
+        ),
         holds: puts >= SMALL_PUT_PERCENT_MIN,
     }])
 }
