@@ -14,6 +14,7 @@ use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
 use crate::sweep;
 use crate::tag_filter::TagFilter;
+use crate::upload::UploadCount;
 use base::codec::DecodeError;
 use base::{Clock, Spawner, Ticks};
 use partition::{ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
@@ -36,6 +37,7 @@ const CONTAINERS: ContainerKind = ContainerKind {
 pub struct BlobService {
     pub(crate) partitions: Arc<Partitions>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) uploads: UploadCount,
 }
 
 /// A blob in a container that is there.
@@ -56,7 +58,7 @@ impl BlobAt {
 impl BlobService {
     /// Over these partitions; the clock says when leases run out and when deletions are final.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
-        BlobService { partitions, clock }
+        BlobService { partitions, clock, uploads: UploadCount::default() }
     }
 
     /// Has deleted blobs whose time is over removed every now and then, for as long as the service is there.

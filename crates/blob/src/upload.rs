@@ -1,7 +1,8 @@
 //! Uploads: bytes that arrive in whatever portions become pieces of blob data, in constant memory.
 //!
-//! While one piece is on its way to the disk the next one fills. What always holds: nothing that an upload wrote is
-//! visible before an operation names its pieces; one that is dropped leaves bytes that no row names.
+//! While one piece is on its way to the disk the next one fills. The more uploads there are, the smaller their pieces, so
+//! that very many clients fill a bounded part of memory. What always holds: nothing that an upload wrote is visible before
+//! an operation names its pieces; one that is dropped leaves bytes that no row names.
 
 use crate::blob_rows::{BlobAddress, HEAD};
 use crate::error::BlobError;
@@ -12,9 +13,48 @@ use partition::{DataPin, ObjectTable, PIECE_SIZE_BYTES_MAX, PartitionError, Part
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 type Append = Pin<Box<dyn Future<Output = Result<(Piece, DataPin), PartitionError>> + Send>>;
+
+/// Bytes of all pieces that fill, as long as they need not be smaller than [`PIECE_SIZE_BYTES_MIN`] for it.
+const FILLING_SIZE_BYTES_MAX: usize = 256 << 20;
+/// Bytes of a piece that is sent before its upload ends. What fits the journal costs no sync of its own.
+const PIECE_SIZE_BYTES_MIN: usize = 256 << 10;
+/// A piece that has outgrown this gets room for all of it at once.
+const GROWS_UNTIL_BYTES: usize = 64 << 10;
+
+/// Bytes of a piece when so many uploads are under way.
+fn choose_piece_size(upload_count: usize) -> usize {
+    (FILLING_SIZE_BYTES_MAX / upload_count.max(1)).clamp(PIECE_SIZE_BYTES_MIN, PIECE_SIZE_BYTES_MAX)
+}
+
+/// Counts the uploads under way.
+#[derive(Clone, Default)]
+pub(crate) struct UploadCount(Arc<AtomicUsize>);
+
+/// One of them.
+struct Counted(UploadCount);
+
+impl UploadCount {
+    fn enter(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(self.clone())
+    }
+}
+
+impl Counted {
+    fn piece_size(&self) -> usize {
+        choose_piece_size(self.0.0.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// Bytes on their way into a blob.
 pub struct Upload {
@@ -29,6 +69,7 @@ pub struct Upload {
     size: u64,
     md5: Option<Md5>,
     crc64: crc_fast::Digest,
+    counted: Counted,
 }
 
 /// Bytes that are durable, or small.
@@ -50,6 +91,7 @@ impl Upload {
     pub(crate) fn new(
         partitions: Arc<Partitions>,
         address: BlobAddress,
+        count: &UploadCount,
         may_be_inline: bool,
         with_md5: bool,
     ) -> Self {
@@ -64,6 +106,7 @@ impl Upload {
             size: 0,
             md5: with_md5.then(Md5::new),
             crc64: crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme),
+            counted: count.enter(),
         }
     }
 
@@ -80,10 +123,15 @@ impl Upload {
         }
         self.crc64.update(&bytes);
         while !bytes.is_empty() {
-            let room = PIECE_SIZE_BYTES_MAX - self.buffer.len();
+            let piece_size = self.counted.piece_size();
+            let room = piece_size.saturating_sub(self.buffer.len());
             let taken = bytes.split_to(bytes.len().min(room));
+            if self.buffer.len() + taken.len() > GROWS_UNTIL_BYTES {
+                self.buffer.reserve(room);
+            }
             self.buffer.extend_from_slice(&taken);
-            if self.buffer.len() == PIECE_SIZE_BYTES_MAX {
+            // Others may have begun meanwhile: then it is larger than it would be now.
+            if self.buffer.len() >= piece_size {
                 self.send().await?;
             }
         }
@@ -136,5 +184,52 @@ impl Upload {
             md5: self.md5.map(|md5| md5.finalize().into()),
             crc64: self.crc64.finalize(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use partition::PartitionSettings;
+    use sim::World;
+    use stream::{StreamSettings, Streams};
+
+    #[test]
+    fn pieces_shrink_with_the_number_of_uploads() {
+        assert_eq!(choose_piece_size(1), PIECE_SIZE_BYTES_MAX);
+        assert_eq!(choose_piece_size(64), PIECE_SIZE_BYTES_MAX);
+        assert_eq!(choose_piece_size(512), 512 << 10);
+        assert_eq!(choose_piece_size(100_000), PIECE_SIZE_BYTES_MIN);
+    }
+
+    /// Each upload once filled 4 MiB, however many there were: a thousand clients took 4 GiB.
+    #[test]
+    fn many_uploads_fill_a_bounded_part_of_memory() {
+        World::new(1).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::default()).await.unwrap();
+            let partitions = Partitions::open(&env, streams, PartitionSettings::default()).await.unwrap();
+            let (partitions, count) = (Arc::new(partitions), UploadCount::default());
+            let mut uploads: Vec<Upload> = (0..1024)
+                .map(|number| {
+                    let name = number.to_string();
+                    let address = BlobAddress { account: "a".to_owned(), container_id: 1, name };
+                    Upload::new(partitions.clone(), address, &count, false, false)
+                })
+                .collect();
+            let bytes = Bytes::from(vec![7; 300 << 10]);
+            for upload in &mut uploads {
+                upload.write(bytes.clone()).await.unwrap();
+                // As the front end does while it waits for the client.
+                upload.settle().await.unwrap();
+            }
+            let filled: usize = uploads.iter().map(|upload| upload.buffer.capacity()).sum();
+            assert!(filled <= FILLING_SIZE_BYTES_MAX, "{filled} bytes");
+            let last = uploads.pop().unwrap();
+            drop(uploads);
+            assert_eq!(last.counted.piece_size(), PIECE_SIZE_BYTES_MAX);
+            let uploaded = last.finish().await.unwrap();
+            assert_eq!(uploaded.pieces.iter().map(Piece::size_bytes).sum::<u64>(), 300 << 10);
+            partitions.close().await;
+        });
     }
 }

@@ -51,7 +51,7 @@ fn pairs(blocks: Vec<Block>) -> Vec<(Bytes, u64)> {
 impl BlobService {
     /// Begins to take bytes for a blob.
     pub fn upload(&self, at: &BlobAt, may_be_inline: bool, with_md5: bool) -> Upload {
-        Upload::new(self.partitions.clone(), at.address.clone(), may_be_inline, with_md5)
+        Upload::new(self.partitions.clone(), at.address.clone(), &self.uploads, may_be_inline, with_md5)
     }
 
     /// Makes uploaded bytes the blob.
