@@ -8,8 +8,8 @@
 //!   3c GENERATION INDEX      a chunk of a list of blocks
 //!   4p OWNER REGION          ranges of pages; OWNER is 0 or a snapshot, see `pages.rs`
 //!   5u ID                    a staged block; ID is its id in hexadecimal
-//! head = pieces, u8 format (1), varint staged blocks, u8 length of their ids, varint snapshots, varint deleted snapshots,
-//!        lease, u8 record is there, [record]
+//! head = pieces, u8 format (1, or 2 with the time), varint staged blocks, [varint ticks when the last one was staged,]
+//!        u8 length of their ids, varint snapshots, varint deleted snapshots, lease, u8 record is there, [record]
 //! ```
 //!
 //! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most operations read one row; those that
@@ -40,6 +40,8 @@ pub(crate) const SNAPSHOT_PREFIX: &str = "1s";
 pub(crate) const STAGED_PREFIX: &str = "5u";
 
 const HEAD_FORMAT: u8 = 1;
+/// Of a head with staged blocks: it says since when they are idle.
+const HEAD_FORMAT_STAGED: u8 = 2;
 
 /// Where a blob's rows are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +102,8 @@ pub(crate) fn staged_row(id: &[u8]) -> String {
 pub(crate) struct Head {
     pub(crate) lease: Lease,
     pub(crate) staged: u32,
+    /// When the last of them was staged; 0: nobody knows.
+    pub(crate) staged_at: Ticks,
     pub(crate) staged_id_len: u8,
     pub(crate) snapshots: u32,
     pub(crate) deleted_snapshots: u32,
@@ -111,8 +115,12 @@ impl Head {
         let mut out = Vec::with_capacity(256);
         let pieces = self.current.as_ref().map(|current| current.content.pieces());
         put_pieces(&mut out, &pieces.unwrap_or_default());
-        out.put_u8_field(HEAD_FORMAT);
+        let has_time = self.staged > 0 && self.staged_at.0 > 0;
+        out.put_u8_field(if has_time { HEAD_FORMAT_STAGED } else { HEAD_FORMAT });
         out.put_varint(u64::from(self.staged));
+        if has_time {
+            out.put_varint(self.staged_at.0);
+        }
         out.put_u8_field(self.staged_id_len);
         out.put_varint(u64::from(self.snapshots));
         out.put_varint(u64::from(self.deleted_snapshots));
@@ -127,12 +135,16 @@ impl Head {
     pub(crate) fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(value);
         let pieces = take_pieces(&mut decoder)?;
-        if decoder.u8("head format")? != HEAD_FORMAT {
+        let format = decoder.u8("head format")?;
+        if format != HEAD_FORMAT && format != HEAD_FORMAT_STAGED {
             return Err(DecodeError("head format"));
         }
         let count = |number: u64| u32::try_from(number).map_err(|_| DecodeError("head count"));
+        let staged = count(decoder.varint("staged blocks")?)?;
+        let staged_at = if format == HEAD_FORMAT_STAGED { decoder.varint("time of staging")? } else { 0 };
         let mut head = Head {
-            staged: count(decoder.varint("staged blocks")?)?,
+            staged,
+            staged_at: Ticks(staged_at),
             staged_id_len: decoder.u8("length of ids")?,
             snapshots: count(decoder.varint("snapshots")?)?,
             deleted_snapshots: count(decoder.varint("deleted snapshots")?)?,
@@ -318,6 +330,7 @@ impl BlobRows {
             }
         }
         self.head.staged = 0;
+        self.head.staged_at = Ticks(0);
         self.head.staged_id_len = 0;
         Ok(())
     }

@@ -10,6 +10,8 @@ pub const BLOB_NAME_SEGMENTS_MAX: usize = 254;
 pub const COMMITTED_BLOCKS_MAX: usize = 50_000;
 /// Staged blocks of one blob.
 pub const STAGED_BLOCKS_MAX: u32 = 100_000;
+/// Ticks that staged blocks are kept after the last one was staged: a week.
+pub const STAGED_BLOCKS_KEPT_FOR_TICKS: u64 = 7 * 86_400 * base::clock::TICKS_PER_SECOND;
 /// Bytes of a block id.
 pub const BLOCK_ID_SIZE_BYTES_MAX: usize = 64;
 /// Bytes of one block.

@@ -53,6 +53,7 @@ impl BlobChange for PutBlock {
         }
         rows.head.staged_id_len = self.id.len() as u8;
         let block = Block { id: self.id.clone(), size: self.size, pieces: self.pieces.clone() };
+        rows.head.staged_at = now;
         rows.put(name, encode_block_row(&[block]));
         Ok(())
     }

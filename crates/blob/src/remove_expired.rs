@@ -1,6 +1,8 @@
-//! Removes what was deleted and can't come back any more: the base blob, and snapshots.
+//! Removes what was deleted and can't come back any more (the base blob, and snapshots), and staged blocks that nobody
+//! has added to for long.
 
-use crate::blob_rows::{BlobChange, BlobRows, SNAPSHOT_PREFIX, Stop, decode_snapshot};
+use crate::blob_rows::{BlobChange, BlobRows, Head, SNAPSHOT_PREFIX, Stop, decode_snapshot};
+use crate::limits::STAGED_BLOCKS_KEPT_FOR_TICKS;
 use crate::record::Deletion;
 use base::Ticks;
 
@@ -9,11 +11,33 @@ pub(crate) fn is_over(deleted: Option<Deletion>, now: Ticks) -> bool {
     deleted.is_some_and(|deleted| deleted.days_left(now).is_none())
 }
 
+/// What is to be done about staged blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Staged {
+    /// Nothing.
+    Keep,
+    /// A former format did not say when they were staged: they count from now on.
+    Date,
+    /// They go.
+    Forget,
+}
+
+impl Staged {
+    pub(crate) fn choose(head: &Head, now: Ticks) -> Self {
+        match head.staged_at.0 {
+            _ if head.staged == 0 => Staged::Keep,
+            0 => Staged::Date,
+            at if now.0.saturating_sub(at) >= STAGED_BLOCKS_KEPT_FOR_TICKS => Staged::Forget,
+            _ => Staged::Keep,
+        }
+    }
+}
+
 /// Removes what of one name has expired.
 pub(crate) struct RemoveExpired;
 
 impl BlobChange for RemoveExpired {
-    /// How many: base blob and snapshots.
+    /// How many: base blob, snapshots, and the staged blocks as one.
     type Reply = u64;
 
     fn may_see_less(&self) -> bool {
@@ -34,6 +58,14 @@ impl BlobChange for RemoveExpired {
                 }
             }
         }
+        match Staged::choose(&rows.head, now) {
+            Staged::Keep => {}
+            Staged::Date => rows.head.staged_at = now,
+            Staged::Forget => {
+                rows.clear_staged()?;
+                removed += 1;
+            }
+        }
         if let Some(record) = rows.head.current.take_if(|current| is_over(current.deleted, now)) {
             rows.release(&record.content)?;
             removed += 1;
@@ -49,6 +81,7 @@ mod tests {
     use crate::condition::Conditions;
     use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
     use crate::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::put_block::PutBlock;
     use crate::record::BlobType;
     use bytes::Bytes;
 
@@ -63,6 +96,33 @@ mod tests {
     fn delete(retention_days: u32) -> DeleteBlob {
         let (snapshots, conditions) = (DeleteSnapshots::Include, Conditions::default());
         DeleteBlob { snapshot: None, snapshots, conditions, retention_days: Some(retention_days) }
+    }
+
+    /// Blocks that were staged and never committed once stayed for ever.
+    #[test]
+    fn staged_blocks_go_after_a_week_without_another_one() {
+        let mut blob = MemoryBlob::default();
+        let stage = |blob: &mut MemoryBlob, id: &'static [u8], now| {
+            let pieces = vec![partition::Piece::for_tests(1, 0, 10)];
+            blob.run(PutBlock { id: Bytes::from_static(id), size: 10, pieces, lease: None }, now).unwrap();
+        };
+        stage(&mut blob, b"1", DAY);
+        assert_eq!(blob.run(RemoveExpired, 8 * DAY - 1), Ok(0));
+        stage(&mut blob, b"2", 8 * DAY - 1);
+        assert_eq!(blob.run(RemoveExpired, 8 * DAY), Ok(0), "they are not idle");
+        assert_eq!((blob.head().staged, blob.head().staged_at), (2, Ticks(8 * DAY - 1)));
+        assert_eq!(blob.run(RemoveExpired, 15 * DAY), Ok(1));
+        assert_eq!(blob.rows.len(), 0, "nothing is left");
+
+        // As a former format has it.
+        blob.run(put(None), 16 * DAY).unwrap();
+        stage(&mut blob, b"1", 17 * DAY);
+        let head = Head { staged_at: Ticks(0), ..blob.head() };
+        blob.rows.insert(crate::blob_rows::HEAD.to_owned(), head.encode().into());
+        assert_eq!(blob.run(RemoveExpired, 20 * DAY), Ok(0));
+        assert_eq!(blob.run(RemoveExpired, 26 * DAY), Ok(0));
+        assert_eq!(blob.run(RemoveExpired, 27 * DAY), Ok(1));
+        assert_eq!((blob.rows.len(), blob.head().live().is_some()), (1, true), "the blob stays");
     }
 
     #[test]

@@ -1,18 +1,16 @@
-//! The sweep: removes deleted blobs and snapshots whose time is over, which nobody can reach and nobody asks for, and
-//! pages of very large blobs whose removal was cut off.
+//! The sweep: removes deleted blobs and snapshots whose time is over, which nobody can reach and nobody asks for, staged
+//! blocks that were left alone for long, and pages of very large blobs whose removal was cut off.
 //!
-//! The first walk is over all blobs; after it only over those of accounts whose own settings were ever set: others keep
-//! nothing for a time. Walks are made in small rounds, which take a small part of the time; the time after a deletion is counted in days, so a walk need not be quick. What always holds: a
-//! round walks over a bounded number of rows; what is removed is decided by an ordinary operation over the blob as it is
-//! then; a walk that is cut off begins anew with the next process.
+//! It walks over all blobs in small rounds, which take a small part of the time; all these times are counted in days, so a
+//! walk need not be quick. What always holds: a round walks over a bounded number of rows; what is removed is decided by an
+//! ordinary operation over the blob as it is then; a walk that is cut off begins anew with the next process.
 
 use crate::blob_rows::{BlobAddress, Head};
 use crate::blob_service::{BlobAt, BlobService};
 use crate::error::BlobError;
 use crate::listing::{Collect, Taken, Walk};
 use crate::record::BlobRecord;
-use crate::remove_expired::{RemoveExpired, is_over};
-use crate::settings::blob_settings_key;
+use crate::remove_expired::{RemoveExpired, Staged, is_over};
 use base::{Clock, Ticks};
 use partition::ObjectTable;
 use std::sync::{Arc, Weak};
@@ -26,7 +24,7 @@ const REST_FACTOR: u32 = 50;
 
 /// Blobs and snapshots that one round walks over.
 const WALKED_RECORDS_MAX: usize = 10_000;
-/// Containers and accounts that one round looks at.
+/// Containers that one round looks at.
 const CONTAINERS_MAX: usize = 1000;
 
 /// Where a walk goes on: at a marker in a container, or after it.
@@ -41,12 +39,12 @@ struct Position {
 /// Runs rounds for as long as the service is there.
 pub(crate) async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
     let mut rest_for = SWEEP_EVERY;
-    let (mut position, mut is_first) = (None, true);
+    let mut position = None;
     loop {
         clock.sleep(rest_for).await;
         let Some(service) = service.upgrade() else { return };
         let began_at = clock.monotonic();
-        match sweep_round(&service, &mut position, is_first).await {
+        match sweep_round(&service, &mut position).await {
             Ok(0) => {}
             Ok(removed) => {
                 tracing::debug!("{removed} blobs whose time after a deletion was over were removed")
@@ -56,18 +54,13 @@ pub(crate) async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
                 position = None;
             }
         }
-        is_first &= position.is_some();
         let took_for = clock.monotonic().saturating_sub(began_at);
         rest_for = SWEEP_EVERY.max(took_for.saturating_mul(REST_FACTOR));
     }
 }
 
 /// Walks on from `position`; `None`: from the start. Returns how many blobs and snapshots it removed.
-async fn sweep_round(
-    service: &BlobService,
-    position: &mut Option<Position>,
-    is_first: bool,
-) -> Result<u64, BlobError> {
+async fn sweep_round(service: &BlobService, position: &mut Option<Position>) -> Result<u64, BlobError> {
     let (mut walked, mut removed) = (0, 0);
     for _ in 0..CONTAINERS_MAX {
         if walked >= WALKED_RECORDS_MAX {
@@ -82,13 +75,6 @@ async fn sweep_round(
                 Position { account, container_id, marker: Some(String::new()) }
             }
         };
-        let settings = blob_settings_key(&here.account);
-        if !is_first && service.partitions.get(ObjectTable::Container, &settings).await?.is_none() {
-            // Nothing of this account was ever kept for a time.
-            let account = here.account;
-            *position = Some(Position { account, container_id: u64::MAX, marker: None });
-            continue;
-        }
         let walk =
             Walk::new(&service.partitions, &here.account, here.container_id, "", here.marker.as_deref())?;
         let left = WALKED_RECORDS_MAX - walked;
@@ -112,7 +98,7 @@ async fn sweep_round(
     Ok(removed)
 }
 
-/// Collects names with something that has expired.
+/// Collects names with something that is due.
 struct CollectExpired {
     now: Ticks,
     left: usize,
@@ -122,13 +108,12 @@ struct CollectExpired {
 }
 
 impl CollectExpired {
-    fn take(&mut self, name: String, record: Option<&BlobRecord>) -> Taken {
+    fn take(&mut self, name: String, is_due: bool) -> Taken {
         if self.left == 0 {
             return Taken::Full;
         }
         self.left -= 1;
-        if record.is_some_and(|record| is_over(record.deleted, self.now)) && self.names.last() != Some(&name)
-        {
+        if is_due && self.names.last() != Some(&name) {
             self.names.push(name);
         }
         Taken::Next
@@ -137,11 +122,12 @@ impl CollectExpired {
 
 impl Collect for CollectExpired {
     fn head(&mut self, name: String, head: Head) -> Taken {
-        self.take(name, head.current.as_ref())
+        let is_over = head.current.as_ref().is_some_and(|current| is_over(current.deleted, self.now));
+        self.take(name, is_over || Staged::choose(&head, self.now) != Staged::Keep)
     }
 
     fn snapshot(&mut self, name: String, _snapshot: u64, record: BlobRecord) -> Taken {
-        self.take(name, Some(&record))
+        self.take(name, is_over(record.deleted, self.now))
     }
 
     fn garbage(&mut self, name: String, owner: u64) -> Taken {

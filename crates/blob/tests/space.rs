@@ -179,3 +179,29 @@ fn deleted_blobs_go_when_their_time_is_over_and_not_before() {
         stage.close().await;
     });
 }
+
+/// Blocks that were staged and never committed once kept their bytes for ever.
+#[test]
+fn staged_blocks_go_after_an_idle_week() {
+    World::new(4).run(|env, _| async move {
+        let stage = Stage::open(&env).await.unwrap();
+        stage.service.start_sweeping(&*env.spawner);
+        stage.create("box").await;
+        stage.put("box", "whole").await;
+        let at = stage.at("box", "staged").await;
+        for id in [b"1", b"2"] {
+            let mut upload = stage.service.upload(&at, false, false);
+            upload.write(Bytes::from(vec![7; SIZE_BYTES])).await.unwrap();
+            let uploaded = upload.finish().await.unwrap();
+            stage.service.put_block(&at, Bytes::from_static(id), uploaded, None).await.unwrap();
+            env.clock.sleep(6 * 24 * HOUR).await;
+        }
+        let stored = stage.stored_after_collecting().await;
+        assert!(stored > 3 * SIZE_BYTES, "{stored}: six days are no week");
+        env.clock.sleep(26 * HOUR).await;
+        let stored = stage.stored_after_collecting().await;
+        assert!(stored < 2 * SIZE_BYTES, "{stored} bytes of one blob");
+        assert!(stage.reads("box", "whole").await);
+        stage.close().await;
+    });
+}
