@@ -1,7 +1,9 @@
 //! Which extents of blob data are emptied: a pure choice over how much of each is still named.
 //!
 //! Emptying an extent costs what is named in it, so those go first that hold the least; it ends once what is stored is
-//! close to what is named. What always holds: a choice has a bounded number of bytes and rows to move, and what is worth
+//! close to what is named. After a split several ranges list an extent, and each names a part of it: a range counts its
+//! even share of such an extent as what it stores. So a split copies nothing; where the parts are uneven the smaller one
+//! is copied, and the other range then has the extent for itself. What always holds: a choice has a bounded number of bytes and rows to move, and what is worth
 //! counting is more than what a choice leaves, so that counting comes to an end.
 
 use stream::ExtentId;
@@ -21,6 +23,7 @@ const OPEN_DEAD_DIVISOR: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CountedExtent {
     pub(crate) extent: ExtentId,
+    /// The range's share of its bytes.
     pub(crate) size_bytes: u64,
     /// Of these rows name so many.
     pub(crate) named_bytes: u64,
@@ -31,9 +34,20 @@ pub(crate) struct CountedExtent {
 }
 
 impl CountedExtent {
+    /// An extent of `length` bytes that so many ranges list, before anything is counted.
+    pub(crate) fn new(extent: ExtentId, length: u64, listed_by: u64) -> Self {
+        let size_bytes = share_of(length, listed_by);
+        CountedExtent { extent, size_bytes, named_bytes: 0, named_rows: 0, is_open: false }
+    }
+
     fn dead_bytes(&self) -> u64 {
         self.size_bytes.saturating_sub(self.named_bytes)
     }
+}
+
+/// What a range counts of an extent that so many ranges list.
+pub(crate) fn share_of(length: u64, listed_by: u64) -> u64 {
+    length / listed_by.max(1)
 }
 
 /// Whether counting what is named may show that space can be given back. `open_size_bytes` of the stored bytes are in the
@@ -117,6 +131,18 @@ mod tests {
         );
         assert_eq!(chosen(&[(1000, 0), (500, 0)]), [0, 1], "the last one, too, if there is much to win");
         assert_eq!(chosen(&[(1000, 0), (50, 0)]), [0], "but not for a little");
+    }
+
+    #[test]
+    fn of_an_extent_that_two_ranges_list_the_smaller_part_is_copied() {
+        let choose = |named_bytes, listed_by| {
+            let one = CountedExtent { named_bytes, ..CountedExtent::new(ExtentId(1), 1000, listed_by) };
+            !choose_emptied(&[one], FULL).is_empty()
+        };
+        assert!(!choose(500, 2), "a split in the middle");
+        assert!(choose(200, 2) && !choose(800, 2), "the smaller part, not the larger");
+        assert!(choose(300, 2), "less than both name together is dead");
+        assert!(!choose(950, 1) && choose(500, 1));
     }
 
     #[test]

@@ -429,6 +429,38 @@ fn bytes_of_deleted_containers_come_back() {
     });
 }
 
+/// Each heir of a split names a part of every extent. Once the other part looked dead to it, and all bytes were copied.
+#[test]
+fn a_split_copies_no_bytes() {
+    World::new(12).run(|env, _| async move {
+        let (_streams, partitions) = open(&env).await.unwrap();
+        let key = |name: u64| RowKey::new("acct", 1, &format!("{:02}", name * 37 % 60), "b");
+        for name in 0..60 {
+            let bytes = Bytes::from(vec![name as u8; 4000]);
+            let (piece, _pin) = partitions.append_data(TABLE, &key(name), bytes).await.unwrap();
+            partitions.execute(Name { key: key(name), content: Some((vec![piece], name)) }).await.unwrap();
+        }
+        assert!(partitions.split(TABLE, &RowKey::new("acct", 1, "30", "b")).await.unwrap());
+        let collected = partitions.collect_data_now(TABLE).await.unwrap();
+        assert_eq!((collected.copied_bytes, collected.extents), (0, 0));
+        // What is deleted comes back from both nevertheless.
+        for name in (0..60).filter(|name| name % 10 > 0) {
+            partitions.execute(Name { key: key(name), content: None }).await.unwrap();
+        }
+        let mut collected = 0;
+        for _ in 0..4 {
+            collected += partitions.collect_data_now(TABLE).await.unwrap().extents;
+        }
+        assert!(collected > 10, "{collected} extents");
+        for name in (0..60).step_by(10) {
+            let (row, pin) = partitions.get_with_data(TABLE, &key(name)).await.unwrap().unwrap();
+            let piece = take_pieces(&mut Decoder::new(&row.value)).unwrap()[0];
+            assert_eq!(pin.read(&piece, 0).await.unwrap(), vec![name as u8; 4000]);
+        }
+        partitions.close().await;
+    });
+}
+
 #[test]
 fn space_of_overwritten_and_deleted_bytes_comes_back_while_readers_go_on() {
     World::new(7).run(|env, _| async move {

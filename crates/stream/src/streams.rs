@@ -323,6 +323,11 @@ impl Streams {
         }
     }
 
+    /// How many streams list an extent.
+    pub fn listed_by(&self, extent: ExtentId) -> u64 {
+        self.manager.with(|state| state.extents.get(&extent).map_or(0, |info| u64::from(info.references)))
+    }
+
     /// An extent that has reached this many bytes takes no more appends.
     pub fn extent_size_bytes_max(&self) -> u64 {
         self.settings.extent_size_bytes_max

@@ -16,7 +16,9 @@
 use super::commit;
 use super::data::{RangeData, pieces_of, size_of_distinct};
 use super::{RangePartition, Standing};
-use crate::choose_emptied::{CountedExtent, MOVED_ROW_COUNT_MAX, choose_emptied, is_worth_counting};
+use crate::choose_emptied::{
+    CountedExtent, MOVED_ROW_COUNT_MAX, choose_emptied, is_worth_counting, share_of,
+};
 use crate::dead_containers::DeadFilter;
 use crate::error::PartitionError;
 use crate::key::{RowKey, partition_prefix};
@@ -27,7 +29,7 @@ use crate::piece::{Piece, put_pieces, take_pieces};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use stream::{ExtentId, StreamChange};
@@ -51,8 +53,10 @@ impl RangePartition {
             return false;
         }
         let Ok(stat) = self.shared.streams.stat(&data.stream) else { return false };
-        let stored_bytes: u64 = stat.extents.iter().map(|(_, length)| length).sum();
-        let open_size_bytes = stat.extents.last().map_or(0, |(_, length)| *length);
+        let share =
+            |(extent, length): &(ExtentId, u64)| share_of(*length, self.shared.streams.listed_by(*extent));
+        let stored_bytes: u64 = stat.extents.iter().map(share).sum();
+        let open_size_bytes = stat.extents.last().map_or(0, share);
         let named_bytes = data.named_bytes.load(Ordering::Relaxed).max(0) as u64;
         is_worth_counting(
             stored_bytes,
@@ -85,10 +89,15 @@ impl RangePartition {
         let named = self.count_named().await?;
         // Which one takes appends may have changed meanwhile; none of these has begun to.
         let open = extents.last().map(|(extent, _)| *extent);
-        let counted = extents.into_iter().map(|(extent, size_bytes)| {
+        let lengths: BTreeMap<ExtentId, u64> = extents.iter().copied().collect();
+        let counted = extents.into_iter().map(|(extent, length)| {
             let Named { bytes, rows } = named.get(&extent).copied().unwrap_or_default();
-            let is_open = Some(extent) == open;
-            CountedExtent { extent, size_bytes, named_bytes: bytes, named_rows: rows, is_open }
+            CountedExtent {
+                named_bytes: bytes,
+                named_rows: rows,
+                is_open: Some(extent) == open,
+                ..CountedExtent::new(extent, length, self.shared.streams.listed_by(extent))
+            }
         });
         let counted: Vec<CountedExtent> = counted.collect();
         let chosen = choose_emptied(&counted, self.shared.streams.extent_size_bytes_max());
@@ -98,13 +107,12 @@ impl RangePartition {
         for one in chosen.iter().filter(|one| one.is_open) {
             self.shared.streams.seal(&data.stream, one.extent).await?;
         }
-        let emptied: BTreeMap<ExtentId, u64> =
-            chosen.into_iter().map(|one| (one.extent, one.size_bytes)).collect();
+        let emptied: BTreeSet<ExtentId> = chosen.into_iter().map(|one| one.extent).collect();
         collected.copied_bytes = self.move_pieces(&emptied, &give_up).await?;
-        let condemned = data.condemn(emptied.keys().copied());
+        let condemned = data.condemn(emptied.iter().copied());
         for extent in self.release_condemned(data, &condemned).await? {
             collected.extents += 1;
-            collected.size_bytes += emptied.get(&extent).copied().unwrap_or(0);
+            collected.size_bytes += lengths.get(&extent).copied().unwrap_or(0);
         }
         if collected.extents < emptied.len() as u64 {
             // Somebody still reads them, or names them again: the next collection looks at them even if nothing changes.
@@ -174,7 +182,7 @@ impl RangePartition {
     /// Copies pieces in `extents` that rows name, and makes the rows name the copies. Returns how many bytes were copied.
     async fn move_pieces(
         self: &Arc<Self>,
-        extents: &BTreeMap<ExtentId, u64>,
+        extents: &BTreeSet<ExtentId>,
         give_up: &impl Fn() -> bool,
     ) -> Result<u64, PartitionError> {
         let dead = self.shared.dead.filter(self.table);
@@ -193,7 +201,7 @@ impl RangePartition {
             let Some((row, pin)) = self.get_with_data(&key).await? else { continue };
             let pieces = pieces_of(&row.value)?;
             for piece in pieces.iter().copied() {
-                if !extents.contains_key(&piece.extent) || copies.contains_key(&piece) {
+                if !extents.contains(&piece.extent) || copies.contains_key(&piece) {
                     continue;
                 }
                 let mut bytes = BytesMut::with_capacity(piece.size_bytes() as usize);
@@ -287,7 +295,7 @@ impl Scan for CountNamed {
 
 /// Rows that name some of these extents.
 struct FindNaming {
-    extents: BTreeMap<ExtentId, u64>,
+    extents: BTreeSet<ExtentId>,
     dead: DeadFilter,
     keys: Vec<RowKey>,
     damage: Option<PartitionError>,
@@ -303,7 +311,7 @@ impl Scan for FindNaming {
         }
         match pieces_of(row.value) {
             Ok(pieces) => {
-                if pieces.iter().any(|piece| self.extents.contains_key(&piece.extent)) {
+                if pieces.iter().any(|piece| self.extents.contains(&piece.extent)) {
                     self.keys.push(RowKey::from_bytes(Bytes::copy_from_slice(row.key)));
                 }
                 Visit::Continue
