@@ -1,27 +1,33 @@
 """Containers and blobs through the official blob client."""
 
+import base64
 import hashlib
 import os
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from azure.core import MatchConditions
+from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import (
     AccountSasPermissions,
     BlobBlock,
     BlobClient,
     BlobServiceClient,
     ContainerClient,
+    ContainerEncryptionScope,
     ContentSettings,
+    CustomerProvidedEncryptionKey,
     ResourceTypes,
     RetentionPolicy,
+    StandardBlobTier,
     StaticWebsite,
     generate_account_sas,
     generate_blob_sas,
     generate_container_sas,
 )
 
-from larimar_server import ACCOUNT, KEY, new_name
+from larimar_server import ACCOUNT, CERTIFICATE, CERTIFICATE_KEY, KEY, Server, new_name
+from test_tls import Tokens
 
 MIB = 1 << 20
 PAGE = 512
@@ -39,6 +45,11 @@ def blob_signature(blob, permission):
     return generate_blob_sas(
         ACCOUNT, blob.container_name, blob.blob_name, account_key=KEY, permission=permission, expiry=in_an_hour()
     )
+
+
+def readable(blob):
+    """An address that the server itself can read from, as it does for everything from a URL."""
+    return f"{blob.url}?{blob_signature(blob, 'r')}"
 
 
 class TestContainers:
@@ -228,15 +239,15 @@ class TestPageBlobs:
         target = container.get_blob_client("target")
         target.create_page_blob(64 * MIB)
         with refused(416, "InvalidPageRange"):
-            target.upload_pages_from_url(source.url, 0, 32 * MIB, 0)
-        target.upload_pages_from_url(source.url, 0, PAGE, 0)
+            target.upload_pages_from_url(readable(source), 0, 32 * MIB, 0)
+        target.upload_pages_from_url(readable(source), 0, PAGE, 0)
         assert target.download_blob(offset=0, length=PAGE).readall() == b"a" * PAGE
         with refused(413, "RequestBodyTooLarge"):
             log = container.get_blob_client("log")
             log.create_append_blob()
             big = container.get_blob_client("big")
             big.create_page_blob(101 * MIB)
-            log.append_block_from_url(big.url)
+            log.append_block_from_url(readable(big))
 
 
 class TestLists:
@@ -262,7 +273,7 @@ class TestCopies:
         properties = copy.get_blob_properties()
         assert (properties.copy.status, properties.metadata) == ("success", {"k": "v"})
         small = container.upload_blob("small", b"hello")
-        container.get_blob_client("other").upload_blob_from_url(small.url)
+        container.get_blob_client("other").upload_blob_from_url(readable(small))
         assert content(container.get_blob_client("other")) == b"hello"
 
     def test_a_missing_source(self, container, refused):
@@ -275,12 +286,67 @@ class TestCopies:
         target = container.get_blob_client("target")
         signature = blob_signature(target, "racwd")
         holder = BlobClient.from_blob_url(f"{target.url}?{signature}", retry_total=0)
-        with refused(404, "CannotVerifyCopySource"):
+        with refused(403, "CannotVerifyCopySource"):
             holder.start_copy_from_url(secret.url)
-        with refused(404, "CannotVerifyCopySource"):
+        with refused(403, "CannotVerifyCopySource"):
             holder.upload_blob_from_url(f"{secret.url}?{blob_signature(target, 'r')}")
         holder.start_copy_from_url(f"{secret.url}?{blob_signature(secret, 'r')}")
         assert content(target) == b"secret"
+
+
+    def test_a_source_is_read_as_somebody_else_would(self, container, refused):
+        """The request's own key used to open every source; the service takes a signature, a token, or what is public."""
+        source = container.upload_blob("source", b"hello")
+        copy = container.get_blob_client("copy")
+        for act in [
+            lambda: copy.upload_blob_from_url(source.url),
+            lambda: copy.start_copy_from_url(source.url, requires_sync=True),
+            lambda: copy.stage_block_from_url("000", source.url),
+        ]:
+            with pytest.raises(HttpResponseError) as error:
+                act()
+            headers = error.value.response.headers
+            assert error.value.status_code == 401
+            assert headers["x-ms-error-code"] == "CannotVerifyCopySource"
+            assert headers["x-ms-copy-source-status-code"] == "401"
+            assert headers["x-ms-copy-source-error-code"] == "NoAuthenticationInformation"
+        later = datetime.now(timezone.utc) + timedelta(hours=1)
+        with refused(412, "CannotVerifyCopySource"):
+            copy.upload_blob_from_url(readable(source), source_if_modified_since=later)
+        copy.upload_blob_from_url(readable(source), source_if_unmodified_since=later)
+        assert content(copy) == b"hello"
+
+    def test_sealed_blobs(self, container, refused):
+        log = container.get_blob_client("log")
+        log.create_append_blob()
+        log.append_block(b"a")
+        log.seal_append_blob()
+        for name, sealed in [("as it was", None), ("opened", False)]:
+            copy = container.get_blob_client(name)
+            more = {} if sealed is None else {"seal_destination_blob": sealed}
+            copy.start_copy_from_url(log.url, **more)
+            if sealed is None:
+                with refused(409, "BlobIsSealed"):
+                    copy.append_block(b"b")
+            else:
+                copy.append_block(b"b")
+
+    def test_copies_between_accounts(self, refused):
+        if os.environ.get("LARIMAR_ENDPOINT"):
+            pytest.skip("needs a server of its own")
+        with Server("--account", f"alice:{KEY}", "--account", f"bob:{KEY}") as server:
+            address = server.ready["blob"]
+            alice = BlobServiceClient(f"{address}/alice", {"account_name": "alice", "account_key": KEY}, retry_total=0)
+            bob = BlobServiceClient(f"{address}/bob", {"account_name": "bob", "account_key": KEY}, retry_total=0)
+            source = alice.create_container("box").upload_blob("source", b"hello")
+            copy = bob.create_container("box").get_blob_client("copy")
+            with refused(401, "CannotVerifyCopySource"):
+                copy.start_copy_from_url(source.url)
+            signature = generate_blob_sas(
+                "alice", "box", "source", account_key=KEY, permission="r", expiry=in_an_hour()
+            )
+            copy.start_copy_from_url(f"{source.url}?{signature}")
+            assert content(copy) == b"hello"
 
 
 class TestSignatures:
@@ -344,6 +410,178 @@ class TestService:
         answers = list(container.delete_blobs("a", "b", "none", raise_on_any_failure=False))
         assert [answer.status_code for answer in answers] == [202, 202, 404]
         assert [one.name for one in container.list_blobs()] == ["c"]
+
+
+class TestEncryption:
+    """What is stored is not encrypted with them; who has not the key, or names another scope, is refused."""
+
+    def test_scopes(self, blobs, container, refused):
+        blob = container.get_blob_client("scoped")
+        assert blob.upload_blob(b"1", encryption_scope="one")["encryption_scope"] == "one"
+        assert blob.get_blob_properties().encryption_scope == "one"
+        assert [found.encryption_scope for found in container.list_blobs()] == ["one"]
+        with refused(409, "BlobDoesNotMatchEncryptionScope"):
+            blob.set_blob_metadata({"a": "1"}, encryption_scope="two")
+        scope = ContainerEncryptionScope(default_encryption_scope="one", prevent_encryption_scope_override=True)
+        strict = blobs.create_container(new_name(), container_encryption_scope=scope)
+        with refused(403, "RequestForbiddenByContainerEncryptionPolicy"):
+            strict.upload_blob("other", b"", encryption_scope="two")
+        assert strict.upload_blob("own", b"").get_blob_properties().encryption_scope == "one"
+        strict.delete_container()
+
+    @pytest.mark.skipif("LARIMAR_ENDPOINT" in os.environ, reason="the client sends keys over TLS only")
+    def test_customers_keys(self, refused):
+        def key(byte):
+            key = bytes([byte]) * 32
+            text = [base64.b64encode(part).decode() for part in (key, hashlib.sha256(key).digest())]
+            return CustomerProvidedEncryptionKey(*text)
+
+        with Server("--tls-cert", CERTIFICATE, "--tls-key", CERTIFICATE_KEY) as server:
+            options = {"connection_verify": str(CERTIFICATE), "retry_total": 0}
+            address = f"{server.ready['blob']}/{ACCOUNT}"
+            blobs = BlobServiceClient(address, {"account_name": ACCOUNT, "account_key": KEY}, **options)
+            blob = blobs.create_container("box").get_blob_client("locked")
+            blob.stage_block("000", b"secret", cpk=key(1))
+            with refused(409, "BlobUsesCustomerSpecifiedEncryption"):
+                blob.commit_block_list([BlobBlock("000")])
+            blob.commit_block_list([BlobBlock("000")], cpk=key(1))
+            assert blob.download_blob(cpk=key(1)).readall() == b"secret"
+            with refused(409, "BlobUsesCustomerSpecifiedEncryption"):
+                content(blob)
+            with refused(409, "BlobCustomerSpecifiedEncryptionMismatch"):
+                blob.download_blob(cpk=key(2))
+            blob.upload_blob(b"open", overwrite=True)
+            with refused(409, "BlobDoesNotUseCustomerSpecifiedEncryption"):
+                blob.download_blob(cpk=key(1))
+
+
+@pytest.mark.skipif("LARIMAR_ENDPOINT" in os.environ, reason="starts a server of its own")
+class TestVersions:
+    @pytest.fixture
+    def versioned(self):
+        with Server("--versioned-account", ACCOUNT) as server:
+            with BlobServiceClient.from_connection_string(server.connection_string(), retry_total=0) as blobs:
+                yield blobs.create_container(new_name())
+
+    def test_a_life_in_versions(self, versioned, refused):
+        blob = versioned.get_blob_client("one")
+        ids = [blob.upload_blob(text, overwrite=True)["version_id"] for text in (b"first", b"second")]
+        ids.append(blob.set_blob_metadata({"a": "1"})["version_id"])
+        assert ids == sorted(ids) and len(set(ids)) == 3
+        assert blob.download_blob(version_id=ids[0]).readall() == b"first"
+        assert blob.get_blob_properties().is_current_version
+        listed = [(found.version_id, found.is_current_version) for found in versioned.list_blobs(include="versions")]
+        assert listed == [(ids[0], None), (ids[1], None), (ids[2], True)]
+        assert [found.name for found in versioned.list_blobs()] == ["one"]
+        with refused(403, "OperationNotAllowedOnRootBlob"):
+            blob.delete_blob(version_id=ids[2])
+        blob.delete_blob(version_id=ids[1])
+        with refused(404, "BlobNotFound"):
+            blob.download_blob(version_id=ids[1])
+        blob.delete_blob()
+        assert not blob.exists()
+        listed = list(versioned.list_blobs(include="deletedwithversions"))
+        assert [(found.name, found.has_versions_only) for found in listed] == [("one", True)]
+        blob.start_copy_from_url(f"{blob.url}?versionid={ids[0]}")
+        assert content(blob) == b"first"
+
+    def test_versions_of_pages_keep_their_bytes(self, versioned):
+        blob = versioned.get_blob_client("pages")
+        first = blob.create_page_blob(4 * PAGE)["version_id"]
+        blob.upload_page(b"a" * PAGE, 0, PAGE)
+        blob.create_page_blob(2 * PAGE)
+        blob.upload_page(b"b" * PAGE, PAGE, PAGE)
+        assert blob.download_blob(version_id=first).readall() == b"a" * PAGE + bytes(3 * PAGE)
+        assert content(blob) == bytes(PAGE) + b"b" * PAGE
+
+    def test_a_signature_deletes_versions_only_with_its_own_right(self, versioned, refused):
+        blob = versioned.get_blob_client("one")
+        first = blob.upload_blob(b"1")["version_id"]
+        blob.upload_blob(b"2", overwrite=True)
+        holder = BlobClient.from_blob_url(f"{blob.url}?{blob_signature(blob, 'd')}", retry_total=0)
+        with refused(403, "AuthorizationPermissionMismatch"):
+            holder.delete_blob(version_id=first)
+        holder = BlobClient.from_blob_url(f"{blob.url}?{blob_signature(blob, 'x')}", retry_total=0)
+        holder.delete_blob(version_id=first)
+
+
+def test_whoever_holds_the_lease_writes_over_what_is_there(container, refused):
+    """`If-None-Match: *` used to be asked before the lease, so that this default of the client refused the holder."""
+    blob = container.upload_blob("leased", b"1")
+    lease = blob.acquire_lease()
+    blob.upload_blob(b"2", lease=lease)
+    with refused(412, "LeaseIdMissing"):
+        blob.upload_blob(b"3")
+    lease.release()
+    with refused(409, "BlobAlreadyExists"):
+        blob.upload_blob(b"3")
+
+
+def test_policies_that_say_nothing(container):
+    container.set_container_access_policy({"empty": None})
+    [policy] = container.get_container_access_policy()["signed_identifiers"]
+    assert (policy.id, policy.access_policy) == ("empty", None)
+
+
+def test_lists_begin_and_end_where_they_are_told(container):
+    for name in ["a", "b/1", "b/2", "c"]:
+        container.upload_blob(name, b"")
+    assert [found.name for found in container.list_blobs(start_from="b/1")] == ["b/1", "b/2", "c"]
+
+
+def test_pages_that_were_cleared_since_a_snapshot(container):
+    blob = container.get_blob_client("pages")
+    blob.create_page_blob(4 * PAGE)
+    before = blob.create_snapshot()
+    blob.upload_page(b"a" * 3 * PAGE, 0, 3 * PAGE)
+    blob.create_snapshot()
+    blob.clear_page(PAGE, PAGE)
+    changed = [(one.start // PAGE, one.cleared) for one in blob.list_page_ranges(previous_snapshot=before)]
+    assert changed == [(0, False), (1, True), (2, False)]
+
+
+def test_conditions_on_tiers_and_tags(container, refused):
+    blob = container.upload_blob("one", b"1", standard_blob_tier=StandardBlobTier.COOL)
+    later = datetime.now(timezone.utc) + timedelta(hours=1)
+    with refused(412, "ConditionNotMet"):
+        blob.set_blob_tags({"a": "1"}, if_modified_since=later)
+    blob.set_blob_tags({"a": "1"}, if_unmodified_since=later)
+    with refused(412, "ConditionNotMet"):
+        blob.get_blob_tags(if_modified_since=later)
+    with refused(412, "ConditionNotMet"):
+        blob.delete_blob(access_tier_if_modified_since=later)
+    blob.delete_blob(access_tier_if_unmodified_since=later)
+
+
+@pytest.mark.skipif("LARIMAR_ENDPOINT" in os.environ, reason="tokens are taken over TLS only")
+def test_user_delegation_keys(refused):
+    with Server("--tls-cert", CERTIFICATE, "--tls-key", CERTIFICATE_KEY, "--oauth", "basic") as server:
+        options = {"connection_verify": str(CERTIFICATE), "retry_total": 0}
+        address = f"{server.ready['blob']}/{ACCOUNT}"
+        blobs = BlobServiceClient(address, Tokens(), **options)
+        now = datetime.now(timezone.utc)
+        key = blobs.get_user_delegation_key(now, now + timedelta(hours=1))
+        container = blobs.create_container("box")
+        blob = container.upload_blob("one", b"1")
+
+        def holder(key, **more):
+            signature = generate_blob_sas(
+                ACCOUNT, "box", "one", user_delegation_key=key, permission="r", expiry=in_an_hour(), **more
+            )
+            return BlobClient.from_blob_url(f"{blob.url}?{signature}", **options)
+
+        assert content(holder(key)) == b"1"
+        with refused(403, "AuthorizationPermissionMismatch"):
+            holder(key).upload_blob(b"2", overwrite=True)
+        with refused(403, "AuthenticationFailed"):
+            content(holder(key, request_headers={"x-ms-client-request-id": "bound to this"}))
+        other = blobs.get_user_delegation_key(now, now + timedelta(hours=2))
+        other.signed_expiry = key.signed_expiry
+        with refused(403, "AuthenticationFailed"):
+            content(holder(other))
+        by_key = BlobServiceClient(address, {"account_name": ACCOUNT, "account_key": KEY}, **options)
+        with refused(403, "AuthenticationFailed"):
+            by_key.get_user_delegation_key(now, now + timedelta(hours=1))
 
 
 def test_blobs_survive_kill_9(own_server):

@@ -9,6 +9,27 @@ pub fn crc64(parts: &[&[u8]]) -> u64 {
     digest.finalize()
 }
 
+/// The same over bytes that come in portions.
+pub struct Crc64(crc_fast::Digest);
+
+impl Default for Crc64 {
+    fn default() -> Self {
+        Crc64(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme))
+    }
+}
+
+impl Crc64 {
+    /// The next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all bytes so far.
+    pub fn value(&self) -> u64 {
+        self.0.finalize()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -3,6 +3,7 @@
 use crate::blob_rows::{BlobChange, BlobRows, Stop, chunk_row};
 use crate::condition::Conditions;
 use crate::content::{Block, Chunk, Content, encode_block_row};
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{COMMITTED_BLOCKS_MAX, TAIL_BLOCKS_MAX};
 use crate::record::{BlobRecord, BlobType};
@@ -30,6 +31,8 @@ pub struct Appended {
     pub offset: u64,
     /// Appends so far.
     pub blocks: u64,
+    /// What the blob is encrypted with.
+    pub encryption: Encryption,
 }
 
 impl BlobChange for AppendBlock {
@@ -41,6 +44,7 @@ impl BlobChange for AppendBlock {
         if live.blob_type != BlobType::Append {
             return Err(BlobError::InvalidBlobType.into());
         }
+        self.conditions.encryption.check_write(&live.encryption)?;
         rows.head.lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
         let mut record: BlobRecord = rows.live()?.clone();
         if record.sealed {
@@ -71,9 +75,9 @@ impl BlobChange for AppendBlock {
         record.size += self.size;
         record.appended_blocks += 1;
         record.touch(now);
-        let blocks = record.appended_blocks;
+        let (blocks, encryption) = (record.appended_blocks, record.encryption.clone());
         rows.head.current = Some(record);
-        Ok(Appended { etag: now.0, modified_at: now, offset, blocks })
+        Ok(Appended { etag: now.0, modified_at: now, offset, blocks, encryption })
     }
 }
 
@@ -101,7 +105,7 @@ impl BlobChange for SealBlob {
             live.sealed = true;
             live.touch(now);
         }
-        Ok(crate::put_blob::Written { etag: live.etag, modified_at: live.modified_at })
+        Ok(crate::put_blob::Written::of(live))
     }
 }
 

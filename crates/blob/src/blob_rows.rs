@@ -1,15 +1,17 @@
 //! All that is stored under one blob's name, and how one operation sees and changes it.
 //!
 //! ```text
-//! row key = (account, container id, blob name, row name)       row name sorts: snapshots, head, chunks, pages, staged
+//! row key = (account, container id, blob name, row name)       row name sorts: snapshots, versions, head, chunks, …
 //!   0g OWNER                 the pages of OWNER are those of a deleted blob, and are being removed
 //!   1s SNAPSHOT              a snapshot's record; SNAPSHOT is its time, 16 hexadecimal digits
+//!   1v VERSION               a former version's record; VERSION is its id, a time, likewise
 //!   2h                       the head: lease, counts, and the base blob's record
 //!   3c GENERATION INDEX      a chunk of a list of blocks
-//!   4p OWNER REGION          ranges of pages; OWNER is 0 or a snapshot, see `pages.rs`
+//!   4p OWNER REGION          ranges of pages; OWNER is 0, a snapshot or a version, see `pages.rs`
 //!   5u ID                    a staged block; ID is its id in hexadecimal
-//! head = pieces, u8 format (1, or 2 with the time), varint staged blocks, [varint ticks when the last one was staged,]
-//!        u8 length of their ids, varint snapshots, varint deleted snapshots, lease, u8 record is there, [record]
+//! head = pieces, u8 format (1, and 1 more with the time, and 2 more with versions), varint staged blocks, [varint ticks
+//!        when the last one was staged,] u8 length of their ids, varint snapshots, varint deleted snapshots,
+//!        [varint versions], lease, u8 record is there, [record]
 //! ```
 //!
 //! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most operations read one row; those that
@@ -36,12 +38,47 @@ pub(crate) const HEAD: &str = "2h";
 pub(crate) const GARBAGE_PREFIX: &str = "0g";
 /// Start of the row names of snapshots.
 pub(crate) const SNAPSHOT_PREFIX: &str = "1s";
+/// Start of the row names of former versions.
+pub(crate) const VERSION_PREFIX: &str = "1v";
 /// Start of the row names of staged blocks.
 pub(crate) const STAGED_PREFIX: &str = "5u";
 
 const HEAD_FORMAT: u8 = 1;
-/// Of a head with staged blocks: it says since when they are idle.
-const HEAD_FORMAT_STAGED: u8 = 2;
+/// What the format of a head is higher by that says since when its staged blocks are idle.
+const WITH_TIME: u8 = 1;
+/// What the format of a head is higher by that counts versions.
+const WITH_VERSIONS: u8 = 2;
+
+/// Which of the blobs of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Revision {
+    /// The base blob.
+    #[default]
+    Current,
+    /// The snapshot of this time.
+    Snapshot(u64),
+    /// The version with this id, be it the base blob or a former one.
+    Version(u64),
+}
+
+impl Revision {
+    /// The row of its own that it has, or may have.
+    pub(crate) fn row(self) -> Option<String> {
+        match self {
+            Revision::Current => None,
+            Revision::Snapshot(snapshot) => Some(snapshot_row(snapshot)),
+            Revision::Version(version) => Some(version_row(version)),
+        }
+    }
+
+    /// The same, with a version that is the base blob as such.
+    pub(crate) fn resolve(self, head: &Head) -> Revision {
+        match (self, head.live()) {
+            (Revision::Version(version), Some(live)) if live.version == Some(version) => Revision::Current,
+            _ => self,
+        }
+    }
+}
 
 /// Where a blob's rows are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +106,11 @@ impl BlobAddress {
 /// Row name of a snapshot.
 pub(crate) fn snapshot_row(snapshot: u64) -> String {
     format!("{SNAPSHOT_PREFIX}{snapshot:016x}")
+}
+
+/// Row name of a former version.
+pub(crate) fn version_row(version: u64) -> String {
+    format!("{VERSION_PREFIX}{version:016x}")
 }
 
 /// Row name of a chunk.
@@ -107,6 +149,8 @@ pub(crate) struct Head {
     pub(crate) staged_id_len: u8,
     pub(crate) snapshots: u32,
     pub(crate) deleted_snapshots: u32,
+    /// Former ones, deleted or not.
+    pub(crate) versions: u32,
     pub(crate) current: Option<BlobRecord>,
 }
 
@@ -116,7 +160,9 @@ impl Head {
         let pieces = self.current.as_ref().map(|current| current.content.pieces());
         put_pieces(&mut out, &pieces.unwrap_or_default());
         let has_time = self.staged > 0 && self.staged_at.0 > 0;
-        out.put_u8_field(if has_time { HEAD_FORMAT_STAGED } else { HEAD_FORMAT });
+        let has_versions = self.versions > 0;
+        let with = |has: bool, part: u8| if has { part } else { 0 };
+        out.put_u8_field(HEAD_FORMAT + with(has_time, WITH_TIME) + with(has_versions, WITH_VERSIONS));
         out.put_varint(u64::from(self.staged));
         if has_time {
             out.put_varint(self.staged_at.0);
@@ -124,6 +170,9 @@ impl Head {
         out.put_u8_field(self.staged_id_len);
         out.put_varint(u64::from(self.snapshots));
         out.put_varint(u64::from(self.deleted_snapshots));
+        if has_versions {
+            out.put_varint(u64::from(self.versions));
+        }
         self.lease.encode(&mut out);
         out.put_u8_field(u8::from(self.current.is_some()));
         if let Some(current) = &self.current {
@@ -136,18 +185,20 @@ impl Head {
         let mut decoder = Decoder::new(value);
         let pieces = take_pieces(&mut decoder)?;
         let format = decoder.u8("head format")?;
-        if format != HEAD_FORMAT && format != HEAD_FORMAT_STAGED {
+        if !(HEAD_FORMAT..=HEAD_FORMAT + WITH_TIME + WITH_VERSIONS).contains(&format) {
             return Err(DecodeError("head format"));
         }
         let count = |number: u64| u32::try_from(number).map_err(|_| DecodeError("head count"));
         let staged = count(decoder.varint("staged blocks")?)?;
-        let staged_at = if format == HEAD_FORMAT_STAGED { decoder.varint("time of staging")? } else { 0 };
+        let has = |part: u8| (format - HEAD_FORMAT) & part != 0;
+        let staged_at = if has(WITH_TIME) { decoder.varint("time of staging")? } else { 0 };
         let mut head = Head {
             staged,
             staged_at: Ticks(staged_at),
             staged_id_len: decoder.u8("length of ids")?,
             snapshots: count(decoder.varint("snapshots")?)?,
             deleted_snapshots: count(decoder.varint("deleted snapshots")?)?,
+            versions: if has(WITH_VERSIONS) { count(decoder.varint("versions")?)? } else { 0 },
             lease: Lease::decode(&mut decoder)?,
             current: None,
         };
@@ -163,6 +214,7 @@ impl Head {
             && self.staged == 0
             && self.snapshots == 0
             && self.deleted_snapshots == 0
+            && self.versions == 0
             && self.lease == Lease::None
     }
 
@@ -315,9 +367,9 @@ impl BlobRows {
         self.head.current.as_mut().filter(|current| current.deleted.is_none()).ok_or(BlobError::BlobNotFound)
     }
 
-    /// A snapshot's record.
-    pub(crate) fn snapshot(&self, snapshot: u64) -> Result<BlobRecord, Stop> {
-        let row = self.row(&snapshot_row(snapshot)).ok_or(BlobError::BlobNotFound)?;
+    /// The record of a snapshot or former version; `row` is its row's name.
+    pub(crate) fn former(&self, row: &str) -> Result<BlobRecord, Stop> {
+        let row = self.row(row).ok_or(BlobError::BlobNotFound)?;
         let record = decode_snapshot(row)?;
         if record.deleted.is_some() { Err(BlobError::BlobNotFound.into()) } else { Ok(record) }
     }
@@ -350,7 +402,8 @@ impl BlobRows {
                 if self.head.current.as_ref().is_some_and(names_it) {
                     return Ok(());
                 }
-                for name in self.names(SNAPSHOT_PREFIX)? {
+                let former = [self.names(SNAPSHOT_PREFIX)?, self.names(VERSION_PREFIX)?].concat();
+                for name in former {
                     if let Some(row) = self.row(&name)
                         && names_it(&decode_snapshot(row)?)
                     {

@@ -2,10 +2,11 @@
 //!
 //! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
 
-use crate::blob_rows::{BlobAddress, BlobChange, BlobOperation, Done, RemovePages, Stop};
+use crate::blob_rows::{BlobAddress, BlobChange, BlobOperation, Done, RemovePages, Revision, Stop};
 use crate::condition::Conditions;
 use crate::container_ops::{ContainerAction, ContainerOperation};
 use crate::container_row::{ContainerRow, PublicAccess};
+use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::listing::{FoundBlob, ListPage, ListQuery, find_in_container, list_blobs};
@@ -22,6 +23,7 @@ use service::container::{container_key, containers_range, settings_key};
 use service::policy::check_policies;
 use service::properties::RETENTION_DAYS_MAX;
 use service::{ContainerKind, SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Operations that remove pages of a deleted blob before its deletion is answered.
@@ -38,7 +40,12 @@ pub struct BlobService {
     pub(crate) partitions: Arc<Partitions>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uploads: UploadCount,
+    versioned: VersionedAccounts,
 }
+
+/// Accounts that keep versions of their blobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionedAccounts(pub BTreeSet<String>);
 
 /// A blob in a container that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +53,8 @@ pub struct BlobAt {
     pub(crate) address: BlobAddress,
     /// The container.
     pub container: String,
+    /// What the container says of new blobs.
+    pub encryption: ContainerEncryption,
 }
 
 impl BlobAt {
@@ -57,8 +66,13 @@ impl BlobAt {
 
 impl BlobService {
     /// Over these partitions; the clock says when leases run out and when deletions are final.
-    pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
-        BlobService { partitions, clock, uploads: UploadCount::default() }
+    pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>, versioned: VersionedAccounts) -> Self {
+        BlobService { partitions, clock, uploads: UploadCount::default(), versioned }
+    }
+
+    /// Whether what is replaced stays as a version.
+    pub(crate) fn is_versioned(&self, at: &BlobAt) -> bool {
+        self.versioned.0.contains(&at.address.account)
     }
 
     /// Has deleted blobs whose time is over removed every now and then, for as long as the service is there.
@@ -84,7 +98,7 @@ impl BlobService {
         check_blob(name)?;
         let address =
             BlobAddress { account: account.to_owned(), container_id: container.id, name: name.to_owned() };
-        Ok(BlobAt { address, container: container.name.clone() })
+        Ok(BlobAt { address, container: container.name.clone(), encryption: container.encryption.clone() })
     }
 
     async fn act(
@@ -106,9 +120,10 @@ impl BlobService {
         name: &str,
         metadata: Pairs,
         public_access: PublicAccess,
+        encryption: ContainerEncryption,
     ) -> Result<ContainerRow, BlobError> {
         check_metadata(&metadata)?;
-        let action = ContainerAction::Create { name: name.to_owned(), metadata, public_access };
+        let action = ContainerAction::Create { name: name.to_owned(), metadata, public_access, encryption };
         Ok(self.act(account, name, action, Conditions::default()).await?.0)
     }
 
@@ -238,10 +253,10 @@ impl BlobService {
     pub async fn find(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         conditions: &Conditions,
     ) -> Result<FoundRecord, BlobError> {
-        let (found, _) = find(&self.partitions, &at.address, snapshot).await?;
+        let (found, _) = find(&self.partitions, &at.address, revision).await?;
         self.check_read(&found, conditions)?;
         Ok(found)
     }
@@ -255,12 +270,13 @@ impl BlobService {
     pub async fn read(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         conditions: &Conditions,
         range: Option<(u64, Option<u64>)>,
     ) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
-        open_reader(&self.partitions, &at.address, snapshot, |found| {
+        open_reader(&self.partitions, &at.address, revision, |found| {
             self.check_read(found, conditions)?;
+            conditions.encryption.check_key(&found.record.encryption)?;
             if found.record.archive_status.is_some() {
                 return Err(BlobError::BlobBeingRehydrated);
             }

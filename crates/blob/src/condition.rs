@@ -3,6 +3,7 @@
 //! Reads: `If-Match` and `If-Unmodified-Since` must hold, and of `If-None-Match` and `If-Modified-Since` one. Writes: an
 //! ETag condition decides over the date that goes with it. Dates compare in whole seconds.
 
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::tag_filter::TagFilter;
@@ -60,6 +61,8 @@ pub struct Conditions {
     pub if_tags: Option<TagFilter>,
     /// `x-ms-lease-id`, as 36 lower-case characters.
     pub lease_id: Option<String>,
+    /// The key or scope that the request names.
+    pub encryption: Encryption,
 }
 
 /// What conditions look at.

@@ -2,6 +2,7 @@
 
 use crate::condition::Conditions;
 use crate::container_row::{ContainerRow, PublicAccess};
+use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::lease::{Lease, LeaseAction, LeaseOutcome};
 use crate::name::Pairs;
@@ -12,7 +13,7 @@ use service::StoredPolicy;
 /// What is done to a container.
 #[derive(Clone, Debug)]
 pub(crate) enum ContainerAction {
-    Create { name: String, metadata: Pairs, public_access: PublicAccess },
+    Create { name: String, metadata: Pairs, public_access: PublicAccess, encryption: ContainerEncryption },
     Delete,
     SetMetadata(Pairs),
     SetPolicies { policies: Vec<StoredPolicy>, public_access: PublicAccess },
@@ -32,7 +33,7 @@ pub(crate) type ContainerReply = Result<(ContainerRow, Option<LeaseOutcome>), Bl
 
 impl ContainerOperation {
     fn act(&self, row: Option<ContainerRow>, now: Ticks) -> Result<Acted, BlobError> {
-        if let ContainerAction::Create { name, metadata, public_access } = &self.action {
+        if let ContainerAction::Create { name, metadata, public_access, encryption } = &self.action {
             if row.is_some() {
                 return Err(BlobError::ContainerAlreadyExists);
             }
@@ -45,6 +46,7 @@ impl ContainerOperation {
                 metadata: metadata.clone(),
                 lease: Lease::None,
                 policies: Vec::new(),
+                encryption: encryption.clone(),
             };
             return Ok(Acted { row, is_gone: false, lease: None });
         }
@@ -142,6 +144,7 @@ mod tests {
             name: "box".into(),
             metadata: Pairs::new(),
             public_access: PublicAccess::None,
+            encryption: ContainerEncryption::default(),
         }
     }
 

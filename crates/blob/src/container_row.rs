@@ -1,14 +1,15 @@
 //! The stored row of a blob container in the Container object table.
 //!
 //! ```text
-//! row = u8 format (1) bytes(name) u64 container id u64 modified at u64 etag u8 public access (0 none, 1 blob, 2 container)
-//!       pairs metadata, lease, policies
+//! row = u8 format (1, or 2 with encryption) bytes(name) u64 container id u64 modified at u64 etag u8 public access (0 none, 1 blob, 2 container)
+//!       pairs metadata, lease, policies, [text default scope u8 denies others]
 //! ```
 //!
 //! The container id is the row version of the container's creation: all containers of an account share a partition name,
 //! whose versions strictly rise, so an id never returns.
 
-use crate::fields::{put_pairs, take_pairs};
+use crate::encryption::ContainerEncryption;
+use crate::fields::{put_pairs, put_text, take_pairs, take_text};
 use crate::lease::Lease;
 use crate::name::Pairs;
 use base::Ticks;
@@ -17,6 +18,7 @@ use service::StoredPolicy;
 use service::policy::{decode_policies, encode_policies};
 
 const FORMAT: u8 = 1;
+const FORMAT_WITH_ENCRYPTION: u8 = 2;
 
 /// What may be read without credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,13 +51,16 @@ pub struct ContainerRow {
     pub lease: Lease,
     /// Stored access policies.
     pub policies: Vec<StoredPolicy>,
+    /// What its new blobs are encrypted with.
+    pub encryption: ContainerEncryption,
 }
 
 impl ContainerRow {
     /// The stored form.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        out.put_u8_field(FORMAT);
+        let has_encryption = self.encryption != ContainerEncryption::default();
+        out.put_u8_field(if has_encryption { FORMAT_WITH_ENCRYPTION } else { FORMAT });
         out.put_bytes_field(self.name.as_bytes());
         out.put_u64_field(self.id);
         out.put_u64_field(self.modified_at.0);
@@ -68,16 +73,21 @@ impl ContainerRow {
         put_pairs(&mut out, &self.metadata);
         self.lease.encode(&mut out);
         encode_policies(&self.policies, &mut out);
+        if has_encryption {
+            put_text(&mut out, self.encryption.default_scope.as_deref());
+            out.put_u8_field(u8::from(self.encryption.denies_override));
+        }
         out
     }
 
     /// Reads a stored row.
     pub(crate) fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(value);
-        if decoder.u8("container format")? != FORMAT {
+        let format = decoder.u8("container format")?;
+        if format != FORMAT && format != FORMAT_WITH_ENCRYPTION {
             return Err(DecodeError("container format"));
         }
-        let row = ContainerRow {
+        let mut row = ContainerRow {
             name: decoder.text("container name")?.to_owned(),
             id: decoder.u64("container id")?,
             modified_at: Ticks(decoder.u64("modified")?),
@@ -91,7 +101,12 @@ impl ContainerRow {
             metadata: take_pairs(&mut decoder)?,
             lease: Lease::decode(&mut decoder)?,
             policies: decode_policies(&mut decoder)?,
+            encryption: ContainerEncryption::default(),
         };
+        if format == FORMAT_WITH_ENCRYPTION {
+            row.encryption.default_scope = take_text(&mut decoder)?;
+            row.encryption.denies_override = decoder.u8("denies other scopes")? != 0;
+        }
         decoder.finish("container row")?;
         Ok(row)
     }
@@ -112,7 +127,11 @@ mod tests {
             metadata: vec![("a".into(), "b".into())],
             lease: Lease::Broken { id: "x".into() },
             policies: vec![StoredPolicy { id: "p".into(), ..StoredPolicy::default() }],
+            encryption: ContainerEncryption { default_scope: Some("s".into()), denies_override: true },
         };
+        assert_eq!(ContainerRow::decode(&row.encode()).as_ref(), Ok(&row));
+        let row = ContainerRow { encryption: ContainerEncryption::default(), ..row };
+        assert_eq!(row.encode()[0], FORMAT, "rows without encryption stay as they were");
         assert_eq!(ContainerRow::decode(&row.encode()), Ok(row));
         assert!(ContainerRow::decode(&[1, 2]).is_err());
     }

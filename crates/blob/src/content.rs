@@ -11,6 +11,8 @@
 //! The pieces of the blocks come first in the row, as the partition layer wants it, in the order of the blocks. A long
 //! list lies in rows of its own, *chunks*, which never change; a snapshot and its blob share those of a generation.
 
+use crate::encryption::Encryption;
+use crate::fields::{put_text, take_text};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use partition::{Piece, put_pieces, take_pieces};
@@ -141,6 +143,8 @@ fn take_blocks(decoder: &mut Decoder<'_>, pieces: Vec<Piece>) -> Result<Vec<Bloc
 }
 
 const BLOCK_ROW_FORMAT: u8 = 1;
+/// With what a staged block is encrypted with behind it: text SHA-256 of the key, text scope.
+const ENCRYPTED_ROW_FORMAT: u8 = 2;
 
 /// The value of a row of blocks: a chunk, or one staged block.
 pub(crate) fn encode_block_row(blocks: &[Block]) -> Vec<u8> {
@@ -151,16 +155,40 @@ pub(crate) fn encode_block_row(blocks: &[Block]) -> Vec<u8> {
     out
 }
 
+/// The value of the row of a staged block.
+pub(crate) fn encode_staged_row(block: Block, encryption: &Encryption) -> Vec<u8> {
+    if *encryption == Encryption::default() {
+        return encode_block_row(&[block]);
+    }
+    let mut out = Vec::new();
+    put_pieces(&mut out, &block.pieces);
+    out.put_u8_field(ENCRYPTED_ROW_FORMAT);
+    put_blocks(&mut out, &[block]);
+    put_text(&mut out, encryption.key_sha256.as_deref());
+    put_text(&mut out, encryption.scope.as_deref());
+    out
+}
+
 /// Reads a row of blocks.
 pub(crate) fn decode_block_row(value: &[u8]) -> Result<Vec<Block>, DecodeError> {
+    decode_staged_row(value).map(|(blocks, _)| blocks)
+}
+
+/// The same, with what a staged block is encrypted with.
+pub(crate) fn decode_staged_row(value: &[u8]) -> Result<(Vec<Block>, Encryption), DecodeError> {
     let mut decoder = Decoder::new(value);
     let pieces = take_pieces(&mut decoder)?;
-    if decoder.u8("block row format")? != BLOCK_ROW_FORMAT {
+    let format = decoder.u8("block row format")?;
+    if format != BLOCK_ROW_FORMAT && format != ENCRYPTED_ROW_FORMAT {
         return Err(DecodeError("block row format"));
     }
     let blocks = take_blocks(&mut decoder, pieces)?;
+    let mut encryption = Encryption::default();
+    if format == ENCRYPTED_ROW_FORMAT {
+        encryption = Encryption { key_sha256: take_text(&mut decoder)?, scope: take_text(&mut decoder)? };
+    }
     decoder.finish("block row")?;
-    Ok(blocks)
+    Ok((blocks, encryption))
 }
 
 #[cfg(test)]
@@ -179,6 +207,10 @@ mod tests {
         let blocks = vec![block(b"", &[5]), block(b"two", &[1, 4096]), block(b"empty", &[])];
         assert_eq!(decode_block_row(&encode_block_row(&blocks)), Ok(blocks));
         assert!(decode_block_row(b"").is_err());
+        let encryption = Encryption { key_sha256: Some("hash".into()), scope: None };
+        let staged = encode_staged_row(block(b"id", &[7]), &encryption);
+        assert_eq!(decode_staged_row(&staged), Ok((vec![block(b"id", &[7])], encryption)));
+        assert_eq!(decode_block_row(&staged), Ok(vec![block(b"id", &[7])]));
     }
 
     proptest! {

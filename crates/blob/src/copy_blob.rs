@@ -1,9 +1,10 @@
 //! Copies inside the server. The bytes are read and written again: source and destination may lie in ranges that share
 //! nothing. What always holds: the copy is of one version of the source, and appears whole or not at all.
 
+use crate::blob_rows::Revision;
 use crate::blob_service::{BlobAt, BlobService};
 use crate::condition::Conditions;
-use crate::content::{Block, Content};
+use crate::content::Block;
 use crate::error::BlobError;
 use crate::pages::{PageRange, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
@@ -16,8 +17,8 @@ use partition::{DataPin, PIECE_SIZE_BYTES_MAX};
 /// How the source must be.
 #[derive(Clone, Debug, Default)]
 pub struct CopySource {
-    /// The snapshot's time.
-    pub snapshot: Option<u64>,
+    /// Which of the blobs of its name.
+    pub revision: Revision,
     /// Conditions on it.
     pub conditions: Conditions,
 }
@@ -45,8 +46,11 @@ impl Portions {
 impl BlobService {
     /// The source of a copy, if its conditions hold.
     pub async fn find_source(&self, source: &BlobAt, wanted: &CopySource) -> Result<FoundRecord, BlobError> {
-        let found = self.find(source, wanted.snapshot, &Conditions::default()).await?;
-        let refused = |_| BlobError::SourceConditionNotMet;
+        let found = self.find(source, wanted.revision, &Conditions::default()).await?;
+        let refused = |_| match wanted.conditions.if_tags {
+            Some(_) => BlobError::ConditionNotMet,
+            None => BlobError::SourceConditionNotMet,
+        };
         let conditions = Conditions { lease_id: None, ..wanted.conditions.clone() };
         conditions.check_write(Some(found.record.present())).map_err(refused)?;
         found.lease.check_read(wanted.conditions.lease(), self.now())?;
@@ -64,8 +68,9 @@ impl BlobService {
         size_max: u64,
     ) -> Result<(FoundRecord, Uploaded), BlobError> {
         self.find_source(source, wanted).await?;
-        let (found, (start, end), mut reader) =
-            self.read(source, wanted.snapshot, &Conditions::default(), range).await?;
+        let encrypted =
+            Conditions { encryption: wanted.conditions.encryption.clone(), ..Conditions::default() };
+        let (found, (start, end), mut reader) = self.read(source, wanted.revision, &encrypted, range).await?;
         if end - start > size_max {
             return Err(BlobError::BodyTooLarge);
         }
@@ -74,7 +79,7 @@ impl BlobService {
             upload.write(bytes).await?;
         }
         let uploaded = upload.finish().await?;
-        self.check_unchanged(source, wanted.snapshot, &found).await?;
+        self.check_unchanged(source, wanted.revision, &found).await?;
         Ok((found, uploaded))
     }
 
@@ -82,13 +87,13 @@ impl BlobService {
     async fn check_unchanged(
         &self,
         source: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         found: &FoundRecord,
     ) -> Result<(), BlobError> {
         if found.record.blob_type != BlobType::Page {
             return Ok(());
         }
-        let (now, _) = find(&self.partitions, &source.address, snapshot).await?;
+        let (now, _) = find(&self.partitions, &source.address, revision).await?;
         if now.record.etag == found.record.etag { Ok(()) } else { Err(BlobError::SourceConditionNotMet) }
     }
 
@@ -103,14 +108,14 @@ impl BlobService {
     ) -> Result<(CopyState, Written), BlobError> {
         self.find_source(source, wanted).await?;
         let (found, (_, size), reader) =
-            self.read(source, wanted.snapshot, &Conditions::default(), None).await?;
+            self.read(source, wanted.revision, &Conditions::default(), None).await?;
         let blob_type = found.record.blob_type;
         let mut portions = Portions { reader, rest: Bytes::new() };
         let (content, pins) = match blob_type {
             BlobType::Page => self.copy_pages(at, source, &found).await?,
             _ => self.copy_blocks(at, source, &found, &mut portions).await?,
         };
-        self.check_unchanged(source, wanted.snapshot, &found).await?;
+        self.check_unchanged(source, wanted.revision, &found).await?;
         let mut new = prepare(&found);
         let completed_at = Some(self.now());
         let copy = CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..copy };
@@ -155,14 +160,10 @@ impl BlobService {
     ) -> Result<(NewContent, Vec<DataPin>), BlobError> {
         let record = &found.record;
         let (mut ranges, mut all_pins) = (Vec::new(), Vec::new());
-        let snapshot = match record.content {
-            Content::Pages(owner) if owner != 0 => Some(owner),
-            _ => None,
-        };
         let old = self.ranges_of(source, record).await?;
         for (start, end) in joined(old.iter().map(|range| (range.start, range.start + range.len))) {
             let wanted = Some((start, Some(end)));
-            let (_, _, reader) = self.read(source, snapshot, &Conditions::default(), wanted).await?;
+            let (_, _, reader) = self.read(source, found.revision, &Conditions::default(), wanted).await?;
             let mut portions = Portions { reader, rest: Bytes::new() };
             for from in (start..end).step_by(PIECE_SIZE_BYTES_MAX) {
                 let len = (end - from).min(PIECE_SIZE_BYTES_MAX as u64);

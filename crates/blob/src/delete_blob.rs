@@ -1,7 +1,8 @@
 //! Snapshots, deletion, and what comes back from it.
 
 use crate::blob_rows::{
-    BlobChange, BlobRows, SNAPSHOT_PREFIX, Stop, decode_snapshot, encode_snapshot, snapshot_row,
+    BlobChange, BlobRows, Revision, SNAPSHOT_PREFIX, Stop, VERSION_PREFIX, decode_snapshot, encode_snapshot,
+    snapshot_row,
 };
 use crate::condition::Conditions;
 use crate::content::Content;
@@ -11,6 +12,7 @@ use crate::name::Pairs;
 use crate::put_blob::Written;
 use crate::put_pages::copy_regions;
 use crate::record::{BlobRecord, Deletion};
+use crate::versions::{keep_version, renew_version};
 use base::Ticks;
 
 /// Takes a snapshot.
@@ -18,6 +20,8 @@ pub(crate) struct TakeSnapshot {
     /// Instead of the blob's.
     pub(crate) metadata: Option<Pairs>,
     pub(crate) conditions: Conditions,
+    /// It makes a version, too.
+    pub(crate) versioned: bool,
 }
 
 impl BlobChange for TakeSnapshot {
@@ -27,16 +31,19 @@ impl BlobChange for TakeSnapshot {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let live = rows.live()?;
         self.conditions.check_write(Some(live.present()))?;
+        self.conditions.encryption.check_write(&live.encryption)?;
         rows.head.lease.check_read(self.conditions.lease(), now)?;
+        if self.versioned {
+            renew_version(rows, now)?;
+        }
         let mut record = rows.live()?.clone();
-        let written = match &self.metadata {
-            Some(metadata) => {
-                record.metadata = metadata.clone();
-                record.touch(now);
-                Written { etag: record.etag, modified_at: record.modified_at }
-            }
-            None => Written { etag: record.etag, modified_at: record.modified_at },
-        };
+        let mut written = Written::of(&record);
+        record.version = None;
+        if let Some(metadata) = &self.metadata {
+            record.metadata = metadata.clone();
+            record.touch(now);
+            (written.etag, written.modified_at) = (record.etag, record.modified_at);
+        }
         if let Content::Pages(owner) = record.content {
             record.content = copy_regions(rows, owner, now.0)?;
         }
@@ -58,20 +65,43 @@ pub enum DeleteSnapshots {
     Only,
 }
 
-/// Deletes a blob or a snapshot.
+/// Deletes a blob, a snapshot or a version.
 pub(crate) struct DeleteBlob {
-    pub(crate) snapshot: Option<u64>,
+    pub(crate) revision: Revision,
     pub(crate) snapshots: DeleteSnapshots,
     pub(crate) conditions: Conditions,
+    /// The tier was set after this, or was not.
+    pub(crate) tier: TierConditions,
     /// It can come back for so many days.
     pub(crate) retention_days: Option<u32>,
+    /// The base blob stays as a version.
+    pub(crate) versioned: bool,
+}
+
+/// Conditions on when a tier was set; a tier that nobody has set is as old as the blob.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierConditions {
+    /// After this.
+    pub if_modified_since: Option<Ticks>,
+    /// Not after this.
+    pub if_unmodified_since: Option<Ticks>,
+}
+
+impl TierConditions {
+    fn check(&self, record: &BlobRecord) -> Result<(), BlobError> {
+        let second = |at: Ticks| at.0 / base::clock::TICKS_PER_SECOND;
+        let set_at = second(record.tier_changed_at.unwrap_or(record.created_at));
+        let holds = self.if_modified_since.is_none_or(|at| set_at > second(at))
+            && self.if_unmodified_since.is_none_or(|at| set_at <= second(at));
+        if holds { Ok(()) } else { Err(BlobError::ConditionNotMet) }
+    }
 }
 
 impl BlobChange for DeleteBlob {
     type Reply = ();
 
     fn more_rows(&self) -> Vec<String> {
-        self.snapshot.map(snapshot_row).into_iter().collect()
+        self.revision.row().into_iter().collect()
     }
 
     fn may_see_less(&self) -> bool {
@@ -79,14 +109,25 @@ impl BlobChange for DeleteBlob {
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
-        if let Some(snapshot) = self.snapshot {
-            rows.need_rows(SNAPSHOT_PREFIX)?;
-            let record = rows.snapshot(snapshot)?;
+        if let Some(row) = self.revision.row() {
+            if self.revision.resolve(&rows.head) == Revision::Current {
+                return Err(BlobError::VersionIsCurrent.into());
+            }
+            rows.need_rows(match self.revision {
+                Revision::Version(_) => VERSION_PREFIX,
+                _ => SNAPSHOT_PREFIX,
+            })?;
+            let record = rows.former(&row)?;
             self.conditions.check_write(Some(record.present()))?;
-            return self.delete_snapshot(rows, snapshot, record, now);
+            self.tier.check(&record)?;
+            return match self.revision {
+                Revision::Version(_) => self.delete_version(rows, row, record, now),
+                _ => self.delete_snapshot(rows, row, record, now),
+            };
         }
         let live = rows.live()?;
         self.conditions.check_write(Some(live.present()))?;
+        self.tier.check(live)?;
         rows.head.lease.check_write(self.conditions.lease(), now)?;
         if rows.head.snapshots > 0 {
             if self.snapshots == DeleteSnapshots::Refuse {
@@ -96,7 +137,7 @@ impl BlobChange for DeleteBlob {
                 let Some(row) = rows.row(&name) else { continue };
                 let record = decode_snapshot(row)?;
                 if record.deleted.is_none() {
-                    self.delete_snapshot(rows, snapshot_in(&name)?, record, now)?;
+                    self.delete_snapshot(rows, name, record, now)?;
                 }
             }
         }
@@ -105,6 +146,13 @@ impl BlobChange for DeleteBlob {
         }
         rows.clear_staged()?;
         rows.head.lease = Lease::None;
+        if self.versioned {
+            keep_version(rows)?;
+            return match rows.head.current.take() {
+                Some(record) => rows.release(&record.content),
+                None => Ok(()),
+            };
+        }
         match self.retention_days {
             Some(days) => {
                 rows.live_mut()?.deleted = Some(Deletion { at: now, days });
@@ -119,10 +167,27 @@ impl BlobChange for DeleteBlob {
 }
 
 impl DeleteBlob {
+    fn delete_version(
+        &self,
+        rows: &mut BlobRows,
+        row: String,
+        mut record: BlobRecord,
+        now: Ticks,
+    ) -> Result<(), Stop> {
+        if let Some(days) = self.retention_days {
+            record.deleted = Some(Deletion { at: now, days });
+            rows.put(row, encode_snapshot(&record));
+            return Ok(());
+        }
+        rows.head.versions -= 1;
+        rows.delete(&row);
+        rows.release(&record.content)
+    }
+
     fn delete_snapshot(
         &self,
         rows: &mut BlobRows,
-        snapshot: u64,
+        row: String,
         mut record: BlobRecord,
         now: Ticks,
     ) -> Result<(), Stop> {
@@ -131,11 +196,11 @@ impl DeleteBlob {
             Some(days) => {
                 record.deleted = Some(Deletion { at: now, days });
                 rows.head.deleted_snapshots += 1;
-                rows.put(snapshot_row(snapshot), encode_snapshot(&record));
+                rows.put(row, encode_snapshot(&record));
                 Ok(())
             }
             None => {
-                rows.delete(&snapshot_row(snapshot));
+                rows.delete(&row);
                 rows.release(&record.content)
             }
         }
@@ -159,7 +224,7 @@ impl BlobChange for Undelete {
             |deleted: Option<Deletion>| deleted.is_none_or(|deleted| deleted.days_left(now).is_some());
         match &mut rows.head.current {
             Some(current) if comes_back(current.deleted) => current.deleted = None,
-            None if rows.head.deleted_snapshots > 0 => {}
+            None if rows.head.deleted_snapshots > 0 || rows.head.versions > 0 => {}
             _ => return Err(BlobError::BlobNotFound.into()),
         }
         if rows.head.deleted_snapshots > 0 {
@@ -170,6 +235,16 @@ impl BlobChange for Undelete {
                     record.deleted = None;
                     rows.head.deleted_snapshots -= 1;
                     rows.head.snapshots += 1;
+                    rows.put(name, encode_snapshot(&record));
+                }
+            }
+        }
+        if rows.head.versions > 0 {
+            for name in rows.names(VERSION_PREFIX)? {
+                let Some(row) = rows.row(&name) else { continue };
+                let mut record = decode_snapshot(row)?;
+                if record.deleted.is_some() && comes_back(record.deleted) {
+                    record.deleted = None;
                     rows.put(name, encode_snapshot(&record));
                 }
             }
@@ -194,11 +269,28 @@ mod tests {
     }
 
     fn snapshot() -> TakeSnapshot {
-        TakeSnapshot { metadata: None, conditions: Conditions::default() }
+        TakeSnapshot { metadata: None, conditions: Conditions::default(), versioned: false }
     }
 
     fn delete(snapshot: Option<u64>, snapshots: DeleteSnapshots, retention_days: Option<u32>) -> DeleteBlob {
-        DeleteBlob { snapshot, snapshots, conditions: Conditions::default(), retention_days }
+        let (conditions, tier) = (Conditions::default(), TierConditions::default());
+        let revision = snapshot.map_or(Revision::Current, Revision::Snapshot);
+        DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
+    }
+
+    #[test]
+    fn the_tiers_age_can_be_a_condition() {
+        let second = base::clock::TICKS_PER_SECOND;
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 10 * second).unwrap();
+        let at = |since: Option<u64>, until: Option<u64>| {
+            let ticks = |seconds: Option<u64>| seconds.map(|seconds| Ticks(seconds * second));
+            let tier = TierConditions { if_modified_since: ticks(since), if_unmodified_since: ticks(until) };
+            DeleteBlob { tier, ..delete(None, DeleteSnapshots::Refuse, None) }
+        };
+        assert_eq!(blob.run(at(Some(10), None), 11 * second), Err(BlobError::ConditionNotMet));
+        assert_eq!(blob.run(at(None, Some(9)), 11 * second), Err(BlobError::ConditionNotMet));
+        assert_eq!(blob.run(at(Some(9), Some(10)), 11 * second), Ok(()));
     }
 
     #[test]

@@ -112,6 +112,18 @@ pub enum BlobError {
     InvalidMarker,
     #[error("the credentials allow to create, not to overwrite")]
     UnauthorizedBlobOverwrite,
+    #[error("the blob was written with a key, and none is given")]
+    EncryptionKeyMissing,
+    #[error("the blob was written with another key")]
+    EncryptionKeyMismatch,
+    #[error("the blob was written without a key")]
+    EncryptionKeyUnknown,
+    #[error("the blob has another encryption scope")]
+    EncryptionScopeMismatch,
+    #[error("the container allows no other encryption scope than its own")]
+    EncryptionScopeForbidden,
+    #[error("the version is the base blob, which is not deleted by its id")]
+    VersionIsCurrent,
     #[error("the retention must be 1 to 365 days")]
     RetentionDays,
     #[error(transparent)]

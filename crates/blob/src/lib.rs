@@ -17,6 +17,7 @@ mod container_row;
 mod content;
 mod copy_blob;
 mod delete_blob;
+mod encryption;
 mod error;
 mod fields;
 mod lease;
@@ -36,15 +37,18 @@ mod settings;
 mod sweep;
 mod tag_filter;
 mod upload;
+mod versions;
 mod write_blob;
 
 pub use append_block::Appended;
-pub use blob_service::{BlobAt, BlobService};
+pub use blob_rows::Revision;
+pub use blob_service::{BlobAt, BlobService, VersionedAccounts};
 pub use condition::{Conditions, ETags, Present, etag_text};
 pub use container_row::{ContainerRow, PublicAccess};
 pub use content::{Block, BlockContent, Chunk, Content};
 pub use copy_blob::CopySource;
-pub use delete_blob::DeleteSnapshots;
+pub use delete_blob::{DeleteSnapshots, TierConditions};
+pub use encryption::{ContainerEncryption, Encryption};
 pub use error::{BlobError, LeaseError};
 pub use lease::{
     LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Lease, LeaseAction, LeaseOutcome, LeaseState, parse_lease_id,

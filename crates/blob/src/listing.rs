@@ -4,7 +4,9 @@
 //! one visible blob of it was seen, and so are many blocks or pages of one blob. What always holds: the time follows
 //! the page and not the container; a marker is the key where the walk goes on.
 
-use crate::blob_rows::{HEAD, Head, SNAPSHOT_PREFIX, decode_snapshot, garbage_owner};
+use crate::blob_rows::{
+    HEAD, Head, Revision, SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, garbage_owner,
+};
 use crate::delete_blob::snapshot_in;
 use crate::error::BlobError;
 use crate::lease::Lease;
@@ -32,6 +34,12 @@ pub struct ListQuery {
     pub snapshots: bool,
     pub uncommitted: bool,
     pub deleted: bool,
+    pub versions: bool,
+    pub deleted_with_versions: bool,
+    /// Names before this one are left out.
+    pub start_from: Option<String>,
+    /// This name and those after it are left out.
+    pub end_before: Option<String>,
 }
 
 /// One entry of a listing.
@@ -43,8 +51,10 @@ pub enum ListEntry {
     Blob {
         /// Its name.
         name: String,
-        /// The snapshot's time.
-        snapshot: Option<u64>,
+        /// Which of its name's.
+        revision: Revision,
+        /// There are only former versions of it: this is the last.
+        has_versions_only: bool,
         /// What is known of it; `None`: only staged blocks are there.
         record: Option<Box<BlobRecord>>,
         /// Its lease.
@@ -159,6 +169,12 @@ pub(crate) trait Collect: Send + 'static {
         Taken::Next
     }
     fn wants_snapshots(&self) -> bool;
+    fn version(&mut self, _name: String, _version: u64, _record: BlobRecord) -> Taken {
+        Taken::Next
+    }
+    fn wants_versions(&self) -> bool {
+        false
+    }
 }
 
 struct WalkScan<C> {
@@ -179,6 +195,12 @@ impl<C: Collect> WalkScan<C> {
         let taken = if parts.object_name == HEAD {
             self.extra = 0;
             self.collector.head(parts.partition_name, Head::decode(row.value)?)
+        } else if let Some(digits) = parts.object_name.strip_prefix(VERSION_PREFIX) {
+            if !self.collector.wants_versions() {
+                return Ok(Visit::Continue);
+            }
+            let version = u64::from_str_radix(digits, 16).map_err(|_| DecodeError("version's name"))?;
+            self.collector.version(parts.partition_name, version, decode_snapshot(row.value)?)
         } else if parts.object_name.starts_with(SNAPSHOT_PREFIX) {
             if !self.collector.wants_snapshots() {
                 return Ok(Visit::Continue);
@@ -230,6 +252,8 @@ struct CollectPage {
     query: ListQuery,
     now: Ticks,
     entries: Vec<ListEntry>,
+    /// The last version of the name that the walk is at.
+    last_version: Option<(String, u64, BlobRecord)>,
 }
 
 impl CollectPage {
@@ -240,13 +264,7 @@ impl CollectPage {
         }
     }
 
-    fn take(
-        &mut self,
-        name: String,
-        snapshot: Option<u64>,
-        record: Option<BlobRecord>,
-        lease: Lease,
-    ) -> Taken {
+    fn take(&mut self, name: String, revision: Revision, record: Option<BlobRecord>, lease: Lease) -> Taken {
         if self.entries.len() >= self.query.max {
             return Taken::Full;
         }
@@ -257,19 +275,51 @@ impl CollectPage {
             self.entries.push(ListEntry::Prefix(group.clone()));
             return Taken::SkipPrefix(group);
         }
-        self.entries.push(ListEntry::Blob { name, snapshot, record: record.map(Box::new), lease });
+        let has_versions_only = false;
+        let record = record.map(Box::new);
+        self.entries.push(ListEntry::Blob { name, revision, has_versions_only, record, lease });
         Taken::Next
     }
 }
 
 impl Collect for CollectPage {
     fn head(&mut self, name: String, head: Head) -> Taken {
-        match head.current {
-            Some(record) if self.is_visible(&record) => self.take(name, None, Some(record), head.lease),
-            Some(_) => Taken::Next,
-            None if head.staged > 0 && self.query.uncommitted => self.take(name, None, None, head.lease),
-            None => Taken::Next,
+        let current = Revision::Current;
+        let last = self.last_version.take().filter(|(of, _, _)| *of == name);
+        match (head.current, last) {
+            (Some(record), _) if self.is_visible(&record) => {
+                self.take(name, current, Some(record), head.lease)
+            }
+            (Some(_), _) => Taken::Next,
+            (None, _) if head.staged > 0 && self.query.uncommitted => {
+                self.take(name, current, None, head.lease)
+            }
+            (None, Some((_, version, record))) if self.query.deleted_with_versions => {
+                let taken = self.take(name, Revision::Version(version), Some(record), Lease::None);
+                if let (Taken::Next, Some(ListEntry::Blob { has_versions_only, .. })) =
+                    (&taken, self.entries.last_mut())
+                {
+                    *has_versions_only = true;
+                }
+                taken
+            }
+            (None, _) => Taken::Next,
         }
+    }
+
+    fn version(&mut self, name: String, version: u64, record: BlobRecord) -> Taken {
+        if !self.is_visible(&record) {
+            return Taken::Next;
+        }
+        if self.query.versions {
+            return self.take(name, Revision::Version(version), Some(record), Lease::None);
+        }
+        self.last_version = Some((name, version, record));
+        Taken::Next
+    }
+
+    fn wants_versions(&self) -> bool {
+        self.query.versions || self.query.deleted_with_versions
     }
 
     fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken {
@@ -278,7 +328,7 @@ impl Collect for CollectPage {
             Some(_) => self.query.snapshots && self.is_visible(&record),
         };
         match is_wanted {
-            true => self.take(name, Some(snapshot), Some(record), Lease::None),
+            true => self.take(name, Revision::Snapshot(snapshot), Some(record), Lease::None),
             false => Taken::Next,
         }
     }
@@ -296,8 +346,23 @@ pub(crate) async fn list_blobs(
     query: ListQuery,
     now: Ticks,
 ) -> Result<ListPage, BlobError> {
-    let walk = Walk::new(partitions, account, container_id, &query.prefix, query.marker.as_deref())?;
-    let collector = CollectPage { query, now, entries: Vec::new() };
+    let mut walk = Walk::new(partitions, account, container_id, &query.prefix, query.marker.as_deref())?;
+    let key_of = |name: &str| {
+        let mut key = container_start(account, container_id);
+        put_text(&mut key, name);
+        Bytes::from(key)
+    };
+    if let Some(name) = &query.start_from {
+        walk.range.start = walk.range.start.max(key_of(name));
+    }
+    if let Some(name) = &query.end_before {
+        let end = key_of(name);
+        walk.range.end = Some(walk.range.end.map_or(end.clone(), |at| at.min(end)));
+    }
+    if walk.range.is_empty() {
+        return Ok(ListPage::default());
+    }
+    let collector = CollectPage { query, now, entries: Vec::new(), last_version: None };
     let (collector, marker) = walk.run(collector).await?;
     Ok(ListPage { entries: collector.entries, marker })
 }

@@ -155,9 +155,41 @@ pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Spans, Spans)
     (joined(written), joined(cleared))
 }
 
+/// What was cleared since an earlier state: with what was written and cleared again in between, as `between` shows.
+pub(crate) fn cleared_since(cleared: Spans, mut between: Spans, now: &[PageRange]) -> Spans {
+    between.extend(cleared);
+    between.sort_unstable();
+    let mut out = Spans::new();
+    for (mut start, end) in between {
+        // Parts that are covered already, or are written now, are left out.
+        start = start.max(out.last().map_or(0, |last| last.1));
+        for range in now {
+            if range.end() <= start || range.start >= end {
+                continue;
+            }
+            if range.start > start {
+                out.push((start, range.start));
+            }
+            start = range.end();
+        }
+        if start < end {
+            out.push((start, end));
+        }
+    }
+    joined(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_written_and_cleared_since_is_cleared() {
+        let now = [range(0, 512, 1), range(1024, 512, 1)];
+        assert_eq!(cleared_since(vec![], vec![(0, 1536)], &now), [(512, 1024)]);
+        assert_eq!(cleared_since(vec![(2048, 4096)], vec![(0, 2560)], &now), [(512, 1024), (1536, 4096)]);
+        assert_eq!(cleared_since(vec![(512, 1024)], vec![], &now), [(512, 1024)]);
+    }
 
     fn range(start: u64, len: u64, piece: u64) -> PageRange {
         PageRange { start, len, piece: Piece::for_tests(piece, 0, 1 << 20), piece_offset: start }

@@ -1,12 +1,14 @@
 //! Putting a blob whole: bytes that were uploaded become the blob, in place of whatever was there.
 
 use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, garbage_row, snapshot_row};
-use crate::condition::Conditions;
+use crate::condition::{Conditions, ETags};
 use crate::content::{Block, BlockContent, Content};
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::pages::PageRange;
 use crate::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+use crate::versions::keep_version;
 use base::Ticks;
 use bytes::Bytes;
 use partition::Piece;
@@ -31,6 +33,21 @@ pub struct Written {
     pub etag: u64,
     /// When.
     pub modified_at: Ticks,
+    /// The version's id.
+    pub version: Option<u64>,
+    /// What the blob is encrypted with.
+    pub encryption: Encryption,
+}
+
+impl Written {
+    pub(crate) fn of(record: &BlobRecord) -> Self {
+        Written {
+            etag: record.etag,
+            modified_at: record.modified_at,
+            version: record.version,
+            encryption: record.encryption.clone(),
+        }
+    }
 }
 
 /// What a blob gets besides its bytes.
@@ -52,6 +69,12 @@ pub struct NewBlob {
     pub copy: Option<CopyState>,
     /// Days that what is replaced can come back.
     pub retention_days: Option<u32>,
+    /// What it is encrypted with.
+    pub encryption: Encryption,
+    /// No more appends.
+    pub sealed: bool,
+    /// What is replaced stays as a version.
+    pub versioned: bool,
 }
 
 /// Puts a blob.
@@ -65,11 +88,20 @@ pub(crate) struct PutBlob {
 /// Checks that the base blob may be replaced.
 pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
     let live = rows.head.live();
-    new.conditions.check_create(live.map(BlobRecord::present))?;
+    let lease = if live.is_some() && rows.head.lease.state(now).is_locked() {
+        // The service asks for the lease first, and whoever holds it replaces what `If-None-Match: *` would spare.
+        let lease = rows.head.lease.check_write(new.conditions.lease(), now)?;
+        let mut conditions = new.conditions.clone();
+        conditions.if_none_match = conditions.if_none_match.filter(|tags| *tags != ETags::Any);
+        conditions.check_create(live.map(BlobRecord::present))?;
+        lease
+    } else {
+        new.conditions.check_create(live.map(BlobRecord::present))?;
+        rows.head.lease.check_write(new.conditions.lease(), now)?
+    };
     if live.is_some() && new.create_only {
         return Err(BlobError::UnauthorizedBlobOverwrite.into());
     }
-    let lease = rows.head.lease.check_write(new.conditions.lease(), now)?;
     if rows.head.live().is_some_and(|live| live.is_archived()) {
         return Err(BlobError::BlobArchived.into());
     }
@@ -77,14 +109,17 @@ pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> R
     Ok(())
 }
 
-/// Takes the base blob away; with a retention it stays as a deleted snapshot.
-pub(crate) fn retire_current(
-    rows: &mut BlobRows,
-    retention_days: Option<u32>,
-    now: Ticks,
-) -> Result<(), Stop> {
+/// Takes the base blob away; it stays as a version where they are kept, else with a retention as a deleted snapshot.
+pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
+    if new.versioned {
+        keep_version(rows)?;
+        return match rows.head.current.take() {
+            Some(old) => rows.release(&old.content),
+            None => Ok(()),
+        };
+    }
     let Some(mut old) = rows.head.current.take() else { return Ok(()) };
-    match retention_days {
+    match new.retention_days {
         Some(days) if !matches!(old.content, Content::Pages(_)) => {
             old.deleted = old.deleted.or(Some(Deletion { at: now, days }));
             rows.put(snapshot_row(now.0), encode_snapshot(&old));
@@ -112,13 +147,15 @@ impl BlobChange for PutBlob {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         check_replace(rows, &self.new, now)?;
         rows.clear_staged()?;
-        retire_current(rows, self.new.retention_days, now)?;
+        retire_current(rows, &self.new, now)?;
         let mut record = BlobRecord::new(self.blob_type, now);
         record.size = self.size;
         record.properties = self.new.properties.clone();
         record.metadata = self.new.metadata.clone();
         record.tags = self.new.tags.clone();
         record.copy = self.new.copy.clone();
+        record.encryption = self.new.encryption.clone();
+        record.sealed = self.new.sealed;
         set_tier(&mut record, self.new.tier.as_deref(), now);
         record.content = match &self.content {
             NewContent::Inline(bytes) => Content::Inline(bytes.clone()),
@@ -139,8 +176,10 @@ impl BlobChange for PutBlob {
                 Content::Pages(0)
             }
         };
+        record.version = self.new.versioned.then_some(now.0);
+        let written = Written::of(&record);
         rows.head.current = Some(record);
-        Ok(Written { etag: now.0, modified_at: now })
+        Ok(written)
     }
 }
 
@@ -157,8 +196,9 @@ pub(crate) fn set_tier(record: &mut BlobRecord, tier: Option<&str>, now: Ticks) 
 mod tests {
     use super::*;
     use crate::blob_rows::memory::MemoryBlob;
-    use crate::condition::ETags;
+    use crate::lease::LeaseAction;
     use crate::put_block::PutBlock;
+    use crate::set_blob::LeaseBlob;
 
     pub(crate) fn put(bytes: &'static [u8]) -> PutBlob {
         PutBlob {
@@ -178,6 +218,7 @@ mod tests {
             size: 5,
             pieces: vec![Piece::for_tests(1, 0, 5)],
             lease: None,
+            encryption: Encryption::default(),
         };
         blob.run(staged, 11).unwrap();
         assert_eq!((blob.head().staged, blob.count("5u")), (1, 1));
@@ -193,6 +234,19 @@ mod tests {
             ..put(b"three")
         };
         assert_eq!(blob.run(exists, 13), Err(BlobError::BlobAlreadyExists));
+        let id = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();
+        let acquire = LeaseAction::Acquire { seconds: None, id: id.clone() };
+        blob.run(LeaseBlob { action: acquire, conditions: Conditions::default() }, 13).unwrap();
+        let spares = |lease_id: Option<String>| {
+            let if_none_match = Some(ETags::Any);
+            let conditions = Conditions { if_none_match, lease_id, ..Conditions::default() };
+            PutBlob { new: NewBlob { conditions, ..NewBlob::default() }, ..put(b"leased") }
+        };
+        let missing = BlobError::Lease(crate::error::LeaseError::IdMissing);
+        assert_eq!(blob.run(spares(None), 13), Err(missing), "the lease is asked for first");
+        blob.run(spares(Some(id.clone())), 13).unwrap();
+        let release = LeaseAction::Release { id };
+        blob.run(LeaseBlob { action: release, conditions: Conditions::default() }, 13).unwrap();
         let kept = PutBlob { new: NewBlob { retention_days: Some(1), ..NewBlob::default() }, ..put(b"four") };
         blob.run(kept, 14).unwrap();
         assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1));

@@ -1,7 +1,8 @@
 //! Staging a block: bytes that a later block list may make part of the blob.
 
 use crate::blob_rows::{BlobChange, BlobRows, Stop, staged_row};
-use crate::content::{Block, Content, encode_block_row};
+use crate::content::{Block, Content, encode_staged_row};
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{BLOCK_ID_SIZE_BYTES_MAX, STAGED_BLOCKS_MAX};
 use crate::record::BlobType;
@@ -15,6 +16,7 @@ pub(crate) struct PutBlock {
     pub(crate) size: u64,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) lease: Option<String>,
+    pub(crate) encryption: Encryption,
 }
 
 impl BlobChange for PutBlock {
@@ -54,7 +56,7 @@ impl BlobChange for PutBlock {
         rows.head.staged_id_len = self.id.len() as u8;
         let block = Block { id: self.id.clone(), size: self.size, pieces: self.pieces.clone() };
         rows.head.staged_at = now;
-        rows.put(name, encode_block_row(&[block]));
+        rows.put(name, encode_staged_row(block, &self.encryption));
         Ok(())
     }
 }

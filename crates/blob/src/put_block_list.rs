@@ -1,7 +1,9 @@
 //! Committing a list of blocks: one decision over rows, no byte is copied.
 
 use crate::blob_rows::{BlobChange, BlobRows, Stop, chunk_row, staged_row};
-use crate::content::{Block, BlockContent, Chunk, Content, decode_block_row, encode_block_row};
+use crate::content::{
+    Block, BlockContent, Chunk, Content, decode_block_row, decode_staged_row, encode_block_row,
+};
 use crate::error::BlobError;
 use crate::limits::{
     COMMITTED_BLOCKS_MAX, PIECES_OF_A_BLOB_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX, TAIL_PIECES_MAX,
@@ -89,12 +91,19 @@ impl BlobChange for PutBlockList {
         let mut piece_count = 0;
         for (source, id) in &self.list {
             let staged = match (source, rows.row(&staged_row(id))) {
-                (BlockSource::Staged | BlockSource::Latest, Some(row)) => decode_block_row(row)?.pop(),
+                (BlockSource::Staged | BlockSource::Latest, Some(row)) => {
+                    let (mut blocks, encryption) = decode_staged_row(row)?;
+                    self.new.encryption.check_write(&encryption)?;
+                    blocks.pop()
+                }
                 _ => None,
             };
             let block = match (source, staged) {
                 (_, Some(block)) => Some(block),
                 (BlockSource::Committed | BlockSource::Latest, None) if !id.is_empty() => {
+                    if let Some(old) = &old {
+                        self.new.encryption.check_write(&old.encryption)?;
+                    }
                     by_id.get(id).cloned()
                 }
                 _ => None,
@@ -108,13 +117,14 @@ impl BlobChange for PutBlockList {
             blocks.push(block);
         }
         rows.clear_staged()?;
-        retire_current(rows, self.new.retention_days, now)?;
+        retire_current(rows, &self.new, now)?;
         let mut record = BlobRecord::new(BlobType::Block, now);
         record.size = blocks.iter().map(|block| block.size).sum();
         record.content = Content::Blocks(store_list(rows, blocks, now));
         record.properties = self.new.properties.clone();
         record.metadata = self.new.metadata.clone();
         record.tags = self.new.tags.clone();
+        record.encryption = self.new.encryption.clone();
         if let Some(old) = old {
             record.created_at = old.created_at;
             record.tier = old.tier;
@@ -122,8 +132,10 @@ impl BlobChange for PutBlockList {
             record.tier_changed_at = old.tier_changed_at;
         }
         set_tier(&mut record, self.new.tier.as_deref(), now);
+        record.version = self.new.versioned.then_some(now.0);
+        let written = Written::of(&record);
         rows.head.current = Some(record);
-        Ok(Written { etag: now.0, modified_at: now })
+        Ok(written)
     }
 }
 
@@ -131,12 +143,14 @@ impl BlobChange for PutBlockList {
 mod tests {
     use super::*;
     use crate::blob_rows::memory::MemoryBlob;
+    use crate::encryption::Encryption;
     use crate::put_block::PutBlock;
     use partition::Piece;
 
     fn stage(id: &str, at: u64) -> PutBlock {
         let pieces = vec![Piece::for_tests(1, at, 10)];
-        PutBlock { id: Bytes::copy_from_slice(id.as_bytes()), size: 10, pieces, lease: None }
+        let id = Bytes::copy_from_slice(id.as_bytes());
+        PutBlock { id, size: 10, pieces, lease: None, encryption: Encryption::default() }
     }
 
     fn commit(list: &[(BlockSource, &str)]) -> PutBlockList {
@@ -173,6 +187,23 @@ mod tests {
         assert_eq!(blob.run(commit(&[(Staged, "a")]), 8), Err(BlobError::InvalidBlockList));
         blob.run(commit(&[]), 9).unwrap();
         assert_eq!(blob.head().current.unwrap().size, 0);
+    }
+
+    #[test]
+    fn blocks_are_committed_with_the_key_they_were_staged_with() {
+        let mut blob = MemoryBlob::default();
+        let key = Encryption { key_sha256: Some("hash".into()), scope: None };
+        let list = || vec![(BlockSource::Latest, Bytes::from_static(b"a"))];
+        let with = |encryption: &Encryption| {
+            let new = NewBlob { encryption: encryption.clone(), ..NewBlob::default() };
+            PutBlockList { list: list(), new }
+        };
+        blob.run(PutBlock { encryption: key.clone(), ..stage("a", 1) }, 1).unwrap();
+        let refused = blob.run(with(&Encryption::default()), 2);
+        assert_eq!(refused, Err(BlobError::EncryptionKeyMissing));
+        assert_eq!(blob.run(with(&key), 3).unwrap().encryption, key);
+        let refused = blob.run(with(&Encryption::default()), 4);
+        assert_eq!(refused, Err(BlobError::EncryptionKeyMissing), "a committed block has the blob's key");
     }
 
     #[test]

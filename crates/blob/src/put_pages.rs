@@ -3,6 +3,7 @@
 use crate::blob_rows::{BlobChange, BlobRows, Stop, region_row, regions_prefix};
 use crate::condition::Conditions;
 use crate::content::Content;
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
 use crate::pages::{PageRange, decode_region, encode_region, region_bounds, region_of, replaced};
@@ -54,6 +55,8 @@ pub struct PagesWritten {
     pub modified_at: Ticks,
     /// The sequence number.
     pub sequence_number: u64,
+    /// What the blob is encrypted with.
+    pub encryption: Encryption,
 }
 
 impl PutPages {
@@ -90,6 +93,7 @@ impl BlobChange for PutPages {
         if !is_aligned || self.len == 0 || end > live.size {
             return Err(BlobError::InvalidPageRange.into());
         }
+        self.conditions.encryption.check_write(&live.encryption)?;
         self.sequence.check(live.sequence_number)?;
         rows.head.lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
         if self.is_wide() {
@@ -106,7 +110,8 @@ impl BlobChange for PutPages {
         }
         let live = rows.live_mut()?;
         live.touch(now);
-        Ok(PagesWritten { etag: now.0, modified_at: now, sequence_number: live.sequence_number })
+        let (sequence_number, encryption) = (live.sequence_number, live.encryption.clone());
+        Ok(PagesWritten { etag: now.0, modified_at: now, sequence_number, encryption })
     }
 }
 

@@ -3,7 +3,7 @@
 //! What always holds: the bytes are those of one version of a block or append blob, whatever is written meanwhile; its
 //! pieces stay until the reader is dropped. The ranges of a page blob are looked up region by region.
 
-use crate::blob_rows::{BlobAddress, HEAD, Head, chunk_row, decode_snapshot, region_row, snapshot_row};
+use crate::blob_rows::{BlobAddress, HEAD, Head, Revision, chunk_row, decode_snapshot, region_row};
 use crate::content::{Block, Content, decode_block_row};
 use crate::error::BlobError;
 use crate::lease::Lease;
@@ -28,22 +28,37 @@ pub struct FoundRecord {
     pub record: BlobRecord,
     /// Its lease.
     pub lease: Lease,
+    /// Which one it is: a version that is the base blob counts as such.
+    pub revision: Revision,
 }
 
-/// Finds a blob or snapshot; its pieces stay while the pin is held.
+/// Finds a blob; its pieces stay while the pin is held.
 pub(crate) async fn find(
     partitions: &Partitions,
     address: &BlobAddress,
-    snapshot: Option<u64>,
+    revision: Revision,
 ) -> Result<(FoundRecord, DataPin), BlobError> {
-    let row = snapshot.map_or(HEAD.to_owned(), snapshot_row);
-    let found = partitions.get_with_data(ObjectTable::Blob, &address.key(&row)).await?;
-    let (row, pin) = found.ok_or(BlobError::BlobNotFound)?;
-    let found = match snapshot {
-        Some(_) => FoundRecord { record: decode_snapshot(&row.value)?, lease: Lease::None },
-        None => {
-            let head = Head::decode(&row.value)?;
-            FoundRecord { record: head.current.ok_or(BlobError::BlobNotFound)?, lease: head.lease }
+    let get = |row: String| async move {
+        let found = partitions.get_with_data(ObjectTable::Blob, &address.key(&row)).await?;
+        found.ok_or(BlobError::BlobNotFound)
+    };
+    // A snapshot is never the base blob, a version may be.
+    let head = match revision {
+        Revision::Snapshot(_) => None,
+        _ => {
+            let (row, pin) = get(HEAD.to_owned()).await?;
+            Some((Head::decode(&row.value)?, pin))
+        }
+    };
+    let revision = head.as_ref().map_or(revision, |(head, _)| revision.resolve(head));
+    let (found, pin) = match (revision.row(), head) {
+        (None, Some((head, pin))) => {
+            let record = head.current.ok_or(BlobError::BlobNotFound)?;
+            (FoundRecord { record, lease: head.lease, revision }, pin)
+        }
+        (row, _) => {
+            let (row, pin) = get(row.unwrap_or_default()).await?;
+            (FoundRecord { record: decode_snapshot(&row.value)?, lease: Lease::None, revision }, pin)
         }
     };
     if found.record.deleted.is_some() { Err(BlobError::BlobNotFound) } else { Ok((found, pin)) }
@@ -63,6 +78,7 @@ enum Part {
 pub struct BlobReader {
     partitions: Arc<Partitions>,
     address: BlobAddress,
+    revision: Revision,
     /// Pages that are looked up later must still be those of the blob that was found.
     created_at: Ticks,
     parts: VecDeque<Part>,
@@ -82,6 +98,7 @@ impl BlobReader {
         let mut reader = BlobReader {
             partitions,
             address,
+            revision: found.revision,
             created_at: found.record.created_at,
             parts: VecDeque::new(),
             pins: vec![pin],
@@ -177,7 +194,7 @@ impl BlobReader {
             }
         }
         // Pages of a blob that was deleted or replaced meanwhile would look like zeros, or be another's.
-        let (now, _) = find(&self.partitions, &self.address, (owner != 0).then_some(owner)).await?;
+        let (now, _) = find(&self.partitions, &self.address, self.revision).await?;
         if now.record.created_at != self.created_at {
             return Err(PartitionError::Busy.into());
         }
@@ -196,11 +213,11 @@ impl BlobReader {
 pub(crate) async fn open_reader(
     partitions: &Arc<Partitions>,
     address: &BlobAddress,
-    snapshot: Option<u64>,
+    revision: Revision,
     range_of: impl Fn(&FoundRecord) -> Result<(u64, u64), BlobError>,
 ) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
     for _ in 0..LOOK_UP_COUNT_MAX {
-        let (found, pin) = find(partitions, address, snapshot).await?;
+        let (found, pin) = find(partitions, address, revision).await?;
         let (start, end) = range_of(&found)?;
         let reader = BlobReader::open(partitions.clone(), address.clone(), &found, pin, start, end).await?;
         if let Some(reader) = reader {

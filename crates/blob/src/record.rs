@@ -1,13 +1,14 @@
 //! A blob as it is stored: the base blob in the head row of its name, snapshots in rows of their own.
 //!
 //! ```text
-//! record = u8 format (1) u8 type u8 flags (1 sealed, 2 tier inferred)
+//! record = u8 format (1) u8 type u8 flags (1 sealed, 2 tier inferred, 4 encryption, 8 version)
 //!          u64 created, u64 modified, u64 etag, varint size
 //!          text type, text encoding, text language, text disposition, text cache control, text md5 (Base64)
 //!          pairs metadata, pairs tags
 //!          text tier, number tier changed at, text archive status, text rehydrate priority
 //!          varint sequence number, varint appended blocks
-//!          u8 copy is there [copy], number deleted at, varint retention days, content
+//!          u8 copy is there [copy], number deleted at, varint retention days
+//!          [text SHA-256 of the key, text scope], [u64 version], content
 //! copy   = text id, text source, text status, text status description, varint done, varint total, number completed at
 //! ```
 //!
@@ -15,6 +16,7 @@
 
 use crate::condition::Present;
 use crate::content::{BlockContent, Content};
+use crate::encryption::Encryption;
 use crate::fields::{put_number, put_pairs, put_text, take_number, take_pairs, take_text};
 use crate::name::Pairs;
 use base::Ticks;
@@ -25,6 +27,8 @@ use partition::Piece;
 const FORMAT: u8 = 1;
 const SEALED: u8 = 1;
 const TIER_INFERRED: u8 = 2;
+const ENCRYPTION: u8 = 4;
+const VERSIONED: u8 = 8;
 
 /// What kind of blob it is, for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +115,10 @@ pub struct BlobRecord {
     pub copy: Option<CopyState>,
     /// It is deleted, and can come back for so many days.
     pub deleted: Option<Deletion>,
+    /// What it was encrypted with.
+    pub encryption: Encryption,
+    /// Its id, if it was written while versions were kept.
+    pub version: Option<u64>,
     /// Where its bytes are.
     pub content: Content,
 }
@@ -159,6 +167,8 @@ impl BlobRecord {
             sealed: false,
             copy: None,
             deleted: None,
+            encryption: Encryption::default(),
+            version: None,
             content,
         }
     }
@@ -188,7 +198,13 @@ impl BlobRecord {
             BlobType::Page => 2,
         });
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-        out.put_u8_field(flag(self.sealed, SEALED) | flag(self.tier_inferred, TIER_INFERRED));
+        let has_encryption = self.encryption != Encryption::default();
+        out.put_u8_field(
+            flag(self.sealed, SEALED)
+                | flag(self.tier_inferred, TIER_INFERRED)
+                | flag(has_encryption, ENCRYPTION)
+                | flag(self.version.is_some(), VERSIONED),
+        );
         out.put_u64_field(self.created_at.0);
         out.put_u64_field(self.modified_at.0);
         out.put_u64_field(self.etag);
@@ -220,6 +236,13 @@ impl BlobRecord {
         }
         put_number(out, self.deleted.map(|deleted| deleted.at.0));
         out.put_varint(self.deleted.map_or(0, |deleted| u64::from(deleted.days)));
+        if has_encryption {
+            put_text(out, self.encryption.key_sha256.as_deref());
+            put_text(out, self.encryption.scope.as_deref());
+        }
+        if let Some(version) = self.version {
+            out.put_u64_field(version);
+        }
         self.content.encode(out);
     }
 
@@ -272,6 +295,12 @@ impl BlobRecord {
         let deleted_at = take_number(decoder)?.map(Ticks);
         let days = decoder.varint("retention days")? as u32;
         record.deleted = deleted_at.map(|at| Deletion { at, days });
+        if flags & ENCRYPTION != 0 {
+            record.encryption = Encryption { key_sha256: take_text(decoder)?, scope: take_text(decoder)? };
+        }
+        if flags & VERSIONED != 0 {
+            record.version = Some(decoder.u64("version")?);
+        }
         record.content = Content::decode(decoder, pieces)?;
         Ok(record)
     }
@@ -310,6 +339,8 @@ mod tests {
         });
         record.deleted = Some(Deletion { at: Ticks(77), days: 3 });
         record.sealed = true;
+        record.encryption = Encryption { key_sha256: Some("hash".into()), scope: None };
+        record.version = Some(5);
         let mut out = Vec::new();
         record.encode(&mut out);
         let mut decoder = Decoder::new(&out);

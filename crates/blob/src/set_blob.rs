@@ -1,6 +1,6 @@
 //! Changes to what a blob says of itself: properties, metadata, tags, tier, sequence number, lease.
 
-use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, snapshot_row};
+use crate::blob_rows::{BlobChange, BlobRows, Revision, Stop, encode_snapshot};
 use crate::condition::Conditions;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
@@ -9,6 +9,7 @@ use crate::name::Pairs;
 use crate::put_blob::{Written, set_tier};
 use crate::put_pages::truncate_pages;
 use crate::record::{BlobRecord, BlobType, ContentProperties};
+use crate::versions::renew_version;
 use base::Ticks;
 
 /// What happens to a sequence number.
@@ -76,7 +77,7 @@ impl BlobChange for SetProperties {
                 truncate_pages(rows, size)?;
             }
         }
-        Ok((Written { etag: now.0, modified_at: now }, sequence_number))
+        Ok((Written::of(rows.live()?), sequence_number))
     }
 }
 
@@ -84,6 +85,8 @@ impl BlobChange for SetProperties {
 pub(crate) struct SetMetadata {
     pub(crate) metadata: Pairs,
     pub(crate) conditions: Conditions,
+    /// What is replaced stays as a version.
+    pub(crate) versioned: bool,
 }
 
 impl BlobChange for SetMetadata {
@@ -91,16 +94,21 @@ impl BlobChange for SetMetadata {
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         let record = writable(rows, &self.conditions, now)?;
+        self.conditions.encryption.check_write(&record.encryption)?;
+        if self.versioned {
+            renew_version(rows, now)?;
+        }
+        let record = rows.live_mut()?;
         record.metadata = self.metadata.clone();
         record.touch(now);
-        Ok(Written { etag: now.0, modified_at: now })
+        Ok(Written::of(record))
     }
 }
 
 /// Replaces the tags.
 pub(crate) struct SetTags {
     pub(crate) tags: Pairs,
-    pub(crate) snapshot: Option<u64>,
+    pub(crate) revision: Revision,
     pub(crate) conditions: Conditions,
 }
 
@@ -108,15 +116,15 @@ impl BlobChange for SetTags {
     type Reply = ();
 
     fn more_rows(&self) -> Vec<String> {
-        self.snapshot.map(snapshot_row).into_iter().collect()
+        self.revision.row().into_iter().collect()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
-        if let Some(snapshot) = self.snapshot {
-            let mut record = rows.snapshot(snapshot)?;
+        if let Some(row) = self.revision.resolve(&rows.head).row() {
+            let mut record = rows.former(&row)?;
             self.conditions.check_write(Some(record.present()))?;
             record.tags = self.tags.clone();
-            rows.put(snapshot_row(snapshot), encode_snapshot(&record));
+            rows.put(row, encode_snapshot(&record));
             return Ok(());
         }
         let record = writable(rows, &self.conditions, now)?;
@@ -129,12 +137,12 @@ impl BlobChange for SetTags {
 pub(crate) struct SetTier {
     pub(crate) tier: String,
     pub(crate) rehydrate_priority: Option<String>,
-    pub(crate) snapshot: Option<u64>,
+    pub(crate) revision: Revision,
     pub(crate) conditions: Conditions,
 }
 
 /// Tiers of block blobs.
-pub const BLOCK_TIERS: [&str; 4] = ["Hot", "Cool", "Cold", "Archive"];
+pub const BLOCK_TIERS: [&str; 5] = ["Hot", "Cool", "Cold", "Archive", "Smart"];
 
 /// Tiers of page blobs of premium accounts.
 pub const PAGE_TIERS: [&str; 11] =
@@ -145,15 +153,15 @@ impl BlobChange for SetTier {
     type Reply = bool;
 
     fn more_rows(&self) -> Vec<String> {
-        self.snapshot.map(snapshot_row).into_iter().collect()
+        self.revision.row().into_iter().collect()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<bool, Stop> {
-        if let Some(snapshot) = self.snapshot {
-            let mut record = rows.snapshot(snapshot)?;
+        if let Some(row) = self.revision.resolve(&rows.head).row() {
+            let mut record = rows.former(&row)?;
             self.conditions.check_write(Some(record.present()))?;
             let later = change_tier(&mut record, self, now)?;
-            rows.put(snapshot_row(snapshot), encode_snapshot(&record));
+            rows.put(row, encode_snapshot(&record));
             return Ok(later);
         }
         let present = rows.live()?.present();
@@ -204,7 +212,7 @@ impl BlobChange for LeaseBlob {
             None => return Err(BlobError::BlobNotFound.into()),
         };
         self.conditions.check_write(Some(live.present()))?;
-        let written = Written { etag: live.etag, modified_at: live.modified_at };
+        let written = Written::of(live);
         let outcome = rows.head.lease.act(&self.action, now)?;
         rows.head.lease = outcome.lease.clone();
         Ok((outcome, written))
@@ -225,7 +233,7 @@ mod tests {
     }
 
     fn metadata(conditions: Conditions) -> SetMetadata {
-        SetMetadata { metadata: vec![("a".into(), "1".into())], conditions }
+        SetMetadata { metadata: vec![("a".into(), "1".into())], conditions, versioned: false }
     }
 
     #[test]
@@ -245,7 +253,8 @@ mod tests {
         let mine = Conditions { lease_id: Some(id.clone()), ..Conditions::default() };
         assert_eq!(blob.run(metadata(mine), 5).unwrap().etag, 5);
         assert!(matches!(blob.head().lease, Lease::Leased { .. }));
-        let tags = SetTags { tags: Vec::new(), snapshot: None, conditions: Conditions::default() };
+        let tags =
+            SetTags { tags: Vec::new(), revision: Revision::Current, conditions: Conditions::default() };
         assert!(blob.run(tags, 6).is_err());
     }
 
@@ -256,7 +265,7 @@ mod tests {
         let set = |tier: &str| SetTier {
             tier: tier.into(),
             rehydrate_priority: None,
-            snapshot: None,
+            revision: Revision::Current,
             conditions: Conditions::default(),
         };
         assert_eq!(blob.run(set("Cool"), 2), Ok(false));

@@ -1,16 +1,19 @@
 //! The facade's methods that change blobs, and those that show what a blob is made of.
 
 use crate::append_block::{AppendBlock, Appended, SealBlob};
-use crate::blob_rows::{HEAD, Head, STAGED_PREFIX, chunk_row, regions_prefix};
+use crate::blob_rows::{
+    HEAD, Head, Revision, SNAPSHOT_PREFIX, STAGED_PREFIX, chunk_row, decode_snapshot, regions_prefix,
+};
 use crate::blob_service::{BlobAt, BlobService};
 use crate::condition::Conditions;
 use crate::content::{Block, Content, decode_block_row};
-use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
+use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete, snapshot_in};
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
 use crate::name::{Pairs, check_metadata, check_tags};
-use crate::pages::{PageRange, decode_region, difference, joined};
+use crate::pages::{PageRange, Spans, cleared_since, decode_region, difference, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::put_block::PutBlock;
 use crate::put_block_list::{BlockSource, PutBlockList};
@@ -77,6 +80,7 @@ impl BlobService {
         check_metadata(&put.new.metadata)?;
         check_tags(&put.new.tags)?;
         put.new.retention_days = self.retention_days(at).await?;
+        put.new.versioned = self.is_versioned(at);
         self.run(at, put).await
     }
 
@@ -106,9 +110,10 @@ impl BlobService {
         id: Bytes,
         uploaded: Uploaded,
         lease: Option<String>,
+        encryption: Encryption,
     ) -> Result<(), BlobError> {
         let Uploaded { pieces, pins, size, .. } = uploaded;
-        let put = self.run(at, PutBlock { id, size, pieces, lease }).await;
+        let put = self.run(at, PutBlock { id, size, pieces, lease, encryption }).await;
         drop(pins);
         put
     }
@@ -123,6 +128,7 @@ impl BlobService {
         check_metadata(&new.metadata)?;
         check_tags(&new.tags)?;
         new.retention_days = self.retention_days(at).await?;
+        new.versioned = self.is_versioned(at);
         self.run(at, PutBlockList { list, new }).await
     }
 
@@ -144,20 +150,21 @@ impl BlobService {
     pub async fn block_lists(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         conditions: &Conditions,
     ) -> Result<BlockLists, BlobError> {
         let mut lists = BlockLists::default();
         let now = self.now();
-        let head = match snapshot {
-            Some(_) => None,
-            None => {
+        let head = match revision {
+            Revision::Snapshot(_) => None,
+            _ => {
                 let row = self.partitions.get(ObjectTable::Blob, &at.address.key(HEAD)).await?;
-                Some(Head::decode(&row.ok_or(BlobError::BlobNotFound)?.value)?)
+                let head = Head::decode(&row.ok_or(BlobError::BlobNotFound)?.value)?;
+                (revision.resolve(&head) == Revision::Current).then_some(head)
             }
         };
         let record = match &head {
-            None => Some(find(&self.partitions, &at.address, snapshot).await?.0.record),
+            None => Some(find(&self.partitions, &at.address, revision).await?.0.record),
             Some(head) => head.live().cloned(),
         };
         if let Some(head) = &head {
@@ -236,21 +243,40 @@ impl BlobService {
         Ok(ranges)
     }
 
+    /// Pages that snapshots between these two have.
+    async fn pages_between(&self, at: &BlobAt, after: u64, before: Option<u64>) -> Result<Spans, BlobError> {
+        let mut spans = Spans::new();
+        for (name, value) in self.rows_of(at, SNAPSHOT_PREFIX).await? {
+            let snapshot = snapshot_in(&name)?;
+            let record = decode_snapshot(&value)?;
+            let is_page = matches!(record.content, Content::Pages(_)) && record.deleted.is_none();
+            if is_page && snapshot > after && before.is_none_or(|before| snapshot < before) {
+                let ranges = self.ranges_of(at, &record).await?;
+                spans.extend(ranges.iter().map(|range| (range.start, range.start + range.len)));
+            }
+        }
+        Ok(spans)
+    }
+
     /// Ranges of pages inside `range`; with `previous`, a snapshot, what has changed since.
     pub async fn page_ranges(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         previous: Option<u64>,
         range: Option<(u64, Option<u64>)>,
         conditions: &Conditions,
     ) -> Result<PageLists, BlobError> {
-        let found = self.find(at, snapshot, conditions).await?;
+        let found = self.find(at, revision, conditions).await?;
+        let snapshot = match revision {
+            Revision::Snapshot(snapshot) => Some(snapshot),
+            _ => None,
+        };
         let ranges = self.ranges_of(at, &found.record).await?;
         let (written, cleared) = match previous {
             None => (joined(ranges.iter().map(|range| (range.start, range.start + range.len))), Vec::new()),
             Some(previous) => {
-                let old = find(&self.partitions, &at.address, Some(previous)).await;
+                let old = find(&self.partitions, &at.address, Revision::Snapshot(previous)).await;
                 let (old, _) = old.map_err(|error| match error {
                     BlobError::BlobNotFound => BlobError::PreviousSnapshotNotFound,
                     other => other,
@@ -261,7 +287,10 @@ impl BlobService {
                 if old.record.created_at != found.record.created_at {
                     return Err(BlobError::BlobOverwritten);
                 }
-                difference(&self.ranges_of(at, &old.record).await?, &ranges)
+                let old = self.ranges_of(at, &old.record).await?;
+                let (written, cleared) = difference(&old, &ranges);
+                let between = self.pages_between(at, previous, snapshot).await?;
+                (written, cleared_since(cleared, between, &ranges))
             }
         };
         let size = found.record.size;
@@ -297,31 +326,32 @@ impl BlobService {
         conditions: Conditions,
     ) -> Result<Written, BlobError> {
         check_metadata(&metadata)?;
-        self.run(at, SetMetadata { metadata, conditions }).await
+        let versioned = self.is_versioned(at);
+        self.run(at, SetMetadata { metadata, conditions, versioned }).await
     }
 
     /// Replaces a blob's tags.
     pub async fn set_tags(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         tags: Pairs,
         conditions: Conditions,
     ) -> Result<(), BlobError> {
         check_tags(&tags)?;
-        self.run(at, SetTags { tags, snapshot, conditions }).await
+        self.run(at, SetTags { tags, revision, conditions }).await
     }
 
     /// Sets a blob's tier; true: it takes effect later.
     pub async fn set_tier(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         tier: String,
         rehydrate_priority: Option<String>,
         conditions: Conditions,
     ) -> Result<bool, BlobError> {
-        self.run(at, SetTier { tier, rehydrate_priority, snapshot, conditions }).await
+        self.run(at, SetTier { tier, rehydrate_priority, revision, conditions }).await
     }
 
     /// Does something with a blob's lease.
@@ -344,20 +374,24 @@ impl BlobService {
         if let Some(metadata) = &metadata {
             check_metadata(metadata)?;
         }
-        self.run(at, TakeSnapshot { metadata, conditions }).await
+        let versioned = self.is_versioned(at);
+        self.run(at, TakeSnapshot { metadata, conditions, versioned }).await
     }
 
-    /// Deletes a blob or snapshot. False: it can come back.
+    /// Deletes a blob, snapshot or version. False: it can come back.
     pub async fn delete(
         &self,
         at: &BlobAt,
-        snapshot: Option<u64>,
+        revision: Revision,
         snapshots: DeleteSnapshots,
+        tier: TierConditions,
         conditions: Conditions,
     ) -> Result<bool, BlobError> {
         let retention_days = self.retention_days(at).await?;
-        self.run(at, DeleteBlob { snapshot, snapshots, conditions, retention_days }).await?;
-        Ok(retention_days.is_none())
+        let versioned = self.is_versioned(at);
+        let delete = DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned };
+        self.run(at, delete).await?;
+        Ok(retention_days.is_none() && !(versioned && revision == Revision::Current))
     }
 
     /// Brings back a deleted blob.

@@ -13,6 +13,7 @@ use crate::error_code::ErrorCode;
 use crate::json::text::put_json_string;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
+use hyper::StatusCode;
 use service::date_time_text;
 use std::borrow::Cow;
 
@@ -36,17 +37,19 @@ pub(crate) struct ApiError {
     detail: Option<Box<str>>,
     /// Named values beside the message, such as the bounds of a parameter.
     facts: Option<Box<Facts>>,
+    /// What was told where a copy's source was read.
+    source: Option<ErrorCode>,
 }
 
 impl ApiError {
     /// The error with the table's message.
     pub(crate) const fn new(code: ErrorCode) -> Self {
-        ApiError { code, message: None, detail: None, facts: None }
+        ApiError { code, message: None, detail: None, facts: None, source: None }
     }
 
     /// The error with a message of its own.
     pub(crate) fn with_message(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        ApiError { code, message: Some(message.into()), detail: None, facts: None }
+        ApiError { message: Some(message.into()), ..ApiError::new(code) }
     }
 
     /// The error with the table's message and a detail.
@@ -57,12 +60,29 @@ impl ApiError {
                 (0..=DETAIL_SIZE_BYTES_MAX).rev().find(|&end| detail.is_char_boundary(end)).unwrap_or(0);
             detail.truncate(end);
         }
-        ApiError { code, message: None, detail: Some(detail.into_boxed_str()), facts: None }
+        ApiError { detail: Some(detail.into_boxed_str()), ..ApiError::new(code) }
     }
 
     /// The error with the table's message and named values, which clients of the XML services can read.
     pub(crate) fn with_facts(code: ErrorCode, facts: impl Into<Box<Facts>>) -> Self {
         ApiError { facts: Some(facts.into()), ..ApiError::new(code) }
+    }
+
+    /// The failure to read a copy's source, which is told with the source's own status and code.
+    pub(crate) fn of_source(error: &ApiError) -> Self {
+        let message = Cow::Borrowed(error.code.message());
+        let code = ErrorCode::CannotVerifyCopySource;
+        ApiError { message: Some(message), source: Some(error.code), ..ApiError::new(code) }
+    }
+
+    /// What was told where a copy's source was read.
+    pub(crate) fn source(&self) -> Option<ErrorCode> {
+        self.source
+    }
+
+    /// The status that it is answered with.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.source.unwrap_or(self.code).status()
     }
 
     /// The message without the request's id and time.

@@ -304,7 +304,7 @@ impl Open {
         let partitions = Partitions::open(&env, streams.clone(), partition::PartitionSettings::default());
         let partitions = Arc::new(partitions.await.expect("partitions"));
         let table = Arc::new(TableService::new(partitions.clone(), clock.clone()));
-        let blob = Arc::new(BlobService::new(partitions.clone(), clock.clone()));
+        let blob = Arc::new(BlobService::new(partitions.clone(), clock.clone(), Default::default()));
         let queue = Arc::new(QueueService::new(partitions.clone(), clock, env.random.clone()));
         let settings = FrontEndSettings::new(Accounts::development());
         let front_end =

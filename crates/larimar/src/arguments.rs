@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server (what happens without a command, too)
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     /// Read a data folder that no server holds, and tell what is damaged; nothing is changed
     ///
     /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
@@ -44,7 +44,7 @@ pub(crate) struct CheckArguments {
 /// What the program is asked to do.
 #[derive(Debug)]
 pub(crate) enum Chore {
-    Serve(ServeArguments),
+    Serve(Box<ServeArguments>),
     Check(CheckArguments),
 }
 
@@ -68,7 +68,7 @@ impl Arguments {
         match self.command {
             Some(Command::Serve(serve)) => Chore::Serve(serve),
             Some(Command::Check(check)) => Chore::Check(check),
-            None => Chore::Serve(self.serve),
+            None => Chore::Serve(Box::new(self.serve)),
         }
     }
 
@@ -76,7 +76,7 @@ impl Arguments {
     #[cfg(test)]
     pub(crate) fn serve(self) -> ServeArguments {
         match self.chore() {
-            Chore::Serve(serve) => serve,
+            Chore::Serve(serve) => *serve,
             Chore::Check(check) => panic!("{check:?} serves nothing"),
         }
     }
@@ -132,6 +132,10 @@ pub(crate) struct ServeArguments {
     /// A file with one NAME:KEY[:KEY2] a line; # starts a comment
     #[arg(long, value_name = "FILE")]
     pub(crate) accounts_file: Option<PathBuf>,
+
+    /// An account that keeps former versions of its blobs; repeat for more
+    #[arg(long = "versioned-account", value_name = "NAME")]
+    pub(crate) versioned_accounts: Vec<String>,
 
     /// A certificate (or a chain of them) in PEM form: connections are encrypted, and others are not served
     #[arg(long, value_name = "FILE", requires = "tls_key")]

@@ -2,6 +2,7 @@
 //! accounts, certificate and key are read.
 
 use crate::arguments::{OauthMode, ServeArguments};
+use blob::VersionedAccounts;
 use front_end::accounts::{Account, AccountError, Accounts};
 use front_end::{TlsError, TlsIdentity};
 use partition::{PartitionSettings, SettingError};
@@ -36,6 +37,8 @@ pub(crate) struct Configuration {
     pub(crate) queue_address: SocketAddr,
     pub(crate) table_address: SocketAddr,
     pub(crate) accounts: Accounts,
+    /// Those that keep versions of their blobs.
+    pub(crate) versioned: VersionedAccounts,
     /// Whether the accounts are just the public development account.
     pub(crate) development_account: bool,
     pub(crate) ready_file: Option<PathBuf>,
@@ -59,6 +62,8 @@ impl Configuration {
 /// Why the settings can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigurationError {
+    #[error("--versioned-account {0}: there is no account of this name")]
+    UnknownAccount(String),
     #[error("--host {host}: {why}; give an IP address or a host name of this machine")]
     Host { host: String, why: String },
     #[error("{source_name}: {error}")]
@@ -84,6 +89,12 @@ impl Configuration {
     ) -> Result<Self, ConfigurationError> {
         let given = given_accounts(&arguments, environment)?;
         let development_account = given.is_none();
+        let accounts = given.unwrap_or_else(Accounts::development);
+        if let Some(unknown) = arguments.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
+        {
+            return Err(ConfigurationError::UnknownAccount(unknown.clone()));
+        }
+        let versioned = VersionedAccounts(arguments.versioned_accounts.iter().cloned().collect());
         let host = resolve(&arguments.host)?;
         let partitions = given_partition_settings(&arguments)?;
         let streams =
@@ -97,7 +108,8 @@ impl Configuration {
             blob_address: SocketAddr::new(host, arguments.blob_port),
             queue_address: SocketAddr::new(host, arguments.queue_port),
             table_address: SocketAddr::new(host, arguments.table_port),
-            accounts: given.unwrap_or_else(Accounts::development),
+            accounts,
+            versioned,
             development_account,
             ready_file: arguments.ready_file,
             streams,
@@ -269,6 +281,7 @@ mod tests {
             (&["--account", "x"][..], &[][..], "--account"),
             (&[], &[("AZURITE_ACCOUNTS", "nokey")], "AZURITE_ACCOUNTS"),
             (&["--host", "256.1.1.1.1"], &[], "--host"),
+            (&["--versioned-account", "nobody"], &[], "nobody"),
             (&["--accounts-file", "/does/not/exist"], &[], "/does/not/exist"),
         ] {
             let error = configure(arguments, environment).unwrap_err();

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse_or_exit();
     start_log();
     let outcome = match arguments.chore() {
-        Chore::Serve(arguments) => serve(arguments),
+        Chore::Serve(arguments) => serve(*arguments),
         Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| error.to_string()),
     };
     match outcome {

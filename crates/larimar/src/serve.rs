@@ -80,7 +80,11 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
     let services = Services {
-        blob: Arc::new(BlobService::new(partitions.clone(), env.clock.clone())),
+        blob: Arc::new(BlobService::new(
+            partitions.clone(),
+            env.clock.clone(),
+            configuration.versioned.clone(),
+        )),
         table: Arc::new(TableService::new(partitions.clone(), env.clock.clone())),
         queue: Arc::new(queues),
     };

@@ -9,6 +9,7 @@
 //! credentials get 403 `AuthenticationFailed`.
 
 pub mod bearer;
+pub(crate) mod delegation;
 pub(crate) mod grant;
 pub mod sas;
 pub mod shared_key;

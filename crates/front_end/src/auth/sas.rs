@@ -21,7 +21,7 @@ pub(crate) const SERVICE_SAS_SINCE: &str = "2012-02-12";
 const SERVICE_IN_RESOURCE_SINCE: &str = "2015-02-21";
 const RESPONSE_HEADERS_SINCE: &str = "2013-08-15";
 const RESOURCE_KIND_SINCE: &str = "2018-11-09";
-const ENCRYPTION_SCOPE_SINCE: &str = "2020-12-06";
+pub(crate) const ENCRYPTION_SCOPE_SINCE: &str = "2020-12-06";
 
 /// Whose service signature it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum SasService {
 }
 
 impl SasService {
-    fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             SasService::Table => "table",
             SasService::Queue => "queue",
@@ -74,6 +74,11 @@ impl<'a> SasToken<'a> {
     /// Whether it is for the account, and not for one resource.
     pub fn is_account(&self) -> bool {
         self.field("ss").is_some() || self.field("srt").is_some()
+    }
+
+    /// Whether it is signed with a user delegation key.
+    pub fn is_delegated(&self) -> bool {
+        self.field("skoid").is_some()
     }
 
     fn line(&self, sink: &mut impl SignSink, name: &str) {

@@ -218,14 +218,26 @@ fn put_long_resource(request: &SignedRequest<'_>, sink: &mut impl SignSink) {
 /// Compares header names as the service's culture does.
 fn collate(a: &str, b: &str) -> Ordering {
     let weights = |name: &str| name.bytes().filter(|&byte| byte != b'-').map(weight).collect::<Vec<_>>();
-    // Hyphens decide only between names that are otherwise equal.
-    weights(a).cmp(&weights(b)).then_with(|| a.len().cmp(&b.len())).then_with(|| a.cmp(b))
+    weights(a).cmp(&weights(b)).then_with(|| compare_hyphens(a.as_bytes(), b.as_bytes()))
+}
+
+/// Hyphens decide only between names that are otherwise equal: where they first differ, another character comes before
+/// the end, and the end before a hyphen.
+fn compare_hyphens(a: &[u8], b: &[u8]) -> Ordering {
+    let rank = |name: &[u8], at: usize| match name.get(at) {
+        Some(b'-') => 2,
+        Some(_) => 0,
+        None => 1,
+    };
+    let differ = (0..a.len().max(b.len())).find(|&at| rank(a, at) != rank(b, at));
+    differ.map_or(Ordering::Equal, |at| rank(a, at).cmp(&rank(b, at)))
 }
 
 fn weight(byte: u8) -> (u8, u8) {
     let class = match byte {
-        b'0'..=b'9' => 1,
-        b'a'..=b'z' => 2,
+        b'+' => 1,
+        b'0'..=b'9' => 2,
+        b'a'..=b'z' => 3,
         _ => 0,
     };
     (class, byte)
@@ -242,6 +254,13 @@ mod tests {
         let mut names = ["a-b", "aa", "a1", "a_b", "ab"];
         names.sort_by(|a, b| collate(a, b));
         assert_eq!(names, ["a_b", "a1", "aa", "ab", "a-b"]);
+        // As an official client sorts them.
+        let mut names =
+            ["t_a-_", "t__", "t-_", "t-", "t+", "t1", "t~", "t_-", "t", "t--", "t_a_", "t_a_-", "t-a"];
+        names.sort_by(|a, b| collate(a, b));
+        let sorted =
+            ["t", "t-", "t--", "t_-", "t-_", "t__", "t_a_", "t_a_-", "t_a-_", "t~", "t+", "t1", "t-a"];
+        assert_eq!(names, sorted);
     }
 
     proptest! {

@@ -56,7 +56,8 @@ impl SigningKey {
         self.digest(write).ct_eq(&claimed.0).into()
     }
 
-    fn digest(&self, write: impl FnOnce(&mut Hmac<Sha256>)) -> [u8; SIGNATURE_SIZE_BYTES] {
+    /// The bytes of what `write` puts into the sink, under this key.
+    pub(crate) fn digest(&self, write: impl FnOnce(&mut Hmac<Sha256>)) -> [u8; SIGNATURE_SIZE_BYTES] {
         let mut keyed = self.keyed.clone();
         write(&mut keyed);
         keyed.finalize().into_bytes().into()

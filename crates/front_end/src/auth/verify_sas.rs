@@ -2,9 +2,10 @@
 //!
 //! Pure: the stored policy that a token names is fetched by the caller between [`SasRequest::policy_id`] and here.
 
+use super::delegation::{BoundRequest, DelegationKey, write_delegation_string};
 use super::grant::{Grant, KeyBounds};
 use super::sas::{ACCOUNT_SAS_SINCE, SERVICE_SAS_SINCE, SasService, SasToken};
-use super::signature::{ClaimedSignature, SignSink};
+use super::signature::{ClaimedSignature, SignSink, SigningKey};
 use crate::accounts::Account;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -33,6 +34,8 @@ pub(crate) struct SasRequest<'a> {
     pub(crate) token: SasToken<'a>,
     /// What it is for, unless it is for the account.
     pub(crate) resource: SignedResource<'a>,
+    /// What of the request a signature may bind.
+    pub(crate) bound: BoundRequest<'a>,
     /// The client's address, if known.
     pub(crate) peer: Option<IpAddr>,
     /// Whether the connection is encrypted.
@@ -44,12 +47,15 @@ pub(crate) struct SasRequest<'a> {
 impl<'a> SasRequest<'a> {
     /// The stored policy of the container that must be fetched first.
     pub(crate) fn policy_id(&self) -> Option<&'a str> {
-        if self.token.is_account() {
+        if self.token.is_account() || self.token.is_delegated() {
             return None;
         }
         self.token.field("si").filter(|id| !id.is_empty())
     }
 }
+
+/// The first version of signatures with a user delegation key.
+const DELEGATION_SINCE: &str = "2018-11-09";
 
 fn failed(detail: impl Into<String>) -> ApiError {
     ApiError::with_detail(ErrorCode::AuthenticationFailed, detail)
@@ -107,7 +113,46 @@ pub(crate) fn verify_sas(
     })
 }
 
+/// Verifies a signature under a user delegation key.
+fn verify_delegation(account: &Account, request: &SasRequest<'_>) -> Result<(), ApiError> {
+    let token = request.token;
+    let SignedResource { service, name, snapshot, .. } = &request.resource;
+    let resource = (*service, account.name(), name.as_ref(), *snapshot);
+    let key = DelegationKey::of_token(&token)
+        .filter(|_| *service != SasService::Table && token.version() >= DELEGATION_SINCE)
+        .ok_or_else(|| {
+            failed("The user delegation key is not described by skoid, sktid, ske, sks and skv.")
+        })?;
+    let signature = token.signature();
+    let claimed = ClaimedSignature::parse(signature.as_bytes());
+    let verifies = |claimed: &ClaimedSignature| {
+        account.keys().iter().any(|own| {
+            let derived = SigningKey::new(&key.derive(account.name(), own));
+            derived.verifies(claimed, |sink| write_delegation_string(&token, resource, request.bound, sink))
+        })
+    };
+    if !claimed.as_ref().is_some_and(verifies) {
+        let mut text = Vec::new();
+        write_delegation_string(&token, resource, request.bound, &mut text);
+        return Err(failed(format!(
+            "Signature did not match. String to sign used was {}",
+            String::from_utf8_lossy(&text)
+        )));
+    }
+    if !key.is_good(*service, request.now) {
+        return Err(failed("The user delegation key is not valid at this time or for this service."));
+    }
+    if token.field("sduoid").is_some_and(|user| !user.is_empty()) {
+        // The user's own token would be in the header that decides alone when it is there.
+        return Err(failed("The signature is for one user, whose token the request must bear."));
+    }
+    Ok(())
+}
+
 fn verify_signature(account: &Account, request: &SasRequest<'_>) -> Result<(), ApiError> {
+    if request.token.is_delegated() {
+        return verify_delegation(account, request);
+    }
     if let Some(claimed) = ClaimedSignature::parse(request.token.signature().as_bytes()) {
         for key in account.keys() {
             if key.verifies(&claimed, |sink| write_string(request, account.name(), sink)) {
@@ -207,6 +252,8 @@ mod tests {
     use super::*;
     use crate::query_string::QueryParameters;
 
+    static NO_HEADERS: std::sync::LazyLock<hyper::header::HeaderMap> =
+        std::sync::LazyLock::new(Default::default);
     const NOW: &str = "2026-11-21T09:00:00Z";
 
     fn request<'a>(parameters: &'a QueryParameters<'a>, now: &str) -> SasRequest<'a> {
@@ -220,6 +267,7 @@ mod tests {
                 container: table.into(),
                 snapshot: "",
             },
+            bound: BoundRequest { headers: &NO_HEADERS, query: parameters },
             peer: Some("10.0.0.5".parse().expect("address")),
             encrypted: false,
             now: parse_date_time(now).expect("date"),

@@ -16,6 +16,7 @@ use super::route::Route;
 use super::target::Target;
 use super::{BlobApi, BlobRequest, blob_write};
 use crate::addressing::Address;
+use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify_sas, verify_shared_key};
 use crate::batch::boundary_of;
@@ -200,6 +201,7 @@ async fn authenticate(
             let request = SasRequest {
                 token,
                 resource: BlobApi::signed_resource(address, query),
+                bound: BoundRequest { headers: &parts.headers, query },
                 peer: outer.connection.peer,
                 encrypted: outer.connection.encrypted,
                 now: outer.now,

@@ -4,6 +4,7 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::{crc64_text, put, put_lease, put_metadata, put_record, put_version};
 use super::request_headers::{conditions, flag, range};
+use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -11,11 +12,12 @@ use crate::reply_body::ReplyStream;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{BlobReader, FoundRecord, PageLists};
+use blob::{BlobReader, FoundRecord, PageLists, Revision};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt};
 use hyper::StatusCode;
 use md5::{Digest, Md5};
+use std::collections::VecDeque;
 use std::io;
 
 /// Bytes of a range whose checksum is told at most.
@@ -23,27 +25,30 @@ const CHECKED_RANGE_SIZE_BYTES_MAX: u64 = 4 << 20;
 
 pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let headers = context.headers();
-    let snapshot = context.snapshot()?;
+    let revision = context.revision()?;
     let conditions = conditions(headers)?;
     let at = context.blob().await?;
     if context.is_head() {
-        let found = context.service.find(&at, snapshot, &conditions).await.map_err(from_blob)?;
+        let found = context.service.find(&at, revision, &conditions).await.map_err(from_blob)?;
+        conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
         let mut reply = Reply::new(StatusCode::OK);
-        put_found(context, &mut reply, &found, snapshot, false)?;
+        put_found(context, &mut reply, &found, false)?;
         put(&mut reply, "content-length", &found.record.size.to_string());
         return Ok(reply);
     }
     let range = range(headers);
     let with_md5 = flag(headers, "x-ms-range-get-content-md5")?;
     let with_crc64 = flag(headers, "x-ms-range-get-content-crc64")?;
-    if (with_md5 || with_crc64) && range.is_none() || (with_md5 && with_crc64) {
+    let structured = is_structured(headers)?;
+    let checksums = [with_md5, with_crc64, structured].into_iter().filter(|asked| *asked).count();
+    if (with_md5 || with_crc64) && range.is_none() || checksums > 1 {
         return Err(ErrorCode::InvalidHeaderValue.into());
     }
-    let opened = context.service.read(&at, snapshot, &conditions, range).await.map_err(from_blob)?;
+    let opened = context.service.read(&at, revision, &conditions, range).await.map_err(from_blob)?;
     let (found, (start, end), mut reader) = opened;
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut reply = Reply::new(status);
-    put_found(context, &mut reply, &found, snapshot, range.is_some())?;
+    put_found(context, &mut reply, &found, range.is_some())?;
     if range.is_some() {
         let text = format!("bytes {start}-{}/{}", end.saturating_sub(1), found.record.size);
         put(&mut reply, "content-range", &text);
@@ -64,12 +69,39 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
         reply.body = bytes;
         return Ok(reply);
     }
+    if structured {
+        let framer = Framer::new(size);
+        put(&mut reply, STRUCTURED_BODY, STRUCTURED_V1);
+        put(&mut reply, STRUCTURED_LENGTH, &size.to_string());
+        put(&mut reply, "content-length", &framer.message_size().to_string());
+        reply.stream = Some(to_structured_stream(reader, framer));
+        return Ok(reply);
+    }
     put(&mut reply, "content-length", &size.to_string());
     match found.record.inline() {
         Some(bytes) => reply.body = bytes.get(start as usize..end as usize).unwrap_or_default().to_vec(),
         None => reply.stream = Some(to_stream(reader, size)),
     }
     Ok(reply)
+}
+
+fn to_structured_stream(reader: BlobReader, mut framer: Framer) -> ReplyStream {
+    let size = framer.message_size();
+    let content = to_stream(reader, size).bytes;
+    let mut begun = VecDeque::new();
+    framer.begin(&mut begun);
+    let bytes = stream::unfold((content, framer, begun), |(mut content, mut framer, mut ready)| async move {
+        loop {
+            if let Some(bytes) = ready.pop_front() {
+                return Some((Ok(bytes), (content, framer, ready)));
+            }
+            match content.next().await? {
+                Ok(bytes) => framer.put(bytes, &mut ready),
+                Err(error) => return Some((Err(error), (content, framer, ready))),
+            }
+        }
+    });
+    ReplyStream { bytes: Box::pin(bytes), size }
 }
 
 fn to_stream(reader: BlobReader, size: u64) -> ReplyStream {
@@ -91,12 +123,14 @@ fn put_found(
     context: &BlobRequest<'_>,
     reply: &mut Reply,
     found: &FoundRecord,
-    snapshot: Option<u64>,
     is_ranged: bool,
 ) -> Result<(), ApiError> {
     put_record(reply, &found.record, is_ranged)?;
-    if snapshot.is_none() {
+    if found.revision == Revision::Current {
         put_lease(reply, &found.lease, context.service.now());
+        if found.record.version.is_some() {
+            put(reply, "x-ms-is-current-version", "true");
+        }
     }
     Ok(())
 }
@@ -104,7 +138,8 @@ fn put_found(
 pub(crate) async fn read_metadata(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let at = context.blob().await?;
     let conditions = conditions(context.headers())?;
-    let found = context.service.find(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+    let found = context.service.find(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
+    conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::OK);
     put_version(&mut reply, found.record.etag, found.record.modified_at);
     put_metadata(&mut reply, &found.record.metadata);
@@ -121,7 +156,7 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     let at = context.blob().await?;
     let conditions = conditions(context.headers())?;
     let lists =
-        context.service.block_lists(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+        context.service.block_lists(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "BlockList");
     let parts =
@@ -161,7 +196,7 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
         None => super::parse_snapshot(context.query("prevsnapshot"))?,
     };
     let conditions = conditions(headers)?;
-    let lists = context.service.page_ranges(&at, context.snapshot()?, previous, range(headers), &conditions);
+    let lists = context.service.page_ranges(&at, context.revision()?, previous, range(headers), &conditions);
     let PageLists { found, written, cleared } = lists.await.map_err(from_blob)?;
     let mut all: Vec<(u64, u64, bool)> = written.into_iter().map(|(start, end)| (start, end, true)).collect();
     all.extend(cleared.into_iter().map(|(start, end)| (start, end, false)));

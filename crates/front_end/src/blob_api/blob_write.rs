@@ -3,11 +3,13 @@
 use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::{put, put_version, put_written, snapshot_text};
-use super::request_headers::{blob_properties, conditions, invalid, metadata, number, required, text};
+use super::request_headers::{
+    blob_properties, conditions, invalid, metadata, number, required, text, tier_conditions,
+};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use blob::{DeleteSnapshots, SequenceAction};
+use blob::{DeleteSnapshots, Revision, SequenceAction};
 use hyper::StatusCode;
 
 pub(crate) async fn set_properties(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
@@ -52,7 +54,7 @@ pub(crate) async fn set_metadata(context: &BlobRequest<'_>) -> Result<Reply, Api
     context.refuse_snapshot()?;
     let headers = context.headers();
     let at = context.blob().await?;
-    let set = context.service.set_metadata(&at, metadata(headers)?, conditions(headers)?).await;
+    let set = context.service.set_metadata(&at, metadata(headers)?, context.write_conditions(&at)?).await;
     let mut reply = Reply::new(StatusCode::OK);
     put_written(&mut reply, &set.map_err(from_blob)?);
     Ok(reply)
@@ -67,7 +69,7 @@ pub(crate) async fn set_tier(context: &BlobRequest<'_>) -> Result<Reply, ApiErro
         Some(other) => return Err(invalid("x-ms-rehydrate-priority", other)),
     };
     let at = context.blob().await?;
-    let set = context.service.set_tier(&at, context.snapshot()?, tier, priority, conditions(headers)?).await;
+    let set = context.service.set_tier(&at, context.revision()?, tier, priority, conditions(headers)?).await;
     let later = set.map_err(from_blob)?;
     Ok(Reply::new(if later { StatusCode::ACCEPTED } else { StatusCode::OK }))
 }
@@ -78,7 +80,7 @@ pub(crate) async fn snapshot(context: &BlobRequest<'_>) -> Result<Reply, ApiErro
     let metadata = metadata(headers)?;
     let at = context.blob().await?;
     let metadata = (!metadata.is_empty()).then_some(metadata);
-    let taken = context.service.snapshot(&at, metadata, conditions(headers)?).await;
+    let taken = context.service.snapshot(&at, metadata, context.write_conditions(&at)?).await;
     let (time, written) = taken.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     put(&mut reply, "x-ms-snapshot", &snapshot_text(time));
@@ -95,12 +97,15 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
         Some("only") => DeleteSnapshots::Only,
         Some(other) => return Err(invalid(NAME, other)),
     };
-    let snapshot = context.snapshot()?;
-    if snapshot.is_some() && snapshots != DeleteSnapshots::Refuse {
+    let revision = context.revision()?;
+    if revision != Revision::Current && snapshots != DeleteSnapshots::Refuse {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     }
     let at = context.blob().await?;
-    let deleted = context.service.delete(&at, snapshot, snapshots, conditions(headers)?).await;
+    let deleted = {
+        let tier = tier_conditions(headers)?;
+        context.service.delete(&at, revision, snapshots, tier, conditions(headers)?).await
+    };
     let is_permanent = deleted.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     put(&mut reply, "x-ms-delete-type-permanent", if is_permanent { "true" } else { "false" });

@@ -3,12 +3,12 @@
 use super::BlobRequest;
 use super::errors::from_container;
 use super::reply_headers::{put, put_lease, put_metadata, put_version};
-use super::request_headers::{conditions, invalid, metadata, text};
+use super::request_headers::{conditions, flag, invalid, metadata, text};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, ServiceApi, policies};
 use crate::reply::Reply;
-use blob::{Conditions, ContainerRow, PublicAccess};
+use blob::{Conditions, ContainerEncryption, ContainerRow, PublicAccess};
 use hyper::StatusCode;
 
 /// Bytes of a document with access policies at most.
@@ -44,10 +44,21 @@ fn version(status: StatusCode, row: &ContainerRow) -> Reply {
     reply
 }
 
+/// The scope of blobs that name none.
+pub(crate) fn default_scope(encryption: &ContainerEncryption) -> &str {
+    encryption.default_scope.as_deref().unwrap_or("$account-encryption-key")
+}
+
 pub(crate) async fn create(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let (account, name) = (context.request.account, context.container_name()?);
     let metadata = metadata(context.headers())?;
-    let created = context.service.create_container(account, name, metadata, public_access(context)?).await;
+    let headers = context.headers();
+    let encryption = ContainerEncryption {
+        default_scope: text(headers, "x-ms-default-encryption-scope").map(str::to_owned),
+        denies_override: flag(headers, "x-ms-deny-encryption-scope-override")?,
+    };
+    let access = public_access(context)?;
+    let created = context.service.create_container(account, name, metadata, access, encryption).await;
     Ok(version(StatusCode::CREATED, &created.map_err(from_container)?))
 }
 
@@ -66,8 +77,9 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
         put(&mut reply, "x-ms-has-immutability-policy", "false");
         put(&mut reply, "x-ms-has-legal-hold", "false");
         put(&mut reply, "x-ms-immutable-storage-with-versioning-enabled", "false");
-        put(&mut reply, "x-ms-default-encryption-scope", "$account-encryption-key");
-        put(&mut reply, "x-ms-deny-encryption-scope-override", "false");
+        put(&mut reply, "x-ms-default-encryption-scope", default_scope(&row.encryption));
+        let denies = if row.encryption.denies_override { "true" } else { "false" };
+        put(&mut reply, "x-ms-deny-encryption-scope-override", denies);
     }
     Ok(reply)
 }

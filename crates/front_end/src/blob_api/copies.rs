@@ -3,16 +3,19 @@
 
 use super::errors::from_blob;
 use super::need::BlobNeed;
-use super::parse_snapshot;
-use super::reply_headers::{crc64_text, put, put_written};
+use super::parse_revision;
+use super::reply_headers::{crc64_text, put, put_encryption, put_written};
 use super::request_headers::{
     blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_md5, parse_range, required,
     source_conditions, text,
 };
 use super::target::Target;
-use super::uploads::{append, block_id, new_blob, page_range, write_pages};
+use super::uploads::{append, block_id, encrypt, new_blob, page_range, write_pages};
 use super::{BlobApi, BlobRequest};
+use crate::accounts::Account;
 use crate::addressing::Address;
+use crate::auth::bearer::{BearerRequest, verify_bearer};
+use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasToken;
 use crate::auth::{SasRequest, verify_sas};
@@ -30,9 +33,19 @@ use blob::limits::{
 };
 use blob::{
     BlobAt, BlobError, BlobType, ContainerRow, CopySource, CopyState, FoundRecord, NewBlob, PublicAccess,
-    Uploaded,
+    Revision, Uploaded,
 };
 use hyper::StatusCode;
+use hyper::header::HeaderMap;
+
+/// How a source may be reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SourceRule {
+    /// The request's own account key will do.
+    OwnAccount,
+    /// As somebody else would: by its address, because it is public, or with the token in a header of its own.
+    Foreign,
+}
 
 /// A source that was found.
 struct Source {
@@ -63,7 +76,7 @@ fn missing(error: BlobError) -> ApiError {
 }
 
 /// The blob that `x-ms-copy-source` names.
-async fn source(context: &BlobRequest<'_>) -> Result<Source, ApiError> {
+async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, ApiError> {
     let headers = context.headers();
     let url = required(headers, "x-ms-copy-source")?;
     let foreign = || ApiError::new(ErrorCode::CannotVerifyCopySource);
@@ -72,9 +85,8 @@ async fn source(context: &BlobRequest<'_>) -> Result<Source, ApiError> {
     let (host, path) = rest.find('/').map(|at| rest.split_at(at)).ok_or_else(foreign)?;
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let address = Address::parse(host, path, "blob");
-    if address.account != context.request.account {
-        return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
-    }
+    let owner = context.request.accounts.find(address.account);
+    let owner = owner.ok_or_else(|| ApiError::new(ErrorCode::CopyAcrossAccountsNotSupported))?;
     if host != context.request.host && address.style != context.request.address.style {
         return Err(foreign());
     }
@@ -82,49 +94,83 @@ async fn source(context: &BlobRequest<'_>) -> Result<Source, ApiError> {
     let Target::Blob { container, blob } = Target::parse(address.resource, &query)? else {
         return Err(invalid("x-ms-copy-source", url));
     };
-    if query.find("versionid").is_some() {
-        return Err(foreign());
-    }
-    let snapshot = parse_snapshot(query.find("snapshot"))?;
-    let container = context.service.container(context.request.account, &container).await.map_err(missing)?;
-    let may_read_tags = authorise(context, &address, &query, &container, &blob)?;
-    let at = context.service.blob(context.request.account, &container, &blob).map_err(from_blob)?;
-    let wanted = CopySource { snapshot, conditions: source_conditions(headers)? };
+    let revision = parse_revision(query.find("snapshot"), query.find("versionid"))?;
+    let container = context.service.container(owner.name(), &container).await.map_err(missing)?;
+    let reach = Reach { owner, rule, address: &address, query: &query, container: &container, blob: &blob };
+    let may_read_tags = reach.authorise(context)?;
+    let at = context.service.blob(owner.name(), &container, &blob).map_err(from_blob)?;
+    let wanted = CopySource { revision, conditions: source_conditions(headers)? };
     Ok(Source { at, wanted, url: url.to_owned(), may_read_tags })
 }
 
-/// Refuses what may not be read, and tells whether tags may be: by a signature in its own address, because its container is public, or by what the
-/// request's credentials allow. A signature for one container or blob allows no other blob than the one it is used on.
-fn authorise(
-    context: &BlobRequest<'_>,
-    address: &Address<'_>,
-    query: &QueryParameters<'_>,
-    container: &ContainerRow,
-    blob: &str,
-) -> Result<bool, ApiError> {
-    let request = context.request;
-    let refused = |_| ApiError::new(ErrorCode::CannotVerifyCopySource);
-    if let Some(token) = SasToken::find(query) {
-        let signed = SasRequest {
-            token,
-            resource: BlobApi::signed_resource(address, query),
-            peer: request.connection.peer,
-            encrypted: request.connection.encrypted,
-            now: request.now,
-        };
-        let grant = verify_sas(request.keys, &signed, &container.policies).map_err(refused)?;
-        grant.check(BlobNeed::ReadBlob, None).map_err(refused)?;
-        return Ok(grant.holds('t'));
+/// Who reads a source, and from where.
+struct Reach<'a> {
+    owner: &'a Account,
+    rule: SourceRule,
+    address: &'a Address<'a>,
+    query: &'a QueryParameters<'a>,
+    container: &'a ContainerRow,
+    blob: &'a str,
+}
+
+impl Reach<'_> {
+    /// Refuses what may not be read, and tells whether tags may be: by a signature in its own address, because its
+    /// container is public, by a token for it, or by what the request's credentials allow. A signature for one
+    /// container or blob allows no other blob than the one it is used on.
+    fn authorise(&self, context: &BlobRequest<'_>) -> Result<bool, ApiError> {
+        let request = context.request;
+        let refused = |error: ApiError| ApiError::of_source(&error);
+        if let Some(token) = SasToken::find(self.query) {
+            let signed = SasRequest {
+                token,
+                resource: BlobApi::signed_resource(self.address, self.query),
+                // The server itself reads the source: there are no headers to bind.
+                bound: BoundRequest { headers: &HeaderMap::new(), query: self.query },
+                peer: request.connection.peer,
+                encrypted: request.connection.encrypted,
+                now: request.now,
+            };
+            let grant = verify_sas(self.owner, &signed, &self.container.policies).map_err(refused)?;
+            grant.check(BlobNeed::ReadBlob, None).map_err(refused)?;
+            return Ok(grant.holds('t'));
+        }
+        if let Some(value) = text(context.headers(), "x-ms-copy-source-authorization") {
+            let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+            if !scheme.eq_ignore_ascii_case("Bearer") {
+                return Err(refused(ErrorCode::InvalidAuthenticationInfo.into()));
+            }
+            let for_source =
+                BearerRequest { account: self.owner.name(), service: BlobApi::LABEL, now: request.now };
+            let version = context.headers().get("x-ms-version").map(|version| version.as_bytes());
+            let (token, encrypted) = (token.trim(), request.connection.encrypted);
+            verify_bearer(request.bearer, token, encrypted, version, &for_source).map_err(refused)?;
+            return Ok(true);
+        }
+        if self.container.public_access != PublicAccess::None {
+            return Ok(*request.grant == Grant::Everything && self.owner.name() == request.account);
+        }
+        if self.owner.name() != request.account || self.rule == SourceRule::Foreign {
+            return Err(refused(ErrorCode::NoAuthenticationInformation.into()));
+        }
+        let is_itself = matches!(
+            context.target,
+            Target::Blob { container: own, blob: name } if *own == self.container.name && name == self.blob
+        );
+        match request.grant {
+            Grant::Everything => Ok(true),
+            Grant::Service { .. } if !is_itself => {
+                Err(refused(ErrorCode::AuthorizationPermissionMismatch.into()))
+            }
+            grant => grant.check(BlobNeed::ReadBlob, None).map(|()| grant.holds('t')).map_err(refused),
+        }
     }
-    let is_itself = matches!(
-        context.target,
-        Target::Blob { container: own, blob: name } if *own == container.name && name == blob
-    );
-    match request.grant {
-        Grant::Everything => Ok(true),
-        _ if container.public_access != PublicAccess::None => Ok(false),
-        Grant::Service { .. } if !is_itself => Err(ErrorCode::CannotVerifyCopySource.into()),
-        grant => grant.check(BlobNeed::ReadBlob, None).map(|()| grant.holds('t')).map_err(refused),
+}
+
+/// The error of an operation that reads a part of a source, or all of it, before it answers.
+fn unread(error: BlobError) -> ApiError {
+    match error {
+        BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
+        other => missing(other),
     }
 }
 
@@ -153,8 +199,9 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     context.refuse_snapshot()?;
     let headers = context.headers();
     let at = context.blob().await?;
-    let source = source(context).await?;
     let is_sync = flag(headers, "x-ms-requires-sync")?;
+    let rule = if is_sync { SourceRule::Foreign } else { SourceRule::OwnAccount };
+    let source = source(context, rule).await?;
     let found = context.service.find_source(&source.at, &source.wanted).await.map_err(missing)?;
     if is_sync && found.record.blob_type != BlobType::Block {
         return Err(ErrorCode::InvalidBlobType.into());
@@ -164,6 +211,12 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     }
     let gives_metadata = !metadata(headers)?.is_empty();
     let mut new = new_blob(context)?;
+    encrypt(&at, &mut new)?;
+    new.sealed = found.record.blob_type == BlobType::Append
+        && match text(headers, "x-ms-seal-blob") {
+            Some(_) => flag(headers, "x-ms-seal-blob")?,
+            None => found.record.sealed,
+        };
     if source.copies_tags(context)? {
         new.tags = found.record.tags.clone();
     }
@@ -191,7 +244,7 @@ pub(crate) async fn abort_copy(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     }
     let at = context.blob().await?;
     let conditions = blob::Conditions { lease_id: lease_id(headers)?, ..blob::Conditions::default() };
-    context.service.find(&at, None, &conditions).await.map_err(from_blob)?;
+    context.service.find(&at, Revision::Current, &conditions).await.map_err(from_blob)?;
     // Copies inside the server are done when they are answered: none is ever pending.
     Err(ErrorCode::NoPendingCopyOperation.into())
 }
@@ -214,10 +267,12 @@ fn check_source(context: &BlobRequest<'_>, uploaded: &Uploaded) -> Result<(), Ap
 }
 
 fn put_source_checksums(context: &BlobRequest<'_>, reply: &mut Reply, md5: Option<[u8; 16]>, crc64: u64) {
-    match (text(context.headers(), "x-ms-source-content-md5"), md5) {
-        (Some(_), Some(md5)) => put(reply, "content-md5", &STANDARD.encode(md5)),
-        _ => put(reply, "x-ms-content-crc64", &crc64_text(crc64)),
+    if text(context.headers(), "x-ms-source-content-md5").is_some()
+        && let Some(md5) = md5
+    {
+        put(reply, "content-md5", &STANDARD.encode(md5));
     }
+    put(reply, "x-ms-content-crc64", &crc64_text(crc64));
 }
 
 async fn upload_source(
@@ -226,7 +281,7 @@ async fn upload_source(
     may_be_inline: bool,
     size_max: u64,
 ) -> Result<(Source, FoundRecord, Uploaded), ApiError> {
-    let source = source(context).await?;
+    let source = source(context, SourceRule::Foreign).await?;
     const RANGE: &str = "x-ms-source-range";
     let range = match text(context.headers(), RANGE) {
         None => None,
@@ -234,7 +289,7 @@ async fn upload_source(
     };
     let uploaded =
         context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline, size_max).await;
-    let (found, uploaded) = uploaded.map_err(missing)?;
+    let (found, uploaded) = uploaded.map_err(unread)?;
     check_source(context, &uploaded)?;
     Ok((source, found, uploaded))
 }
@@ -247,6 +302,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     let at = context.blob().await?;
     let (source, found, uploaded) = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX).await?;
     let mut new = new_blob(context)?;
+    encrypt(&at, &mut new)?;
     let copies_properties = text(headers, "x-ms-copy-source-blob-properties")
         .is_none_or(|text| !text.eq_ignore_ascii_case("false"));
     let own = blob_properties(headers)?;
@@ -277,8 +333,8 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     new.copy =
         Some(CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..state });
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
-    let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
+    let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_blob)?;
     put_written(&mut reply, &written);
     if let Some(md5) = md5 {
         put(&mut reply, "content-md5", &STANDARD.encode(md5));
@@ -293,8 +349,11 @@ pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Repl
     let (_, _, uploaded) = upload_source(context, &at, false, BLOCK_SIZE_BYTES_MAX).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let lease = lease_id(context.headers())?;
-    context.service.put_block(&at, id, uploaded, lease).await.map_err(from_blob)?;
+    let encryption = at.encryption.of_new_blob(context.encryption()?).map_err(from_blob)?;
+    let staged = context.service.put_block(&at, id, uploaded, lease, encryption.clone()).await;
+    staged.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
+    put_encryption(&mut reply, &encryption);
     put_source_checksums(context, &mut reply, md5, crc64);
     put(&mut reply, "x-ms-request-server-encrypted", "true");
     Ok(reply)

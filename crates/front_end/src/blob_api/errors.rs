@@ -80,6 +80,12 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::InvalidTag => ErrorCode::InvalidTag,
         BlobError::UnauthorizedBlobOverwrite => ErrorCode::UnauthorizedBlobOverwrite,
         BlobError::InvalidMarker => ErrorCode::OutOfRangeInput,
+        BlobError::EncryptionKeyMissing => ErrorCode::BlobUsesCustomerSpecifiedEncryption,
+        BlobError::EncryptionKeyMismatch => ErrorCode::BlobCustomerSpecifiedEncryptionMismatch,
+        BlobError::EncryptionKeyUnknown => ErrorCode::BlobDoesNotUseCustomerSpecifiedEncryption,
+        BlobError::EncryptionScopeMismatch => ErrorCode::BlobDoesNotMatchEncryptionScope,
+        BlobError::EncryptionScopeForbidden => ErrorCode::RequestForbiddenByContainerEncryptionPolicy,
+        BlobError::VersionIsCurrent => ErrorCode::OperationNotAllowedOnRootBlob,
         BlobError::RetentionDays => ErrorCode::InvalidXmlNodeValue,
         BlobError::InvalidTagFilter(near) => {
             return ApiError::with_message(

@@ -1,16 +1,16 @@
 //! Listings of containers and blobs, in XML.
 
 use super::BlobRequest;
-use super::containers::public_access_text;
+use super::containers::{default_scope, public_access_text};
 use super::errors::{from_blob, from_container};
-use super::reply_headers::{http_date, lease_duration, lease_status, snapshot_text};
+use super::reply_headers::{http_date, lease_duration, lease_status, smart_tier, snapshot_text};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
 use blob::limits::LIST_PAGE_MAX;
-use blob::{BlobRecord, BlobType, Lease, ListEntry, ListQuery, Pairs, etag_text};
+use blob::{BlobRecord, BlobType, Lease, ListEntry, ListQuery, Pairs, Revision, etag_text};
 use hyper::StatusCode;
 
 /// Things that a listing of blobs may include.
@@ -113,8 +113,10 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
         }
         put_xml_element(&mut out, "HasImmutabilityPolicy", "false");
         put_xml_element(&mut out, "HasLegalHold", "false");
-        put_xml_element(&mut out, "DefaultEncryptionScope", "$account-encryption-key");
-        put_xml_element(&mut out, "DenyEncryptionScopeOverride", "false");
+        put_xml_element(&mut out, "ImmutableStorageWithVersioningEnabled", "false");
+        put_xml_element(&mut out, "DefaultEncryptionScope", default_scope(&row.encryption));
+        let denies = if row.encryption.denies_override { "true" } else { "false" };
+        put_xml_element(&mut out, "DenyEncryptionScopeOverride", denies);
         put_xml_tag(&mut out, "</", "Properties");
         if with_metadata {
             put_pairs(&mut out, &row.metadata);
@@ -158,7 +160,12 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
         snapshots: has("snapshots"),
         uncommitted: has("uncommittedblobs"),
         deleted: has("deleted"),
+        versions: has("versions"),
+        deleted_with_versions: has("deletedwithversions"),
+        start_from: context.query("startFrom").map(str::to_owned),
+        end_before: context.query("endBefore").map(str::to_owned),
     };
+    let shows_versions = query.versions || query.deleted_with_versions;
     let page =
         context.service.list_blobs(context.request.account, &container, query).await.map_err(from_blob)?;
     let now = context.service.now();
@@ -171,14 +178,25 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                 put_name(&mut out, prefix);
                 put_xml_tag(&mut out, "</", "BlobPrefix");
             }
-            ListEntry::Blob { name, snapshot, record, lease } => {
+            ListEntry::Blob { name, revision, has_versions_only, record, lease } => {
                 put_xml_tag(&mut out, "<", "Blob");
                 put_name(&mut out, name);
                 if record.as_ref().is_some_and(|record| record.deleted.is_some()) {
                     put_xml_element(&mut out, "Deleted", "true");
                 }
-                if let Some(snapshot) = snapshot {
+                if let Revision::Snapshot(snapshot) = revision {
                     put_xml_element(&mut out, "Snapshot", &snapshot_text(*snapshot));
+                }
+                if let Some(version) = record.as_ref().and_then(|record| record.version)
+                    && shows_versions
+                {
+                    put_xml_element(&mut out, "VersionId", &snapshot_text(version));
+                    if *revision == Revision::Current {
+                        put_xml_element(&mut out, "IsCurrentVersion", "true");
+                    }
+                }
+                if *has_versions_only {
+                    put_xml_element(&mut out, "HasVersionsOnly", "true");
                 }
                 put_xml_tag(&mut out, "<", "Properties");
                 match record {
@@ -188,7 +206,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                         put_xml_element(&mut out, "BlobType", "BlockBlob");
                     }
                 }
-                if snapshot.is_none() {
+                if *revision == Revision::Current {
                     put_lease(&mut out, lease, now);
                 }
                 put_xml_element(&mut out, "ServerEncrypted", "true");
@@ -248,6 +266,9 @@ fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) 
     put_xml_element(out, "BlobType", record.blob_type.as_str());
     if let Some(tier) = &record.tier {
         put_xml_element(out, "AccessTier", tier);
+        if let Some(now_in) = smart_tier(tier) {
+            put_xml_element(out, "SmartAccessTier", now_in);
+        }
         if record.tier_inferred {
             put_xml_element(out, "AccessTierInferred", "true");
         }
@@ -260,6 +281,12 @@ fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) 
         if let Some(priority) = &record.rehydrate_priority {
             put_xml_element(out, "RehydratePriority", priority);
         }
+    }
+    if let Some(hash) = &record.encryption.key_sha256 {
+        put_xml_element(out, "CustomerProvidedKeySha256", hash);
+    }
+    if let Some(scope) = &record.encryption.scope {
+        put_xml_element(out, "EncryptionScope", scope);
     }
     if record.sealed {
         put_xml_element(out, "Sealed", "true");

@@ -16,9 +16,11 @@ mod reply_headers;
 mod request_headers;
 mod route;
 mod service_settings;
+mod structured;
 mod tags;
 mod target;
 mod uploads;
+mod user_delegation;
 
 use crate::addressing::Address;
 use crate::auth::SignedResource;
@@ -29,7 +31,7 @@ use crate::error_code::ErrorCode;
 use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
-use blob::{BlobAt, BlobService, ContainerRow, PublicAccess};
+use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -93,13 +95,28 @@ impl<'a> BlobRequest<'a> {
         self.service.blob(self.request.account, &container, blob).map_err(errors::from_blob)
     }
 
-    /// The snapshot that the request names.
-    fn snapshot(&self) -> Result<Option<u64>, ApiError> {
-        if self.query("versionid").is_some() {
-            // Versions exist where an account keeps them, which is not set over this protocol.
-            return Err(ErrorCode::BlobNotFound.into());
+    /// The encryption that the request, or its signature, names for what it writes.
+    fn encryption(&self) -> Result<blob::Encryption, ApiError> {
+        let mut encryption = request_headers::encryption(self.headers())?;
+        let signed = self.query("sig").and_then(|_| self.query("ses"));
+        if let Some(signed) = signed {
+            match &encryption.scope {
+                Some(scope) if scope != signed => return Err(ErrorCode::AuthorizationFailure.into()),
+                _ => encryption.scope = Some(signed.to_owned()),
+            }
         }
-        parse_snapshot(self.query("snapshot"))
+        Ok(encryption)
+    }
+
+    /// Conditions of a write to a blob, with what the container says of encryption.
+    fn write_conditions(&self, at: &BlobAt) -> Result<blob::Conditions, ApiError> {
+        let encryption = at.encryption.of_new_blob(self.encryption()?).map_err(errors::from_blob)?;
+        Ok(blob::Conditions { encryption, ..request_headers::conditions(self.headers())? })
+    }
+
+    /// Which of the blobs of its name the request is about.
+    fn revision(&self) -> Result<Revision, ApiError> {
+        parse_revision(self.query("snapshot"), self.query("versionid"))
     }
 
     /// Refuses what can't be done to a snapshot.
@@ -109,6 +126,16 @@ impl<'a> BlobRequest<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// A snapshot or version in parameters.
+pub(crate) fn parse_revision(snapshot: Option<&str>, version: Option<&str>) -> Result<Revision, ApiError> {
+    Ok(match (parse_snapshot(snapshot)?, parse_snapshot(version)?) {
+        (None, None) => Revision::Current,
+        (Some(snapshot), None) => Revision::Snapshot(snapshot),
+        (None, Some(version)) => Revision::Version(version),
+        (Some(_), Some(_)) => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+    })
 }
 
 /// A snapshot's time in a parameter.
@@ -187,7 +214,7 @@ impl ServiceApi for BlobApi {
         }
         self.authorise(&context, route).await?;
         request.check_secondary(route.is_read())?;
-        refuse_what_is_not_kept(&parts.headers)?;
+        refuse_what_is_not_kept(&parts.headers, route)?;
         let mut reply = self.execute(&context, route, body).await?;
         if !context.is_head() && reply.status == StatusCode::NOT_MODIFIED {
             reply.body.clear();
@@ -227,7 +254,13 @@ impl BlobApi {
     /// Whether the credentials, or a public container, allow the operation.
     async fn authorise(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
         let grant = context.request.grant;
-        let Err(refused) = grant.check(route.need(), None) else {
+        let need = match route.need() {
+            need::BlobNeed::DeleteBlob if context.query("versionid").is_some() => {
+                need::BlobNeed::DeleteVersion
+            }
+            need => need,
+        };
+        let Err(refused) = grant.check(need, None) else {
             let sets_tags = context.headers().contains_key("x-ms-tags");
             if sets_tags && !grant.holds('t') && route.need() != need::BlobNeed::Tags {
                 return Err(ErrorCode::AuthorizationPermissionMismatch.into());
@@ -314,21 +347,24 @@ impl BlobApi {
             Route::SnapshotBlob => blob_write::snapshot(context).await,
             Route::DeleteBlob => blob_write::delete(context).await,
             Route::UndeleteBlob => blob_write::undelete(context).await,
-            Route::UserDelegationKey | Route::NotServed => Err(ErrorCode::NotImplemented.into()),
+            Route::UserDelegationKey => user_delegation::issue(context, body).await,
+            Route::NotServed => Err(ErrorCode::NotImplemented.into()),
         }
     }
 }
 
 /// Headers that would promise something that is not kept.
-fn refuse_what_is_not_kept(headers: &HeaderMap) -> Result<(), ApiError> {
+fn refuse_what_is_not_kept(headers: &HeaderMap, route: Route) -> Result<(), ApiError> {
+    let takes_structured = matches!(
+        route,
+        Route::PutBlob | Route::PutBlock | Route::AppendBlock | Route::PutPages | Route::ReadBlob
+    );
     let refused = [
-        "x-ms-encryption-key",
-        "x-ms-encryption-scope",
-        "x-ms-structured-body",
+        if takes_structured { "" } else { structured::STRUCTURED_BODY },
         "x-ms-immutability-policy-until-date",
         "x-ms-legal-hold",
     ];
-    match refused.into_iter().find(|name| headers.contains_key(*name)) {
+    match refused.into_iter().find(|name| !name.is_empty() && headers.contains_key(*name)) {
         Some(name) => {
             Err(ApiError::with_facts(ErrorCode::UnsupportedHeader, vec![("HeaderName", name.to_owned())]))
         }

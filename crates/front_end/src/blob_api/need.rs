@@ -24,6 +24,8 @@ pub(crate) enum BlobNeed {
     WriteBlob,
     AppendBlob,
     DeleteBlob,
+    /// A former version of a blob.
+    DeleteVersion,
     LeaseBlob,
     Tags,
     /// Its parts have needs of their own.
@@ -57,6 +59,7 @@ impl Need for BlobNeed {
             BlobNeed::CreateContainer | BlobNeed::CreateBlob => &["c", "w"],
             BlobNeed::DeleteContainer => &["d"],
             BlobNeed::DeleteBlob => &["d"],
+            BlobNeed::DeleteVersion => &["x"],
             BlobNeed::LeaseContainer | BlobNeed::LeaseBlob => &["w", "d"],
             BlobNeed::Never => &[],
             BlobNeed::AccountInformation | BlobNeed::Batch => &[""],
@@ -76,6 +79,7 @@ impl Need for BlobNeed {
                 | BlobNeed::WriteBlob
                 | BlobNeed::AppendBlob
                 | BlobNeed::DeleteBlob
+                | BlobNeed::DeleteVersion
                 | BlobNeed::LeaseBlob
                 | BlobNeed::Tags
                 | BlobNeed::Batch

@@ -5,7 +5,7 @@ use crate::reply::Reply;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{BlobRecord, BlobType, Lease, LeaseState, Pairs, Written, etag_text};
+use blob::{BlobRecord, BlobType, Encryption, Lease, LeaseState, Pairs, Written, etag_text};
 use hyper::header::{HeaderName, HeaderValue};
 use std::time::UNIX_EPOCH;
 
@@ -45,7 +45,20 @@ pub(crate) fn put_version(reply: &mut Reply, etag: u64, modified_at: Ticks) {
 /// Adds what a write tells.
 pub(crate) fn put_written(reply: &mut Reply, written: &Written) {
     put_version(reply, written.etag, written.modified_at);
+    put_some(reply, "x-ms-version-id", written.version.map(snapshot_text).as_deref());
+    put_encryption(reply, &written.encryption);
     put(reply, "x-ms-request-server-encrypted", "true");
+}
+
+/// Adds what a blob is encrypted with.
+pub(crate) fn put_encryption(reply: &mut Reply, encryption: &Encryption) {
+    put_some(reply, "x-ms-encryption-key-sha256", encryption.key_sha256.as_deref());
+    put_some(reply, "x-ms-encryption-scope", encryption.scope.as_deref());
+}
+
+/// Where a blob of this tier is now, if the service chooses.
+pub(crate) fn smart_tier(tier: &str) -> Option<&'static str> {
+    (tier == "Smart").then_some("Hot")
 }
 
 /// Adds metadata.
@@ -86,6 +99,7 @@ pub(crate) fn crc64_text(crc64: u64) -> String {
 /// Adds all that a read of a blob tells besides its bytes. `is_ranged`: the MD5 of the whole has another name.
 pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
     put_version(reply, record.etag, record.modified_at);
+    put_some(reply, "x-ms-version-id", record.version.map(snapshot_text).as_deref());
     let properties = &record.properties;
     put_some(reply, "content-type", properties.content_type.as_deref());
     put_some(reply, "content-encoding", properties.content_encoding.as_deref());
@@ -98,6 +112,7 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     put(reply, "x-ms-blob-type", record.blob_type.as_str());
     put(reply, "x-ms-creation-time", &http_date(record.created_at));
     put(reply, "x-ms-server-encrypted", "true");
+    put_encryption(reply, &record.encryption);
     put_metadata(reply, &record.metadata);
     if !record.tags.is_empty() {
         put(reply, "x-ms-tag-count", &record.tags.len().to_string());
@@ -114,6 +129,7 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     }
     if let Some(tier) = &record.tier {
         put(reply, "x-ms-access-tier", tier);
+        put_some(reply, "x-ms-smart-access-tier", smart_tier(tier));
         if record.tier_inferred {
             put(reply, "x-ms-access-tier-inferred", "true");
         }

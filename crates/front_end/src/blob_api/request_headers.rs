@@ -5,9 +5,12 @@ use crate::error_code::ErrorCode;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{Conditions, ContentProperties, ETags, Pairs, TagFilter, parse_lease_id};
+use blob::{
+    Conditions, ContentProperties, ETags, Encryption, Pairs, TagFilter, TierConditions, parse_lease_id,
+};
 use hyper::header::HeaderMap;
 use percent_encoding::percent_decode_str;
+use sha2::{Digest, Sha256};
 use std::time::UNIX_EPOCH;
 
 /// A header's text; `None`: it is not there or is empty.
@@ -75,7 +78,60 @@ pub(crate) fn conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
         if_unmodified_since: date(headers, "if-unmodified-since")?,
         if_tags: if_tags.transpose().map_err(super::errors::from_blob)?,
         lease_id: lease_id(headers)?,
+        encryption: encryption(headers)?,
     })
+}
+
+/// Conditions on a blob whose tags are read or written, which have names of their own beside the usual ones.
+pub(crate) fn tag_conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
+    let usual = conditions(headers)?;
+    Ok(Conditions {
+        if_match: text(headers, "x-ms-blob-if-match").map(ETags::parse).or(usual.if_match),
+        if_none_match: text(headers, "x-ms-blob-if-none-match").map(ETags::parse).or(usual.if_none_match),
+        if_modified_since: date(headers, "x-ms-blob-if-modified-since")?.or(usual.if_modified_since),
+        if_unmodified_since: date(headers, "x-ms-blob-if-unmodified-since")?.or(usual.if_unmodified_since),
+        ..usual
+    })
+}
+
+/// Conditions on when the tier was set.
+pub(crate) fn tier_conditions(headers: &HeaderMap) -> Result<TierConditions, ApiError> {
+    Ok(TierConditions {
+        if_modified_since: date(headers, "x-ms-access-tier-if-modified-since")?,
+        if_unmodified_since: date(headers, "x-ms-access-tier-if-unmodified-since")?,
+    })
+}
+
+/// The customer's key in three headers, of which only the hash goes further.
+fn customer_key(headers: &HeaderMap, [key, hash, algorithm]: [&str; 3]) -> Result<Option<String>, ApiError> {
+    let (Some(key_text), Some(hash_text)) = (text(headers, key), text(headers, hash)) else {
+        return match [key, hash, algorithm].into_iter().find(|name| headers.contains_key(*name)) {
+            None => Ok(None),
+            Some(name) => Err(invalid(name, "a key comes with its SHA-256 and its algorithm")),
+        };
+    };
+    if text(headers, algorithm) != Some("AES256") {
+        return Err(invalid(algorithm, text(headers, algorithm).unwrap_or_default()));
+    }
+    // Nothing of the key is told, not even that which is wrong.
+    let bytes = STANDARD.decode(key_text).ok().filter(|bytes| bytes.len() == 32);
+    let bytes = bytes.ok_or_else(|| invalid(key, "not 256 bits in Base64"))?;
+    if STANDARD.encode(Sha256::digest(&bytes)) != hash_text {
+        return Err(invalid(hash, hash_text));
+    }
+    Ok(Some(hash_text.to_owned()))
+}
+
+/// The key or scope that a request names.
+pub(crate) fn encryption(headers: &HeaderMap) -> Result<Encryption, ApiError> {
+    const SCOPE: &str = "x-ms-encryption-scope";
+    let names = ["x-ms-encryption-key", "x-ms-encryption-key-sha256", "x-ms-encryption-algorithm"];
+    let key_sha256 = customer_key(headers, names)?;
+    let scope = text(headers, SCOPE).map(str::to_owned);
+    match (&key_sha256, &scope) {
+        (Some(_), Some(scope)) => Err(invalid(SCOPE, scope)),
+        _ => Ok(Encryption { key_sha256, scope }),
+    }
 }
 
 /// Conditions on the source of a copy.
@@ -88,6 +144,17 @@ pub(crate) fn source_conditions(headers: &HeaderMap) -> Result<Conditions, ApiEr
         if_unmodified_since: date(headers, "x-ms-source-if-unmodified-since")?,
         if_tags: if_tags.transpose().map_err(super::errors::from_blob)?,
         lease_id: None,
+        encryption: Encryption {
+            key_sha256: customer_key(
+                headers,
+                [
+                    "x-ms-source-encryption-key",
+                    "x-ms-source-encryption-key-sha256",
+                    "x-ms-source-encryption-algorithm",
+                ],
+            )?,
+            scope: None,
+        },
     })
 }
 
@@ -112,8 +179,9 @@ pub(crate) fn metadata(headers: &HeaderMap) -> Result<Pairs, ApiError> {
 pub(crate) fn blob_properties(headers: &HeaderMap) -> Result<ContentProperties, ApiError> {
     let own = |name: &str| text(headers, name).map(str::to_owned);
     let content_md5 = own("x-ms-blob-content-md5");
-    if let Some(md5) = &content_md5 {
-        parse_md5(md5)?;
+    // It is kept and given back unread: any bytes in Base64 will do.
+    if content_md5.as_ref().is_some_and(|md5| STANDARD.decode(md5).is_err()) {
+        return Err(ErrorCode::InvalidMd5.into());
     }
     Ok(ContentProperties {
         content_type: own("x-ms-blob-content-type"),
@@ -203,6 +271,29 @@ mod tests {
         assert_eq!(parse_range("bytes=5-"), Some((5, None)));
         for other in ["bytes=-5", "bytes=5-4", "bytes=a-b", "items=0-1", ""] {
             assert_eq!(parse_range(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_customers_key_is_known_by_its_hash() {
+        let mut headers = HeaderMap::new();
+        let mut put = |name: &'static str, value: &str| drop(headers.insert(name, value.parse().unwrap()));
+        put("x-ms-encryption-key", "MDEyMzQ1NjcwMTIzNDU2NzAxMjM0NTY3MDEyMzQ1Njc=");
+        put("x-ms-encryption-algorithm", "AES256");
+        let hash = "3QFFFpRA5+XANHqwwbT4yXDmrT/2JaLt/FKHjzhOdoE=";
+        put("x-ms-encryption-key-sha256", hash);
+        assert_eq!(encryption(&headers).unwrap().key_sha256.as_deref(), Some(hash));
+        for (name, bad) in [
+            ("x-ms-encryption-key", "MDEy"),
+            ("x-ms-encryption-key-sha256", "3QFFFpRA5+XANHqwwbT4yXDmrT/2JaLt/FKHjzhOdo0="),
+            ("x-ms-encryption-algorithm", "AES128"),
+            ("x-ms-encryption-scope", "both"),
+        ] {
+            let mut headers = headers.clone();
+            headers.insert(name, bad.parse().unwrap());
+            assert!(encryption(&headers).is_err(), "{name}");
+            headers.remove(name);
+            assert_eq!(encryption(&headers).is_err(), name != "x-ms-encryption-scope", "{name}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::request_headers::conditions;
+use super::request_headers::tag_conditions;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
@@ -48,8 +48,12 @@ fn read_document(document: &[u8]) -> Result<Pairs, ApiError> {
 
 pub(crate) async fn read_tags(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let at = context.blob().await?;
-    let conditions = conditions(context.headers())?;
-    let found = context.service.find(&at, context.snapshot()?, &conditions).await.map_err(from_blob)?;
+    let conditions = tag_conditions(context.headers())?;
+    // Unlike other reads this one has nothing to spare: a condition that does not hold is an error.
+    let present = context.service.find(&at, context.revision()?, &blob::Conditions::default()).await;
+    conditions.check_write(Some(present.map_err(from_blob)?.record.present())).map_err(from_blob)?;
+    let conditions = blob::Conditions { lease_id: conditions.lease_id, ..blob::Conditions::default() };
+    let found = context.service.find(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
     let mut out = XML_DECLARATION.to_vec();
     put_tags(&mut out, &found.record.tags);
     Ok(Reply::xml(StatusCode::OK, out))
@@ -62,8 +66,8 @@ pub(crate) async fn write_tags<B: RequestBody>(
     let at = context.blob().await?;
     let document = body.read_up_to(TAGS_SIZE_BYTES_MAX).await?;
     let tags = read_document(&document.bytes)?;
-    let conditions = conditions(context.headers())?;
-    context.service.set_tags(&at, context.snapshot()?, tags, conditions).await.map_err(from_blob)?;
+    let conditions = tag_conditions(context.headers())?;
+    context.service.set_tags(&at, context.revision()?, tags, conditions).await.map_err(from_blob)?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 

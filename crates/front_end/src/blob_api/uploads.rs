@@ -5,11 +5,12 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{crc64_text, put, put_version, put_written};
+use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written};
 use super::request_headers::{
     blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, parse_md5,
     range, required, tags, text,
 };
+use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
@@ -37,6 +38,8 @@ const BLOCK_LIST_SIZE_BYTES_MAX: usize = 8 << 20;
 struct Expected {
     md5: Option<[u8; 16]>,
     crc64: Option<u64>,
+    /// Bytes of the body, if its content is in segments.
+    structured: Option<u64>,
 }
 
 impl Expected {
@@ -48,7 +51,7 @@ impl Expected {
         if md5.is_some() && crc64.is_some() {
             return Err(ErrorCode::BothCrc64AndMd5HeaderPresent.into());
         }
-        Ok(Expected { md5, crc64 })
+        Ok(Expected { md5, crc64, structured: None })
     }
 
     fn check(&self, uploaded: &Uploaded) -> Result<(), ApiError> {
@@ -60,6 +63,28 @@ impl Expected {
         }
         Ok(())
     }
+}
+
+/// The content of a body, structured or not, that is announced no larger than this; and what it must be.
+fn announced<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: &IncomingBody<'_, B>,
+    size_max: u64,
+) -> Result<(u64, Expected), ApiError> {
+    let mut expected = Expected::of(context)?;
+    if !is_structured(context.headers())? {
+        return Ok((check_size(body, size_max)?, expected));
+    }
+    if expected.md5.is_some() || expected.crc64.is_some() {
+        return Err(invalid(STRUCTURED_BODY, "a structured body has its own checksums"));
+    }
+    let size = content_size(context.headers())?;
+    if size > size_max {
+        return Err(too_large(size_max));
+    }
+    // The shortest segments have one byte of content and eighteen around it.
+    expected.structured = Some(check_size(body, 64 + size.saturating_mul(19))?);
+    Ok((size, expected))
 }
 
 /// A body that is announced no larger than this.
@@ -83,6 +108,7 @@ async fn receive<B: RequestBody>(
     expected: &Expected,
 ) -> Result<Uploaded, ApiError> {
     let mut portions = body.into_portions();
+    let mut unframer = expected.structured.map(Unframer::new);
     loop {
         // A piece on its way goes on while the client is waited for: it holds room that other uploads need.
         let next = {
@@ -95,11 +121,21 @@ async fn receive<B: RequestBody>(
                 }
             }
         };
-        let Some(bytes) = next else { break };
-        if upload.size() + bytes.len() as u64 > size {
-            return Err(too_large(size));
+        let Some(mut bytes) = next else { break };
+        loop {
+            let content = match &mut unframer {
+                Some(unframer) => unframer.next(&mut bytes)?,
+                None => Some(std::mem::take(&mut bytes)).filter(|bytes| !bytes.is_empty()),
+            };
+            let Some(content) = content else { break };
+            if upload.size() + content.len() as u64 > size {
+                return Err(too_large(size));
+            }
+            upload.write(content).await.map_err(from_blob)?;
         }
-        upload.write(bytes).await.map_err(from_blob)?;
+    }
+    if let Some(unframer) = &unframer {
+        unframer.finish()?;
     }
     if upload.size() != size {
         return Err(ErrorCode::InvalidInput.into());
@@ -130,7 +166,17 @@ pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<NewBlob, ApiError> {
         conditions: conditions(headers)?,
         copy: None,
         retention_days: None,
+        encryption: context.encryption()?,
+        sealed: false,
+        versioned: false,
     })
+}
+
+/// Gives a new blob what its container says of encryption.
+pub(crate) fn encrypt(at: &BlobAt, new: &mut NewBlob) -> Result<(), ApiError> {
+    let given = std::mem::take(&mut new.encryption);
+    new.encryption = at.encryption.of_new_blob(given).map_err(from_blob)?;
+    Ok(())
 }
 
 fn put_checksums(reply: &mut Reply, expected: &Expected, uploaded: (Option<[u8; 16]>, u64)) {
@@ -140,6 +186,9 @@ fn put_checksums(reply: &mut Reply, expected: &Expected, uploaded: (Option<[u8; 
         put(reply, "content-md5", &STANDARD.encode(md5));
     }
     put(reply, "x-ms-content-crc64", &crc64_text(uploaded.1));
+    if expected.structured.is_some() {
+        put(reply, STRUCTURED_BODY, STRUCTURED_V1);
+    }
 }
 
 pub(crate) async fn put_blob<B: RequestBody>(
@@ -155,10 +204,10 @@ pub(crate) async fn put_blob<B: RequestBody>(
         "PageBlob" => BlobType::Page,
         other => return Err(invalid("x-ms-blob-type", other)),
     };
-    let size = check_size(&body, PUT_BLOB_SIZE_BYTES_MAX)?;
+    let (size, expected) = announced(context, &body, PUT_BLOB_SIZE_BYTES_MAX)?;
     let mut new = new_blob(context)?;
-    let expected = Expected::of(context)?;
     let at = context.blob().await?;
+    encrypt(&at, &mut new)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     if blob_type != BlobType::Block {
         if size != 0 {
@@ -211,20 +260,22 @@ pub(crate) async fn put_block<B: RequestBody>(
     body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
     let id = block_id(context)?;
-    let size = check_size(&body, BLOCK_SIZE_BYTES_MAX)?;
+    let (size, expected) = announced(context, &body, BLOCK_SIZE_BYTES_MAX)?;
     if size == 0 {
         return Err(invalid("Content-Length", "0"));
     }
-    let expected = Expected::of(context)?;
     let lease = lease_id(context.headers())?;
     let at = context.blob().await?;
+    let encryption = at.encryption.of_new_blob(context.encryption()?).map_err(from_blob)?;
     let upload = context.service.upload(&at, false, expected.md5.is_some());
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
-    context.service.put_block(&at, id, uploaded, lease).await.map_err(from_blob)?;
+    let staged = context.service.put_block(&at, id, uploaded, lease, encryption.clone()).await;
+    staged.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     put_checksums(&mut reply, &expected, checksums);
     put(&mut reply, "x-ms-request-server-encrypted", "true");
+    put_encryption(&mut reply, &encryption);
     Ok(reply)
 }
 
@@ -253,8 +304,9 @@ pub(crate) async fn put_block_list<B: RequestBody>(
         new.properties.content_type = Some("application/octet-stream".to_owned());
     }
     let at = context.blob().await?;
-    let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
+    encrypt(&at, &mut new)?;
     let mut reply = Reply::new(StatusCode::CREATED);
+    let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
     put_written(&mut reply, &written);
     put_checksums(&mut reply, &expected, (expected.md5, crc64));
     Ok(reply)
@@ -313,11 +365,10 @@ pub(crate) async fn append_block<B: RequestBody>(
     context: &BlobRequest<'_>,
     body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
-    let size = check_size(&body, APPEND_SIZE_BYTES_MAX)?;
+    let (size, expected) = announced(context, &body, APPEND_SIZE_BYTES_MAX)?;
     if size == 0 {
         return Err(invalid("Content-Length", "0"));
     }
-    let expected = Expected::of(context)?;
     let at = context.blob().await?;
     let upload = context.service.upload(&at, false, expected.md5.is_some());
     let uploaded = receive(upload, body, size, &expected).await?;
@@ -336,11 +387,12 @@ pub(crate) async fn append(
     let headers = context.headers();
     let position = number(headers, "x-ms-blob-condition-appendpos")?;
     let size_max = number(headers, "x-ms-blob-condition-maxsize")?;
-    let conditions = conditions(headers)?;
+    let conditions = context.write_conditions(at)?;
+    let mut reply = Reply::new(StatusCode::CREATED);
     let appended = context.service.append_block(at, uploaded, position, size_max, conditions).await;
     let appended = appended.map_err(from_blob)?;
-    let mut reply = Reply::new(StatusCode::CREATED);
     put_version(&mut reply, appended.etag, appended.modified_at);
+    put_encryption(&mut reply, &appended.encryption);
     put(&mut reply, "x-ms-blob-append-offset", &appended.offset.to_string());
     put(&mut reply, "x-ms-blob-committed-block-count", &appended.blocks.to_string());
     put(&mut reply, "x-ms-request-server-encrypted", "true");
@@ -352,10 +404,9 @@ pub(crate) async fn put_pages<B: RequestBody>(
     body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
     let headers = context.headers();
-    let size = check_size(&body, PAGES_SIZE_BYTES_MAX)?;
+    let (size, expected) = announced(context, &body, PAGES_SIZE_BYTES_MAX)?;
     let action = required(headers, "x-ms-page-write")?;
     let (start, len) = page_range(context)?;
-    let expected = Expected::of(context)?;
     let at = context.blob().await?;
     let (uploaded, checksums) = match action.to_ascii_lowercase().as_str() {
         "update" => {
@@ -406,10 +457,12 @@ pub(crate) async fn write_pages(
         lt: number(headers, "x-ms-if-sequence-number-lt")?,
         eq: number(headers, "x-ms-if-sequence-number-eq")?,
     };
-    let written = context.service.put_pages(at, range, uploaded, sequence, conditions(headers)?).await;
-    let written = written.map_err(from_blob)?;
+    let conditions = context.write_conditions(at)?;
     let mut reply = Reply::new(StatusCode::CREATED);
+    let written = context.service.put_pages(at, range, uploaded, sequence, conditions).await;
+    let written = written.map_err(from_blob)?;
     put_version(&mut reply, written.etag, written.modified_at);
+    put_encryption(&mut reply, &written.encryption);
     put(&mut reply, "x-ms-blob-sequence-number", &written.sequence_number.to_string());
     put(&mut reply, "x-ms-request-server-encrypted", "true");
     Ok(reply)

@@ -14,9 +14,10 @@ pub(crate) mod service_settings;
 mod shared;
 mod storage_failure;
 
-use crate::accounts::Account;
+use crate::accounts::{Account, Accounts};
 use crate::addressing::{Address, AddressStyle};
-use crate::auth::bearer::{self, BearerRequest, verify_bearer};
+use crate::auth::bearer::{self, BearerAuthority, BearerRequest, verify_bearer};
+use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::shared_key::SignedService;
 use crate::auth::{
@@ -141,6 +142,10 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) account: &'a str,
     /// The account, for requests inside this one.
     pub(crate) keys: &'a Account,
+    /// All accounts, for sources of copies.
+    pub(crate) accounts: &'a Accounts,
+    /// Who judges tokens, for sources of copies.
+    pub(crate) bearer: Option<&'a dyn BearerAuthority>,
     /// The decoded parameters.
     pub(crate) query: &'a QueryParameters<'a>,
     /// What the request may do.
@@ -302,6 +307,8 @@ impl<S: ServiceApi> Pipeline<S> {
             address,
             account: account.name(),
             keys: account,
+            accounts: &shared.accounts,
+            bearer: shared.bearer.as_deref(),
             query: &query,
             grant: &grant,
             request_id,
@@ -336,6 +343,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 let request = SasRequest {
                     token,
                     resource: S::signed_resource(signed.address, signed.query),
+                    bound: BoundRequest { headers: signed.headers, query: signed.query },
                     peer: connection.peer,
                     encrypted: connection.encrypted,
                     now,

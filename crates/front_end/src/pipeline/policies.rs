@@ -43,6 +43,11 @@ pub(crate) fn write(policies: &[StoredPolicy]) -> Vec<u8> {
     for policy in policies {
         put_xml_tag(&mut out, "<", "SignedIdentifier");
         put_xml_element(&mut out, "Id", &policy.id);
+        if policy.start.is_none() && policy.expiry.is_none() && policy.permission.is_none() {
+            // Clients tell a policy that says nothing from one that is not there.
+            put_xml_tag(&mut out, "</", "SignedIdentifier");
+            continue;
+        }
         put_xml_tag(&mut out, "<", "AccessPolicy");
         for (name, at) in [("Start", policy.start), ("Expiry", policy.expiry)] {
             if let Some(at) = at {

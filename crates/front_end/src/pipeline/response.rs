@@ -45,7 +45,7 @@ pub(crate) enum ErrorShape {
 impl ErrorShape {
     /// The reply that tells `error`.
     pub(crate) fn reply(self, error: &ApiError, request_id: &str, now: Ticks) -> Reply {
-        let status = error.code.status();
+        let status = error.status();
         let mut reply = match self {
             ErrorShape::Json(level) => {
                 Reply::json(status, level.content_type(), error.json_body(request_id, now, None))
@@ -54,6 +54,12 @@ impl ErrorShape {
             ErrorShape::Xml => Reply::xml(status, error.xml_body(request_id, now)),
         };
         reply.header(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
+        if let Some(source) = error.source() {
+            let status = HeaderValue::from(source.status().as_u16());
+            reply.header(HeaderName::from_static("x-ms-copy-source-status-code"), status);
+            let code = HeaderValue::from_static(source.as_str());
+            reply.header(HeaderName::from_static("x-ms-copy-source-error-code"), code);
+        }
         if status == StatusCode::UNAUTHORIZED {
             reply.header(WWW_AUTHENTICATE, HeaderValue::from_static("SharedKey"));
         }

@@ -118,7 +118,8 @@ impl Stamp {
                 .await
                 .expect("partitions"),
         );
-        let blob = Arc::new(blob::BlobService::new(partitions.clone(), clock.clone()));
+        let versioned = blob::VersionedAccounts::default();
+        let blob = Arc::new(blob::BlobService::new(partitions.clone(), clock.clone(), versioned));
         let table = Arc::new(TableService::new(partitions.clone(), clock.clone()));
         let queue = Arc::new(QueueService::new(partitions, clock.clone(), env.random.clone()));
         let mut settings = FrontEndSettings::new(Accounts::development());
