@@ -42,6 +42,7 @@ pub(crate) enum Route {
     PutPages,
     PutPagesFromUrl,
     ReadPageRanges,
+    QueryBlob,
     SetBlobProperties,
     ReadBlobMetadata,
     SetBlobMetadata,
@@ -65,6 +66,7 @@ impl Route {
                 | Route::ReadBlobMetadata
                 | Route::ReadBlockList
                 | Route::ReadPageRanges
+                | Route::QueryBlob
                 | Route::ReadTags
                 | Route::WriteTags
                 | Route::SetTier
@@ -157,8 +159,8 @@ impl Route {
             ("DELETE", "") => Route::DeleteBlob,
             ("PUT", "undelete") => Route::UndeleteBlob,
             ("PUT", "incrementalcopy" | "immutabilityPolicies" | "legalhold" | "expiry")
-            | ("DELETE", "immutabilityPolicies")
-            | ("POST", "query") => Route::NotServed,
+            | ("DELETE", "immutabilityPolicies") => Route::NotServed,
+            ("POST", "query") => Route::QueryBlob,
             _ => return None,
         })
     }
@@ -179,9 +181,11 @@ impl Route {
             Route::LeaseContainer => BlobNeed::LeaseContainer,
             Route::DeleteContainer => BlobNeed::DeleteContainer,
             Route::ListBlobs => BlobNeed::ListBlobs,
-            Route::ReadBlob | Route::ReadBlockList | Route::ReadPageRanges | Route::ReadBlobMetadata => {
-                BlobNeed::ReadBlob
-            }
+            Route::ReadBlob
+            | Route::QueryBlob
+            | Route::ReadBlockList
+            | Route::ReadPageRanges
+            | Route::ReadBlobMetadata => BlobNeed::ReadBlob,
             Route::PutBlob | Route::PutBlobFromUrl | Route::CopyBlob | Route::SnapshotBlob => {
                 BlobNeed::CreateBlob
             }
@@ -219,6 +223,7 @@ impl Route {
                 | Route::ReadBlob
                 | Route::ReadBlockList
                 | Route::ReadPageRanges
+                | Route::QueryBlob
                 | Route::ReadBlobMetadata
                 | Route::ReadTags
         )
