@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
@@ -75,12 +76,13 @@ impl TlsIdentity {
             other => TlsError::Key(other.to_string()),
         })?;
         let pair = |error: rustls::Error| TlsError::Pair(error.to_string());
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let provider = Arc::new(ring::default_provider());
+        let identity = certified_key(chain, provider.key_provider.load_private_key(key).map_err(pair)?)?;
+        let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(pair)?
             .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(pair)?;
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
         config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
         Ok(TlsIdentity { acceptor: TlsAcceptor::from(Arc::new(config)) })
     }
@@ -96,6 +98,30 @@ impl TlsIdentity {
     }
 }
 
+/// The chain with its key, if they belong together.
+///
+/// The library reads certificates of X.509 version 3 only; self-signed ones of version 1 are still about, and clients
+/// that are told to trust one do. Of those it is asked only whether the key's public half is in them.
+fn certified_key(
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<dyn rustls::sign::SigningKey>,
+) -> Result<CertifiedKey, TlsError> {
+    let identity = CertifiedKey::new(chain, key);
+    match identity.keys_match() {
+        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(identity),
+        Err(rustls::Error::InvalidCertificate(_)) if holds_public_key(&identity) => Ok(identity),
+        Err(error) => Err(TlsError::Pair(error.to_string())),
+    }
+}
+
+fn holds_public_key(identity: &CertifiedKey) -> bool {
+    let (Some(certificate), Some(public_key)) = (identity.cert.first(), identity.key.public_key()) else {
+        return false;
+    };
+    let public_key = public_key.as_ref();
+    !public_key.is_empty() && certificate.windows(public_key.len()).any(|part| part == public_key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +129,16 @@ mod tests {
     const CERTIFICATE: &[u8] = include_bytes!("../../tests/certificates/server.pem");
     const KEY: &[u8] = include_bytes!("../../tests/certificates/server-key.pem");
     const OTHER_KEY: &[u8] = include_bytes!("../../tests/certificates/other-key.pem");
+
+    /// Certificates of X.509 version 1 were refused, whatever their key.
+    #[test]
+    fn old_certificates_are_taken_with_their_key_only() {
+        let certificate = include_bytes!("../../tests/certificates/version-1.pem");
+        let key = include_bytes!("../../tests/certificates/version-1-key.pem");
+        assert!(TlsIdentity::from_pem(certificate, key).is_ok());
+        assert!(matches!(TlsIdentity::from_pem(certificate, KEY), Err(TlsError::Pair(_))));
+        assert!(matches!(TlsIdentity::from_pem(CERTIFICATE, key), Err(TlsError::Pair(_))));
+    }
 
     #[test]
     fn only_a_pair_is_taken() {
