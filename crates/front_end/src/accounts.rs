@@ -5,8 +5,9 @@
 //! and digits, an account has one or two keys, no key is ever printed, and each error names the account it is about.
 
 use crate::auth::signature::SigningKey;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -56,6 +57,18 @@ pub struct Account {
     keys: Vec<SigningKey>,
 }
 
+/// Base64 as lenient clients read it, who sign with the same bytes: also of the URL kind, without padding, and with a
+/// last character that says more than it has to.
+fn key_bytes(text: &str) -> Option<Vec<u8>> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_allow_trailing_bits(true)
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    LENIENT.decode(text.replace('-', "+").replace('_', "/")).ok()
+}
+
 impl Account {
     /// An account from its name and one or two Base64 keys.
     pub fn new(name: &str, keys: &[&str]) -> Result<Self, AccountError> {
@@ -69,8 +82,8 @@ impl Account {
         let keys = keys
             .iter()
             .enumerate()
-            .map(|(index, key)| match STANDARD.decode(key.trim()) {
-                Ok(bytes) if !bytes.is_empty() => Ok(SigningKey::new(&bytes)),
+            .map(|(index, key)| match key_bytes(key.trim()) {
+                Some(bytes) if !bytes.is_empty() => Ok(SigningKey::new(&bytes)),
                 _ => Err(AccountError::BadKey { name: name.to_owned(), number: index + 1 }),
             })
             .collect::<Result<_, _>>()?;
@@ -176,6 +189,19 @@ mod tests {
         assert!(accounts.find("three").is_none());
         let text = format!("{accounts:?}");
         assert!(!text.contains("AAEC"), "keys are never printed: {text}");
+    }
+
+    #[test]
+    fn keys_are_read_as_clients_read_them() {
+        let signature = |key: &str| {
+            let account = Account::new("abc", &[key]).expect("a key");
+            account.keys()[0].sign(|sink| crate::auth::signature::SignSink::put(sink, b"text"))
+        };
+        assert_eq!(signature("_-8="), signature("/+8="));
+        assert_eq!(signature("/+8"), signature("/+8="));
+        // Eight bytes and two bits more.
+        assert_eq!(signature("testing_key"), signature("testing/kew="));
+        assert_ne!(signature("testing_key"), signature("testing_kewB"));
     }
 
     #[test]
