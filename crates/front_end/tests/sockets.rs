@@ -141,6 +141,22 @@ async fn slow_and_large_bodies_are_refused() {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 }
 
+/// The connection was closed on clients that send all before they look for an answer, which they lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_body_is_taken_in() {
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let size = 24 * 1024 * 1024;
+    let request = running
+        .request("POST", "/Tables", "")
+        .replace("content-length: 0", &format!("content-length: {size}"));
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    stream.write_all(&vec![b'x'; size]).await.expect("taken in");
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 413"));
+    stream.write_all(running.request("GET", "/Tables", "").as_bytes()).await.expect("sent");
+    assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_bounded() {
     let limits = Limits { connections_max: 1, ..Limits::default() };

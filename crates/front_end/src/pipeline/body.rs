@@ -1,17 +1,18 @@
 //! A request's body before it is read: an operation that needs it asks for it, within the bounds.
 //!
-//! What always holds: a body that is announced too large is refused unread, and a large one waits for its room.
+//! What always holds: nothing is kept of a body that is announced too large, and a large one waits for its room.
 
 use super::request;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
+use base::Clock;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use hyper::http::request::Parts;
 use std::error::Error;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// What a body has to be: bytes in pieces.
@@ -29,6 +30,7 @@ pub(crate) struct IncomingBody<'a, B> {
     limits: &'a Limits,
     /// Permits are KiB.
     large_bodies: &'a Semaphore,
+    clock: &'a dyn Clock,
 }
 
 /// A body in memory, and its place there: kept until it is worked off.
@@ -82,8 +84,14 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         BodyPortions { body: Box::pin(self.body) }
     }
 
-    pub(super) fn new(body: B, parts: &'a Parts, limits: &'a Limits, large_bodies: &'a Semaphore) -> Self {
-        IncomingBody { body, parts, limits, large_bodies }
+    pub(super) fn new(
+        body: B,
+        parts: &'a Parts,
+        limits: &'a Limits,
+        large_bodies: &'a Semaphore,
+        clock: &'a dyn Clock,
+    ) -> Self {
+        IncomingBody { body, parts, limits, large_bodies, clock }
     }
 
     /// Reads it whole, after making room for it if it is large.
@@ -102,6 +110,10 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
     pub(crate) async fn read_document(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
         let announced = request::announced_body_size(self.parts, &self.body);
         if announced.is_some_and(|size| size > size_max as u64) {
+            // Who expects a `100 Continue` sends nothing before it.
+            if !self.parts.headers.contains_key(hyper::header::EXPECT) {
+                request::discard_body(self.body, self.clock).await;
+            }
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
         let size = announced.map_or(size_max, |size| size as usize);
@@ -114,7 +126,17 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         } else {
             None
         };
-        Ok(WholeBody { bytes: request::collect_body(self.body, size_max).await?, room })
+        let mut body = pin!(self.body);
+        match request::collect_body(body.as_mut(), size_max).await {
+            Ok(bytes) => Ok(WholeBody { bytes, room }),
+            Err(error) => {
+                drop(room);
+                if error.code == ErrorCode::RequestBodyTooLarge {
+                    request::discard_body(body, self.clock).await;
+                }
+                Err(error)
+            }
+        }
     }
 }
 

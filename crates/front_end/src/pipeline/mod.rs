@@ -316,7 +316,7 @@ impl<S: ServiceApi> Pipeline<S> {
             random: &*shared.random,
             cors: &self.cors,
         };
-        let body = IncomingBody::new(body, parts, &shared.limits, &shared.large_bodies);
+        let body = IncomingBody::new(body, parts, &shared.limits, &shared.large_bodies, &*shared.clock);
         self.service.answer(&request, body, shape).await
     }
 

@@ -3,12 +3,21 @@
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::query_string::QueryParameters;
+use base::Clock;
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 use hyper::header::{CONTENT_LENGTH, HOST};
 use hyper::http::request::Parts;
+use std::pin::pin;
 use std::time::Duration;
+
+/// Bytes of a refused body that are read and thrown away at most.
+const DISCARDED_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A client that sends nothing of a refused body for so long is not waited for.
+const DISCARD_PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// The host that the client asked for: of the address if it is absolute, else of the `Host` header.
 pub(crate) fn host(parts: &Parts) -> Option<&str> {
@@ -54,6 +63,19 @@ where
             Err(ErrorCode::InvalidInput.into())
         }
     }
+}
+
+/// Takes in what a client goes on sending of a body that is refused, until it pauses or has sent
+/// [`DISCARDED_SIZE_BYTES_MAX`]: most clients look for the answer only when they have sent all, and lose it if the
+/// connection is closed on them.
+pub(crate) async fn discard_body<B>(body: B, clock: &dyn Clock)
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = pin!(Limited::new(body, DISCARDED_SIZE_BYTES_MAX));
+    // The end, the bound and a client that is gone are all the same here.
+    while let Either::Left((Some(Ok(_)), _)) = select(body.frame(), clock.sleep(DISCARD_PAUSE_MAX)).await {}
 }
 
 #[cfg(test)]
