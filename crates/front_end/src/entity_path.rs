@@ -8,6 +8,7 @@
 //! /Name(PartitionKey='p',RowKey='r')    one entity; keys in either order, blanks around them allowed
 //! /$batch                               entity group transactions
 //! /Name/…                               nothing: the mistake of a client whose account address names a table
+//! /Name//…                              nothing: the mistake of a client that takes `Name/` for a table's name
 //! ```
 //!
 //! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What always holds:
@@ -41,6 +42,19 @@ pub(crate) enum TableResource {
     },
 }
 
+impl TableResource {
+    /// The table that it is, or is in.
+    pub(crate) fn table(self) -> Option<String> {
+        match self {
+            TableResource::Service | TableResource::Tables | TableResource::Batch => None,
+            TableResource::Table(table)
+            | TableResource::Entities(table)
+            | TableResource::Entity(EntityAddress { table, .. })
+            | TableResource::BelowTable { table, .. } => Some(table),
+        }
+    }
+}
+
 /// Where one entity is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntityAddress {
@@ -71,7 +85,13 @@ impl TableResource {
         if name.contains('\\') || name.starts_with('/') {
             return Err(ErrorCode::InvalidUri.into());
         }
-        if let Some((table, _)) = name.split_once('/') {
+        if let Some((table, rest)) = name.split_once('/') {
+            if rest.is_empty() || rest.starts_with('/') {
+                return Err(ApiError::with_message(
+                    ErrorCode::InvalidResourceName,
+                    "The specified resource name contains invalid characters.",
+                ));
+            }
             let has_keys = arguments.is_some_and(|arguments| !arguments.is_empty());
             return Ok(TableResource::BelowTable { table: table.to_owned(), has_keys });
         }
@@ -187,6 +207,14 @@ mod tests {
         assert_eq!(parse("/People(RowKey='r%201',PartitionKey='p''1')"), expected);
         assert_eq!(parse("/People(PartitionKey='',RowKey='')"), entity("People", "", ""));
         assert_eq!(parse("/T(PartitionKey='a)b,=(',RowKey='+%2B')"), entity("T", "a)b,=(", "++"));
+    }
+
+    #[test]
+    fn a_slash_is_no_part_of_a_name() {
+        for path in ["/a//", "/a//(PartitionKey='p',RowKey='r')", "/a//()", "/a//b"] {
+            let refused = TableResource::parse(path).map_err(|error| error.code);
+            assert_eq!(refused, Err(ErrorCode::InvalidResourceName), "{path}");
+        }
     }
 
     #[test]

@@ -153,6 +153,7 @@ async fn a_lone_get_is_a_batch() {
     );
     let answer = stamp.send("POST", "/$batch", &[CONTENT_TYPE], &get("2")).await.expect(202);
     assert!(answer.body.contains("HTTP/1.1 404 Not Found"), "{}", answer.body);
+    assert!(answer.body.contains("\"value\":\"0:The specified resource"), "{}", answer.body);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,6 +164,11 @@ async fn what_is_no_batch_is_refused_outside() {
         .send("POST", "/$batch", &[], &batch(&[insert("p", "1", "")]))
         .await
         .expect_error(400, "InvalidInput");
+    // The mistake of a client whose account address names a table.
+    stamp
+        .send("POST", "/People/$batch", &[CONTENT_TYPE], &batch(&[insert("p", "1", "")]))
+        .await
+        .expect_error(415, "MediaTypeNotSupported");
     let large = "x".repeat((4 << 20) + 1);
     stamp.send("POST", "/$batch", &[CONTENT_TYPE], &large).await.expect_error(413, "RequestBodyTooLarge");
 }

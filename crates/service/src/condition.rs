@@ -56,11 +56,10 @@ pub fn format_etag(version: RowVersion, out: &mut Vec<u8>) {
 
 /// The version an ETag carries: `Ok(None)` for a weak tag that is none of ours.
 pub fn parse_etag(tag: &str) -> Result<Option<RowVersion>, InvalidETag> {
-    let weak = (tag.strip_prefix("W/\"")).and_then(|rest| rest.strip_suffix('"'));
-    if weak.is_none() {
-        return Err(InvalidETag);
-    }
-    let date_time = (tag.strip_prefix(PREFIX)).and_then(|rest| rest.strip_suffix(SUFFIX));
+    let is_weak = |rest: &&str| rest.starts_with("/\"") && rest.len() > 2 && rest.ends_with('"');
+    // Some clients write the letter small.
+    let rest = tag.strip_prefix(['W', 'w']).filter(is_weak).ok_or(InvalidETag)?;
+    let date_time = (rest.strip_prefix(&PREFIX[1..])).and_then(|rest| rest.strip_suffix(SUFFIX));
     Ok(date_time.and_then(|text| {
         let text = text.replace("%3A", ":").replace("%3a", ":");
         Some(RowVersion(parse_date_time(&text).ok()?.0))
@@ -94,11 +93,12 @@ mod tests {
         assert_eq!(etag(version), tag);
         let lower_case = tag.replace("%3A", "%3a");
         assert_eq!(parse_etag(&lower_case), Ok(Some(version)));
+        assert_eq!(parse_etag(&tag.replace('W', "w")), Ok(Some(version)));
     }
 
     #[test]
     fn weak_tags_of_others_match_nothing() {
-        for tag in ["W/\"0x5B168C7B6E589D2\"", "W/\"datetime'yesterday'\"", "W/\"\""] {
+        for tag in ["W/\"0x5B168C7B6E589D2\"", "W/\"datetime'yesterday'\"", "W/\"\"", "w/\"wrong\""] {
             assert_eq!(parse_if_match(tag), Ok(Condition::Version(None)), "{tag}");
         }
         assert!(!Condition::Version(None).matches(RowVersion(0)));

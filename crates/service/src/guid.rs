@@ -21,6 +21,19 @@ pub fn parse_guid(text: &str) -> Option<[u8; 16]> {
     Some(guid)
 }
 
+/// Reads a Guid as 32 digits without hyphens, either case.
+pub fn parse_bare_guid(text: &str) -> Option<[u8; 16]> {
+    let text = text.as_bytes();
+    if text.len() != 32 {
+        return None;
+    }
+    let mut guid = [0; 16];
+    for (byte, digits) in guid.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = hex_digit(digits[0])? << 4 | hex_digit(digits[1])?;
+    }
+    Some(guid)
+}
+
 /// Bytes of a Guid's text.
 pub const GUID_LEN: usize = 36;
 
@@ -73,6 +86,10 @@ mod tests {
             "{c9da6455-213d-42c9-9a79-3e9149a578}",
         ] {
             assert_eq!(parse_guid(wrong), None, "{wrong}");
+        }
+        assert_eq!(parse_bare_guid("C9da6455213d42c99a793e9149a57833"), Some(guid));
+        for wrong in [text, "", "c9da6455213d42c99a793e9149a5783", "g9da6455213d42c99a793e9149a57833"] {
+            assert_eq!(parse_bare_guid(wrong), None, "{wrong}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 pub use service::date_time::{DateTimeError, TICKS_MAX, date_time_text, format_date_time, parse_date_time};
 use service::guid::hex_digit;
-pub use service::guid::{GUID_LEN, format_guid, guid_text, parse_guid};
+pub use service::guid::{GUID_LEN, format_guid, guid_text, parse_bare_guid, parse_guid};
 
 /// The type of a value. The numbers are stored: never reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 //! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32, a number with point or
 //! exponent is a Double. An integer outside Int32 needs an annotation: its type can't be guessed. (Beyond 64 bits the
 //! JSON parser hands out a floating point number, and it is a Double.) With annotation the
-//! value must fit the type; numbers may be written as text, as clients do for Int64 and some for Double.
+//! value must fit the type; numbers and booleans may be written as text, as clients do for Int64 and some for the others.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
-use table::edm::{DateTimeError, parse_date_time, parse_guid};
+use table::edm::{DateTimeError, parse_bare_guid, parse_date_time, parse_guid};
 use table::{EdmType, EdmValue};
 
 /// A JSON value as an entity may hold it.
@@ -118,6 +118,7 @@ pub(crate) fn property_value(
         (_, JsonValue::Nested) => return Err(invalid()),
         (None | Some(EdmType::String), JsonValue::Text(text)) => EdmValue::String(text.into_owned()),
         (None | Some(EdmType::Boolean), JsonValue::Boolean(value)) => EdmValue::Boolean(value),
+        (Some(EdmType::Boolean), JsonValue::Text(text)) => EdmValue::Boolean(boolean(&text)?),
         (None | Some(EdmType::Int32), JsonValue::Integer(value)) => {
             EdmValue::Int32(i32::try_from(value).map_err(|_| invalid())?)
         }
@@ -137,7 +138,7 @@ pub(crate) fn property_value(
             EdmValue::Binary(STANDARD.decode(text.as_bytes()).map_err(|_| invalid())?)
         }
         (Some(EdmType::Guid), JsonValue::Text(text)) => {
-            EdmValue::Guid(parse_guid(&text).ok_or_else(invalid)?)
+            EdmValue::Guid(parse_guid(&text).or_else(|| parse_bare_guid(&text)).ok_or_else(invalid)?)
         }
         (Some(EdmType::DateTime), JsonValue::Text(text)) => {
             EdmValue::DateTime(parse_date_time(&text).map_err(|error| match error {
@@ -148,6 +149,15 @@ pub(crate) fn property_value(
         _ => return Err(invalid()),
     };
     Ok(Some(value))
+}
+
+/// Boolean as text.
+fn boolean(text: &str) -> Result<bool, ApiError> {
+    match text {
+        _ if text.eq_ignore_ascii_case("true") => Ok(true),
+        _ if text.eq_ignore_ascii_case("false") => Ok(false),
+        _ => Err(invalid()),
+    }
 }
 
 /// A Double written as text. There is no negative not-a-number, and what overflows is an error.
@@ -200,11 +210,16 @@ mod tests {
         assert_eq!(read_as("\"-Infinity\"", "Double"), Ok(Some(EdmValue::Double(f64::NEG_INFINITY))));
         assert_eq!(read_as("\"AQI=\"", "Binary"), Ok(Some(EdmValue::Binary(vec![1, 2]))));
         assert_eq!(read_as("null", "Guid"), Ok(None));
+        assert_eq!(read_as("\"False\"", "Boolean"), Ok(Some(EdmValue::Boolean(false))));
+        assert_eq!(read_as("\"true\"", "Boolean"), Ok(Some(EdmValue::Boolean(true))));
+        let guid = read_as("\"c9da6455-213d-42c9-9a79-3e9149a57833\"", "Guid");
+        assert!(guid.is_ok() && read_as("\"c9da6455213d42c99a793e9149a57833\"", "Guid") == guid);
         assert!(read_as("\"2020-01-02T03:04:05.678900Z\"", "DateTime").is_ok());
         assert_eq!(read_as("\"1600-12-31T00:00:00Z\"", "DateTime"), Err(ErrorCode::OutOfRangeInput));
         for (value, name) in [
             ("5", "String"),
-            ("\"true\"", "Boolean"),
+            ("\"yes\"", "Boolean"),
+            ("1", "Boolean"),
             ("\"x\"", "Int32"),
             ("1.5", "Int64"),
             ("\"9223372036854775808\"", "Int64"),

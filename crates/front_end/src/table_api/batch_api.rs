@@ -82,7 +82,7 @@ async fn execute_direct(context: &RequestContext<'_>, part: &BatchPart<'_>) -> R
         Err(error) => Err(error),
     };
     Ok(result.unwrap_or_else(|error| {
-        let body = error.json_body(context.request_id, context.now, None);
+        let body = error.json_body(context.request_id, context.now, Some(0));
         Reply::json(error.code.status(), level.content_type(), body)
     }))
 }

@@ -78,12 +78,13 @@ pub(crate) async fn query_entities(
         start: parse_start(query)?,
     };
     let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
+    let next = page.next.as_ref().filter(|_| entity_query.top > 0);
     let answer = answer_context(context, level, &table, query);
     let selection = Selection::new(entity_query.select.as_deref());
     let mut body = Vec::with_capacity(256 + page.len() * 256);
     put_list_start(&mut body, &answer);
     let mut etag = Vec::with_capacity(64);
-    for (index, entity) in page.entities().enumerate() {
+    for (index, entity) in page.entities().take(entity_query.top).enumerate() {
         if index > 0 {
             body.push(b',');
         }
@@ -95,14 +96,15 @@ pub(crate) async fn query_entities(
     }
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
-    if let Some(next) = &page.next {
+    if let Some(next) = next {
         reply.header_bytes(NEXT_PARTITION_KEY, encode_token(&next.partition_key).into_bytes());
         if let Some(row_key) = &next.row_key {
             reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
         }
     }
     if context.statistics {
-        let (rows_read, rows_returned) = (page.rows_read, page.len() as u64);
+        let rows_returned = page.len().min(entity_query.top) as u64;
+        let rows_read = page.rows_read;
         QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
     }
     Ok(reply)
@@ -148,12 +150,12 @@ pub(crate) fn check_options(query: &QueryParameters<'_>) -> Result<(), ApiError>
     Ok(())
 }
 
-/// `$top`: rows of a page, not of the answer in all.
+/// `$top`: rows of a page, not of the answer in all. Nothing at all may be asked for.
 pub(crate) fn parse_top(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
     match query.find("$top") {
         None => Ok(PAGE_ROWS_MAX),
         Some(text) => match text.parse::<usize>() {
-            Ok(top) if (1..=PAGE_ROWS_MAX).contains(&top) => Ok(top),
+            Ok(top) if top <= PAGE_ROWS_MAX => Ok(top),
             _ => Err(ErrorCode::InvalidInput.into()),
         },
     }
@@ -218,7 +220,8 @@ mod tests {
         assert_eq!(error.code, ErrorCode::NotImplemented);
         assert_eq!(parse_top(&query("")), Ok(1000));
         assert_eq!(parse_top(&query("$top=7")), Ok(7));
-        for wrong in ["", "0", "1001", "-1", "x"] {
+        assert_eq!(parse_top(&query("$top=0")), Ok(0));
+        for wrong in ["", "1001", "-1", "x"] {
             assert!(parse_top(&query(&format!("$top={wrong}"))).is_err(), "{wrong}");
         }
         assert_eq!(parse_select(&query("$select=a,%20b")), Ok(Some(vec!["a".into(), "b".into()])));

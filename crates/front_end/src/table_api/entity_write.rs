@@ -107,8 +107,12 @@ pub(crate) fn plan_write(
     let conditional = condition != Condition::None;
     let (verb, address, properties) = match route {
         Route::InsertEntity(table) => {
-            let EntityBody { partition_key: Some(partition_key), row_key: Some(row_key), properties } =
-                read_entity(body)?
+            let entity = read_entity(body)?;
+            if entity.has_typed_key {
+                return Err(ErrorCode::PrimaryKeyPropertyIsInvalidType.into());
+            }
+            let EntityBody { partition_key: Some(partition_key), row_key: Some(row_key), properties, .. } =
+                entity
             else {
                 return Err(ErrorCode::PropertiesNeedValue.into());
             };
@@ -150,7 +154,7 @@ pub(crate) fn plan_write(
     })
 }
 
-/// The properties in a body whose keys, if sent, are those of the address.
+/// The properties in a body whose keys, if sent, are those of the address, whatever type they are said to be of.
 fn own_properties(address: &EntityAddress, body: &[u8]) -> Result<Properties, ApiError> {
     let entity = read_entity(body)?;
     let differs =

@@ -35,6 +35,7 @@ use hyper::header::{
 };
 use route::{Route, Verb};
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use std::borrow::Cow;
 use std::sync::Arc;
 use table::TableService;
 
@@ -69,6 +70,9 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) statistics: bool,
 }
 
+/// How the content types of batches start.
+const MULTIPART: &[u8] = b"multipart/";
+
 impl ServiceApi for TableApi {
     const LABEL: &'static str = "table";
     const CONNECTION_NAME: &'static str = "table connection";
@@ -92,14 +96,17 @@ impl ServiceApi for TableApi {
         }
     }
 
-    fn signed_resource<'a>(_: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a> {
-        let table = query.find("tn").unwrap_or_default();
-        SignedResource {
-            service: SasService::Table,
-            name: table.into(),
-            container: table.into(),
-            snapshot: "",
-        }
+    fn signed_resource<'a>(address: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a> {
+        // The name is signed, so a token that does not spell it out can only be for the table that is addressed.
+        let table: Cow<'a, str> = match query.find("tn") {
+            Some(table) => table.into(),
+            None => TableResource::parse(address.resource)
+                .ok()
+                .and_then(TableResource::table)
+                .unwrap_or_default()
+                .into(),
+        };
+        SignedResource { service: SasService::Table, name: table.clone(), container: table, snapshot: "" }
     }
 
     async fn answer<B: RequestBody>(
@@ -195,7 +202,17 @@ impl TableApi {
                 batch_api::execute_batch(context, content_type, body).await
             }
             Route::BelowTable { table, is_insert } => {
-                Err(tables::refuse_below_table(context, &table, is_insert.then_some(&*body)).await)
+                let is_batch = headers
+                    .get(CONTENT_TYPE)
+                    .and_then(|value| value.as_bytes().get(..MULTIPART.len()))
+                    .is_some_and(|start| start.eq_ignore_ascii_case(MULTIPART));
+                match is_batch {
+                    // A batch sent to a table instead of the account.
+                    true => Err(ErrorCode::MediaTypeNotSupported.into()),
+                    false => {
+                        Err(tables::refuse_below_table(context, &table, is_insert.then_some(&*body)).await)
+                    }
+                }
             }
             Route::ListTables => tables::list_tables(context, query, level).await,
             Route::ReadTable(name) => tables::read_table(context, &name, level).await,

@@ -137,13 +137,8 @@ impl Route {
                 Verb::Delete => Ok(Route::DeleteEntity(entity)),
                 Verb::Post => Err(ErrorCode::MethodNotAllowed.into()),
             },
-            TableResource::BelowTable { table, has_keys: false }
-                if matches!(verb, Verb::Get | Verb::Post) =>
-            {
-                Ok(Route::BelowTable { table, is_insert: verb == Verb::Post })
-            }
-            TableResource::BelowTable { .. } => {
-                Err(ApiError::with_message(ErrorCode::InvalidInput, WRONG_KEY_COUNT))
+            TableResource::BelowTable { table, has_keys } => {
+                Ok(Route::BelowTable { table, is_insert: verb == Verb::Post && !has_keys })
             }
             TableResource::Batch => match verb {
                 Verb::Post => Ok(Route::Batch),

@@ -42,7 +42,7 @@ pub(crate) async fn list_tables(
     let answer = answer_context(context, level);
     let mut body = Vec::with_capacity(128 + page.names.len() * 48);
     put_list_start(&mut body, &answer);
-    for (index, name) in page.names.iter().enumerate() {
+    for (index, name) in page.names.iter().take(list.top).enumerate() {
         if index > 0 {
             body.push(b',');
         }
@@ -50,7 +50,7 @@ pub(crate) async fn list_tables(
     }
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
-    if let Some(next) = &page.next {
+    if let Some(next) = page.next.as_ref().filter(|_| list.top > 0) {
         reply.header_bytes(NEXT_TABLE_NAME, encode_token(next).into_bytes());
     }
     Ok(reply)
