@@ -1,7 +1,7 @@
-//! Removes what was deleted and can't come back any more (the base blob, and snapshots), and staged blocks that nobody
-//! has added to for long.
+//! Removes what was deleted and can't come back any more (the base blob, snapshots and versions), and staged blocks that
+//! nobody has added to for long.
 
-use crate::blob_rows::{BlobChange, BlobRows, Head, SNAPSHOT_PREFIX, Stop, decode_snapshot};
+use crate::blob_rows::{BlobChange, BlobRows, Head, SNAPSHOT_PREFIX, Stop, VERSION_PREFIX, decode_snapshot};
 use crate::limits::STAGED_BLOCKS_KEPT_FOR_TICKS;
 use crate::record::Deletion;
 use base::Ticks;
@@ -37,7 +37,7 @@ impl Staged {
 pub(crate) struct RemoveExpired;
 
 impl BlobChange for RemoveExpired {
-    /// How many: base blob, snapshots, and the staged blocks as one.
+    /// How many: base blob, snapshots, versions, and the staged blocks as one.
     type Reply = u64;
 
     fn may_see_less(&self) -> bool {
@@ -53,6 +53,18 @@ impl BlobChange for RemoveExpired {
                 if is_over(record.deleted, now) {
                     rows.delete(&name);
                     rows.head.deleted_snapshots -= 1;
+                    rows.release(&record.content)?;
+                    removed += 1;
+                }
+            }
+        }
+        if rows.head.versions > 0 {
+            for name in rows.names(VERSION_PREFIX)? {
+                let Some(row) = rows.row(&name) else { continue };
+                let record = decode_snapshot(row)?;
+                if is_over(record.deleted, now) {
+                    rows.delete(&name);
+                    rows.head.versions -= 1;
                     rows.release(&record.content)?;
                     removed += 1;
                 }
@@ -77,6 +89,7 @@ impl BlobChange for RemoveExpired {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blob_rows::Revision;
     use crate::blob_rows::memory::MemoryBlob;
     use crate::condition::Conditions;
     use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
@@ -95,7 +108,9 @@ mod tests {
 
     fn delete(retention_days: u32) -> DeleteBlob {
         let (snapshots, conditions) = (DeleteSnapshots::Include, Conditions::default());
-        DeleteBlob { snapshot: None, snapshots, conditions, retention_days: Some(retention_days) }
+        let (revision, tier) = Default::default();
+        let retention_days = Some(retention_days);
+        DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
     }
 
     /// Blocks that were staged and never committed once stayed for ever.
@@ -104,7 +119,9 @@ mod tests {
         let mut blob = MemoryBlob::default();
         let stage = |blob: &mut MemoryBlob, id: &'static [u8], now| {
             let pieces = vec![partition::Piece::for_tests(1, 0, 10)];
-            blob.run(PutBlock { id: Bytes::from_static(id), size: 10, pieces, lease: None }, now).unwrap();
+            let (lease, encryption) = Default::default();
+            blob.run(PutBlock { id: Bytes::from_static(id), size: 10, pieces, lease, encryption }, now)
+                .unwrap();
         };
         stage(&mut blob, b"1", DAY);
         assert_eq!(blob.run(RemoveExpired, 8 * DAY - 1), Ok(0));
@@ -129,7 +146,8 @@ mod tests {
     fn what_is_over_goes_and_the_rest_can_still_come_back() {
         let mut blob = MemoryBlob::default();
         blob.run(put(None), 1).unwrap();
-        blob.run(TakeSnapshot { metadata: None, conditions: Conditions::default() }, 2).unwrap();
+        let conditions = Conditions::default();
+        blob.run(TakeSnapshot { metadata: None, conditions, versioned: false }, 2).unwrap();
         // Overwritten with a retention of two days, deleted with one of one.
         blob.run(put(Some(2)), 3).unwrap();
         assert_eq!(blob.run(RemoveExpired, 4), Ok(0));
@@ -143,5 +161,23 @@ mod tests {
         blob.run(delete(1), 8 + DAY).unwrap();
         assert_eq!(blob.run(RemoveExpired, 8 + 2 * DAY), Ok(2));
         assert_eq!(blob.rows.len(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn a_deleted_version_goes_when_its_time_is_over() {
+        let mut blob = MemoryBlob::default();
+        let versioned = |now: u64| {
+            let mut put = put(None);
+            put.new.versioned = true;
+            (put, now)
+        };
+        for (put, now) in [versioned(1), versioned(2)] {
+            blob.run(put, now).unwrap();
+        }
+        let former = DeleteBlob { revision: Revision::Version(1), ..delete(1) };
+        blob.run(former, 3).unwrap();
+        assert_eq!(blob.run(RemoveExpired, 4), Ok(0));
+        assert_eq!(blob.run(RemoveExpired, 3 + DAY), Ok(1));
+        assert_eq!((blob.head().versions, blob.rows.len(), blob.head().live().is_some()), (0, 1, true));
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::blob_rows::{BlobAddress, Head};
 use crate::blob_service::{BlobAt, BlobService};
+use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::listing::{Collect, Taken, Walk};
 use crate::record::BlobRecord;
@@ -86,7 +87,11 @@ async fn sweep_round(service: &BlobService, position: &mut Option<Position>) -> 
             BlobAddress { account, container_id, name }
         };
         for name in collected.names {
-            let at = BlobAt { address: address(name), container: String::new() };
+            let at = BlobAt {
+                address: address(name),
+                container: String::new(),
+                encryption: ContainerEncryption::default(),
+            };
             removed += service.run(&at, RemoveExpired).await?;
         }
         for (name, owner) in collected.garbage {
@@ -136,6 +141,14 @@ impl Collect for CollectExpired {
     }
 
     fn wants_snapshots(&self) -> bool {
+        true
+    }
+
+    fn version(&mut self, name: String, _version: u64, record: BlobRecord) -> Taken {
+        self.take(name, is_over(record.deleted, self.now))
+    }
+
+    fn wants_versions(&self) -> bool {
         true
     }
 }

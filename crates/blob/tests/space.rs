@@ -4,6 +4,7 @@
 use base::Environment;
 use blob::{
     BlobAt, BlobService, BlobSettingsUpdate, BlobType, Conditions, DeleteSnapshots, NewBlob, PublicAccess,
+    Revision,
 };
 use bytes::Bytes;
 use partition::{ObjectTable, PartitionSettings, Partitions};
@@ -29,7 +30,7 @@ impl Stage {
         // One range for all blobs: its stream tells what is stored.
         let settings = PartitionSettings { range_size_bytes_max: 1 << 30, ..PartitionSettings::tiny() };
         let partitions = Arc::new(Partitions::open(env, streams.clone(), settings).await.ok()?);
-        let service = Arc::new(BlobService::new(partitions.clone(), env.clock.clone()));
+        let service = Arc::new(BlobService::new(partitions.clone(), env.clock.clone(), Default::default()));
         Some(Stage { streams, partitions, service })
     }
 
@@ -39,7 +40,10 @@ impl Stage {
     }
 
     async fn create(&self, container: &str) {
-        let created = self.service.create_container(ACCOUNT, container, Vec::new(), PublicAccess::None).await;
+        let created = self
+            .service
+            .create_container(ACCOUNT, container, Vec::new(), PublicAccess::None, Default::default())
+            .await;
         created.unwrap();
     }
 
@@ -54,7 +58,9 @@ impl Stage {
     /// Whether a blob's bytes are all there.
     async fn reads(&self, container: &str, name: &str) -> bool {
         let at = self.at(container, name).await;
-        let Ok((_, _, mut reader)) = self.service.read(&at, None, &Conditions::default(), None).await else {
+        let Ok((_, _, mut reader)) =
+            self.service.read(&at, Revision::Current, &Conditions::default(), None).await
+        else {
             return false;
         };
         let mut size = 0;
@@ -161,7 +167,16 @@ fn deleted_blobs_go_when_their_time_is_over_and_not_before() {
         stage.service.snapshot(&deleted, None, Conditions::default()).await.unwrap();
         for name in ["deleted", "comes-back"] {
             let at = stage.at("box", name).await;
-            let done = stage.service.delete(&at, None, DeleteSnapshots::Include, Conditions::default()).await;
+            let done = stage
+                .service
+                .delete(
+                    &at,
+                    Revision::Current,
+                    DeleteSnapshots::Include,
+                    Default::default(),
+                    Conditions::default(),
+                )
+                .await;
             assert_eq!(done, Ok(false), "it can come back");
         }
         env.clock.sleep(22 * HOUR).await;
@@ -193,7 +208,11 @@ fn staged_blocks_go_after_an_idle_week() {
             let mut upload = stage.service.upload(&at, false, false);
             upload.write(Bytes::from(vec![7; SIZE_BYTES])).await.unwrap();
             let uploaded = upload.finish().await.unwrap();
-            stage.service.put_block(&at, Bytes::from_static(id), uploaded, None).await.unwrap();
+            stage
+                .service
+                .put_block(&at, Bytes::from_static(id), uploaded, None, Default::default())
+                .await
+                .unwrap();
             env.clock.sleep(6 * 24 * HOUR).await;
         }
         let stored = stage.stored_after_collecting().await;

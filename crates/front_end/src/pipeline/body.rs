@@ -152,10 +152,11 @@ mod tests {
     fn a_large_document_waits_for_its_room() {
         let (parts, ()) = Request::new(()).into_parts();
         let limits = Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() };
+        let clock = base::system::SystemClock::new();
         let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));
         let body = |size| {
             let body = Full::new(Bytes::from(vec![b'x'; size]));
-            IncomingBody::new(body, &parts, &limits, &large_bodies).read_document(8 << 20)
+            IncomingBody::new(body, &parts, &limits, &large_bodies, &clock).read_document(8 << 20)
         };
         let first = body(6 << 20).now_or_never().expect("there is room").expect("it is small enough");
         assert_eq!(first.bytes.len(), 6 << 20);
@@ -164,7 +165,7 @@ mod tests {
         assert!(body(1 << 10).now_or_never().is_some(), "small ones don't");
         drop(first);
         assert!(second.now_or_never().is_some_and(|read| read.is_ok()));
-        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, &limits, &large_bodies);
+        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, &limits, &large_bodies, &clock);
         assert!(larger.read_document(100 << 20).now_or_never().is_some(), "as much as there is will do");
     }
 }

@@ -97,12 +97,19 @@ const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
 /// Times that a group waits for requests that are ready to run, at most.
 const GATHER_ROUND_COUNT_MAX: usize = 16;
 
+/// A group of this many operations waits for no more: while it is synced, the others' requests keep the cores busy. With
+/// all requests in one group the cores would wait for the disk, and the disk for them.
+const GATHERED_ENOUGH_COUNT: usize = 16;
+
 impl RangePartition {
     /// Lets requests that are ready to run join the next group, as long as more come: fewer, larger syncs. A lone
     /// requester waits for nobody.
     async fn gather(&self) {
-        let mut gathered = 0;
+        let mut gathered = self.serial.lock().pending.waiting.len();
         for _ in 0..GATHER_ROUND_COUNT_MAX {
+            if gathered >= GATHERED_ENOUGH_COUNT {
+                return;
+            }
             tokio::task::yield_now().await;
             let waiting = self.serial.lock().pending.waiting.len();
             if waiting == gathered {
