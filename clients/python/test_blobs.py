@@ -415,21 +415,34 @@ class TestService:
 
 
 class TestEncryption:
-    """What is stored is not encrypted with them; who has not the key, or names another scope, is refused."""
+    """Nothing is encrypted with keys and scopes: they are refused, unless the server is told to take them all the same.
+    Then who has not the key, or names another scope, is refused."""
 
-    def test_scopes(self, blobs, container, refused):
+    def test_nothing_that_would_not_be_kept_is_promised(self, blobs, container, refused):
         blob = container.get_blob_client("scoped")
-        assert blob.upload_blob(b"1", encryption_scope="one")["encryption_scope"] == "one"
-        assert blob.get_blob_properties().encryption_scope == "one"
-        assert [found.encryption_scope for found in container.list_blobs()] == ["one"]
-        with refused(409, "BlobDoesNotMatchEncryptionScope"):
-            blob.set_blob_metadata({"a": "1"}, encryption_scope="two")
-        scope = ContainerEncryptionScope(default_encryption_scope="one", prevent_encryption_scope_override=True)
-        strict = blobs.create_container(new_name(), container_encryption_scope=scope)
-        with refused(403, "RequestForbiddenByContainerEncryptionPolicy"):
-            strict.upload_blob("other", b"", encryption_scope="two")
-        assert strict.upload_blob("own", b"").get_blob_properties().encryption_scope == "one"
-        strict.delete_container()
+        with refused(400, "UnsupportedHeader"):
+            blob.upload_blob(b"1", encryption_scope="one")
+        assert not blob.exists()
+        scope = ContainerEncryptionScope(default_encryption_scope="one")
+        with refused(400, "UnsupportedHeader"):
+            blobs.create_container(new_name(), container_encryption_scope=scope)
+
+    @pytest.mark.skipif("LARIMAR_ENDPOINT" in os.environ, reason="starts a server of its own")
+    def test_scopes(self, refused):
+        with Server("--unencrypted-customer-keys") as server:
+            blobs = BlobServiceClient.from_connection_string(server.connection_string(), retry_total=0)
+            container = blobs.create_container("box")
+            blob = container.get_blob_client("scoped")
+            assert blob.upload_blob(b"1", encryption_scope="one")["encryption_scope"] == "one"
+            assert blob.get_blob_properties().encryption_scope == "one"
+            assert [found.encryption_scope for found in container.list_blobs()] == ["one"]
+            with refused(409, "BlobDoesNotMatchEncryptionScope"):
+                blob.set_blob_metadata({"a": "1"}, encryption_scope="two")
+            scope = ContainerEncryptionScope("one", prevent_encryption_scope_override=True)
+            strict = blobs.create_container("strict", container_encryption_scope=scope)
+            with refused(403, "RequestForbiddenByContainerEncryptionPolicy"):
+                strict.upload_blob("other", b"", encryption_scope="two")
+            assert strict.upload_blob("own", b"").get_blob_properties().encryption_scope == "one"
 
     @pytest.mark.skipif("LARIMAR_ENDPOINT" in os.environ, reason="the client sends keys over TLS only")
     def test_customers_keys(self, refused):
@@ -438,7 +451,8 @@ class TestEncryption:
             text = [base64.b64encode(part).decode() for part in (key, hashlib.sha256(key).digest())]
             return CustomerProvidedEncryptionKey(*text)
 
-        with Server("--tls-cert", CERTIFICATE, "--tls-key", CERTIFICATE_KEY) as server:
+        keys = ["--tls-cert", CERTIFICATE, "--tls-key", CERTIFICATE_KEY, "--unencrypted-customer-keys"]
+        with Server(*keys) as server:
             options = {"connection_verify": str(CERTIFICATE), "retry_total": 0}
             address = f"{server.ready['blob']}/{ACCOUNT}"
             blobs = BlobServiceClient(address, {"account_name": ACCOUNT, "account_key": KEY}, **options)

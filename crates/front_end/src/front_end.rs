@@ -30,12 +30,20 @@ pub struct FrontEndSettings {
     pub tls: Option<TlsIdentity>,
     /// Who judges bearer tokens; without it none is taken.
     pub bearer: Option<Arc<dyn BearerAuthority>>,
+    /// Whether blobs may be written with customers' keys and encryption scopes, although nothing is encrypted with them.
+    pub takes_customer_keys: bool,
 }
 
 impl FrontEndSettings {
     /// For these accounts, with everything else as usual: default limits, no encryption, no bearer tokens.
     pub fn new(accounts: Accounts) -> Self {
-        FrontEndSettings { accounts, limits: Limits::default(), tls: None, bearer: None }
+        FrontEndSettings {
+            accounts,
+            limits: Limits::default(),
+            tls: None,
+            bearer: None,
+            takes_customer_keys: false,
+        }
     }
 }
 
@@ -70,9 +78,9 @@ impl FrontEnd {
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let FrontEndSettings { accounts, limits, tls, bearer } = settings;
+        let FrontEndSettings { accounts, limits, tls, bearer, takes_customer_keys } = settings;
         let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
-        let blob = Arc::new(Pipeline::new(shared.clone(), BlobApi::new(services.blob)));
+        let blob = Arc::new(Pipeline::new(shared.clone(), BlobApi::new(services.blob, takes_customer_keys)));
         let table = Arc::new(Pipeline::new(shared.clone(), TableApi::new(services.table)));
         let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue)));
         FrontEnd { blob, table, queue, limits, tls, clock, spawner }

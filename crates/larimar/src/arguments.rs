@@ -149,6 +149,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "MODE", requires = "tls_cert")]
     pub(crate) oauth: Option<OauthMode>,
 
+    /// Take customers' keys and encryption scopes of blobs, too. For development only: nothing is encrypted with them
+    #[arg(long)]
+    pub(crate) unencrypted_customer_keys: bool,
+
     /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_byte_size)]
     pub(crate) memory_budget: u64,

@@ -50,6 +50,8 @@ pub(crate) struct Configuration {
     pub(crate) oauth: Option<OauthMode>,
     /// Whether each worker thread keeps to a core.
     pub(crate) pin_workers: bool,
+    /// Whether customers' keys are taken, although they encrypt nothing.
+    pub(crate) takes_customer_keys: bool,
 }
 
 impl Configuration {
@@ -117,6 +119,7 @@ impl Configuration {
             tls,
             oauth: arguments.oauth,
             pin_workers: arguments.pin_workers,
+            takes_customer_keys: arguments.unencrypted_customer_keys,
         })
     }
 }

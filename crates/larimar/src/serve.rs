@@ -136,6 +136,7 @@ async fn listen(flag: &'static str, address: SocketAddr) -> Result<(TcpListener,
 
 fn front_end(configuration: &Configuration, services: Services, env: &Environment) -> FrontEnd {
     let settings = FrontEndSettings {
+        takes_customer_keys: configuration.takes_customer_keys,
         tls: configuration.tls.clone(),
         bearer: configuration.oauth.map(OauthMode::authority),
         ..FrontEndSettings::new(configuration.accounts.clone())

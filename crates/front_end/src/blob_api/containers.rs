@@ -44,9 +44,12 @@ fn version(status: StatusCode, row: &ContainerRow) -> Reply {
     reply
 }
 
+/// What the account's own encryption is called among the scopes.
+pub(crate) const ACCOUNT_SCOPE: &str = "$account-encryption-key";
+
 /// The scope of blobs that name none.
 pub(crate) fn default_scope(encryption: &ContainerEncryption) -> &str {
-    encryption.default_scope.as_deref().unwrap_or("$account-encryption-key")
+    encryption.default_scope.as_deref().unwrap_or(ACCOUNT_SCOPE)
 }
 
 pub(crate) async fn create(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {

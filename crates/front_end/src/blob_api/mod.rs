@@ -49,12 +49,14 @@ const WRITE_FOR_MAX_PER_MIB: Duration = Duration::from_secs(600);
 /// The Blob service's HTTP side.
 pub(crate) struct BlobApi {
     service: Arc<BlobService>,
+    takes_customer_keys: bool,
 }
 
 impl BlobApi {
-    /// Over this service.
-    pub(crate) fn new(service: Arc<BlobService>) -> Self {
-        BlobApi { service }
+    /// Over this service. Customers' keys and encryption scopes encrypt nothing here: unless they are taken all the same,
+    /// requests that name some are refused.
+    pub(crate) fn new(service: Arc<BlobService>, takes_customer_keys: bool) -> Self {
+        BlobApi { service, takes_customer_keys }
     }
 }
 
@@ -215,7 +217,7 @@ impl ServiceApi for BlobApi {
         }
         self.authorise(&context, route).await?;
         request.check_secondary(route.is_read())?;
-        refuse_what_is_not_kept(&parts.headers, route)?;
+        refuse_what_is_not_kept(&parts.headers, route, self.takes_customer_keys)?;
         let mut reply = self.execute(&context, route, body).await?;
         if !context.is_head() && reply.status == StatusCode::NOT_MODIFIED {
             reply.body.clear();
@@ -356,17 +358,25 @@ impl BlobApi {
 }
 
 /// Headers that would promise something that is not kept.
-fn refuse_what_is_not_kept(headers: &HeaderMap, route: Route) -> Result<(), ApiError> {
+fn refuse_what_is_not_kept(
+    headers: &HeaderMap,
+    route: Route,
+    takes_customer_keys: bool,
+) -> Result<(), ApiError> {
     let takes_structured = matches!(
         route,
         Route::PutBlob | Route::PutBlock | Route::AppendBlock | Route::PutPages | Route::ReadBlob
     );
-    let refused = [
-        if takes_structured { "" } else { structured::STRUCTURED_BODY },
-        "x-ms-immutability-policy-until-date",
-        "x-ms-legal-hold",
-    ];
-    match refused.into_iter().find(|name| !name.is_empty() && headers.contains_key(*name)) {
+    const CUSTOMER_KEYS: [&str; 3] =
+        ["x-ms-encryption-key", "x-ms-encryption-scope", "x-ms-source-encryption-key"];
+    const DEFAULT_SCOPE: &str = "x-ms-default-encryption-scope";
+    let refused = ["x-ms-immutability-policy-until-date", "x-ms-legal-hold"]
+        .into_iter()
+        .chain((!takes_structured).then_some(structured::STRUCTURED_BODY))
+        .chain(CUSTOMER_KEYS.into_iter().filter(|_| !takes_customer_keys));
+    let mut refused = refused.filter(|name| headers.contains_key(*name));
+    let scope = headers.get(DEFAULT_SCOPE).filter(|scope| *scope != containers::ACCOUNT_SCOPE);
+    match refused.next().or(scope.filter(|_| !takes_customer_keys).map(|_| DEFAULT_SCOPE)) {
         Some(name) => {
             Err(ApiError::with_facts(ErrorCode::UnsupportedHeader, vec![("HeaderName", name.to_owned())]))
         }
