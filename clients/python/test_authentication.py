@@ -181,7 +181,7 @@ def test_own_accounts_with_two_keys(how):
         assert server.wire("second", KEY).send("GET", "/Tables").status == 200
         assert server.wire("second", OTHER_KEY).send("GET", "/Tables").error() == (403, "AuthenticationFailed")
         # Own accounts replace the development one.
-        assert server.wire().send("GET", "/Tables").error() == (403, "AuthenticationFailed")
+        assert server.wire().send("GET", "/Tables").error() == (404, "ResourceNotFound")
         # A key of one account opens no other.
         crossed = server.wire("second", KEY).send("GET", "/Tables", account="first")
         assert crossed.error() == (403, "AuthenticationFailed")

@@ -12,7 +12,7 @@ import {
   generateAccountSASQueryParameters,
   generateQueueSASQueryParameters,
 } from "@azure/storage-queue";
-import { ACCOUNT, KEY, Server, collect, newName, refusal } from "../server.js";
+import { ACCOUNT, KEY, Server, collect, newName, options, refusal } from "../server.js";
 
 const server = new Server();
 before(() => server.start());
@@ -84,8 +84,12 @@ test("settings and statistics", async () => {
     });
   assert.equal((await preflight("https://a.example")).status, 200);
   assert.equal((await preflight("https://b.example")).status, 403);
+  // The primary has none to tell.
+  await assert.rejects(queues.getStatistics(), { statusCode: 400 });
+  const key = new StorageSharedKeyCredential(ACCOUNT, KEY);
+  const secondary = new QueueServiceClient(`${server.queueEndpoint}-secondary`, key, options());
   // This version of the client reads the answer and loses it on the way to its caller.
-  const { _response: answer } = await queues.getStatistics();
+  const { _response: answer } = await secondary.getStatistics();
   assert.match(answer.bodyAsText, /<GeoReplication><Status>live<\/Status>/);
 });
 

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Server } from "../server.js";
+import { AzureNamedKeyCredential, TableServiceClient } from "@azure/data-tables";
+import { ACCOUNT, KEY, Server, options } from "../server.js";
 
 const server = new Server();
 before(() => server.start());
@@ -19,6 +20,10 @@ test("properties", async () => {
 });
 
 test("statistics", async () => {
-  const { geoReplication } = await server.service().getStatistics();
+  // The primary has none to tell.
+  await assert.rejects(server.service().getStatistics(), { statusCode: 400 });
+  const credential = new AzureNamedKeyCredential(ACCOUNT, KEY);
+  const secondary = new TableServiceClient(`${server.endpoint}-secondary`, credential, options());
+  const { geoReplication } = await secondary.getStatistics();
   assert.ok(["live", "bootstrap", "unavailable"].includes(geoReplication.status));
 });

@@ -41,6 +41,11 @@ impl<'a> QueryParameters<'a> {
         self.pairs.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_ref())
     }
 
+    /// How many parameters have that name, ignoring its case.
+    pub fn count(&self, name: &str) -> usize {
+        self.pairs.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name)).count()
+    }
+
     /// All parameters in the order sent.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))

@@ -3,7 +3,11 @@
 mod stamp;
 
 use base::{Clock, Ticks};
+use bytes::Bytes;
+use front_end::auth::shared_key::SignedService;
 use front_end::auth::signature::SignSink;
+use http_body_util::Full;
+use hyper::Request;
 use stamp::{Answer, Stamp};
 
 const MESSAGES: &str = "/tasks/messages";
@@ -320,8 +324,18 @@ async fn settings_and_statistics() {
     assert!(!table.body.contains("CorsRule"), "{}", table.body);
     let headers = [("origin", "http://a"), ("access-control-request-method", "GET")];
     stamp.send_queue("OPTIONS", "/tasks", &headers, "").await.expect(200);
-    let stats = stamp.send_queue("GET", "/?restype=service&comp=stats", &[], "").await.expect(200);
-    assert_eq!(element(&stats, "Status"), "live");
+    stamp
+        .send_queue("GET", "/?restype=service&comp=stats", &[], "")
+        .await
+        .expect_error(400, "InvalidQueryParameterValue");
+    let secondary = "/devstoreaccount1-secondary/?restype=service&comp=stats";
+    let headers = stamp.headers_signed_for(SignedService::BlobOrQueue, "GET", secondary, &[]);
+    let mut request = Request::builder().uri(secondary);
+    for (name, value) in &headers {
+        request = request.header(name, value);
+    }
+    let stats = stamp.send_queue_request(request.body(Full::new(Bytes::new())).expect("a request")).await;
+    assert_eq!(element(&stats.expect(200), "Status"), "live");
 }
 
 #[tokio::test]

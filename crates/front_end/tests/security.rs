@@ -28,6 +28,9 @@ async fn who_cannot_prove_it_is_refused() {
     let text = answer.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned();
     assert!(text.contains(&format!("GET\n\n\n{date}\n/devstoreaccount1/devstoreaccount1/Tables")), "{text}");
     with("SharedKey other:AAAA", &date).await.expect_error(403, "AuthenticationFailed");
+    let elsewhere = stamp.send_raw("GET", "/nobody/Tables", &[HOST, ("authorization", &wrong)], "").await;
+    let elsewhere = elsewhere.expect_error(404, "ResourceNotFound");
+    assert!(elsewhere.body.contains("<Error><Code>ResourceNotFound</Code>"), "{}", elsewhere.body);
     with("Bearer token", &date).await.expect_error(403, "AuthenticationFailed");
     with("Basic AAAA", &date).await.expect_error(400, "InvalidAuthenticationInfo");
     with("SharedKey", &date).await.expect_error(400, "InvalidAuthenticationInfo");
@@ -83,8 +86,14 @@ async fn requests_of_official_clients_are_served() {
         let answer =
             stamp.send_raw(method, target, &headers, recorded["body"].as_str().unwrap_or_default()).await;
         let status = answer.status.as_u16();
-        // The stub recorder kept no state, so some find nothing; but each is understood and authenticated.
-        assert!(matches!(status, 200..=204 | 404 | 409 | 412), "{method} {target}: {status} {}", answer.body);
+        // The stub recorder kept no state, so some find nothing; but each is understood and authenticated. One client
+        // asks the primary for the secondary's statistics.
+        let is_misled = target.contains("comp=stats") && !target.contains("-secondary") && status == 400;
+        assert!(
+            matches!(status, 200..=204 | 404 | 409 | 412) || is_misled,
+            "{method} {target}: {status} {}",
+            answer.body
+        );
         served += 1;
     }
     assert_eq!(served, 30);
@@ -117,6 +126,8 @@ async fn account_signatures_grant_what_they_say() {
         .expect_error(403, "AuthorizationServiceMismatch");
     send("GET", "/Tables", token("t", "c", "l"), "").await.expect(200);
     let all = || token("t", "sco", "rwdlacu");
+    let twice = format!("{}&sig=x", all());
+    send("GET", "/Tables", twice, "").await.expect_error(403, "AuthenticationFailed");
     send("GET", "/People?comp=acl", all(), "").await.expect_error(403, "AuthorizationFailure");
     send("GET", "/?restype=service&comp=properties", all(), "").await.expect(200);
     let tampered = all().replace("sp=rwdlacu", "sp=rwdlacup");
@@ -164,6 +175,10 @@ async fn table_signatures_keep_to_their_range_and_policy() {
     assert!(answer.body.contains("<Id>pol1</Id>"), "{}", answer.body);
     send("GET", "/People()", &by_policy, "").await.expect(200);
     send("POST", "/People", &by_policy, outside).await.expect_error(403, "AuthorizationPermissionMismatch");
+    // The table's name is signed; it need not be spelled out.
+    let unnamed = by_policy.replace("tn=People&", "");
+    send("GET", "/People()", &unnamed, "").await.expect(200);
+    send("GET", "/Other()", &unnamed, "").await.expect_error(403, "AuthenticationFailed");
     let answer = stamp.send("GET", "/Nobody?comp=acl", &[], "").await.expect_error(404, "TableNotFound");
     assert!(answer.body.contains("<code>TableNotFound</code>"), "{}", answer.body);
 }
@@ -174,7 +189,9 @@ async fn service_settings_and_cors() {
     let path = "/?restype=service&comp=properties";
     let preflight = [HOST, ("origin", "http://a"), ("access-control-request-method", "GET")];
     let target = format!("{ROOT}/Tables");
-    stamp.send_raw("OPTIONS", &target, &preflight, "").await.expect_error(403, "CorsPreflightFailure");
+    let refused = stamp.send_raw("OPTIONS", &target, &preflight, "").await;
+    let refused = refused.expect_error(403, "CorsPreflightFailure");
+    assert!(refused.body.contains("<Error><Code>CorsPreflightFailure</Code>"), "{}", refused.body);
     let body = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>http://a</AllowedOrigins><AllowedMethods>GET\
         </AllowedMethods><AllowedHeaders /><ExposedHeaders /><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors>\
         </StorageServiceProperties>";
@@ -186,9 +203,21 @@ async fn service_settings_and_cors() {
     let answer = stamp.send("GET", "/Tables", &[("origin", "http://a")], "").await.expect(200);
     assert_eq!(answer.header("access-control-allow-origin"), "http://a");
     let answer = stamp.send("GET", "/Tables", &[], "").await.expect(200);
+    assert_eq!((answer.header("access-control-allow-origin"), answer.header("vary")), ("", ""));
+    let answer = stamp.send("GET", "/Tables", &[("origin", "http://b")], "").await.expect(200);
     assert_eq!((answer.header("access-control-allow-origin"), answer.header("vary")), ("", "Origin"));
     stamp.send("PUT", path, &[], "<x/>").await.expect_error(400, "InvalidXmlDocument");
-    let answer = stamp.send("GET", "/?restype=service&comp=stats", &[], "").await.expect(200);
+    stamp
+        .send("GET", "/?restype=service&comp=stats", &[], "")
+        .await
+        .expect_error(400, "InvalidQueryParameterValue");
+    let secondary = "/devstoreaccount1-secondary/?restype=service&comp=stats";
+    let mut request = Request::builder().uri(secondary);
+    for (name, value) in &stamp.signed_headers("GET", secondary, &[]) {
+        request = request.header(name, value);
+    }
+    let answer =
+        stamp.send_request(request.body(Full::new(Bytes::new())).expect("a request")).await.expect(200);
     assert!(answer.body.contains("<Status>live</Status>"), "{}", answer.body);
 }
 

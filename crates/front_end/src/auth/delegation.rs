@@ -84,13 +84,8 @@ impl<'a> DelegationKey<'a> {
 
     /// Whether it may sign now, and for the service with this letter.
     pub(crate) fn is_good(&self, service: SasService, now: Ticks) -> bool {
-        let letter = match service {
-            SasService::Table => 't',
-            SasService::Queue => 'q',
-            SasService::Blob => 'b',
-        };
         let is_long = self.start.0 != 0 && self.start.plus(DELEGATION_KEY_FOR_MAX) < self.expiry;
-        self.services.contains(letter) && self.start <= now && now < self.expiry && !is_long
+        self.services.contains(service.letter()) && self.start <= now && now < self.expiry && !is_long
     }
 }
 

@@ -33,7 +33,7 @@ use shared_key::{
 use signature::ClaimedSignature;
 use std::time::Duration;
 
-pub(crate) use verify_sas::{SasRequest, SignedResource, verify_sas};
+pub(crate) use verify_sas::{SasRequest, SignedResource, verify_sas, verify_sas_of};
 
 /// How far a request's date may be from the server's clock, either way.
 pub const DATE_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
@@ -62,6 +62,10 @@ pub(crate) fn credentials<'a>(
 ) -> Result<Credentials<'a>, ApiError> {
     let Some(header) = headers.get(AUTHORIZATION) else {
         return match SasToken::find(query) {
+            Some(_) if query.count("sig") > 1 => Err(ApiError::with_detail(
+                ErrorCode::AuthenticationFailed,
+                "The query has more than one signature.",
+            )),
             Some(token) => Ok(Credentials::Sas(token)),
             None => Err(ErrorCode::NoAuthenticationInformation.into()),
         };
@@ -84,13 +88,13 @@ pub(crate) fn credentials<'a>(
     Ok(Credentials::SharedKey { scheme, account, signature })
 }
 
-/// The addressed account, if it is served here. An unknown one looks like a wrong key.
+/// The addressed account, if it is served here.
 pub(crate) fn addressed_account<'a>(
     accounts: &'a Accounts,
     address: &Address<'_>,
 ) -> Result<&'a Account, ApiError> {
     accounts.find(address.account).ok_or_else(|| {
-        ApiError::with_detail(ErrorCode::AuthenticationFailed, "The addressed account does not exist.")
+        ApiError::with_message(ErrorCode::ResourceNotFound, "The specified account does not exist.")
     })
 }
 

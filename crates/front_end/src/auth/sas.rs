@@ -35,6 +35,15 @@ pub enum SasService {
 }
 
 impl SasService {
+    /// The service's letter.
+    pub(crate) fn letter(self) -> &'static str {
+        match self {
+            SasService::Table => "t",
+            SasService::Queue => "q",
+            SasService::Blob => "b",
+        }
+    }
+
     pub(crate) fn label(self) -> &'static str {
         match self {
             SasService::Table => "table",
@@ -78,7 +87,7 @@ impl<'a> SasToken<'a> {
 
     /// Whether it is signed with a user delegation key.
     pub fn is_delegated(&self) -> bool {
-        self.field("skoid").is_some()
+        !self.is_account() && self.field("skoid").is_some()
     }
 
     fn line(&self, sink: &mut impl SignSink, name: &str) {

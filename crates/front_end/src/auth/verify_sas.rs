@@ -2,6 +2,7 @@
 //!
 //! Pure: the stored policy that a token names is fetched by the caller between [`SasRequest::policy_id`] and here.
 
+use super::bearer::Principal;
 use super::delegation::{BoundRequest, DelegationKey, write_delegation_string};
 use super::grant::{Grant, KeyBounds};
 use super::sas::{ACCOUNT_SAS_SINCE, SERVICE_SAS_SINCE, SasService, SasToken};
@@ -68,8 +69,21 @@ pub(crate) fn verify_sas(
     request: &SasRequest<'_>,
     policies: &[StoredPolicy],
 ) -> Result<Grant, ApiError> {
+    verify_sas_of(account, request, policies, None)
+}
+
+/// The same for somebody who bears a token as well, whom the signature may be for alone.
+pub(crate) fn verify_sas_of(
+    account: &Account,
+    request: &SasRequest<'_>,
+    policies: &[StoredPolicy],
+    principal: Option<&Principal>,
+) -> Result<Grant, ApiError> {
     let token = request.token;
-    verify_signature(account, request)?;
+    match token.is_delegated() {
+        true => verify_delegation(account, request, principal)?,
+        false => verify_signature(account, request)?,
+    }
     if token.is_account() {
         let required = |name: &str| match token.field(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
@@ -114,7 +128,11 @@ pub(crate) fn verify_sas(
 }
 
 /// Verifies a signature under a user delegation key.
-fn verify_delegation(account: &Account, request: &SasRequest<'_>) -> Result<(), ApiError> {
+fn verify_delegation(
+    account: &Account,
+    request: &SasRequest<'_>,
+    principal: Option<&Principal>,
+) -> Result<(), ApiError> {
     let token = request.token;
     let SignedResource { service, name, snapshot, .. } = &request.resource;
     let resource = (*service, account.name(), name.as_ref(), *snapshot);
@@ -142,17 +160,28 @@ fn verify_delegation(account: &Account, request: &SasRequest<'_>) -> Result<(), 
     if !key.is_good(*service, request.now) {
         return Err(failed("The user delegation key is not valid at this time or for this service."));
     }
-    if token.field("sduoid").is_some_and(|user| !user.is_empty()) {
-        // The user's own token would be in the header that decides alone when it is there.
-        return Err(failed("The signature is for one user, whose token the request must bear."));
+    check_user(token.field("sduoid").unwrap_or_default(), key.delegated_tid, principal)
+}
+
+/// Refuses whoever is not the only user that a signature is for, if it is for one. An empty `tenant` is any.
+fn check_user(user: &str, tenant: &str, principal: Option<&Principal>) -> Result<(), ApiError> {
+    if user.is_empty() {
+        return match tenant.is_empty() {
+            true => Ok(()),
+            false => Err(failed("skdutid needs sduoid.")),
+        };
     }
-    Ok(())
+    let is_user = |principal: &Principal| {
+        principal.object_id.eq_ignore_ascii_case(user)
+            && (tenant.is_empty() || principal.tenant_id.eq_ignore_ascii_case(tenant))
+    };
+    match principal.is_some_and(is_user) {
+        true => Ok(()),
+        false => Err(failed("The signature is for one user, whose token the request must bear.")),
+    }
 }
 
 fn verify_signature(account: &Account, request: &SasRequest<'_>) -> Result<(), ApiError> {
-    if request.token.is_delegated() {
-        return verify_delegation(account, request);
-    }
     if let Some(claimed) = ClaimedSignature::parse(request.token.signature().as_bytes()) {
         for key in account.keys() {
             if key.verifies(&claimed, |sink| write_string(request, account.name(), sink)) {
@@ -328,6 +357,57 @@ mod tests {
         let Grant::Service { range, .. } = grant else { panic!("a table's grant") };
         assert_eq!(range.start, Some(("a".into(), Some("b".into()))));
         assert_eq!(range.end, Some(("c".into(), None)));
+    }
+
+    const DELEGATED: &str = "sv=2026-06-06&sp=r&se=2026-12-01&skoid=o&sktid=t&skt=2026-11-20T00:00:00Z\
+        &ske=2026-11-25T00:00:00Z&skv=2026-06-06&sig=x";
+
+    /// Signs for the queue "tasks" with the key that `query` names, then verifies it with `added` behind it.
+    fn verify_delegated(query: &str, added: &str, bearer: Option<(&str, &str)>) -> bool {
+        let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
+        let at_queue = |parameters| SasRequest {
+            resource: SignedResource {
+                service: SasService::Queue,
+                name: "tasks".into(),
+                container: "tasks".into(),
+                snapshot: "",
+            },
+            ..request(parameters, NOW)
+        };
+        let parameters = QueryParameters::parse(Some(query)).expect("parameters");
+        let unsigned = at_queue(&parameters);
+        let key = DelegationKey::of_token(&unsigned.token).expect("a key");
+        let signature = SigningKey::new(&key.derive("contoso", &account.keys()[0])).sign(|sink| {
+            let resource = (SasService::Queue, "contoso", "tasks", "");
+            write_delegation_string(&unsigned.token, resource, unsigned.bound, sink);
+        });
+        let query = query.replace("sig=x", &format!("sig={}", signature.replace('+', "%2B")));
+        let query = format!("{query}{added}");
+        let parameters = QueryParameters::parse(Some(&query)).expect("parameters");
+        let principal = bearer
+            .map(|(object, tenant)| Principal { object_id: object.to_owned(), tenant_id: tenant.to_owned() });
+        verify_sas_of(&account, &at_queue(&parameters), &[], principal.as_ref()).is_ok()
+    }
+
+    #[test]
+    fn a_delegated_signature_is_for_its_service_and_user() {
+        let query = format!("{DELEGATED}&sks=q");
+        assert!(verify_delegated(&query, "", None));
+        assert!(!verify_delegated(&format!("{DELEGATED}&sks=b"), "", None));
+        let bound = format!("{query}&sduoid=u");
+        assert!(!verify_delegated(&bound, "", None) && !verify_delegated(&bound, "", Some(("v", "t"))));
+        assert!(verify_delegated(&bound, "", Some(("u", "t"))));
+        let of_tenant = format!("{bound}&skdutid=d");
+        assert!(!verify_delegated(&of_tenant, "", Some(("u", "t"))));
+        assert!(verify_delegated(&of_tenant, "", Some(("u", "d"))));
+        assert!(!verify_delegated(&format!("{query}&skdutid=d"), "", Some(("u", "d"))), "a tenant alone");
+    }
+
+    #[test]
+    fn a_delegated_signature_is_never_one_for_the_account() {
+        let query = format!("{DELEGATED}&sks=q");
+        assert!(!verify_delegated(&query, "&ss=q&srt=sco", None));
+        assert!(!verify_delegated(&query, "&ss=q", None));
     }
 
     #[test]

@@ -21,7 +21,6 @@ mod structured;
 mod tags;
 mod target;
 mod uploads;
-mod user_delegation;
 
 use crate::addressing::Address;
 use crate::auth::SignedResource;
@@ -29,6 +28,9 @@ use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use crate::pipeline::user_delegation_key::{
+    KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
+};
 use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
@@ -263,6 +265,9 @@ impl BlobApi {
             }
             need => need,
         };
+        if route == Route::UserDelegationKey {
+            find_principal(context.request)?;
+        }
         let Err(refused) = grant.check(need, None) else {
             let sets_tags = context.headers().contains_key("x-ms-tags");
             if sets_tags && !grant.holds('t') && route.need() != need::BlobNeed::Tags {
@@ -307,12 +312,7 @@ impl BlobApi {
         match route {
             Route::ReadServiceProperties => service_settings::read_properties(context).await,
             Route::WriteServiceProperties => service_settings::write_properties(context, body).await,
-            Route::ReadServiceStats => {
-                if !context.request.address.secondary {
-                    return Err(ErrorCode::InvalidQueryParameterValue.into());
-                }
-                Ok(crate::pipeline::service_settings::read_stats(context.request.now))
-            }
+            Route::ReadServiceStats => crate::pipeline::service_settings::read_stats(context.request),
             Route::AccountInformation => Ok(service_settings::account_information()),
             Route::ListContainers => lists::list_containers(context).await,
             Route::FindBlobs => tags::find_blobs(context).await,
@@ -351,7 +351,10 @@ impl BlobApi {
             Route::SnapshotBlob => blob_write::snapshot(context).await,
             Route::DeleteBlob => blob_write::delete(context).await,
             Route::UndeleteBlob => blob_write::undelete(context).await,
-            Route::UserDelegationKey => user_delegation::issue(context, body).await,
+            Route::UserDelegationKey => {
+                let body = body.read_up_to(KEY_INFO_SIZE_BYTES_MAX).await?;
+                issue_user_delegation_key(context.request, SasService::Blob, &body.bytes)
+            }
             Route::NotServed => Err(ErrorCode::NotImplemented.into()),
         }
     }

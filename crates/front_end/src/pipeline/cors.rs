@@ -14,8 +14,8 @@ use hyper::StatusCode;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue,
-    ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, VARY,
 };
 use service::CorsRule;
 use std::collections::BTreeMap;
@@ -78,10 +78,25 @@ pub(crate) fn check_rules(rules: &[CorsRule]) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Whether `allowed` is that origin, any origin (`*`), or has it with a `*` for the first labels of its host.
+fn fits_origin(allowed: &str, origin: &str) -> bool {
+    match allowed.split_once('*') {
+        None => allowed == origin,
+        Some(("", "")) => true,
+        Some((start, end)) => {
+            let middle = origin.len().checked_sub(start.len() + end.len());
+            middle.is_some_and(|length| length > 0)
+                && origin.get(..start.len()).is_some_and(|part| part.eq_ignore_ascii_case(start))
+                && origin.get(origin.len() - end.len()..).is_some_and(|part| part.eq_ignore_ascii_case(end))
+                && !origin[start.len()..origin.len() - end.len()].contains('/')
+        }
+    }
+}
+
 /// The first rule that fits origin and method.
 fn find_rule<'a>(rules: &'a [CorsRule], origin: &str, method: &str) -> Option<&'a CorsRule> {
     rules.iter().find(|rule| {
-        items(&rule.allowed_origins).any(|allowed| allowed == "*" || allowed == origin)
+        items(&rule.allowed_origins).any(|allowed| fits_origin(allowed, origin))
             && items(&rule.allowed_methods).any(|allowed| allowed == method)
     })
 }
@@ -98,7 +113,7 @@ fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 fn allowed_origin(rule: &CorsRule, origin: &str) -> Vec<u8> {
-    let by_name = items(&rule.allowed_origins).any(|allowed| allowed == origin);
+    let by_name = items(&rule.allowed_origins).any(|allowed| allowed != "*" && fits_origin(allowed, origin));
     if by_name { origin.as_bytes().to_vec() } else { b"*".to_vec() }
 }
 
@@ -132,14 +147,18 @@ pub(crate) fn add_headers(rules: &[CorsRule], method: &str, request: &HeaderMap,
     if rules.is_empty() {
         return;
     }
-    let any_origin = rules.iter().any(|rule| items(&rule.allowed_origins).any(|origin| origin == "*"));
-    if !any_origin && matches!(method, "GET" | "HEAD") {
+    let origin = header_text(request, ORIGIN);
+    let found = origin.and_then(|origin| Some((find_rule(rules, origin, method)?, origin)));
+    let any_origin = match found {
+        Some((rule, origin)) => allowed_origin(rule, origin) == b"*",
+        None => rules.iter().any(|rule| items(&rule.allowed_origins).any(|origin| origin == "*")),
+    };
+    // What no cache keeps can't be taken for the answer to another origin.
+    let is_kept = response.get(CACHE_CONTROL).is_none_or(|control| control != "no-cache");
+    if !any_origin && matches!(method, "GET" | "HEAD") && (origin.is_some() || is_kept) {
         response.append(VARY, HeaderValue::from_static("Origin"));
     }
-    let Some(origin) = header_text(request, ORIGIN) else {
-        return;
-    };
-    let Some(rule) = find_rule(rules, origin, method) else {
+    let Some((rule, origin)) = found else {
         return;
     };
     let allowed = allowed_origin(rule, origin);
@@ -283,6 +302,42 @@ mod tests {
         let mut response = HeaderMap::new();
         add_headers(&rules, "PUT", &headers(&[(ORIGIN, "http://a")]), &mut response);
         assert!(response.is_empty());
+    }
+
+    #[test]
+    fn origins_with_any_first_labels() {
+        let fits = |origin| fits_origin("*.contoso.com", origin);
+        assert!(fits("foo.contoso.com") && fits("a.b.contoso.com") && fits("foo.CONTOSO.com"));
+        assert!(!fits("contoso.com") && !fits(".contoso.com") && !fits("foo.notcontoso.com"));
+        let fits = |origin| fits_origin("https://*.contoso.com", origin);
+        assert!(fits("https://foo.contoso.com") && !fits("http://foo.contoso.com"));
+        assert!(!fits("https://evil.org/.contoso.com") && !fits("https://.contoso.com") && !fits("ä"));
+        assert!(fits_origin("http://a", "http://a") && !fits_origin("http://a", "http://A"));
+        let rules = [rule("https://*.contoso.com", "GET", "", "")];
+        assert_eq!(allowed_origin(&rules[0], "https://foo.contoso.com"), b"https://foo.contoso.com");
+        assert!(find_rule(&rules, "https://contoso.com", "GET").is_none());
+    }
+
+    /// The reference's table of `Vary`, but for answers that no cache keeps.
+    #[test]
+    fn vary_tells_that_the_origin_counts() {
+        let exact = [rule("http://a", "GET", "", "")];
+        let any = [rule("*", "GET", "", "")];
+        let both = [exact[0].clone(), any[0].clone()];
+        let varies = |rules: &[CorsRule], origin: Option<&'static str>, control: &'static str| {
+            let request = origin.map(|origin| headers(&[(ORIGIN, origin)])).unwrap_or_default();
+            let mut response = headers(&[(CACHE_CONTROL, control)]);
+            add_headers(rules, "GET", &request, &mut response);
+            response.contains_key(VARY)
+        };
+        assert!(!varies(&[], Some("http://a"), ""));
+        assert!(varies(&exact, Some("http://a"), "") && varies(&exact, Some("http://b"), ""));
+        assert!(!varies(&any, Some("http://a"), "") && !varies(&any, None, ""));
+        // The first rule that fits counts, whatever comes after it.
+        assert!(varies(&both, Some("http://a"), ""));
+        assert!(!varies(&both, Some("http://b"), ""));
+        assert!(varies(&exact, None, "") && !varies(&exact, None, "no-cache"));
+        assert!(varies(&exact, Some("http://a"), "no-cache"));
     }
 
     #[test]

@@ -13,15 +13,17 @@ mod response;
 pub(crate) mod service_settings;
 mod shared;
 mod storage_failure;
+pub(crate) mod user_delegation_key;
 
 use crate::accounts::{Account, Accounts};
 use crate::addressing::{Address, AddressStyle};
-use crate::auth::bearer::{self, BearerAuthority, BearerRequest, verify_bearer};
+use crate::auth::bearer::{self, BearerAuthority, BearerRequest, Principal, verify_bearer};
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
+use crate::auth::sas::SasToken;
 use crate::auth::shared_key::SignedService;
 use crate::auth::{
-    Credentials, SasRequest, SharedKeyRequest, SignedResource, addressed_account, credentials, verify_sas,
+    Credentials, SasRequest, SharedKeyRequest, SignedResource, addressed_account, credentials, verify_sas_of,
     verify_shared_key,
 };
 use crate::compression::compress;
@@ -150,6 +152,8 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) query: &'a QueryParameters<'a>,
     /// What the request may do.
     pub(crate) grant: &'a Grant,
+    /// Who sends it, if they bear a token.
+    pub(crate) principal: Option<&'a Principal>,
     /// The request's id.
     pub(crate) request_id: &'a str,
     /// When the request came.
@@ -174,7 +178,10 @@ impl ApiRequest<'_> {
     /// Refuses what changes something at the read-only secondary.
     pub(crate) fn check_secondary(&self, is_read: bool) -> Result<(), ApiError> {
         if self.address.secondary && !is_read {
-            return Err(ErrorCode::InsufficientAccountPermissions.into());
+            return Err(ApiError::with_message(
+                ErrorCode::InsufficientAccountPermissions,
+                "Write operations are not allowed.",
+            ));
         }
         Ok(())
     }
@@ -279,16 +286,20 @@ impl<S: ServiceApi> Pipeline<S> {
         let query =
             QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
         if parts.method == Method::OPTIONS {
+            // Told before any operation is known, so in no operation's form.
+            *shape = Some(ErrorShape::Xml);
             let account = addressed_account(&shared.accounts, &address)
                 .map_err(|_| ApiError::new(ErrorCode::CorsPreflightFailure))?;
             let rules = self.cors.of(account.name(), &self.service, &*shared.clock).await;
             return cors::preflight(rules.as_deref().unwrap_or_default(), &parts.headers);
         }
+        let account = addressed_account(&shared.accounts, &address).inspect_err(|_| {
+            *shape = Some(ErrorShape::Xml);
+        })?;
         let found = match credentials(&parts.headers, &query) {
             Err(error) if S::TAKES_ANONYMOUS && error.code == ErrorCode::NoAuthenticationInformation => None,
             other => Some(other?),
         };
-        let account = addressed_account(&shared.accounts, &address)?;
         let signed = SharedKeyRequest {
             service: S::SIGNED,
             address: &address,
@@ -296,8 +307,8 @@ impl<S: ServiceApi> Pipeline<S> {
             query: &query,
             headers: &parts.headers,
         };
-        let grant = match found {
-            None => Grant::Anonymous,
+        let (grant, principal) = match found {
+            None => (Grant::Anonymous, None),
             Some(found) => self.authenticate(connection, &signed, account, found, now).await?,
         };
         let request = ApiRequest {
@@ -311,6 +322,7 @@ impl<S: ServiceApi> Pipeline<S> {
             bearer: shared.bearer.as_deref(),
             query: &query,
             grant: &grant,
+            principal: principal.as_ref(),
             request_id,
             now,
             random: &*shared.random,
@@ -327,41 +339,61 @@ impl<S: ServiceApi> Pipeline<S> {
         account: &Account,
         credentials: Credentials<'_>,
         now: Ticks,
-    ) -> Result<Grant, ApiError> {
+    ) -> Result<(Grant, Option<Principal>), ApiError> {
         match credentials {
             Credentials::SharedKey { scheme, account: claimed_account, signature } => {
                 verify_shared_key(account, signed, scheme, claimed_account, signature, now)?;
-                Ok(Grant::Everything)
+                Ok((Grant::Everything, None))
             }
             Credentials::Bearer(token) => {
                 let request = BearerRequest { account: account.name(), service: S::LABEL, now };
                 let version = signed.headers.get("x-ms-version").map(|version| version.as_bytes());
                 let authority = self.shared.bearer.as_deref();
-                verify_bearer(authority, token, connection.encrypted, version, &request)
-            }
-            Credentials::Sas(token) => {
-                let request = SasRequest {
-                    token,
-                    resource: S::signed_resource(signed.address, signed.query),
-                    bound: BoundRequest { headers: signed.headers, query: signed.query },
-                    peer: connection.peer,
-                    encrypted: connection.encrypted,
-                    now,
-                };
-                let policies = match request.policy_id() {
-                    None => Vec::new(),
-                    Some(_) => {
-                        match self.service.policies(account.name(), &request.resource.container).await {
-                            Ok(policies) => policies,
-                            Err(error) if error.code.status().is_server_error() => return Err(error),
-                            // No container, no policy: the verification says so, once it has seen the signature.
-                            Err(_) => Vec::new(),
-                        }
+                let principal = verify_bearer(authority, token, connection.encrypted, version, &request)?;
+                // A signature for one user only comes with their token, and says what they may do.
+                let grant = match SasToken::find(signed.query).filter(|token| token.field("sduoid").is_some())
+                {
+                    // There are no roles yet: a token that is good for the account may do everything.
+                    None => Grant::Everything,
+                    Some(token) => {
+                        self.verify_sas(connection, signed, account, token, Some(&principal), now).await?
                     }
                 };
-                verify_sas(account, &request, &policies)
+                Ok((grant, Some(principal)))
+            }
+            Credentials::Sas(token) => {
+                Ok((self.verify_sas(connection, signed, account, token, None, now).await?, None))
             }
         }
+    }
+
+    async fn verify_sas(
+        &self,
+        connection: ConnectionInfo,
+        signed: &SharedKeyRequest<'_>,
+        account: &Account,
+        token: SasToken<'_>,
+        principal: Option<&Principal>,
+        now: Ticks,
+    ) -> Result<Grant, ApiError> {
+        let request = SasRequest {
+            token,
+            resource: S::signed_resource(signed.address, signed.query),
+            bound: BoundRequest { headers: signed.headers, query: signed.query },
+            peer: connection.peer,
+            encrypted: connection.encrypted,
+            now,
+        };
+        let policies = match request.policy_id() {
+            None => Vec::new(),
+            Some(_) => match self.service.policies(account.name(), &request.resource.container).await {
+                Ok(policies) => policies,
+                Err(error) if error.code.status().is_server_error() => return Err(error),
+                // No container, no policy: the verification says so, once it has seen the signature.
+                Err(_) => Vec::new(),
+            },
+        };
+        verify_sas_of(account, &request, &policies, principal)
     }
 
     async fn add_cors(&self, parts: &Parts, address: &Address<'_>, response: &mut HeaderMap) {

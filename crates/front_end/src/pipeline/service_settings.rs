@@ -37,8 +37,16 @@ pub(crate) async fn write_properties(
     Ok(Reply::new(StatusCode::ACCEPTED))
 }
 
-/// Gets the replication stats: there is one copy, so the secondary is always as new as the primary.
-pub(crate) fn read_stats(now: Ticks) -> Reply {
+/// Gets the replication stats, which are the secondary's to tell.
+pub(crate) fn read_stats(request: &ApiRequest<'_>) -> Result<Reply, ApiError> {
+    match request.address.secondary {
+        true => Ok(stats(request.now)),
+        false => Err(ErrorCode::InvalidQueryParameterValue.into()),
+    }
+}
+
+/// There is one copy, so the secondary is always as new as the primary.
+fn stats(now: Ticks) -> Reply {
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "StorageServiceStats");
     put_xml_tag(&mut out, "<", "GeoReplication");

@@ -17,10 +17,9 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
             ErrorCode::OutOfRangeInput,
             "The specified resource name length is not within the permissible limits.",
         ),
-        // The service spells it so, and one client's tests compare it.
         QueueError::QueueName(NameError::Characters) => ApiError::with_message(
             ErrorCode::InvalidResourceName,
-            "The specifed resource name contains invalid characters.",
+            "The specified resource name contains invalid characters.",
         ),
         QueueError::MetadataTooLarge => ErrorCode::MetadataTooLarge.into(),
         QueueError::MessageNotFound => ErrorCode::MessageNotFound.into(),

@@ -18,6 +18,7 @@ use crate::auth::SignedResource;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
+use crate::pipeline::user_delegation_key::{find_principal, issue_user_delegation_key};
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
 };
@@ -69,6 +70,9 @@ impl ServiceApi for QueueApi {
         *shape = Some(ErrorShape::Xml);
         let resource = QueueResource::parse(request.resource())?;
         let route = Route::find(&request.parts.method, resource, request.query)?;
+        if route == Route::GetUserDelegationKey {
+            find_principal(request)?;
+        }
         request.grant.check(route.need(), None)?;
         request.check_secondary(route.is_read())?;
         let body = match route.has_body() {
@@ -124,7 +128,8 @@ impl QueueApi {
             Route::WritePolicies(queue) => policies::write_policies(self, request, &queue, body).await,
             Route::ReadServiceProperties => service_settings::read_properties(self, request).await,
             Route::WriteServiceProperties => service_settings::write_properties(self, request, body).await,
-            Route::ReadServiceStats => Ok(service_settings::read_stats(request.now)),
+            Route::GetUserDelegationKey => issue_user_delegation_key(request, SasService::Queue, body),
+            Route::ReadServiceStats => service_settings::read_stats(request),
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) enum QueueNeed {
     ClearMessages,
     /// Get or set stored access policies: never by signature.
     Policies,
+    /// Get a user delegation key: never by signature.
+    UserDelegationKey,
 }
 
 impl Need for QueueNeed {
@@ -43,7 +45,7 @@ impl Need for QueueNeed {
             | QueueNeed::DeleteQueue
             | QueueNeed::ReadMetadata
             | QueueNeed::WriteMetadata => &['c'],
-            QueueNeed::Policies => &[],
+            QueueNeed::Policies | QueueNeed::UserDelegationKey => &[],
             _ => &['o'],
         }
     }
@@ -58,7 +60,7 @@ impl Need for QueueNeed {
             QueueNeed::PutMessage => &["a"],
             QueueNeed::ProcessMessages => &["p"],
             QueueNeed::UpdateMessage => &["u"],
-            QueueNeed::Policies => &[],
+            QueueNeed::Policies | QueueNeed::UserDelegationKey => &[],
         }
     }
 

@@ -13,6 +13,7 @@ pub(crate) enum Route {
     ReadServiceProperties,
     WriteServiceProperties,
     ReadServiceStats,
+    GetUserDelegationKey,
     ListQueues,
     CreateQueue(String),
     DeleteQueue(String),
@@ -46,7 +47,11 @@ impl Route {
                     Ok(Route::WriteServiceProperties)
                 }
                 (Some("service"), Some("stats")) if is_read => Ok(Route::ReadServiceStats),
-                (None, Some("list")) | (Some("service"), Some("properties" | "stats")) => unsupported(),
+                (Some("service"), Some("userdelegationkey")) if method == Method::POST => {
+                    Ok(Route::GetUserDelegationKey)
+                }
+                (None, Some("list"))
+                | (Some("service"), Some("properties" | "stats" | "userdelegationkey")) => unsupported(),
                 // A queue without a name.
                 (None, None) if method == Method::PUT || method == Method::DELETE => {
                     Err(ErrorCode::InvalidResourceName.into())
@@ -85,6 +90,7 @@ impl Route {
         match self {
             Route::ReadServiceProperties | Route::ReadServiceStats => QueueNeed::ReadService,
             Route::WriteServiceProperties => QueueNeed::WriteService,
+            Route::GetUserDelegationKey => QueueNeed::UserDelegationKey,
             Route::ListQueues => QueueNeed::ListQueues,
             Route::CreateQueue(_) => QueueNeed::CreateQueue,
             Route::DeleteQueue(_) => QueueNeed::DeleteQueue,
@@ -105,6 +111,7 @@ impl Route {
             self,
             Route::ReadServiceProperties
                 | Route::ReadServiceStats
+                | Route::GetUserDelegationKey
                 | Route::ListQueues
                 | Route::ReadMetadata(_)
                 | Route::ReadPolicies(_)
@@ -117,6 +124,7 @@ impl Route {
         matches!(
             self,
             Route::WriteServiceProperties
+                | Route::GetUserDelegationKey
                 | Route::WritePolicies(_)
                 | Route::PutMessage(_)
                 | Route::UpdateMessage(..)

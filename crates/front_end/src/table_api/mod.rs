@@ -124,6 +124,9 @@ impl ServiceApi for TableApi {
         }
         let conditional = headers.contains_key(hyper::header::IF_MATCH);
         request.grant.check(route.need(conditional), route.table())?;
+        if request.principal.is_some() && route.need(conditional) == need::TableNeed::Policies {
+            return Err(ErrorCode::AuthorizationFailure.into());
+        }
         request.check_secondary(route.is_read())?;
         // A batch's form is that of its parts, and settings are XML.
         let level = if route.is_xml() || route == Route::Batch {
@@ -222,7 +225,7 @@ impl TableApi {
             Route::WritePolicies(table) => policies::write_policies(self, request, &table, &body).await,
             Route::ReadServiceProperties => service_settings::read_properties(self, request).await,
             Route::WriteServiceProperties => service_settings::write_properties(self, request, &body).await,
-            Route::ReadServiceStats => Ok(service_settings::read_stats(request.now)),
+            Route::ReadServiceStats => service_settings::read_stats(request),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever can reach the server can write such a token, so this is for tests of applications that sign in with a
 //! token, never for data of value. The rules are those that emulators of the protocol use.
 
-use super::{BearerAuthority, BearerError, BearerRequest, JsonWebToken, MalformedToken};
+use super::{BearerAuthority, BearerError, BearerRequest, JsonWebToken, MalformedToken, Principal};
 
 /// What the issuer must start with: the identity service's addresses, by cloud.
 const ISSUERS: [&str; 4] = [
@@ -28,7 +28,7 @@ const ALGORITHMS: [&str; 10] =
 pub struct UnverifiedTokens;
 
 impl BearerAuthority for UnverifiedTokens {
-    fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<(), BearerError> {
+    fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<Principal, BearerError> {
         let token = JsonWebToken::parse(token).map_err(|MalformedToken(why)| BearerError::Malformed(why))?;
         if !token.algorithm().is_some_and(|algorithm| ALGORITHMS.contains(&algorithm)) {
             return Err(BearerError::Refused("The token's algorithm is not one with a public key."));
@@ -40,7 +40,17 @@ impl BearerAuthority for UnverifiedTokens {
         if !token.audiences().any(|audience| is_for(audience, request)) {
             return Err(BearerError::Refused("The token is for another audience."));
         }
-        Ok(())
+        Ok(principal(&token))
+    }
+}
+
+/// Who the token says bears it. An application's token may name it as subject only, and the directory in its issuer only.
+fn principal(token: &JsonWebToken<'_>) -> Principal {
+    let issuer = token.text("iss").unwrap_or_default();
+    let directory = issuer.strip_prefix("https://").and_then(|rest| rest.split('/').nth(1));
+    Principal {
+        object_id: token.text("oid").or_else(|| token.text("sub")).unwrap_or_default().to_owned(),
+        tenant_id: token.text("tid").or(directory).unwrap_or_default().to_owned(),
     }
 }
 
@@ -52,10 +62,10 @@ fn check_times(token: &JsonWebToken<'_>, request: &BearerRequest<'_>) -> Result<
     };
     let now = request.now.since_unix().as_secs_f64();
     if now < not_before {
-        return Err(BearerError::Refused("The token is not valid yet."));
+        return Err(BearerError::Refused("Lifetime validation failed. The token is not valid yet."));
     }
     if now > expires {
-        return Err(BearerError::Refused("The token has expired."));
+        return Err(BearerError::Refused("Lifetime validation failed. The token has expired."));
     }
     Ok(())
 }
@@ -84,7 +94,26 @@ mod tests {
         let encode = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let token = format!("{}.{}.AAAA", encode(header), encode(claims));
         let now = Ticks::from_unix(Duration::from_secs(NOW));
-        UnverifiedTokens.check(&token, &BearerRequest { account: "contoso", service: "table", now })
+        let request = BearerRequest { account: "contoso", service: "table", now };
+        UnverifiedTokens.check(&token, &request).map(|_| ())
+    }
+
+    #[test]
+    fn bearers_are_named() {
+        let name = |claims: Value| {
+            let claims = URL_SAFE_NO_PAD.encode(claims.to_string());
+            let token = format!("{}.{claims}.AAAA", URL_SAFE_NO_PAD.encode("{}"));
+            let Principal { object_id, tenant_id } =
+                principal(&JsonWebToken::parse(&token).expect("a token"));
+            (object_id, tenant_id)
+        };
+        let of = |object: &str, tenant: &str| (object.to_owned(), tenant.to_owned());
+        assert_eq!(
+            name(json!({"oid": "o", "tid": "t", "sub": "s", "iss": "https://sts.windows.net/i/"})),
+            of("o", "t")
+        );
+        assert_eq!(name(json!({"sub": "s", "iss": "https://sts.windows.net/i/"})), of("s", "i"));
+        assert_eq!(name(json!({})), of("", ""));
     }
 
     fn claims(change: impl FnOnce(&mut Value)) -> Value {

@@ -13,7 +13,6 @@ mod token;
 pub use development::UnverifiedTokens;
 pub use token::{JsonWebToken, MalformedToken};
 
-use super::grant::Grant;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use base::Ticks;
@@ -37,6 +36,15 @@ pub struct BearerRequest<'a> {
     pub now: Ticks,
 }
 
+/// Who bears a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Principal {
+    /// Their id.
+    pub object_id: String,
+    /// The directory they are in.
+    pub tenant_id: String,
+}
+
 /// Why a token is not good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BearerError {
@@ -48,35 +56,31 @@ pub enum BearerError {
 
 /// Judges bearer tokens.
 pub trait BearerAuthority: fmt::Debug + Send + Sync {
-    /// Says whether whoever bears `token` may use the account's service now.
-    fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<(), BearerError>;
+    /// Says who bears `token`, if they may use the account's service now.
+    fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<Principal, BearerError>;
 }
 
-/// What the bearer of `token` may do. `version` is the request's `x-ms-version`.
+/// Who bears `token`. `version` is the request's `x-ms-version`.
 pub(crate) fn verify_bearer(
     authority: Option<&dyn BearerAuthority>,
     token: &str,
     encrypted: bool,
     version: Option<&[u8]>,
     request: &BearerRequest<'_>,
-) -> Result<Grant, ApiError> {
+) -> Result<Principal, ApiError> {
     let refused = |detail: &str| ApiError::with_detail(ErrorCode::AuthenticationFailed, detail);
-    let Some(authority) = authority else {
-        return Err(refused("Authentication scheme Bearer is not supported."));
-    };
     if !encrypted {
         return Err(refused("Authentication scheme Bearer is not allowed with HTTP."));
     }
+    let Some(authority) = authority else {
+        return Err(refused("Authentication scheme Bearer is not supported."));
+    };
     if version.is_none_or(|version| version < OLDEST_VERSION) {
         return Err(refused("Authentication scheme Bearer needs x-ms-version 2017-11-09 or newer."));
     }
     match authority.check(token, request) {
-        // There are no roles yet: a token that is good for the account may do everything.
-        Ok(()) => Ok(Grant::Everything),
-        Err(BearerError::Malformed(detail)) => {
-            Err(ApiError::with_detail(ErrorCode::InvalidAuthenticationInfo, detail))
-        }
-        Err(BearerError::Refused(detail)) => Err(refused(detail)),
+        Ok(principal) => Ok(principal),
+        Err(BearerError::Malformed(detail) | BearerError::Refused(detail)) => Err(refused(detail)),
     }
 }
 
@@ -88,8 +92,8 @@ mod tests {
     struct Always(Result<(), BearerError>);
 
     impl BearerAuthority for Always {
-        fn check(&self, _: &str, _: &BearerRequest<'_>) -> Result<(), BearerError> {
-            self.0
+        fn check(&self, _: &str, _: &BearerRequest<'_>) -> Result<Principal, BearerError> {
+            self.0.map(|()| Principal::default())
         }
     }
 
@@ -102,7 +106,7 @@ mod tests {
         let good = Always(Ok(()));
         let version = Some(&b"2019-02-02"[..]);
         let failed = Err(ErrorCode::AuthenticationFailed);
-        assert_eq!(verify(Some(&good), true, version), Ok(Grant::Everything));
+        assert_eq!(verify(Some(&good), true, version), Ok(Principal::default()));
         assert_eq!(verify(Some(&good), false, version), failed);
         assert_eq!(verify(Some(&good), true, None), failed);
         assert_eq!(verify(Some(&good), true, Some(b"2017-07-29")), failed);
@@ -110,6 +114,6 @@ mod tests {
         let refuses = Always(Err(BearerError::Refused("no")));
         assert_eq!(verify(Some(&refuses), true, version), failed);
         let malformed = Always(Err(BearerError::Malformed("no")));
-        assert_eq!(verify(Some(&malformed), true, version), Err(ErrorCode::InvalidAuthenticationInfo));
+        assert_eq!(verify(Some(&malformed), true, version), failed);
     }
 }
