@@ -17,8 +17,6 @@ from azure.storage.blob import (
     ContainerEncryptionScope,
     ContentSettings,
     CustomerProvidedEncryptionKey,
-    DelimitedJsonDialect,
-    DelimitedTextDialect,
     ResourceTypes,
     RetentionPolicy,
     StandardBlobTier,
@@ -519,37 +517,6 @@ class TestVersions:
             holder.delete_blob(version_id=first)
         holder = BlobClient.from_blob_url(f"{blob.url}?{blob_signature(blob, 'x')}", retry_total=0)
         holder.delete_blob(version_id=first)
-
-
-class TestQueries:
-    PEOPLE = b"name,age\r\nann,30\r\nbob\r\ncem,9\r\n"
-
-    def ask(self, blob, expression, **more):
-        errors = []
-        reader = blob.query_blob(expression, on_error=lambda error: errors.append(error.error), **more)
-        return reader.readall(), errors
-
-    def test_separated_text(self, container, refused):
-        blob = container.upload_blob("people", self.PEOPLE)
-        assert self.ask(blob, "SELECT * FROM BlobStorage") == (self.PEOPLE.replace(b"\r", b""), [])
-        headed = DelimitedTextDialect(has_header=True)
-        bare = DelimitedTextDialect(delimiter=";", has_header=False)
-        asked = self.ask(blob, "SELECT age, name FROM BlobStorage WHERE age > 10", blob_format=headed, output_format=bare)
-        assert asked == (b"30;ann\n", [])
-        asked = self.ask(blob, "SELECT age FROM BlobStorage", blob_format=headed, output_format=bare)
-        assert asked == (b"30\n9\n", ["InvalidColumnOrdinal"])
-        with refused(400, "InvalidInput"):
-            self.ask(blob, "SELECT * FROM Elsewhere")
-
-    def test_json_of_many_portions(self, container):
-        lines = [b'{"id": %d, "even": %s}\n' % (number, b"true" if number % 2 == 0 else b"false") for number in range(100_000)]
-        blob = container.upload_blob("lines", b"".join(lines))
-        json = DelimitedJsonDialect(delimiter="\n")
-        data, errors = self.ask(blob, "SELECT id FROM BlobStorage WHERE even = 'true'", blob_format=json)
-        assert errors == [] and data == b"".join(b'{"id":%d}\n' % number for number in range(0, 100_000, 2))
-        assert self.ask(blob, "SELECT COUNT(*) FROM BlobStorage", blob_format=json) == (b'{"_1":100000}\n', [])
-        broken = container.upload_blob("broken", b"{name: owner}")
-        assert self.ask(broken, "SELECT * FROM BlobStorage", blob_format=json) == (b"", ["ParseError"])
 
 
 def test_whoever_holds_the_lease_writes_over_what_is_there(container, refused):

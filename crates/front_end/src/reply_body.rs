@@ -15,13 +15,13 @@ use std::task::{Context, Poll};
 /// Bytes that are read while they are sent.
 pub(crate) struct ReplyStream {
     pub(crate) bytes: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
-    /// How many there are, if that is known beforehand.
-    pub(crate) size: Option<u64>,
+    /// How many there are.
+    pub(crate) size: u64,
 }
 
 impl fmt::Debug for ReplyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ReplyStream({:?} bytes)", self.size)
+        write!(f, "ReplyStream({} bytes)", self.size)
     }
 }
 
@@ -68,11 +68,11 @@ impl Body for ResponseBody {
             Content::Stream(stream) => match stream.bytes.as_mut().poll_next(context) {
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(Some(Ok(bytes))) => {
-                    stream.size = stream.size.map(|size| size.saturating_sub(bytes.len() as u64));
+                    stream.size = stream.size.saturating_sub(bytes.len() as u64);
                     Poll::Ready(Some(Ok(Frame::data(bytes))))
                 }
                 Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
-                Poll::Ready(None) if stream.size.is_some_and(|size| size > 0) => {
+                Poll::Ready(None) if stream.size > 0 => {
                     Poll::Ready(Some(Err(io::Error::other("the blob's bytes ended early"))))
                 }
                 Poll::Ready(None) => Poll::Ready(None),
@@ -83,7 +83,7 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Whole(bytes) => bytes.is_none(),
-            Content::Stream(stream) => stream.size == Some(0),
+            Content::Stream(stream) => stream.size == 0,
         }
     }
 
@@ -92,7 +92,7 @@ impl Body for ResponseBody {
             Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Content::Stream(stream) => stream.size.map_or(SizeHint::new(), SizeHint::with_exact),
+            Content::Stream(stream) => SizeHint::with_exact(stream.size),
         }
     }
 }

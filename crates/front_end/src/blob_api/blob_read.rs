@@ -101,7 +101,7 @@ fn to_structured_stream(reader: BlobReader, mut framer: Framer) -> ReplyStream {
             }
         }
     });
-    ReplyStream { bytes: Box::pin(bytes), size: Some(size) }
+    ReplyStream { bytes: Box::pin(bytes), size }
 }
 
 fn to_stream(reader: BlobReader, size: u64) -> ReplyStream {
@@ -116,7 +116,7 @@ fn to_stream(reader: BlobReader, size: u64) -> ReplyStream {
             }
         }
     });
-    ReplyStream { bytes: Box::pin(bytes), size: Some(size) }
+    ReplyStream { bytes: Box::pin(bytes), size }
 }
 
 fn put_found(

@@ -12,7 +12,6 @@ mod errors;
 mod leases;
 mod lists;
 mod need;
-mod query;
 mod reply_headers;
 mod request_headers;
 mod route;
@@ -329,7 +328,6 @@ impl BlobApi {
             Route::ReadBlobMetadata => blob_read::read_metadata(context).await,
             Route::ReadBlockList => blob_read::read_block_list(context).await,
             Route::ReadPageRanges => blob_read::read_page_ranges(context).await,
-            Route::QueryBlob => query::run(context, body).await,
             Route::PutBlob => uploads::put_blob(context, body).await,
             Route::PutBlock => uploads::put_block(context, body).await,
             Route::PutBlockList => uploads::put_block_list(context, body).await,

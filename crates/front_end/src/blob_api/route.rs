@@ -42,7 +42,6 @@ pub(crate) enum Route {
     PutPages,
     PutPagesFromUrl,
     ReadPageRanges,
-    QueryBlob,
     SetBlobProperties,
     ReadBlobMetadata,
     SetBlobMetadata,
@@ -66,7 +65,6 @@ impl Route {
                 | Route::ReadBlobMetadata
                 | Route::ReadBlockList
                 | Route::ReadPageRanges
-                | Route::QueryBlob
                 | Route::ReadTags
                 | Route::WriteTags
                 | Route::SetTier
@@ -159,8 +157,8 @@ impl Route {
             ("DELETE", "") => Route::DeleteBlob,
             ("PUT", "undelete") => Route::UndeleteBlob,
             ("PUT", "incrementalcopy" | "immutabilityPolicies" | "legalhold" | "expiry")
-            | ("DELETE", "immutabilityPolicies") => Route::NotServed,
-            ("POST", "query") => Route::QueryBlob,
+            | ("DELETE", "immutabilityPolicies")
+            | ("POST", "query") => Route::NotServed,
             _ => return None,
         })
     }
@@ -181,11 +179,9 @@ impl Route {
             Route::LeaseContainer => BlobNeed::LeaseContainer,
             Route::DeleteContainer => BlobNeed::DeleteContainer,
             Route::ListBlobs => BlobNeed::ListBlobs,
-            Route::ReadBlob
-            | Route::QueryBlob
-            | Route::ReadBlockList
-            | Route::ReadPageRanges
-            | Route::ReadBlobMetadata => BlobNeed::ReadBlob,
+            Route::ReadBlob | Route::ReadBlockList | Route::ReadPageRanges | Route::ReadBlobMetadata => {
+                BlobNeed::ReadBlob
+            }
             Route::PutBlob | Route::PutBlobFromUrl | Route::CopyBlob | Route::SnapshotBlob => {
                 BlobNeed::CreateBlob
             }
@@ -223,7 +219,6 @@ impl Route {
                 | Route::ReadBlob
                 | Route::ReadBlockList
                 | Route::ReadPageRanges
-                | Route::QueryBlob
                 | Route::ReadBlobMetadata
                 | Route::ReadTags
         )
