@@ -83,6 +83,8 @@ impl Random for SystemRandom {
 pub struct WorkerSpawner {
     workers: Vec<tokio::runtime::Handle>,
     next: AtomicUsize,
+    /// Cores of threads that are no workers; empty: the kernel's choice.
+    allowed: Vec<usize>,
     /// Dropping it ends the workers.
     _running: tokio::sync::watch::Sender<()>,
 }
@@ -94,19 +96,20 @@ impl WorkerSpawner {
         let count = count.max(1);
         let running = tokio::sync::watch::Sender::new(());
         let mut workers = Vec::new();
-        let cores = if pinned { cores_for(count, &affinity::allowed_cores()) } else { vec![None; count] };
+        let allowed = if pinned { affinity::allowed_cores() } else { Vec::new() };
+        let cores = if pinned { cores_for(count, &allowed) } else { vec![None; count] };
         for core in cores {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             workers.push(runtime.handle().clone());
             let mut running = running.subscribe();
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
-                core.into_iter().for_each(affinity::keep_to);
+                core.into_iter().for_each(|core| affinity::keep_to(&[core]));
                 // An error means that the sender is gone: the end.
                 runtime.block_on(async { while running.changed().await.is_ok() {} });
                 runtime.shutdown_background();
             })?;
         }
-        Ok(WorkerSpawner { workers, next: AtomicUsize::new(0), _running: running })
+        Ok(WorkerSpawner { workers, next: AtomicUsize::new(0), allowed, _running: running })
     }
 
     fn next_worker(&self) -> &tokio::runtime::Handle {
@@ -119,10 +122,10 @@ impl Spawner for WorkerSpawner {
         self.next_worker().spawn(task);
     }
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.next_worker().clone(), name, task);
+        spawn_thread(self.next_worker().clone(), name, &self.allowed, task);
     }
     fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.next_worker().clone(), name, offering_core(task));
+        spawn_thread(self.next_worker().clone(), name, &self.allowed, offering_core(task));
     }
 }
 
@@ -143,10 +146,10 @@ mod affinity {
         (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
     }
 
-    /// Keeps the calling thread to one core. A kernel that refuses goes on placing it.
-    pub(super) fn keep_to(core: usize) {
+    /// Keeps the calling thread to these cores. A kernel that refuses goes on placing it.
+    pub(super) fn keep_to(cores: &[usize]) {
         let mut set = CpuSet::new();
-        set.set(core);
+        cores.iter().for_each(|core| set.set(*core));
         let _ = sched_setaffinity(None, &set);
     }
 }
@@ -158,7 +161,7 @@ mod affinity {
         Vec::new()
     }
 
-    pub(super) fn keep_to(_core: usize) {}
+    pub(super) fn keep_to(_cores: &[usize]) {}
 }
 
 /// The task; its thread offers its core whenever it gives way.
@@ -172,11 +175,23 @@ fn offering_core(mut task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
     }))
 }
 
-/// Runs a task on a thread of its own, with the runtime's timers.
-fn spawn_thread(runtime: tokio::runtime::Handle, name: &'static str, task: BoxFuture<'static, ()>) {
+/// Runs a task on a thread of its own, with the runtime's timers. A worker that starts it hands down its one core, unless
+/// cores are `allowed`.
+fn spawn_thread(
+    runtime: tokio::runtime::Handle,
+    name: &'static str,
+    allowed: &[usize],
+    task: BoxFuture<'static, ()>,
+) {
+    let allowed = allowed.to_vec();
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || runtime.block_on(task))
+        .spawn(move || {
+            if !allowed.is_empty() {
+                affinity::keep_to(&allowed);
+            }
+            runtime.block_on(task)
+        })
         .expect("the operating system refuses a thread at start: nothing can run");
 }
 
@@ -197,10 +212,10 @@ impl Spawner for TokioSpawner {
         self.runtime.spawn(task);
     }
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.runtime.clone(), name, task);
+        spawn_thread(self.runtime.clone(), name, &[], task);
     }
     fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.runtime.clone(), name, offering_core(task));
+        spawn_thread(self.runtime.clone(), name, &[], offering_core(task));
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> R
 
 /// Takes the base blob away; it stays as a version where they are kept, else with a retention as a deleted snapshot.
 pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
-    if new.versioned {
+    if new.versioned && rows.head.live().is_some() {
         keep_version(rows)?;
         return match rows.head.current.take() {
             Some(old) => rows.release(&old.content),

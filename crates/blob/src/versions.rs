@@ -8,6 +8,9 @@ use crate::put_pages::copy_regions;
 use crate::record::BlobRecord;
 use base::Ticks;
 
+/// What the owner of a version's pages has besides its id: a snapshot of the same time has pages of its own.
+const VERSION_OWNER_BIT: u64 = 1 << 63;
+
 /// Stores the base blob under its id; it stays the base blob, too, until the caller changes that.
 pub(crate) fn keep_version(rows: &mut BlobRows) -> Result<(), Stop> {
     let Some(live) = rows.head.live() else { return Ok(()) };
@@ -16,7 +19,7 @@ pub(crate) fn keep_version(rows: &mut BlobRows) -> Result<(), Stop> {
     let id = former.version.unwrap_or(former.etag);
     former.version = Some(id);
     if let Content::Pages(owner) = former.content {
-        former.content = copy_regions(rows, owner, id)?;
+        former.content = copy_regions(rows, owner, id | VERSION_OWNER_BIT)?;
     }
     rows.put(version_row(id), encode_snapshot(&former));
     rows.head.versions += 1;
@@ -34,12 +37,14 @@ pub(crate) fn renew_version(rows: &mut BlobRows, now: Ticks) -> Result<(), Stop>
 
 #[cfg(test)]
 mod tests {
-    use crate::blob_rows::Revision;
+    use super::VERSION_OWNER_BIT;
     use crate::blob_rows::memory::MemoryBlob;
+    use crate::blob_rows::{Revision, regions_prefix};
     use crate::condition::Conditions;
     use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete};
     use crate::error::BlobError;
     use crate::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::put_pages::PutPages;
     use crate::record::BlobType;
     use crate::set_blob::SetMetadata;
     use bytes::Bytes;
@@ -105,5 +110,50 @@ mod tests {
         let plain = PutBlob { new: NewBlob::default(), ..put(b"plain") };
         blob.run(plain, 3).unwrap();
         assert_eq!(blob.head().versions, 1, "an account that keeps none replaces");
+    }
+
+    /// They once shared rows of pages, so that the one's overwritten or deleted the other's.
+    #[test]
+    fn a_snapshot_and_the_version_of_its_time_have_pages_of_their_own() {
+        let mut blob = MemoryBlob::default();
+        let new = || NewBlob { versioned: true, ..NewBlob::default() };
+        let content = NewContent::Pages { size: 1024, sequence_number: 0, ranges: Vec::new() };
+        blob.run(PutBlob { blob_type: BlobType::Page, size: 1024, content, new: new() }, 1).unwrap();
+        let write = |offset: u64| {
+            let (conditions, sequence) = Default::default();
+            let pieces = vec![partition::Piece::for_tests(1, offset, 512)];
+            PutPages { start: 0, len: 512, pieces, conditions, sequence }
+        };
+        blob.run(write(0), 2).unwrap();
+        let snapshot = TakeSnapshot { metadata: None, conditions: Conditions::default(), versioned: true };
+        blob.run(snapshot, 3).unwrap();
+        let pages_of = |blob: &MemoryBlob, owner: u64| {
+            let prefix = regions_prefix(owner);
+            let rows = blob.rows.iter().filter(|(name, _)| name.starts_with(&prefix));
+            rows.map(|(_, row)| row.clone()).collect::<Vec<_>>()
+        };
+        let before = pages_of(&blob, 3);
+        assert_eq!(before.len(), 1);
+        blob.run(write(4096), 4).unwrap();
+        blob.run(put(b"block"), 5).unwrap();
+        assert_eq!(pages_of(&blob, 3), before, "what the snapshot has");
+        assert_ne!(pages_of(&blob, 3 | VERSION_OWNER_BIT), before, "what the version has");
+        blob.run(delete(Revision::Version(3), None), 6).unwrap();
+        assert_eq!(pages_of(&blob, 3), before, "the version went alone");
+        assert_eq!(pages_of(&blob, 3 | VERSION_OWNER_BIT).len(), 0);
+    }
+
+    /// Switching versions on once lost what had been deleted softly before.
+    #[test]
+    fn what_was_deleted_before_versions_were_kept_can_still_come_back() {
+        let mut blob = MemoryBlob::default();
+        let mut unversioned = put(b"old");
+        unversioned.new.versioned = false;
+        blob.run(unversioned, 1).unwrap();
+        blob.run(DeleteBlob { versioned: false, ..delete(Revision::Current, Some(7)) }, 2).unwrap();
+        let mut over = put(b"new");
+        over.new.retention_days = Some(7);
+        blob.run(over, 3).unwrap();
+        assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1));
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn is_worth_counting(
 ) -> bool {
     let left_alone =
         if open_size_bytes < extent_size_bytes_max / OPEN_DEAD_DIVISOR { open_size_bytes } else { 0 };
-    let dead_bytes = (stored_bytes - left_alone).saturating_sub(named_bytes);
+    let dead_bytes = stored_bytes.saturating_sub(left_alone).saturating_sub(named_bytes);
     dead_bytes > 0 && dead_bytes >= stored_bytes / WORTH_COUNTING_DIVISOR
 }
 

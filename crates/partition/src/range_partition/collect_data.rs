@@ -81,6 +81,19 @@ impl RangePartition {
         let data = self.range_data()?;
         let _collecting = data.collecting.lock().await;
         data.changes.store(0, Ordering::Relaxed);
+        let collected = self.collect_unnamed(data, give_up).await;
+        if collected.is_err() {
+            // What failed may work once there is space again.
+            data.changes.fetch_add(1, Ordering::Relaxed);
+        }
+        collected
+    }
+
+    async fn collect_unnamed(
+        self: &Arc<Self>,
+        data: &RangeData,
+        give_up: impl Fn() -> bool,
+    ) -> Result<Collected, PartitionError> {
         let extents = self.shared.streams.stat(&data.stream)?.extents;
         let mut collected = Collected::default();
         if extents.is_empty() {
@@ -104,16 +117,23 @@ impl RangePartition {
         if chosen.is_empty() || give_up() {
             return Ok(collected);
         }
-        for one in chosen.iter().filter(|one| one.is_open) {
-            self.shared.streams.seal(&data.stream, one.extent).await?;
-        }
-        let emptied: BTreeSet<ExtentId> = chosen.into_iter().map(|one| one.extent).collect();
-        collected.copied_bytes = self.move_pieces(&emptied, &give_up).await?;
-        let condemned = data.condemn(emptied.iter().copied());
+        let emptied: BTreeSet<ExtentId> = chosen.iter().map(|one| one.extent).collect();
+        let moved = async {
+            for one in chosen.iter().filter(|one| one.is_open) {
+                self.shared.streams.seal(&data.stream, one.extent).await?;
+            }
+            self.move_pieces(&emptied, &give_up).await
+        };
+        let moved = moved.await;
+        // A copy that failed, for want of space perhaps, must not keep those extents that need none. What is named stays:
+        // that is looked at again. One that may still be open stays, too.
+        let leaving = chosen.iter().filter(|one| moved.is_ok() || !one.is_open).map(|one| one.extent);
+        let condemned = data.condemn(leaving);
         for extent in self.release_condemned(data, &condemned).await? {
             collected.extents += 1;
             collected.size_bytes += lengths.get(&extent).copied().unwrap_or(0);
         }
+        collected.copied_bytes = moved?;
         if collected.extents < emptied.len() as u64 {
             // Somebody still reads them, or names them again: the next collection looks at them even if nothing changes.
             data.changes.fetch_add(1, Ordering::Relaxed);
@@ -166,6 +186,7 @@ impl RangePartition {
 
     /// What rows name, by extent. Those of deleted containers don't count: nobody reads them any more.
     async fn count_named(&self) -> Result<BTreeMap<ExtentId, Named>, PartitionError> {
+        let forgotten = self.data.as_ref().map(|data| data.forgotten.load(Ordering::Relaxed));
         let mut count = CountNamed::new(self.shared.dead.filter(self.table));
         self.scan(&self.range.clone(), &mut count).await?;
         if let Some(error) = count.damage {
@@ -174,7 +195,9 @@ impl RangePartition {
         count.end_name();
         let total: u64 = count.named.values().map(|named| named.bytes).sum();
         if let Some(data) = &self.data {
-            data.named_bytes.store(total as i64, Ordering::Relaxed);
+            // A container that was deleted during the scan may be in the total.
+            let is_right = Some(data.forgotten.load(Ordering::Relaxed)) == forgotten;
+            data.named_bytes.store(if is_right { total as i64 } else { 0 }, Ordering::Relaxed);
         }
         Ok(count.named)
     }
@@ -269,15 +292,31 @@ impl CountNamed {
             self.named.entry(piece.extent).or_default().rows += usize::from(is_first);
         }
         self.of_name.extend(pieces);
+        if self.of_name.len() >= PIECES_OF_NAME_MAX {
+            self.settle(PIECES_OF_NAME_MAX / 2);
+        }
         Ok(())
+    }
+
+    /// Makes room for more pieces of the same name: pieces count once, or twice if there are too many to remember, which
+    /// makes an extent look fuller than it is and nothing worse.
+    fn settle(&mut self, remembered_max: usize) {
+        size_of_distinct(&mut self.of_name);
+        if self.of_name.len() > remembered_max {
+            self.settle_all();
+        }
+    }
+
+    fn settle_all(&mut self) {
+        for piece in self.of_name.drain(..) {
+            self.named.entry(piece.extent).or_default().bytes += piece.size_bytes();
+        }
     }
 
     fn end_name(&mut self) {
         self.name.clear();
         size_of_distinct(&mut self.of_name);
-        for piece in self.of_name.drain(..) {
-            self.named.entry(piece.extent).or_default().bytes += piece.size_bytes();
-        }
+        self.settle_all();
     }
 }
 
@@ -292,6 +331,9 @@ impl Scan for CountNamed {
         }
     }
 }
+
+/// Pieces of one name that a count remembers at most, so as to count each once.
+const PIECES_OF_NAME_MAX: usize = 2 << 20;
 
 /// Rows that name some of these extents.
 struct FindNaming {

@@ -34,6 +34,8 @@ pub(crate) struct RangeData {
     extents: Mutex<Listed>,
     /// Bytes that rows name, as far as it is known: counted by the last collection and followed since.
     pub(super) named_bytes: AtomicI64,
+    /// How often `named_bytes` was forgotten.
+    pub(super) forgotten: AtomicU64,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
     /// Held during a collection.
@@ -64,6 +66,7 @@ impl RangeData {
             stream,
             extents: Mutex::new(extents),
             named_bytes: AtomicI64::new(0),
+            forgotten: AtomicU64::new(0),
             changes: AtomicU64::new(1),
             collecting: tokio::sync::Mutex::new(()),
         }
@@ -171,6 +174,7 @@ impl RangeData {
 
     /// What is known of how much is named does not count any more: the next collection counts anew.
     pub(super) fn forget_count(&self) {
+        self.forgotten.fetch_add(1, Ordering::Relaxed);
         self.named_bytes.store(0, Ordering::Relaxed);
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
