@@ -136,7 +136,6 @@ fn cores_for(count: usize, allowed: &[usize]) -> Vec<Option<usize>> {
 }
 
 /// Which cores threads run on.
-#[cfg(target_os = "linux")]
 mod affinity {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -152,16 +151,6 @@ mod affinity {
         cores.iter().for_each(|core| set.set(*core));
         let _ = sched_setaffinity(None, &set);
     }
-}
-
-/// Elsewhere the kernel decides.
-#[cfg(not(target_os = "linux"))]
-mod affinity {
-    pub(super) fn allowed_cores() -> Vec<usize> {
-        Vec::new()
-    }
-
-    pub(super) fn keep_to(_cores: &[usize]) {}
 }
 
 /// The task; its thread offers its core whenever it gives way.

@@ -7,15 +7,15 @@
 //!   1v VERSION               a former version's record; VERSION is its id, a time, likewise
 //!   2h                       the head: lease, counts, and the base blob's record
 //!   3c GENERATION INDEX      a chunk of a list of blocks
-//!   4p OWNER REGION          ranges of pages; OWNER is 0, a snapshot or a version, see `pages.rs`
+//!   4p OWNER REGION          ranges of pages, see `pages.rs`; OWNER is 0, a snapshot, or a version with its highest bit set
 //!   5u ID                    a staged block; ID is its id in hexadecimal
 //! head = pieces, u8 format (1, and 1 more with the time, and 2 more with versions), varint staged blocks, [varint ticks
 //!        when the last one was staged,] u8 length of their ids, varint snapshots, varint deleted snapshots,
 //!        [varint versions], lease, u8 record is there, [record]
 //! ```
 //!
-//! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most operations read one row; those that
-//! must see more ask for everything and are run again.
+//! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most
+//! operations read one row; those that must see more ask for everything and are run again.
 
 use crate::content::Content;
 use crate::error::{BlobError, LeaseError};

@@ -1,4 +1,4 @@
-//! Blobs over HTTP, without sockets: what an official client can't be made to do.
+//! Blobs over HTTP, without sockets: what an official client can't be made to do, such as stopping in the middle of a body.
 #![allow(clippy::disallowed_methods)] // Tests wait and start tasks as clients do.
 
 mod stamp;

@@ -3,8 +3,9 @@
 //! Emptying an extent costs what is named in it, so those go first that hold the least; it ends once what is stored is
 //! close to what is named. After a split several ranges list an extent, and each names a part of it: a range counts its
 //! even share of such an extent as what it stores. So a split copies nothing; where the parts are uneven the smaller one
-//! is copied, and the other range then has the extent for itself. What always holds: a choice has a bounded number of bytes and rows to move, and what is worth
-//! counting is more than what a choice leaves, so that counting comes to an end.
+//! is copied, and the other range then has the extent for itself. What always holds: a choice has a bounded number of
+//! bytes and rows to move, and what is worth counting is more than what a choice leaves, so that counting comes to an
+//! end.
 
 use stream::ExtentId;
 

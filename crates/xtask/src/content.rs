@@ -1,4 +1,5 @@
-//! Bytes of blobs that follow from a number: whoever knows it can tell whether what came back is right.
+//! Bytes of blobs that follow from a number: whoever knows it can tell whether what came back is right, without keeping
+//! what was sent. What always holds: the same number gives the same bytes, and nothing compresses them.
 
 use base::random::splitmix64;
 

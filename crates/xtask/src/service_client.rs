@@ -1,4 +1,6 @@
-//! A blocking client of the Queue or the Blob service over one kept-alive connection, for chores that need answers.
+//! A blocking client of the Queue or the Blob service over one kept-alive connection, for chores that need answers: load
+//! that only counts them is `load.rs`. What always holds: one request is under way at a time, and each is signed as an
+//! official client would.
 
 use crate::Outcome;
 use crate::http_client::{Answer, HttpClient};

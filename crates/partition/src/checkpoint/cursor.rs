@@ -1,9 +1,8 @@
 //! Walking a checkpoint's rows in key order, a row block at a time.
 
 use super::index_block::{IndexBlock, IndexEntry, first_at_or_after};
-use super::row_block::RowBlock;
 use super::row_block::{RowIterator, RowPosition};
-use super::{Checkpoint, damaged};
+use super::{Checkpoint, damaged, parse_rows};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use bytes::Bytes;
@@ -33,8 +32,8 @@ pub(crate) struct CheckpointCursor {
     next_block: usize,
     block: Option<(Location, RowIterator)>,
     position: Option<RowPosition>,
-    /// Row blocks that follow, read ahead.
-    ahead: VecDeque<RowBlock>,
+    /// Row blocks that follow, read ahead and as stored: unpacked they may be many times as large.
+    ahead: VecDeque<Bytes>,
 }
 
 impl CheckpointCursor {
@@ -122,15 +121,15 @@ impl CheckpointCursor {
             if let Some(entry) = index.entries.get(self.next_block) {
                 let rows = match self.caching {
                     Caching::Keep => self.checkpoint.rows(entry.location).await?,
-                    Caching::Bypass => match self.ahead.pop_front() {
-                        Some(rows) => rows,
-                        None => {
+                    Caching::Bypass => {
+                        if self.ahead.is_empty() {
                             let run = run_from(&index.entries[self.next_block..]);
                             self.ahead = self.checkpoint.read_run(&run).await?.into();
-                            let missing = || damaged(entry.location, "nothing was read");
-                            self.ahead.pop_front().ok_or_else(missing)?
                         }
-                    },
+                        let stored = self.ahead.pop_front();
+                        let missing = || damaged(entry.location, "nothing was read");
+                        parse_rows(stored.ok_or_else(missing)?, entry.location)?
+                    }
                 };
                 self.next_block += 1;
                 self.block = Some((entry.location, rows.rows()));

@@ -129,10 +129,10 @@ impl Checkpoint {
         parse_rows(self.streams.read(location).await?, location)
     }
 
-    /// Reads row blocks that follow one another, for walks that would only push out of memory what others need.
-    async fn read_run(&self, run: &[Location]) -> Result<Vec<RowBlock>, PartitionError> {
-        let payloads = self.streams.read_run(run).await?;
-        payloads.into_iter().zip(run).map(|(payload, location)| parse_rows(payload, *location)).collect()
+    /// Reads row blocks that follow one another, as stored, for walks that would only push out of memory what others
+    /// need.
+    async fn read_run(&self, run: &[Location]) -> Result<Vec<Bytes>, PartitionError> {
+        Ok(self.streams.read_run(run).await?)
     }
 }
 

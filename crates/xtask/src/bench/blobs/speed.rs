@@ -41,6 +41,24 @@ fn percent(of: &[f64], yardstick: &[f64]) -> f64 {
     median(&ratios)
 }
 
+/// What is measured side by side.
+const KINDS: [&str; 4] = ["bare PUT", "durable put", "bare GET", "get"];
+
+/// In which order a round measures the kinds: who goes first changes.
+fn order(round: usize) -> [usize; 4] {
+    if round.is_multiple_of(2) { [0, 1, 2, 3] } else { [1, 0, 3, 2] }
+}
+
+/// Whom a kind asks, and what answers it.
+fn asked(kind: usize, bare: SocketAddr, server: SocketAddr) -> (SocketAddr, u16) {
+    match kind {
+        0 => (bare, 204),
+        1 => (server, 201),
+        2 => (bare, 200),
+        _ => (server, 200),
+    }
+}
+
 pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let arguments = bench.arguments;
     let size = arguments.small_size_bytes;
@@ -49,16 +67,10 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
         "\nsmall: {} connections, {} rounds of {} s, blobs of {size} B",
         arguments.connections, arguments.rounds, arguments.seconds
     );
-    let mut series = ["bare PUT", "durable put", "bare GET", "get"].map(Series::new);
+    let mut series = KINDS.map(Series::new);
     for round in 0..arguments.rounds {
-        let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
-        for kind in order {
-            let (address, status) = match kind {
-                0 => (bare.address, 204),
-                1 => (bench.address, 201),
-                2 => (bare.address, 200),
-                _ => (bench.address, 200),
-            };
+        for kind in order(round) {
+            let (address, status) = asked(kind, bare.address, bench.address);
             let paths = (0..SMALL_COUNT).map(|number| {
                 // Scattered, so that puts don't arrive in the order of names.
                 format!("{round}/{:016x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -100,7 +112,7 @@ pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     for path in paths() {
         client.expect("PUT", &format!("{CONTAINER}/{path}"), &[], &[BLOCK_BLOB], &body, &[201])?;
     }
-    let mut series = ["bare PUT", "durable put", "bare GET", "get"].map(Series::new);
+    let mut series = KINDS.map(Series::new);
     let mut disk = Vec::new();
     for round in 0..arguments.rounds {
         disk.push(disk_writes_per_second(
@@ -108,14 +120,8 @@ pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
             &body,
             Duration::from_secs(arguments.seconds),
         )?);
-        let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
-        for kind in order {
-            let (address, status) = match kind {
-                0 => (bare.address, 204),
-                1 => (bench.address, 201),
-                2 => (bare.address, 200),
-                _ => (bench.address, 200),
-            };
+        for kind in order(round) {
+            let (address, status) = asked(kind, bare.address, bench.address);
             let mut requests = match kind {
                 0 | 1 => Requests::puts(address, paths(), body.clone()),
                 _ => Requests::gets(address, paths()),
