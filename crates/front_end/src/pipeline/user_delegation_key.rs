@@ -94,7 +94,9 @@ impl KeyInfo {
         let text = |name: &str| root.child_text(name).filter(|text| !text.is_empty());
         let start = text("Start").map(time).transpose()?.unwrap_or(whole_seconds(now));
         let expiry = time(text("Expiry").ok_or_else(malformed)?)?;
-        if expiry <= start || expiry <= now || start.plus(DELEGATION_KEY_FOR_MAX) < expiry {
+        // Else a token that is good for an hour would get keys for next year.
+        let is_far = now.plus(DELEGATION_KEY_FOR_MAX) < start;
+        if is_far || expiry <= start || expiry <= now || start.plus(DELEGATION_KEY_FOR_MAX) < expiry {
             return Err(invalid());
         }
         Ok(KeyInfo { start, expiry, delegated_tid: text("DelegatedUserTid").unwrap_or_default().to_owned() })
@@ -130,6 +132,7 @@ mod tests {
             "<Start>2026-11-20T09:00:00Z</Start><Expiry>2026-11-27T09:00:01Z</Expiry>",
             "<Start>2026-11-20T09:00:00Z</Start><Expiry>2026-11-21T09:00:00Z</Expiry>",
             "<Start>2026-11-22T09:00:00Z</Start><Expiry>2026-11-22T09:00:00Z</Expiry>",
+            "<Start>2026-11-29T09:00:00Z</Start><Expiry>2026-11-30T09:00:00Z</Expiry>",
             "<Expiry>tomorrow</Expiry>",
         ] {
             assert_eq!(read(wrong), Err(ErrorCode::InvalidXmlNodeValue), "{wrong}");
