@@ -1,12 +1,17 @@
 //! The one cache of the process for what checkpoints are made of: row blocks, index blocks and filters, decoded,
 //! under one byte budget.
 //!
+//! A part of the budget is for filters and index blocks that their checkpoints hold themselves, first come, first
+//! served: each look-up asks every filter of a range, and a look into a cache that all threads share costs more than
+//! the filter. What finds no room there is cached like row blocks.
+//!
 //! What always holds: a cached block is what its location holds for ever, because extents never change.
 
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};
 use base::FixedHasher;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use stream::Location;
@@ -15,6 +20,10 @@ use stream::Location;
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// What the cache expects a block to take, to size its tables.
 const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
+
+/// The share of the budget for what checkpoints hold. A quarter of 512 MiB is enough for the filters and index blocks
+/// of 15 GB of 1 KiB rows.
+const HELD_SHARE_PERCENT: u64 = 25;
 
 /// A decoded block.
 #[derive(Clone)]
@@ -43,14 +52,42 @@ type BlockMap = Cache<(u64, u64), CachedBlock, BySize, FixedHasher>;
 /// The cache, shared by all ranges.
 pub(crate) struct BlockCache {
     blocks: BlockMap,
+    held: Arc<HeldBytes>,
     /// Counted only where a block is read, which costs far more than the counting.
     row_blocks_read: AtomicU64,
+}
+
+/// Bytes of blocks that checkpoints hold.
+struct HeldBytes {
+    size_bytes: AtomicU64,
+    size_bytes_max: u64,
+}
+
+/// A block that its checkpoint holds; its bytes are given back when it is dropped.
+pub(crate) struct HeldBlock<T> {
+    block: T,
+    size_bytes: u64,
+    all: Arc<HeldBytes>,
+}
+
+impl<T> Deref for HeldBlock<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.block
+    }
+}
+
+impl<T> Drop for HeldBlock<T> {
+    fn drop(&mut self) {
+        self.all.size_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
+    }
 }
 
 /// What the cache has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
-    /// Blocks found.
+    /// Blocks found, without those that checkpoints hold themselves.
     pub hits: u64,
     /// Blocks that had to be read.
     pub misses: u64,
@@ -63,10 +100,24 @@ pub struct CacheStatistics {
 impl BlockCache {
     /// A cache of at most `size_bytes_max`.
     pub(crate) fn new(size_bytes_max: u64) -> Self {
-        let count = (size_bytes_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
+        let held_max = size_bytes_max / 100 * HELD_SHARE_PERCENT;
+        let cached_max = size_bytes_max - held_max;
+        let count = (cached_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
         let blocks =
-            Cache::with(count, size_bytes_max, BySize, FixedHasher::default(), DefaultLifecycle::default());
-        BlockCache { blocks, row_blocks_read: AtomicU64::new(0) }
+            Cache::with(count, cached_max, BySize, FixedHasher::default(), DefaultLifecycle::default());
+        let held = Arc::new(HeldBytes { size_bytes: AtomicU64::new(0), size_bytes_max: held_max });
+        BlockCache { blocks, held, row_blocks_read: AtomicU64::new(0) }
+    }
+
+    /// Lets a checkpoint hold `block`, if there is room for it.
+    pub(crate) fn hold<T>(&self, block: T, size_bytes: usize) -> Result<HeldBlock<T>, T> {
+        let size_bytes = (size_bytes + ENTRY_OVERHEAD_BYTES) as u64;
+        let all = &self.held;
+        let room = |held: u64| Some(held + size_bytes).filter(|sum| *sum <= all.size_bytes_max);
+        match all.size_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
+            Ok(_) => Ok(HeldBlock { block, size_bytes, all: all.clone() }),
+            Err(_) => Err(block),
+        }
     }
 
     pub(crate) fn find(&self, location: Location) -> Option<CachedBlock> {
@@ -82,13 +133,37 @@ impl BlockCache {
         self.blocks.insert((location.extent.0, location.offset), block);
     }
 
+    /// A checkpoint holds the block at `location` now.
+    pub(crate) fn remove(&self, location: Location) {
+        self.blocks.remove(&(location.extent.0, location.offset));
+    }
+
     /// What the cache has done so far.
     pub(crate) fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
             hits: self.blocks.hits(),
             misses: self.blocks.misses(),
             row_blocks_read: self.row_blocks_read.load(Ordering::Relaxed),
-            size_bytes: self.blocks.weight(),
+            size_bytes: self.blocks.weight() + self.held.size_bytes.load(Ordering::Relaxed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_hold_blocks_up_to_their_share_and_give_it_back() {
+        let cache = BlockCache::new(400_000);
+        let size = 40_000 - ENTRY_OVERHEAD_BYTES;
+        let first = cache.hold("first", size).map_err(|_| ()).expect("there is room");
+        let second = cache.hold("second", size).map_err(|_| ()).expect("there is room");
+        assert_eq!((*first, *second, cache.statistics().size_bytes), ("first", "second", 80_000));
+        assert_eq!(cache.hold("third", size).err(), Some("third"), "it would be 120,000 of 100,000 bytes");
+        drop(first);
+        assert!(cache.hold("third", size).is_ok());
+        drop(second);
+        assert_eq!(cache.statistics().size_bytes, 0);
     }
 }

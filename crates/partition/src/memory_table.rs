@@ -3,7 +3,7 @@
 //! A concurrent skip list: one writer at a time (the serial section), any number of readers, none waits for another.
 //! What always holds: a reader that looks at version v sees, for each row, its newest change not after v.
 
-use crate::checkpoint::key_hash;
+use crate::checkpoint::{HashedKey, key_hash};
 use crate::key::KeyRange;
 use crate::key_filter::KeyFilter;
 use crate::memory_budget::{MemoryBudget, MemoryShare};
@@ -67,14 +67,14 @@ impl MemoryTable {
     }
 
     /// The newest change of the row not after `at`; `None` if there is none here.
-    pub(crate) fn get(&self, key: &[u8], at: RowVersion) -> Option<Found> {
-        if !self.keys.may_contain(key_hash(key)) {
+    pub(crate) fn get(&self, key: HashedKey<'_>, at: RowVersion) -> Option<Found> {
+        if !self.keys.may_contain(key.hash) {
             return None;
         }
-        let probe = versioned(key, at);
+        let probe = versioned(key.bytes, at);
         let entry = self.rows.lower_bound(Bound::Included(&*probe))?;
         let (row_key, version) = split(entry.key());
-        (row_key == key).then(|| Found { version, value: entry.value().clone() })
+        (row_key == key.bytes).then(|| Found { version, value: entry.value().clone() })
     }
 
     /// Calls `visit` for each row of the range that has a change not after `at`, with the newest such change, in key
@@ -164,7 +164,7 @@ mod tests {
             for (at, expected) in history.iter().enumerate() {
                 let at = RowVersion(at as u64);
                 for name in 0..6 {
-                    let found = table.get(key(name).as_bytes(), at).map(|found| found.value.map(|value| value[0]));
+                    let found = table.get(HashedKey::new(key(name).as_bytes()), at).map(|found| found.value.map(|value| value[0]));
                     prop_assert_eq!(found, expected.get(&name).copied());
                 }
                 let mut scanned = Vec::new();
@@ -204,7 +204,7 @@ mod tests {
         table.remove(key(0).as_bytes(), RowVersion(3));
         assert_eq!(table.size_bytes(), before);
         assert_eq!(
-            table.get(key(0).as_bytes(), RowVersion(9)).map(|found| found.version),
+            table.get(HashedKey::new(key(0).as_bytes()), RowVersion(9)).map(|found| found.version),
             Some(RowVersion(2))
         );
     }

@@ -37,6 +37,8 @@ pub(crate) struct FrozenTable {
 pub(crate) struct TreeCheckpoint {
     pub(crate) checkpoint: Arc<Checkpoint>,
     pub(crate) reference: CheckpointReference,
+    /// Whether the range sees all of its rows.
+    is_whole: bool,
     /// Counted when somebody asks.
     visible_bytes: OnceLock<u64>,
     /// Bytes of rows of deleted containers, by container, counted when somebody asks.
@@ -83,7 +85,9 @@ impl Tree {
 
 impl TreeCheckpoint {
     pub(crate) fn new(checkpoint: Arc<Checkpoint>, reference: CheckpointReference) -> Self {
-        TreeCheckpoint { checkpoint, reference, visible_bytes: OnceLock::new(), dead_bytes: Mutex::default() }
+        let is_whole = checkpoint.root.lies_in(&reference.limit);
+        let visible_bytes = OnceLock::new();
+        TreeCheckpoint { checkpoint, reference, is_whole, visible_bytes, dead_bytes: Mutex::default() }
     }
 
     /// Bytes of the rows that this range sees, roughly.
@@ -91,7 +95,7 @@ impl TreeCheckpoint {
         if let Some(size_bytes) = self.visible_bytes.get() {
             return Ok(*size_bytes);
         }
-        let size_bytes = if self.checkpoint.root.lies_in(&self.reference.limit) {
+        let size_bytes = if self.is_whole {
             self.checkpoint.root.stored_bytes
         } else {
             let blocks = self.checkpoint.blocks_in(&self.reference.limit).await?;
@@ -130,6 +134,11 @@ impl TreeCheckpoint {
         }
         let cursor = CheckpointCursor::seek(self.checkpoint.clone(), &range.start, Caching::Keep).await?;
         Ok(u64::from(cursor.key().is_some_and(|key| range.contains(key))))
+    }
+
+    /// Whether a row with this key, if it is in the checkpoint, is one that the range sees.
+    pub(crate) fn shows(&self, key: &[u8]) -> bool {
+        self.is_whole || self.reference.limit.contains(key)
     }
 
     /// The part of `range` that this checkpoint is read for.

@@ -39,16 +39,16 @@ impl Checkpoint {
     pub(crate) async fn check(&self) -> CheckedCheckpoint {
         let mut checked = CheckedCheckpoint::default();
         let mut last_key = Bytes::new();
-        for part in &self.root.parts {
+        for (at, part) in self.root.parts.iter().enumerate() {
             let keys = keys_between(&last_key, &part.last_key);
-            let filter = match self.filter(part.filter).await {
+            let filter = match self.filter(at).await {
                 Ok(filter) => Some(filter),
                 Err(error) => {
                     checked.note(Some(part.filter), &error, keys.clone());
                     None
                 }
             };
-            match self.index(part).await {
+            match self.index(at).await {
                 Err(error) => checked.note(Some(part.index), &error, keys),
                 Ok(index) => {
                     for entry in &index.entries {

@@ -1,6 +1,6 @@
 //! Walking a checkpoint's rows in key order, a row block at a time.
 
-use super::index_block::{IndexBlock, IndexEntry, first_at_or_after};
+use super::index_block::{IndexBlock, IndexEntry};
 use super::row_block::{RowIterator, RowPosition};
 use super::{Checkpoint, damaged, parse_rows};
 use crate::error::PartitionError;
@@ -54,9 +54,9 @@ impl CheckpointCursor {
             position: None,
             ahead: VecDeque::new(),
         };
-        if let Some(part) = cursor.checkpoint.root.parts.get(part) {
-            let index = cursor.checkpoint.index(part).await?;
-            cursor.next_block = first_at_or_after(&index.entries, start);
+        if part < cursor.checkpoint.root.parts.len() {
+            let index = cursor.checkpoint.index(part).await?.into_owned();
+            cursor.next_block = index.first_at_or_after(start);
             cursor.index = Some(index);
             cursor.step().await?;
             while cursor.key().is_some_and(|key| key < start) {
@@ -113,10 +113,12 @@ impl CheckpointCursor {
 
     async fn load_next_block(&mut self) -> Result<bool, PartitionError> {
         loop {
-            let Some(part) = self.checkpoint.root.parts.get(self.part) else { return Ok(false) };
+            if self.part >= self.checkpoint.root.parts.len() {
+                return Ok(false);
+            }
             let index = match &self.index {
                 Some(index) => index.clone(),
-                None => self.checkpoint.index(part).await?,
+                None => self.checkpoint.index(self.part).await?.into_owned(),
             };
             if let Some(entry) = index.entries.get(self.next_block) {
                 let rows = match self.caching {

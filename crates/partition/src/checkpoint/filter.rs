@@ -24,6 +24,19 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
+/// A key with its hash, which a look-up asks many filters with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HashedKey<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) hash: u64,
+}
+
+impl<'a> HashedKey<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        HashedKey { bytes, hash: key_hash(bytes) }
+    }
+}
+
 /// The filter of the keys with these hashes.
 pub(super) fn build(hashes: &[u64]) -> Bytes {
     let block_count = (hashes.len() * BITS_PER_KEY).div_ceil(BLOCK_SIZE * 8).max(1);

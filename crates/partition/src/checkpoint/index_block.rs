@@ -65,14 +65,14 @@ impl IndexBlock {
         Ok(IndexBlock { entries, size_bytes })
     }
 
+    /// Index of the first entry whose block can hold `key` or keys after it.
+    pub(crate) fn first_at_or_after(&self, key: &[u8]) -> usize {
+        self.entries.partition_point(|entry| entry.last_key.as_ref() < key)
+    }
+
     pub(crate) fn size_bytes(&self) -> usize {
         self.size_bytes
     }
-}
-
-/// Index of the first entry whose block can hold `key` or keys after it.
-pub(crate) fn first_at_or_after(entries: &[IndexEntry], key: &[u8]) -> usize {
-    entries.partition_point(|entry| entry.last_key.as_ref() < key)
 }
 
 #[cfg(test)]

@@ -12,27 +12,35 @@ mod row_block;
 mod writer;
 
 pub(crate) use cursor::{Caching, CheckpointCursor};
-pub(crate) use filter::{Filter, key_hash};
+pub(crate) use filter::{Filter, HashedKey, key_hash};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use root::Root;
 pub(crate) use row_block::RowBlock;
 pub(crate) use writer::CheckpointWriter;
 
-use crate::block_cache::{BlockCache, CachedBlock};
+use crate::block_cache::{BlockCache, CachedBlock, HeldBlock};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::RowVersion;
 use bytes::Bytes;
-use index_block::first_at_or_after;
-use root::Part;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 use stream::{Location, Streams};
 
 /// A checkpoint, open for reading.
 pub(crate) struct Checkpoint {
     pub(crate) root: Root,
+    /// For each part of the root.
+    held: Arc<[HeldPart]>,
     streams: Arc<Streams>,
     cache: Arc<BlockCache>,
+}
+
+/// What a checkpoint holds of one part, once it was asked for and found room.
+#[derive(Default)]
+struct HeldPart {
+    filter: OnceLock<HeldBlock<Filter>>,
+    index: OnceLock<HeldBlock<Arc<IndexBlock>>>,
 }
 
 /// A row as a checkpoint holds it.
@@ -52,28 +60,30 @@ impl Checkpoint {
     ) -> Result<Self, PartitionError> {
         let payload = streams.read(location).await?;
         let root = Root::decode(&payload).map_err(|error| damaged(location, &error.to_string()))?;
-        Ok(Checkpoint { root, streams, cache })
+        let held = root.parts.iter().map(|_| HeldPart::default()).collect();
+        Ok(Checkpoint { root, held, streams, cache })
     }
 
     /// The same checkpoint for another range: who waits for readers of one does not wait for those of the other.
     pub(crate) fn reopened(&self) -> Self {
-        Checkpoint { root: self.root.clone(), streams: self.streams.clone(), cache: self.cache.clone() }
+        Checkpoint {
+            root: self.root.clone(),
+            held: self.held.clone(),
+            streams: self.streams.clone(),
+            cache: self.cache.clone(),
+        }
     }
 
-    /// The row with this key, if the checkpoint knows it. `hash` is the key's [`key_hash`].
-    pub(crate) async fn get(&self, key: &[u8], hash: u64) -> Result<Option<StoredRow>, PartitionError> {
-        if key < self.root.first_key.as_ref() {
+    /// The row with this key, if the checkpoint knows it.
+    pub(crate) async fn get(&self, key: HashedKey<'_>) -> Result<Option<StoredRow>, PartitionError> {
+        let at = self.root.parts.partition_point(|part| part.last_key.as_ref() < key.bytes);
+        if at == self.root.parts.len() || !self.filter(at).await?.may_contain(key.hash) {
             return Ok(None);
         }
-        let at = self.root.parts.partition_point(|part| part.last_key.as_ref() < key);
-        let Some(part) = self.root.parts.get(at) else { return Ok(None) };
-        if !self.filter(part.filter).await?.may_contain(hash) {
-            return Ok(None);
-        }
-        let index = self.index(part).await?;
-        let Some(entry) = index.entries.get(first_at_or_after(&index.entries, key)) else { return Ok(None) };
+        let index = self.index(at).await?;
+        let Some(entry) = index.entries.get(index.first_at_or_after(key.bytes)) else { return Ok(None) };
         let rows = self.rows(entry.location).await?;
-        let found = rows.find(key).map_err(|error| damaged(entry.location, &error.to_string()))?;
+        let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
         Ok(found.map(|(version, value)| StoredRow { version, value }))
     }
 
@@ -82,8 +92,8 @@ impl Checkpoint {
     pub(crate) async fn blocks_in(&self, range: &KeyRange) -> Result<Vec<(Bytes, u64)>, PartitionError> {
         let mut blocks = Vec::new();
         let first = self.root.parts.partition_point(|part| part.last_key < range.start);
-        for part in &self.root.parts[first..] {
-            let index = self.index(part).await?;
+        for (at, part) in self.root.parts.iter().enumerate().skip(first) {
+            let index = self.index(at).await?;
             let inside = index.entries.iter().filter(|entry| range.contains(&entry.last_key));
             blocks.extend(inside.map(|entry| (entry.last_key.clone(), u64::from(entry.location.len))));
             if range.end.as_ref().is_some_and(|end| part.last_key >= *end) {
@@ -93,25 +103,62 @@ impl Checkpoint {
         Ok(blocks)
     }
 
-    async fn filter(&self, location: Location) -> Result<Filter, PartitionError> {
-        if let Some(CachedBlock::Filter(filter)) = self.cache.find(location) {
-            return Ok(filter);
+    /// The filter of the part numbered `at`.
+    async fn filter(&self, at: usize) -> Result<Cow<'_, Filter>, PartitionError> {
+        let slot = &self.held[at].filter;
+        if let Some(held) = slot.get() {
+            return Ok(Cow::Borrowed(held));
         }
-        let payload = self.streams.read(location).await?;
-        let filter = Filter::parse(payload).map_err(|error| damaged(location, &error.to_string()))?;
-        self.cache.insert(location, CachedBlock::Filter(filter.clone()));
-        Ok(filter)
+        let location = self.root.parts[at].filter;
+        let filter = match self.cache.find(location) {
+            Some(CachedBlock::Filter(filter)) => filter,
+            _ => {
+                let payload = self.streams.read(location).await?;
+                Filter::parse(payload).map_err(|error| damaged(location, &error.to_string()))?
+            }
+        };
+        let size_bytes = filter.size_bytes();
+        Ok(self.keep(slot, location, filter, size_bytes, CachedBlock::Filter))
     }
 
-    async fn index(&self, part: &Part) -> Result<Arc<IndexBlock>, PartitionError> {
-        if let Some(CachedBlock::Index(index)) = self.cache.find(part.index) {
-            return Ok(index);
+    /// The index block of the part numbered `at`.
+    async fn index(&self, at: usize) -> Result<Cow<'_, Arc<IndexBlock>>, PartitionError> {
+        let slot = &self.held[at].index;
+        if let Some(held) = slot.get() {
+            return Ok(Cow::Borrowed(held));
         }
-        let payload = self.streams.read(part.index).await?;
-        let index = IndexBlock::parse(&payload).map_err(|error| damaged(part.index, &error.to_string()))?;
-        let index = Arc::new(index);
-        self.cache.insert(part.index, CachedBlock::Index(index.clone()));
-        Ok(index)
+        let location = self.root.parts[at].index;
+        let index = match self.cache.find(location) {
+            Some(CachedBlock::Index(index)) => index,
+            _ => {
+                let payload = self.streams.read(location).await?;
+                let index = IndexBlock::parse(&payload);
+                Arc::new(index.map_err(|error| damaged(location, &error.to_string()))?)
+            }
+        };
+        let size_bytes = index.size_bytes();
+        Ok(self.keep(slot, location, index, size_bytes, CachedBlock::Index))
+    }
+
+    /// Holds a block in its slot if there is room, else leaves it in the cache.
+    fn keep<'a, T: Clone>(
+        &self,
+        slot: &'a OnceLock<HeldBlock<T>>,
+        location: Location,
+        block: T,
+        size_bytes: usize,
+        to_cached: impl FnOnce(T) -> CachedBlock,
+    ) -> Cow<'a, T> {
+        match self.cache.hold(block, size_bytes) {
+            Ok(held) => {
+                self.cache.remove(location);
+                Cow::Borrowed(slot.get_or_init(|| held))
+            }
+            Err(block) => {
+                self.cache.insert(location, to_cached(block.clone()));
+                Cow::Owned(block)
+            }
+        }
     }
 
     async fn rows(&self, location: Location) -> Result<RowBlock, PartitionError> {

@@ -12,6 +12,7 @@
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
+use std::cmp::Ordering;
 
 /// A block is cut once its rows take this many bytes.
 pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 16 << 10;
@@ -180,12 +181,32 @@ impl RowBlock {
             let middle = low + (high - low) / 2;
             if self.restart_key(middle)? <= key { low = middle } else { high = middle }
         }
-        let mut rows = RowIterator { rows: self.rows.clone(), at: self.restart(low), key: Vec::new() };
-        while let Some(position) = rows.step()? {
-            match rows.key().cmp(key) {
-                std::cmp::Ordering::Less => {}
-                std::cmp::Ordering::Equal => return Ok(Some((position.version, rows.value(position)))),
-                std::cmp::Ordering::Greater => break,
+        let mut at = self.restart(low);
+        // How much of the searched key the row before shares; that row is before the key.
+        let mut matched = 0;
+        let mut last_key_len = 0;
+        while let Some(row) = row_at(&self.rows, at)? {
+            if row.shared > last_key_len {
+                return Err(DecodeError("shared key length"));
+            }
+            last_key_len = row.shared + row.rest.len();
+            at = row.end;
+            match row.shared.cmp(&matched) {
+                // It differs from the key where the row before did.
+                Ordering::Greater => continue,
+                // It goes beyond the row before where that one and the key are the same.
+                Ordering::Less => break,
+                Ordering::Equal => {}
+            }
+            let (rest, sought) = (row.rest, &key[matched..]);
+            let more = shared_prefix(rest, sought);
+            match rest[more..].cmp(&sought[more..]) {
+                Ordering::Less => matched += more,
+                Ordering::Equal => {
+                    let value = row.value_start.map(|start| self.rows.slice(start..row.end));
+                    return Ok(Some((row.version, value)));
+                }
+                Ordering::Greater => break,
             }
         }
         Ok(None)
@@ -204,6 +225,42 @@ pub(crate) struct RowIterator {
     key: Vec<u8>,
 }
 
+/// A row as it is encoded.
+struct EncodedRow<'a> {
+    /// Bytes of the key that the key before has too.
+    shared: usize,
+    /// The key's other bytes.
+    rest: &'a [u8],
+    version: RowVersion,
+    /// Where its value starts; `None`: the row is deleted. It ends with the row.
+    value_start: Option<usize>,
+    /// Where the next row starts.
+    end: usize,
+}
+
+/// The row that starts at `at`; `None` at the end.
+fn row_at(rows: &[u8], at: usize) -> Result<Option<EncodedRow<'_>>, DecodeError> {
+    let mut decoder = Decoder::new(rows.get(at..).ok_or(DecodeError("row start"))?);
+    if decoder.is_empty() {
+        return Ok(None);
+    }
+    let shared = decoder.varint("shared key length")? as usize;
+    let rest = decoder.bytes("row key")?;
+    let version = RowVersion(decoder.u64("row version")?);
+    let value_len = decoder.varint("row value length")?;
+    let value_start = rows.len() - decoder.rest().len();
+    let value_start = match value_len.checked_sub(1) {
+        None => None,
+        Some(len) => {
+            let len = usize::try_from(len).map_err(|_| DecodeError("row value length"))?;
+            decoder.take(len, "row value")?;
+            Some(value_start)
+        }
+    };
+    let end = rows.len() - decoder.rest().len();
+    Ok(Some(EncodedRow { shared, rest, version, value_start, end }))
+}
+
 /// Where the value of the row that an iterator stands on lies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowPosition {
@@ -215,30 +272,15 @@ pub(crate) struct RowPosition {
 impl RowIterator {
     /// Steps to the next row.
     pub(crate) fn step(&mut self) -> Result<Option<RowPosition>, DecodeError> {
-        let mut decoder = Decoder::new(self.rows.get(self.at..).ok_or(DecodeError("row start"))?);
-        if decoder.is_empty() {
-            return Ok(None);
-        }
-        let shared = decoder.varint("shared key length")? as usize;
-        let rest = decoder.bytes("row key")?;
-        if shared > self.key.len() {
+        let Some(row) = row_at(&self.rows, self.at)? else { return Ok(None) };
+        if row.shared > self.key.len() {
             return Err(DecodeError("shared key length"));
         }
-        let version = RowVersion(decoder.u64("row version")?);
-        let value_len = decoder.varint("row value length")?;
-        let value = match value_len.checked_sub(1) {
-            None => None,
-            Some(len) => {
-                let len = usize::try_from(len).map_err(|_| DecodeError("row value length"))?;
-                decoder.take(len, "row value")?;
-                let end = self.rows.len() - decoder.rest().len();
-                Some((end - len, end))
-            }
-        };
-        self.key.truncate(shared);
-        self.key.extend_from_slice(rest);
-        self.at = self.rows.len() - decoder.rest().len();
-        Ok(Some(RowPosition { version, value }))
+        self.key.truncate(row.shared);
+        self.key.extend_from_slice(row.rest);
+        self.at = row.end;
+        let value = row.value_start.map(|start| (start, row.end));
+        Ok(Some(RowPosition { version: row.version, value }))
     }
 
     /// Key of the row it stands on.
@@ -266,10 +308,10 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back(rows in prop::collection::btree_map(
-            prop::collection::vec(any::<u8>(), 0..12),
+            prop::collection::vec(0u8..3, 0..12),
             (any::<u64>(), prop::option::of(prop::collection::vec(0u8..4, 0..300))),
             1..40,
-        )) {
+        ), others in prop::collection::vec(prop::collection::vec(0u8..3, 0..12), 20)) {
             let rows: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)> = rows;
             let mut builder = RowBlockBuilder::default();
             for (key, (version, value)) in &rows {
@@ -290,6 +332,9 @@ mod tests {
                 let mut missing = key.clone();
                 missing.push(0);
                 prop_assert!(rows.contains_key(&missing) || block.find(&missing).unwrap().is_none());
+            }
+            for other in &others {
+                prop_assert_eq!(block.find(other).unwrap().is_some(), rows.contains_key(other));
             }
         }
 

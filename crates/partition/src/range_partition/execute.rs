@@ -8,7 +8,7 @@
 use super::commit;
 use super::read::{find_in_checkpoints, find_in_memory, to_row};
 use super::{RangePartition, Standing};
-use crate::checkpoint::Caching;
+use crate::checkpoint::{Caching, HashedKey};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
@@ -153,8 +153,9 @@ async fn fetch(tree: &Tree, reads: &[Read], spare: usize) -> Result<Vec<Fetched>
     for read in reads {
         fetched.push(match read {
             Read::Point(key) => {
-                let in_memory = find_in_memory(tree, key.as_bytes(), newest).is_some();
-                let found = if in_memory { None } else { find_in_checkpoints(tree, key.as_bytes()).await? };
+                let key = HashedKey::new(key.as_bytes());
+                let in_memory = find_in_memory(tree, key, newest).is_some();
+                let found = if in_memory { None } else { find_in_checkpoints(tree, key).await? };
                 Fetched::Point(found)
             }
             Read::Range { range, limit } => fetch_range(tree, range, limit + spare).await?,
@@ -168,7 +169,7 @@ async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<
     let mut changes = BTreeMap::new();
     while let Some(row) = cursor.row() {
         // Memory will say what became of it: so rows that are deleted there, however many, cost no further fetch.
-        if find_in_memory(tree, row.key, RowVersion(u64::MAX)).is_some() {
+        if find_in_memory(tree, HashedKey::new(row.key), RowVersion(u64::MAX)).is_some() {
             cursor.step().await?;
             continue;
         }
@@ -187,7 +188,7 @@ fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
     let newest = RowVersion(u64::MAX);
     match (read, fetched) {
         (Read::Point(key), Fetched::Point(fetched)) => {
-            let found = find_in_memory(tree, key.as_bytes(), newest).or(fetched);
+            let found = find_in_memory(tree, HashedKey::new(key.as_bytes()), newest).or(fetched);
             Some(found.and_then(|found| to_row(key, found)).into_iter().collect())
         }
         (Read::Range { range, limit }, Fetched::Range { changes, end }) => {

@@ -1,7 +1,7 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
 use super::RangePartition;
-use crate::checkpoint::{Caching, key_hash};
+use crate::checkpoint::{Caching, HashedKey};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::memory_table::Found;
@@ -18,9 +18,10 @@ impl RangePartition {
     /// The row at `key`, if it is there.
     pub(crate) async fn get(&self, key: &RowKey) -> Result<Option<Row>, PartitionError> {
         let (tree, visible) = self.snapshot();
-        let found = match find_in_memory(&tree, key.as_bytes(), visible) {
+        let hashed = HashedKey::new(key.as_bytes());
+        let found = match find_in_memory(&tree, hashed, visible) {
             Some(found) => Some(found),
-            None => find_in_checkpoints(&tree, key.as_bytes()).await?,
+            None => find_in_checkpoints(&tree, hashed).await?,
         };
         Ok(found.and_then(|found| to_row(key, found)))
     }
@@ -57,19 +58,18 @@ pub(super) fn to_row(key: &RowKey, found: Found) -> Option<Row> {
 }
 
 /// The newest change not after `at` that a memory table knows.
-pub(super) fn find_in_memory(tree: &Tree, key: &[u8], at: RowVersion) -> Option<Found> {
+pub(super) fn find_in_memory(tree: &Tree, key: HashedKey<'_>, at: RowVersion) -> Option<Found> {
     tree.memory_tables().find_map(|memory| memory.get(key, at))
 }
 
 /// The newest change that a checkpoint knows.
-pub(super) async fn find_in_checkpoints(tree: &Tree, key: &[u8]) -> Result<Option<Found>, PartitionError> {
-    if tree.checkpoints.is_empty() {
-        return Ok(None);
-    }
-    let hash = key_hash(key);
+pub(super) async fn find_in_checkpoints(
+    tree: &Tree,
+    key: HashedKey<'_>,
+) -> Result<Option<Found>, PartitionError> {
     for checkpoint in &tree.checkpoints {
-        if checkpoint.reference.limit.contains(key)
-            && let Some(row) = checkpoint.checkpoint.get(key, hash).await?
+        if checkpoint.shows(key.bytes)
+            && let Some(row) = checkpoint.checkpoint.get(key).await?
         {
             return Ok(Some(Found { version: row.version, value: row.value }));
         }
