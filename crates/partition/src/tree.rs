@@ -22,8 +22,9 @@ pub(crate) struct Tree {
     pub(crate) active: Arc<MemoryTable>,
     pub(crate) frozen: Vec<Arc<FrozenTable>>,
     pub(crate) checkpoints: Vec<Arc<TreeCheckpoint>>,
-    /// How many memory tables have become checkpoints.
-    pub(crate) flush_count: u64,
+    /// Rises whenever changes leave memory, into a checkpoint or taken back: what was asked of checkpoints beside memory
+    /// counts only while it stands still.
+    pub(crate) fetch_epoch: u64,
 }
 
 /// A memory table that takes no more changes.
@@ -63,8 +64,13 @@ impl Tree {
         let mut next = self.clone();
         next.frozen.pop();
         next.checkpoints.splice(0..0, checkpoint);
-        next.flush_count += 1;
+        next.fetch_epoch += 1;
         next
+    }
+
+    /// The tree after changes were taken back from its memory tables.
+    pub(crate) fn with_taken_back(&self) -> Tree {
+        Tree { fetch_epoch: self.fetch_epoch + 1, ..self.clone() }
     }
 
     /// The tree with the checkpoints numbered `merged` replaced, in place of the newest of them.

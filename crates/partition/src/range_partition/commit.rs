@@ -166,7 +166,9 @@ impl RangePartition {
         }
         if error == PartitionError::DiskFull {
             // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a memory table
-            // that was frozen meanwhile may claim to reach up to them.
+            // that was frozen meanwhile may claim to reach up to them. An operation that had seen the rows has not asked
+            // the checkpoints for them: it must.
+            self.tree.store(Arc::new(tree.with_taken_back()));
             self.visible.store(serial.last_version.0, Ordering::Release);
         } else {
             serial.standing.close(&error);

@@ -41,7 +41,7 @@ enum Verdict<R> {
     Moved,
     Reply(R),
     Wait(R, commit::Waiting),
-    /// A memory table became a checkpoint since the fetch: fetch again.
+    /// Changes have left memory since the fetch: fetch again.
     Stale,
     /// Range reads ran into deletions: fetch more.
     Short,
@@ -105,7 +105,7 @@ impl RangePartition {
             return Err(PartitionError::Busy);
         }
         let tree = self.tree.load();
-        if tree.flush_count != fetched_from.flush_count {
+        if tree.fetch_epoch != fetched_from.fetch_epoch {
             return Ok(Verdict::Stale);
         }
         let mut found = Vec::with_capacity(reads.len());

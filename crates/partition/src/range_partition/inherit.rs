@@ -194,7 +194,7 @@ impl Heir {
             active: Arc::new(active),
             frozen: Vec::new(),
             checkpoints: self.checkpoints,
-            flush_count: 0,
+            fetch_epoch: 0,
         };
         let (last_version, log_marks, data) = (self.last_version, self.log_marks, self.data);
         let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, data, replayed: 0 };

@@ -136,7 +136,7 @@ pub(crate) async fn load(
     let mut dropped = shared.settings.planted_fault == Some(PlantedFault::DroppedLogRecord);
     let replay = replay_log(streams, names, &metadata, &active, &mut dropped);
     let (last_version, log_marks, replayed) = replay.await?;
-    let tree = Tree { active, frozen: Vec::new(), checkpoints, flush_count: 0 };
+    let tree = Tree { active, frozen: Vec::new(), checkpoints, fetch_epoch: 0 };
     Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed })
 }
 
