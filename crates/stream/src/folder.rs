@@ -1,7 +1,8 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 1\n"; written last, so a folder without it was never finished
+//! FORMAT             "larimar data folder, format 1\n"; written last, so a folder without it was never finished, unless
+//!                    it holds extents, which come later
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node
 //! stream_manager/    the stream manager
@@ -37,6 +38,11 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
     let names = env.disk.list("").await.map_err(read_failed)?;
     if !names.iter().any(|name| name == FORMAT_PATH) {
         return match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
+            None if has_extents(env, &names).await.map_err(read_failed)? => Err(StreamError::Folder(
+                "the data folder has lost its FORMAT file but holds data; restore the file from a backup, or choose \
+                 another folder with --data. Nothing was changed"
+                    .to_owned(),
+            )),
             None => Ok(Folder::Fresh),
             Some(foreign) => Err(StreamError::Folder(format!(
                 "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose an \
@@ -49,6 +55,11 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
     let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
     check_format(&content)?;
     Ok(Folder::Ready)
+}
+
+/// Whether the folder, which holds `names`, was ever in use.
+async fn has_extents(env: &Environment, names: &[String]) -> std::io::Result<bool> {
+    Ok(names.iter().any(|name| name == "extents") && !env.disk.list("extents").await?.is_empty())
 }
 
 fn check_format(content: &[u8]) -> Result<(), StreamError> {
