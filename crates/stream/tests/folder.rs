@@ -21,6 +21,26 @@ fn used_folder(seed: u64) -> World {
     world
 }
 
+/// The journal's last group had no successor after a clean stop: damage to it was taken for a torn write, and what it held
+/// was cut off the extents.
+#[test]
+fn damage_to_the_last_group_before_a_clean_stop_is_an_error() {
+    for seed in 0..20 {
+        let world = used_folder(seed);
+        let find = |(path, bytes): (String, Vec<u8>)| {
+            let at = bytes.windows(LAST.len()).position(|window| window == LAST)?;
+            path.starts_with("journal/").then_some((path, at as u64))
+        };
+        let (path, at) = world.disk.contents().into_iter().find_map(find).unwrap();
+        world.disk.flip_bit(&path, at * 8);
+        let before = world.disk.contents();
+        let opened =
+            world.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) });
+        assert!(matches!(opened, Some(Err(StreamError::Corrupt(_)))), "seed {seed}: {opened:?}");
+        assert!(world.disk.contents() == before, "seed {seed}: a refused folder was changed");
+    }
+}
+
 /// A folder that had lost its FORMAT file was taken for one whose making was cut off, and everything in it was removed.
 #[test]
 fn a_used_folder_without_its_format_file_is_refused_as_it_is() {

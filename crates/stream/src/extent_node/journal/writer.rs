@@ -30,8 +30,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StreamError>>;
 const GROUP_REQUEST_COUNT_MAX: usize = 1024;
 /// A group takes no further request once its record has this many bytes.
 const GROUP_SIZE_BYTES_MAX: usize = 4 << 20;
-/// After this long without a request an empty group marks that all before it was durable, so that later damage to
-/// the last group is told apart from a torn write.
+/// After this long without a request, and at the end, an empty group marks that all before it was durable, so that later
+/// damage to the last group is told apart from a torn write.
 const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 /// Bytes of an append entry besides its blocks, at most.
 const APPEND_ENTRY_OVERHEAD: usize = 1 + 8 + 8 + 8 + 10;
@@ -109,19 +109,19 @@ impl JournalWriter {
                     biased;
                     count = requests.recv_many(&mut taken, GROUP_REQUEST_COUNT_MAX) => {
                         if count == 0 {
+                            self.mark().await;
                             return self.drain.close();
                         }
                     }
                     () = idle, if self.unmarked => {
-                        if let Err(error) = self.write_group(RecordBuilder::new(), true).await {
-                            self.stop.writes(error);
-                        }
+                        self.mark().await;
                         continue;
                     }
                 }
                 waiting.extend(taken.drain(..));
             }
             if let Some(closed) = self.serve(&mut waiting).await {
+                self.mark().await;
                 self.drain.close();
                 let mut progress = self.drain.progress();
                 // An error means that the drain is gone, which is what closing waits for.
@@ -129,6 +129,15 @@ impl JournalWriter {
                 let _ = closed.send(());
                 return;
             }
+        }
+    }
+
+    /// Gives the last group its successor.
+    async fn mark(&mut self) {
+        if self.unmarked
+            && let Err(error) = self.write_group(RecordBuilder::new(), true).await
+        {
+            self.stop.writes(error);
         }
     }
 
