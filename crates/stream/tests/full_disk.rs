@@ -1,10 +1,11 @@
-//! A full disk and the stream manager's log: what the log has no room for is refused, nothing that was there suffers, and
-//! it goes on once there is space.
+//! A full disk: what the stream manager's log or the journal has no room for is refused, nothing
+//! that was there suffers, and it goes on once there is space.
 
 use base::Environment;
 use bytes::Bytes;
 use sim::{Faults, SimDisk, World};
 use std::sync::Arc;
+use std::time::Duration;
 use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
 
 const EPOCH: OwnerEpoch = OwnerEpoch(1);
@@ -71,5 +72,70 @@ fn a_full_disk_refuses_what_the_managers_log_has_no_room_for_and_nothing_else() 
             streams.list("test/")
         });
         assert_eq!(found, Some(created), "seed {seed}");
+    }
+}
+
+/// Three pages of a journal segment, which has sixteen.
+const LARGE: usize = 11_000;
+
+/// Appends blocks of `size` bytes until there is no space for another; returns those that were taken.
+async fn append_until_full(streams: &Streams, stream: &StreamName, size: usize, tag: u8) -> Vec<Bytes> {
+    let mut taken = Vec::new();
+    loop {
+        let block = Bytes::from(vec![tag; size]);
+        match streams.append(stream, EPOCH, vec![block.clone()]).await {
+            Ok(_) => taken.push(block),
+            Err(StreamError::DiskFull) => return taken,
+            Err(other) => panic!("{other}"),
+        }
+        assert!(taken.len() < 100, "the journal must fill up");
+    }
+}
+
+/// A full disk had refused the journal its next segment after the drain was asked for the present one. Small appends still
+/// went to that one, and nobody asked for them again: two segments on they were taken for synced, and the power loss took
+/// them.
+#[test]
+fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
+    let settings = || StreamSettings {
+        extent_size_bytes_max: 1 << 20,
+        journaled_append_size_bytes_max: 16 << 10,
+        ..StreamSettings::tiny()
+    };
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let appended = world.run(|env, _| async move {
+            let streams = Streams::open(&env, settings()).await.unwrap();
+            let stream = name(0);
+            streams.create(std::slice::from_ref(&stream)).await.unwrap();
+            streams.append(&stream, EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+            let mut appended = vec![Bytes::from_static(b"before")];
+            fill_up(&disk);
+            appended.extend(append_until_full(&streams, &stream, LARGE, 1).await);
+            // The drain does what it was asked.
+            disk.set_faults(Faults::default());
+            env.clock.sleep(Duration::from_millis(300)).await;
+            // One page is left of the segment.
+            let late = Bytes::from_static(b"late");
+            streams.append(&stream, EPOCH, vec![late.clone()]).await.unwrap();
+            appended.push(late);
+            fill_up(&disk);
+            appended.extend(append_until_full(&streams, &stream, LARGE, 2).await);
+            appended
+        });
+        let appended = appended.unwrap();
+        assert!(appended.len() > 8, "seed {seed}: {} appends", appended.len());
+        world.disk.set_faults(Faults::default());
+        let found = world.run(|env, _| async move {
+            let streams = Streams::open(&env, settings()).await?;
+            let mut replay = streams.replay(&name(0), None)?;
+            let mut blocks = Vec::new();
+            while let Some((_, block)) = replay.next().await? {
+                blocks.push(block);
+            }
+            Ok::<_, StreamError>(blocks)
+        });
+        assert!(found.unwrap() == Ok(appended), "seed {seed}: what was acknowledged is not there");
     }
 }

@@ -39,16 +39,16 @@ struct Queues {
     waiting_bytes: u64,
     /// Extents with written, unsynced bytes.
     unsynced: BTreeMap<ExtentId, Arc<Extent>>,
-    /// All bytes of this generation and before shall be synced.
-    target: u64,
+    /// The newest ticket: all bytes that were added before it was given out shall be synced.
+    asked: u64,
     closing: bool,
 }
 
 /// How far the drain has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// All bytes of this generation and before are synced in their extents.
-    pub(crate) generation: u64,
+    /// All bytes that were added before this ticket was given out are synced in their extents.
+    pub(crate) synced: u64,
     /// The last write found no space.
     pub(crate) disk_full: bool,
     /// The drain has ended.
@@ -56,11 +56,10 @@ pub(crate) struct Progress {
 }
 
 impl Drain {
-    /// A drain that owes nothing up to `generation`.
-    pub(crate) fn new(generation: u64, stop: Arc<Stop>) -> Self {
-        let progress = watch::Sender::new(Progress { generation, ..Progress::default() });
-        let queues = Mutex::new(Queues { target: generation, ..Queues::default() });
-        Drain { queues, wake: Notify::new(), progress, stop }
+    /// A drain that owes nothing.
+    pub(crate) fn new(stop: Arc<Stop>) -> Self {
+        let progress = watch::Sender::new(Progress::default());
+        Drain { queues: Mutex::default(), wake: Notify::new(), progress, stop }
     }
 
     /// The extent has `size_bytes` more pending bytes.
@@ -81,10 +80,13 @@ impl Drain {
         queues.unsynced.remove(&extent);
     }
 
-    /// All bytes added so far belong to `generation` or before: sync them.
-    pub(crate) fn request(&self, generation: u64) {
-        self.queues.lock().target = generation;
+    /// Asks for all bytes added so far to be synced. The ticket says when: once [`Progress::synced`] has reached it. Bytes
+    /// that are added later need another.
+    pub(crate) fn request(&self) -> u64 {
+        let mut queues = self.queues.lock();
+        queues.asked += 1;
         self.wake.notify_one();
+        queues.asked
     }
 
     /// Sync all, then end.
@@ -121,9 +123,9 @@ impl Drain {
 
     /// Writes what is pending, syncs if asked. True if the drain shall end.
     async fn pass(&self) -> Result<bool, StreamError> {
-        let (dirty, target, closing) = {
+        let (dirty, asked, closing) = {
             let queues = self.queues.lock();
-            (queues.dirty.values().cloned().collect::<Vec<_>>(), queues.target, queues.closing)
+            (queues.dirty.values().cloned().collect::<Vec<_>>(), queues.asked, queues.closing)
         };
         for extent in &dirty {
             self.write_pending(extent).await?;
@@ -131,18 +133,17 @@ impl Drain {
         if self.progress.borrow().disk_full {
             self.progress.send_modify(|progress| progress.disk_full = false);
         }
-        if closing || target > self.progress.borrow().generation {
+        if closing || asked > self.progress.borrow().synced {
             let unsynced: Vec<_> = std::mem::take(&mut self.queues.lock().unsynced).into_values().collect();
             for extent in unsynced {
                 let what = || format!("extent {}", extent.id);
                 extent.file.sync_data().await.map_err(|error| StreamError::write(&what(), &error))?;
             }
-            self.progress.send_modify(|progress| progress.generation = progress.generation.max(target));
+            self.progress.send_modify(|progress| progress.synced = asked);
         }
         let queues = self.queues.lock();
         // Bytes that came meanwhile wait for the next wake-up, unless this is the end.
-        let owes =
-            queues.target > target || queues.closing != closing || (closing && !queues.dirty.is_empty());
+        let owes = queues.asked > asked || queues.closing != closing || (closing && !queues.dirty.is_empty());
         if owes {
             self.wake.notify_one();
         }

@@ -91,6 +91,8 @@ pub(crate) struct JournalWriter {
     pub(crate) offset: u64,
     pub(crate) table: ExtentTable,
     pub(crate) drain: Arc<Drain>,
+    /// The drain's ticket for all bytes of the generations before the present one.
+    pub(crate) owed: u64,
     pub(crate) stop: Arc<Stop>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the newest record is a group with entries.
@@ -203,16 +205,18 @@ impl JournalWriter {
 
     /// Starts the next generation in the file that is free once all but the present generation is drained.
     async fn switch(&mut self) -> Result<(), StreamError> {
-        self.drain.request(self.generation);
-        let owed = self.generation - 1;
+        let ticket = self.drain.request();
+        let owed = self.owed;
         let mut progress = self.drain.progress();
-        let reached = progress
-            .wait_for(|progress| progress.generation >= owed || progress.disk_full || progress.closed);
+        let reached =
+            progress.wait_for(|progress| progress.synced >= owed || progress.disk_full || progress.closed);
         let reached = *reached.await.map_err(|_| StreamError::Closing)?;
         self.stop.check()?;
-        if reached.generation < owed {
+        if reached.synced < owed {
+            // The ticket is worth nothing: smaller appends may still find room in the present segment.
             return Err(StreamError::DiskFull);
         }
+        self.owed = ticket;
         self.file = (self.file + 1) % SEGMENT_COUNT;
         self.oldest_generation = self.generation;
         self.generation += 1;
