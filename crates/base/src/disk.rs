@@ -11,6 +11,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 
@@ -23,6 +24,22 @@ pub enum OpenMode {
     Write,
     /// Must not exist; created empty.
     CreateNew,
+}
+
+/// The error of an open that finds no free file descriptor in the process.
+pub fn out_of_files() -> io::Error {
+    Errno::MFILE.into()
+}
+
+/// Whether the process, or the whole system, has no file descriptor left. Syncs of files never end like this.
+pub fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
+/// Whether a failed [`Disk::open`] says that the system has nothing left to open a file with: for certain no file was
+/// opened, and a later try may find what this one lacked.
+pub fn is_open_refused(error: &io::Error) -> bool {
+    is_out_of_files(error) || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 /// A folder tree, addressed by relative paths with `/` between segments. `""` is the root.
@@ -63,4 +80,21 @@ pub trait DiskFile: Send + Sync + 'static {
     async fn size(&self) -> io::Result<u64>;
     /// Cuts or grows (with zeros) the file.
     async fn set_len(&self, len: u64) -> io::Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_want_of_descriptors_is_told_from_other_failures() {
+        assert!(is_out_of_files(&out_of_files()) && is_open_refused(&out_of_files()));
+        assert!(is_out_of_files(&Errno::NFILE.into()));
+        let no_memory: io::Error = Errno::NOMEM.into();
+        assert!(is_open_refused(&no_memory) && !is_out_of_files(&no_memory));
+        for other in [Errno::IO, Errno::NOSPC, Errno::NOENT, Errno::ACCESS] {
+            assert!(!is_open_refused(&other.into()), "{other}");
+        }
+        assert!(!is_open_refused(&io::Error::other("simulated I/O error")));
+    }
 }

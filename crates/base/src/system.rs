@@ -6,6 +6,8 @@ use crate::random::{SPLITMIX64_STEP, splitmix64};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -208,15 +210,38 @@ impl Spawner for TokioSpawner {
     }
 }
 
+/// Lets this process have as many files and connections open at once as the operating system allows it without
+/// privileges, and says how many those are.
+pub fn raise_open_files_max() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let allowed = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: allowed.maximum, maximum: allowed.maximum };
+    // A system that refuses leaves what there was.
+    let allowed = if setrlimit(Resource::Nofile, raised).is_ok() { raised.current } else { allowed.current };
+    allowed.unwrap_or(u64::MAX)
+}
+
 /// A folder of the real file system. Its futures block their thread while the kernel works.
 pub struct SystemDisk {
     root: PathBuf,
+    /// Folders that were synced once, by name: the layers have a handful. They stay open, because a later sync must not
+    /// fail for want of a file descriptor after what it makes durable has happened.
+    synced_folders: Mutex<BTreeMap<String, Arc<File>>>,
 }
 
 impl SystemDisk {
     /// Paths are relative to `root`, which must exist.
     pub fn new(root: &Path) -> Self {
-        SystemDisk { root: root.to_owned() }
+        SystemDisk { root: root.to_owned(), synced_folders: Mutex::default() }
+    }
+    fn folder(&self, folder: &str) -> io::Result<Arc<File>> {
+        let mut folders = self.synced_folders.lock();
+        if let Some(open) = folders.get(folder) {
+            return Ok(open.clone());
+        }
+        let open = Arc::new(File::open(self.path(folder))?);
+        folders.insert(folder.to_owned(), open.clone());
+        Ok(open)
     }
     fn path(&self, relative: &str) -> PathBuf {
         if relative.is_empty() { self.root.clone() } else { self.root.join(relative) }
@@ -253,7 +278,7 @@ impl Disk for SystemDisk {
         std::fs::remove_file(self.path(path))
     }
     async fn sync_folder(&self, folder: &str) -> io::Result<()> {
-        File::open(self.path(folder))?.sync_all()
+        self.folder(folder)?.sync_all()
     }
     async fn exists(&self, path: &str) -> io::Result<bool> {
         self.path(path).try_exists()
@@ -328,6 +353,25 @@ mod tests {
             }),
         );
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("test"));
+    }
+
+    #[test]
+    fn the_process_gets_all_the_files_it_may_have() {
+        let raised = raise_open_files_max();
+        let now = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        assert_eq!(raised, now.current.unwrap_or(u64::MAX));
+        assert!(now.current == now.maximum && raised > 0, "{now:?}");
+    }
+
+    /// A folder was opened for each sync: without a free descriptor that failed after the fact, and writing stopped.
+    #[tokio::test]
+    async fn a_folder_that_was_synced_once_is_never_opened_again() {
+        let root = tempfile::tempdir().unwrap();
+        let disk = SystemDisk::new(root.path());
+        disk.create_folder("folder").await.unwrap();
+        disk.sync_folder("folder").await.unwrap();
+        std::fs::remove_dir(root.path().join("folder")).unwrap();
+        disk.sync_folder("folder").await.unwrap();
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod byte_size;
 mod check;
 mod configuration;
 mod data_folder;
+mod open_files;
 mod report;
 mod serve;
 

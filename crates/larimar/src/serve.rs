@@ -4,12 +4,13 @@
 use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
 use crate::data_folder;
+use crate::open_files::choose_connections_max;
 use crate::report::{self, Addresses};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
 use blob::BlobService;
-use front_end::{FrontEnd, FrontEndSettings, Services};
+use front_end::{FrontEnd, FrontEndSettings, Limits, Services};
 use partition::Partitions;
 use queue::QueueService;
 use std::net::SocketAddr;
@@ -58,6 +59,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let (table_listener, table) = listen("--table-port", configuration.table_address).await?;
     let (queue_listener, queue) = listen("--queue-port", configuration.queue_address).await?;
     let addresses = Addresses { blob, queue, table };
+    let limits = limits();
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
     let stream_failed = |error| ServeError::Stream { storage: storage(), error };
@@ -93,7 +95,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let Services { blob, table, queue } = &services;
     let lost = retire_lost(table.clone(), queue.clone(), blob.clone());
     env.spawner.spawn("retire-lost", Box::pin(lost));
-    let front_end = front_end(&configuration, services, &env);
+    let front_end = front_end(&configuration, services, &env, limits);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
         report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
@@ -134,8 +136,29 @@ async fn listen(flag: &'static str, address: SocketAddr) -> Result<(TcpListener,
     Ok((listener, bound))
 }
 
-fn front_end(configuration: &Configuration, services: Services, env: &Environment) -> FrontEnd {
+/// The bounds of requests. First the process gets all the file descriptors it can have.
+fn limits() -> Limits {
+    let open_files_max = base::system::raise_open_files_max();
+    let wanted = Limits::default();
+    let connections_max = choose_connections_max(open_files_max, wanted.connections_max);
+    if connections_max < wanted.connections_max {
+        tracing::warn!(
+            open_files_max,
+            connections_max,
+            "the process may open few files, so each service takes fewer connections; raise its limit (ulimit -n)"
+        );
+    }
+    Limits { connections_max, ..wanted }
+}
+
+fn front_end(
+    configuration: &Configuration,
+    services: Services,
+    env: &Environment,
+    limits: Limits,
+) -> FrontEnd {
     let settings = FrontEndSettings {
+        limits,
         takes_customer_keys: configuration.takes_customer_keys,
         tls: configuration.tls.clone(),
         bearer: configuration.oauth.map(OauthMode::authority),

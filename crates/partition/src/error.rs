@@ -14,6 +14,9 @@ pub enum PartitionError {
     /// The disk is full: reads go on, writes don't until there is space.
     #[error("the disk is full")]
     DiskFull,
+    /// The system opens no more files: what needs no new one goes on, the rest doesn't until others are closed.
+    #[error("{0}")]
+    OutOfFiles(String),
     /// What is stored could not be read or written.
     #[error("storage failed: {0}")]
     Storage(String),
@@ -25,10 +28,18 @@ pub enum PartitionError {
     Operation(&'static str),
 }
 
+impl PartitionError {
+    /// Whether it says for certain that nothing of what was asked is stored, and that the same may work later.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, PartitionError::DiskFull | PartitionError::OutOfFiles(_))
+    }
+}
+
 impl From<StreamError> for PartitionError {
     fn from(error: StreamError) -> Self {
         match error {
             StreamError::DiskFull => PartitionError::DiskFull,
+            StreamError::OutOfFiles(_) => PartitionError::OutOfFiles(error.to_string()),
             StreamError::OldEpoch { .. } | StreamError::NotOwner { .. } | StreamError::Closing => {
                 PartitionError::Unavailable(error.to_string())
             }

@@ -1,7 +1,7 @@
 //! When background work of a range that failed is tried again: a pure schedule beside what is remembered of each range.
 //!
 //! What always holds: the pause doubles from failure to failure up to a bound, because each try writes much anew; what
-//! a full disk stops is tried again sooner, because writers wait for it; the first failure and each other one after it
+//! a full disk or a want of file descriptors stops is tried again sooner, because writers wait for it; the first failure and each other one after it
 //! are worth a line in the log, the same one again is not.
 
 use crate::error::PartitionError;
@@ -13,8 +13,8 @@ use std::time::Duration;
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// After many.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
-/// While the disk is full.
-const DISK_FULL_RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
+/// While the disk is full, or no file can be opened.
+const REFUSED_RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
 /// Doublings beyond the longest pause.
 const DOUBLING_COUNT_MAX: u32 = 7;
 
@@ -36,7 +36,7 @@ pub(crate) struct Retries {
 /// How long to wait after `count` failures in a row, the last of which was `error`.
 fn retry_after(count: u32, error: &PartitionError) -> Duration {
     let longest = match error {
-        PartitionError::DiskFull => DISK_FULL_RETRY_AFTER_MAX,
+        refused if refused.is_refusal() => REFUSED_RETRY_AFTER_MAX,
         _ => RETRY_AFTER_MAX,
     };
     (RETRY_AFTER * 2u32.pow(count.saturating_sub(1).min(DOUBLING_COUNT_MAX))).min(longest)
@@ -93,7 +93,9 @@ mod tests {
         };
         let for_good = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000];
         assert_eq!(pauses(broken("block")), for_good);
-        assert_eq!(pauses(PartitionError::DiskFull)[..5], [500, 1000, 2000, 2000, 2000]);
+        for refused in [PartitionError::DiskFull, PartitionError::OutOfFiles("no more".to_owned())] {
+            assert_eq!(pauses(refused)[..5], [500, 1000, 2000, 2000, 2000]);
+        }
         assert_eq!(retry_after(u32::MAX, &broken("block")), RETRY_AFTER_MAX);
     }
 

@@ -313,7 +313,7 @@ async fn write(
         }
         let container = if shared { SHARED } else { owned.container };
         let outcome = partitions.execute(TestOperation { container, partition, ask: ask.clone() }).await;
-        if outcome == Err(PartitionError::DiskFull) {
+        if outcome.as_ref().is_err_and(PartitionError::is_refusal) {
             // Refused for certain: nothing of it may ever show.
             owned.unknown = None;
             if shared {
@@ -381,8 +381,8 @@ async fn recreate(
     }
     match partitions.retire_container(ObjectTable::Entity, "acct", old).await {
         // It is not marked then: its service would find it at the next start.
-        Ok(()) | Err(PartitionError::DiskFull) => Ok(()),
-        Err(error) => Err(error),
+        Err(error) if !error.is_refusal() => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -412,8 +412,8 @@ async fn storm(partitions: &Partitions, random: &dyn Random) -> Result<(), Parti
             .execute(TestOperation { container: SHARED, partition: "storm".to_owned(), ask })
             .await
         {
-            Ok(_) | Err(PartitionError::DiskFull) => {}
-            Err(error) => return Err(error),
+            Err(error) if !error.is_refusal() => return Err(error),
+            _ => {}
         }
     }
     Ok(())
@@ -574,13 +574,15 @@ fn history(seed: u64, planted: Planted) -> Outcome {
             } else {
                 world.disk.operation_count() + 1 + random.below(500)
             },
+            create_refused_one_in: if matches!(planted, Planted::None) && random.one_in(6) { 4 } else { 0 },
             capacity_bytes: if used > 0 && random.one_in(6) { used + random.below(100_000) } else { 0 },
             skip_sync_of,
         };
         world.disk.set_faults(faults);
         let outcome = world.run(|env, clock| life(env, clock, model.clone(), settings.clone(), seed));
         match outcome {
-            None | Some(Ok(())) | Some(Err(PartitionError::DiskFull | PartitionError::Storage(_))) => {}
+            None | Some(Ok(())) | Some(Err(PartitionError::Storage(_))) => {}
+            Some(Err(error)) if error.is_refusal() => {}
             Some(Err(error)) => panic!("seed {seed}: {error}"),
         }
     }

@@ -6,7 +6,7 @@ mod rows;
 use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Read, RowVersion, Rows,
 };
-use rows::{ACCOUNT, Everything, TABLE, Write, key, open, put, value};
+use rows::{ACCOUNT, Everything, TABLE, Write, key, open, put, read_everything, value};
 use sim::{Faults, World};
 use std::time::Duration;
 
@@ -81,5 +81,48 @@ fn a_decision_sees_a_row_again_whose_change_was_taken_back_for_want_of_space() {
         assert_eq!(points, Ok(vec![first.clone(), last]), "seed {seed}");
         let range = range.unwrap();
         assert!(range.len() == 32 && range[0] == first, "seed {seed}: {} rows", range.len());
+    }
+}
+
+/// A process that had run out of file descriptors when a stream needed its next extent lost the range: it took no more
+/// writes until the next start.
+#[test]
+fn a_range_goes_on_after_no_file_could_be_opened_for_its_next_extent() {
+    for seed in 0..10 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let expected = world
+            .run(|env, _| async move {
+                let (_streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+                let mut all = Everything::new();
+                put(&partitions, &mut all, key(1, "p", "first"), Some(value(1, 10))).await.unwrap();
+                disk.set_faults(Faults { create_refused_one_in: 1, ..Faults::default() });
+                let mut refused = 0;
+                for at in 0..30 {
+                    let row = key(1, "p", &format!("r{at:02}"));
+                    match put(&partitions, &mut all, row, Some(value(at, 3000))).await {
+                        Ok(()) => {}
+                        Err(PartitionError::OutOfFiles(_)) => refused += 1,
+                        Err(other) => panic!("seed {seed}: {other}"),
+                    }
+                }
+                assert!(refused > 20, "seed {seed}: {refused} refused");
+                assert_eq!(read_everything(&partitions).await.unwrap(), all, "seed {seed}: reads go on");
+                disk.set_faults(Faults::default());
+                // A flush that was refused is tried again after a pause.
+                env.clock.sleep(Duration::from_secs(3)).await;
+                for at in 0..30 {
+                    let row = key(1, "p", &format!("s{at:02}"));
+                    put(&partitions, &mut all, row, Some(value(at, 3000))).await.unwrap();
+                }
+                assert_eq!(read_everything(&partitions).await.unwrap(), all, "seed {seed}");
+                all
+            })
+            .unwrap();
+        let found = world.run(|env, _| async move {
+            let (_streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            read_everything(&partitions).await.unwrap()
+        });
+        assert!(found == Some(expected), "seed {seed}: after a restart");
     }
 }

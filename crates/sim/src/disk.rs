@@ -3,12 +3,12 @@
 //! Written bytes are visible at once; what survives [`SimDisk::lose_power`] is what was synced, plus any part of the
 //! rest: each unsynced write is kept, dropped, or torn at 512-byte sectors; unsynced names are kept up to a random
 //! point. A sync can fail, and then what it covered may be lost even if a later sync succeeds. Bits can be flipped,
-//! space can run out, and the disk can die at a chosen operation.
+//! space and file descriptors can run out, and the disk can die at a chosen operation.
 
 use crate::world::SimRandom;
 use async_trait::async_trait;
 use base::checksum::crc64;
-use base::disk::{Disk, DiskFile, OpenMode};
+use base::disk::{Disk, DiskFile, OpenMode, out_of_files};
 use base::memory_disk::name_in;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ pub struct Faults {
     pub sync_fails_one_in: u64,
     /// An operation takes some milliseconds of virtual time.
     pub slow_one_in: u64,
+    /// Making a file finds no file descriptor.
+    pub create_refused_one_in: u64,
     /// Bytes that all files may hold together; 0 is no limit.
     pub capacity_bytes: u64,
     /// The disk dies at the operation with this number (see [`SimDisk::operation_count`]); 0 is never.
@@ -302,6 +304,10 @@ fn not_found(path: &str) -> io::Error {
 impl Disk for SimDisk {
     async fn open(&self, path: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         self.operation("open", path, 0, &[]).await;
+        let refused_one_in = self.tree.lock().faults.create_refused_one_in;
+        if mode == OpenMode::CreateNew && self.random.one_in(refused_one_in) {
+            return Err(out_of_files());
+        }
         let mut tree = self.tree.lock();
         let id = match (mode, tree.names.get(path).copied()) {
             (OpenMode::CreateNew, Some(_)) => {

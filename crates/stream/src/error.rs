@@ -1,6 +1,7 @@
 //! Why the stream layer could not do what it was asked, and by its kind, what the caller does next.
 
 use crate::ids::{ExtentId, OwnerEpoch, StreamName};
+use base::disk::is_open_refused;
 use std::io;
 
 /// A failure of the stream layer. Cloneable, because one failed sync fails every append that waited for it.
@@ -44,6 +45,9 @@ pub enum StreamError {
     /// No space is left: nothing was written; try again when there is space.
     #[error("the disk is full")]
     DiskFull,
+    /// The system has nothing left to open another file with: nothing was written; try again later.
+    #[error("the system opens no more files: {0}")]
+    OutOfFiles(String),
     /// The disk failed to read.
     #[error("reading {what} failed: {error}")]
     Read {
@@ -80,6 +84,17 @@ impl StreamError {
     /// A failed write or sync of `what`.
     pub(crate) fn write(what: &str, error: &io::Error) -> Self {
         StreamError::WritesStopped(format!("{what}: {error}"))
+    }
+}
+
+/// A file that could not be made, and for certain was not if the system lacked something for it.
+pub(crate) fn not_made(what: &str, error: &io::Error) -> StreamError {
+    if is_disk_full(error) {
+        StreamError::DiskFull
+    } else if is_open_refused(error) {
+        StreamError::OutOfFiles(error.to_string())
+    } else {
+        StreamError::write(what, error)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A full disk: what the stream manager's log or the journal has no room for is refused, nothing
+//! A full disk, or no file descriptor left: what the stream manager's log or the journal has no room for is refused, nothing
 //! that was there suffers, and it goes on once there is space.
 
 use base::Environment;
@@ -138,4 +138,37 @@ fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
         });
         assert!(found.unwrap() == Ok(appended), "seed {seed}: what was acknowledged is not there");
     }
+}
+
+/// The stream manager's log gave up for good when no file could be opened for its successor.
+#[test]
+fn the_managers_log_goes_on_while_no_file_can_be_opened_for_its_successor() {
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    let log_size = {
+        let disk = disk.clone();
+        move || {
+            disk.files().iter().find(|(path, _)| path == "stream_manager/log").map_or(0, |(_, size)| *size)
+        }
+    };
+    let sizes = world.run(|env, _| async move {
+        let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+        let stream = name(0);
+        disk.set_faults(Faults { create_refused_one_in: 1, ..Faults::default() });
+        // A record takes a page.
+        for _ in 0..2100 {
+            streams.create(std::slice::from_ref(&stream)).await.unwrap();
+            streams.delete(&stream).await.unwrap();
+        }
+        let grown = log_size();
+        disk.set_faults(Faults::default());
+        streams.create(std::slice::from_ref(&stream)).await.unwrap();
+        (grown, log_size())
+    });
+    let (grown, replaced) = sizes.unwrap();
+    assert!(grown > 16 << 20 && replaced < 1 << 20, "{grown} bytes, then {replaced}");
+    let found = world.run(|env, _| async move {
+        Streams::open(&env, StreamSettings::tiny()).await.unwrap().list("test/")
+    });
+    assert_eq!(found, Some(vec![name(0)]));
 }

@@ -12,6 +12,10 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
             tracing::error!("a write was refused: {error}");
             ApiError::with_message(ErrorCode::ServerBusy, "The server has no space left for writes.")
         }
+        PartitionError::OutOfFiles(_) => {
+            tracing::error!("a write was refused: {error}");
+            ApiError::with_message(ErrorCode::ServerBusy, "The server can't open another file at present.")
+        }
         _ => {
             tracing::error!("a request failed: {error}");
             ErrorCode::InternalError.into()

@@ -181,8 +181,7 @@ impl PartitionServer {
                 let what = "the partition map does not hold the ranges that are served";
                 Ended::NotDone(PartitionError::Storage(what.to_owned()))
             }
-            // The map's range refuses for certain when the disk is full.
-            Err(PartitionError::DiskFull) => Ended::NotDone(PartitionError::DiskFull),
+            Err(error) if error.is_refusal() => Ended::NotDone(error),
             Err(error) => Ended::Unknown(error),
         }
     }

@@ -123,8 +123,8 @@ impl RangePartition {
         }
     }
 
-    /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If the disk is full,
-    /// nothing refers to that checkpoint for certain: it is removed, or each further try would leave one behind.
+    /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If that is
+    /// refused, nothing refers to that checkpoint for certain: it is removed, or each further try would leave one behind.
     pub(super) async fn adopt(
         &self,
         current: &mut Metadata,
@@ -132,7 +132,9 @@ impl RangePartition {
         written: &Option<(u64, Location)>,
     ) -> Result<(), PartitionError> {
         let outcome = self.write_metadata(current, next).await;
-        if let (Err(PartitionError::DiskFull), Some((number, _))) = (&outcome, written) {
+        if let (Err(error), Some((number, _))) = (&outcome, written)
+            && error.is_refusal()
+        {
             self.shared.streams.delete(&self.names.checkpoint(*number)).await?;
         }
         outcome

@@ -4,9 +4,10 @@ use super::extent::Extent;
 use super::journal::Request;
 use super::state::ExtentState;
 use super::{ExtentNode, ExtentStat, extent_path};
-use crate::error::{StreamError, is_disk_full};
+use crate::error::{StreamError, not_made};
 use crate::ids::{ExtentId, OwnerEpoch};
 use base::OpenMode;
+use base::disk::is_out_of_files;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -15,11 +16,14 @@ impl ExtentNode {
     pub(crate) async fn create(&self, extent: ExtentId, epoch: OwnerEpoch) -> Result<(), StreamError> {
         self.stop.check()?;
         let path = extent_path(extent);
-        let failed = |error: std::io::Error| {
-            if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(&path, &error) }
-        };
-        let file = self.disk.open(&path, OpenMode::CreateNew).await.map_err(failed)?;
+        let file = self.disk.open(&path, OpenMode::CreateNew).await;
+        let file = file.map_err(|error| not_made(&path, &error))?;
         if let Err(error) = self.disk.sync_folder("extents").await {
+            if is_out_of_files(&error) {
+                // No sync was tried. Nobody will ever use the file; if it stays, the next start removes it.
+                let _ = self.disk.remove(&path).await;
+                return Err(StreamError::OutOfFiles(error.to_string()));
+            }
             let error = StreamError::write("folder extents", &error);
             self.stop.writes(error.clone());
             return Err(error);

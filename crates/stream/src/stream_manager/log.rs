@@ -11,7 +11,7 @@
 //! empty record is synced behind the last, so that later damage to it is told apart from a torn write.
 
 use super::state::{Command, State};
-use crate::error::{StreamError, is_disk_full};
+use crate::error::{StreamError, is_disk_full, not_made};
 use crate::record::{self, RECORD_ALIGNMENT, RecordBuilder};
 use crate::settings::StreamSettings;
 use base::codec::{Decoder, Encode};
@@ -76,7 +76,8 @@ async fn write_snapshot(
     if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
         disk.remove(NEW_PATH).await.map_err(write_failed)?;
     }
-    let file = disk.open(NEW_PATH, OpenMode::CreateNew).await.map_err(write_failed)?;
+    let file = disk.open(NEW_PATH, OpenMode::CreateNew).await;
+    let file = file.map_err(|error| not_made(NEW_PATH, &error))?;
     let mut record = RecordBuilder::new();
     record.body().put_u8_field(KIND_SNAPSHOT);
     state.encode(record.body());
@@ -262,8 +263,8 @@ impl Log {
                     *self = log;
                     return Ok(());
                 }
-                // The old log has room for this list, and goes on until there is space.
-                Err(StreamError::DiskFull) => {}
+                // The old log has room for this list, and goes on until there is space, or a file for the new one.
+                Err(StreamError::DiskFull | StreamError::OutOfFiles(_)) => {}
                 Err(error) => return Err(error),
             }
         }
