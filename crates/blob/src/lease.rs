@@ -212,24 +212,22 @@ impl Lease {
             },
             LeaseAction::Break { seconds } => {
                 let id = self.id().unwrap_or_default().to_owned();
-                let left = match (state, self) {
+                let asked = seconds.map(|asked| now.plus(Duration::from_secs(u64::from(asked))));
+                let until = match (state, self) {
                     (Available, _) => return Err(LeaseError::NotPresentWithLeaseOperation),
-                    (Leased, Lease::Leased { ends_at: Some(at), .. }) => {
-                        let left = seconds_until(now, *at);
-                        seconds.map_or(left, |asked| left.min(u64::from(asked)))
+                    (Leased, Lease::Leased { ends_at: Some(at), .. })
+                    | (Breaking, Lease::Breaking { until: at, .. }) => {
+                        asked.map_or(*at, |asked| asked.min(*at))
                     }
-                    (Leased, _) => u64::from(seconds.unwrap_or(0)),
-                    (Breaking, Lease::Breaking { until, .. }) => {
-                        let left = seconds_until(now, *until);
-                        seconds.map_or(left, |asked| left.min(u64::from(asked)))
-                    }
-                    (Broken | Expired, _) | (Breaking, _) => 0,
+                    (Leased, _) => asked.unwrap_or(now),
+                    (Broken | Expired | Breaking, _) => now,
                 };
-                let lease = match left {
-                    0 => Lease::Broken { id },
-                    left => Lease::Breaking { id, until: now.plus(Duration::from_secs(left)) },
+                let break_seconds = Some(seconds_until(now, until));
+                let lease = match until {
+                    until if until <= now => Lease::Broken { id },
+                    until => Lease::Breaking { id, until },
                 };
-                Ok(LeaseOutcome { lease, id: None, break_seconds: Some(left) })
+                Ok(LeaseOutcome { lease, id: None, break_seconds })
             }
         }
     }
@@ -302,8 +300,9 @@ fn leased(id: &str, seconds: Option<u32>, now: Ticks) -> Lease {
     Lease::Leased { id: id.to_owned(), seconds, ends_at }
 }
 
+/// Whole seconds, to the nearest: what is left is told to clients, never counted from.
 fn seconds_until(now: Ticks, at: Ticks) -> u64 {
-    at.0.saturating_sub(now.0).div_ceil(base::clock::TICKS_PER_SECOND)
+    (at.0.saturating_sub(now.0) + base::clock::TICKS_PER_SECOND / 2) / base::clock::TICKS_PER_SECOND
 }
 
 #[cfg(test)]

@@ -129,6 +129,23 @@ fn time_passes() {
     assert_eq!(broken(&leased(A, None, at(0)), Some(7), 1).break_seconds, Some(7));
 }
 
+/// Each break of a lease that was being broken counted its rounded rest from anew: a client that asked again and again
+/// how much was left kept it from ever being broken.
+#[test]
+fn asking_again_does_not_put_off_the_break() {
+    let half = |halves: u64| Ticks(at(0).0 + halves * base::clock::TICKS_PER_SECOND / 2);
+    let action = LeaseAction::Break { seconds: Some(3) };
+    let mut lease = leased(A, Some(15), at(0));
+    let mut told = Vec::new();
+    for halves in 0..7 {
+        let outcome = lease.act(&action, half(halves)).unwrap();
+        lease = outcome.lease;
+        told.push(outcome.break_seconds.unwrap());
+    }
+    assert_eq!(told, [3, 3, 2, 2, 1, 1, 0]);
+    assert_eq!(lease.state(half(5)), LeaseState::Broken);
+}
+
 #[test]
 fn ids_in_all_forms() {
     let id = "0a1b2c3d-0000-1111-2222-ABCDEFabcdef";
