@@ -209,6 +209,33 @@ mod tests {
         }
     }
 
+    /// Clients have ids of different lengths: one that staged blocks over another's blob was refused.
+    #[test]
+    fn blocks_are_staged_over_a_list_with_other_ids() {
+        let mut blob = MemoryBlob::default();
+        let staged = |id: &'static [u8]| PutBlock {
+            id: Bytes::from_static(id),
+            size: 1,
+            pieces: vec![Piece::for_tests(1, 0, 1)],
+            lease: None,
+            encryption: Default::default(),
+        };
+        let commit = |id: &'static [u8]| crate::put_block_list::PutBlockList {
+            list: vec![(crate::put_block_list::BlockSource::Latest, Bytes::from_static(id))],
+            new: NewBlob::default(),
+        };
+        blob.run(staged(b"one"), 1).unwrap();
+        assert_eq!(
+            blob.run(staged(b"three"), 2),
+            Err(BlobError::InvalidBlobOrBlock),
+            "those staged go together"
+        );
+        blob.run(commit(b"one"), 3).unwrap();
+        blob.run(staged(b"three"), 4).unwrap();
+        blob.run(commit(b"three"), 5).unwrap();
+        assert_eq!(blob.head().live().map(|live| live.size), Some(1));
+    }
+
     #[test]
     fn a_put_replaces_everything_but_lease_and_snapshots() {
         let mut blob = MemoryBlob::default();

@@ -1,7 +1,7 @@
 //! Staging a block: bytes that a later block list may make part of the blob.
 
 use crate::blob_rows::{BlobChange, BlobRows, Stop, staged_row};
-use crate::content::{Block, Content, encode_staged_row};
+use crate::content::{Block, encode_staged_row};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{BLOCK_ID_SIZE_BYTES_MAX, STAGED_BLOCKS_MAX};
@@ -31,18 +31,10 @@ impl BlobChange for PutBlock {
             return Err(BlobError::InvalidBlockId.into());
         }
         rows.head.lease.check_write(self.lease.as_deref(), now)?;
-        if let Some(live) = rows.head.live() {
-            if live.blob_type != BlobType::Block {
-                return Err(BlobError::InvalidBlobType.into());
-            }
-            if let Content::Blocks(blocks) = &live.content
-                && let Some(block) = blocks.tail.first()
-                && !block.id.is_empty()
-                && block.id.len() != self.id.len()
-            {
-                return Err(BlobError::InvalidBlobOrBlock.into());
-            }
+        if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
+            return Err(BlobError::InvalidBlobType.into());
         }
+        // Only those that are staged together: the blob's own may come from another client.
         if rows.head.staged > 0 && usize::from(rows.head.staged_id_len) != self.id.len() {
             return Err(BlobError::InvalidBlobOrBlock.into());
         }
