@@ -222,10 +222,11 @@ impl BlobChange for Undelete {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
         let comes_back =
             |deleted: Option<Deletion>| deleted.is_none_or(|deleted| deleted.days_left(now).is_some());
-        match &mut rows.head.current {
-            Some(current) if comes_back(current.deleted) => current.deleted = None,
-            None if rows.head.deleted_snapshots > 0 || rows.head.versions > 0 => {}
-            _ => return Err(BlobError::BlobNotFound.into()),
+        // What is over is as good as gone, whether or not it was removed.
+        let mut is_there = rows.head.versions > 0;
+        if let Some(current) = rows.head.current.as_mut().filter(|current| comes_back(current.deleted)) {
+            current.deleted = None;
+            is_there = true;
         }
         if rows.head.deleted_snapshots > 0 {
             for name in rows.names(SNAPSHOT_PREFIX)? {
@@ -236,6 +237,7 @@ impl BlobChange for Undelete {
                     rows.head.deleted_snapshots -= 1;
                     rows.head.snapshots += 1;
                     rows.put(name, encode_snapshot(&record));
+                    is_there = true;
                 }
             }
         }
@@ -249,7 +251,7 @@ impl BlobChange for Undelete {
                 }
             }
         }
-        Ok(())
+        if is_there { Ok(()) } else { Err(BlobError::BlobNotFound.into()) }
     }
 }
 
@@ -323,6 +325,20 @@ mod tests {
         blob.run(Undelete, 6).unwrap();
         blob.run(delete(None, DeleteSnapshots::Include, Some(1)), 7).unwrap();
         assert_eq!(blob.run(Undelete, 7 + DAY), Err(BlobError::BlobNotFound));
+    }
+
+    /// A base blob that was over but not removed yet kept what was deleted after it from coming back.
+    #[test]
+    fn what_is_over_is_in_nobodys_way() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 1).unwrap();
+        blob.run(snapshot(), 2).unwrap();
+        blob.run(delete(Some(2), DeleteSnapshots::Refuse, Some(9)), 3).unwrap();
+        blob.run(delete(None, DeleteSnapshots::Refuse, Some(1)), 4).unwrap();
+        blob.run(Undelete, 4 + DAY).unwrap();
+        assert_eq!((blob.head().snapshots, blob.head().live().is_some()), (1, false), "only the snapshot");
+        blob.run(delete(Some(2), DeleteSnapshots::Refuse, Some(1)), 5 + DAY).unwrap();
+        assert_eq!(blob.run(Undelete, 5 + 2 * DAY), Err(BlobError::BlobNotFound), "both are over");
     }
 
     /// A page blob with more regions than one operation may see once could not be deleted: 503, however often it was
