@@ -230,7 +230,6 @@ class TestPageBlobs:
         assert content(blob) == 2 * zeros
         assert blob.set_sequence_number("update", "7")["blob_sequence_number"] == 7
 
-
     def test_pages_from_a_url_are_bounded(self, container, refused):
         """A wide range used to be answered with 201 and stored nothing."""
         source = container.get_blob_client("sparse")
@@ -293,7 +292,6 @@ class TestCopies:
         holder.start_copy_from_url(f"{secret.url}?{blob_signature(secret, 'r')}")
         assert content(target) == b"secret"
 
-
     def test_a_source_is_read_as_somebody_else_would(self, container, refused):
         """The request's own key used to open every source; the service takes a signature, a token, or what is public."""
         source = container.upload_blob("source", b"hello")
@@ -349,6 +347,15 @@ class TestCopies:
             assert content(copy) == b"hello"
 
 
+class TestAnswers:
+    def test_sealing_changes_no_etag(self, container):
+        log = container.get_blob_client("log")
+        log.create_append_blob()
+        etag = log.append_block(b"a")["etag"]
+        assert log.seal_append_blob()["etag"] == etag
+        assert log.get_blob_properties().etag == etag
+
+
 class TestSignatures:
     def test_each_kind(self, container, refused):
         blob = container.upload_blob("one", b"1")
@@ -368,7 +375,6 @@ class TestSignatures:
             ACCOUNT, KEY, ResourceTypes(object=True), AccountSasPermissions(read=True), in_an_hour()
         )
         assert content(BlobClient.from_blob_url(f"{blob.url}?{signature}", retry_total=0)) == b"1"
-
 
     def test_rights_are_not_stretched(self, container, refused):
         blob = container.upload_blob("one", b"1", tags={"secret": "tag"})

@@ -100,11 +100,9 @@ impl BlobChange for SealBlob {
             return Err(BlobError::AppendPositionConditionNotMet.into());
         }
         rows.head.lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
+        // The reference: sealing changes neither ETag nor date.
         let live = rows.live_mut()?;
-        if !live.sealed {
-            live.sealed = true;
-            live.touch(now);
-        }
+        live.sealed = true;
         Ok(crate::put_blob::Written::of(live))
     }
 }
