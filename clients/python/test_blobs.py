@@ -348,6 +348,20 @@ class TestCopies:
 
 
 class TestAnswers:
+    def test_what_fails_without_a_body_tells_of_none(self, container):
+        with pytest.raises(HttpResponseError) as error:
+            container.get_blob_client("none").get_blob_properties()
+        headers = error.value.response.headers
+        assert (headers["x-ms-error-code"], headers.get("Content-Type")) == ("BlobNotFound", None)
+
+    def test_a_range_outside_tells_the_size(self, container):
+        for size in [0, 5]:
+            blob = container.upload_blob(f"{size}", bytes(size))
+            with pytest.raises(HttpResponseError) as error:
+                blob.download_blob(offset=size, length=3)
+            assert error.value.status_code == 416
+            assert error.value.response.headers["Content-Range"] == f"bytes */{size}"
+
     def test_sealing_changes_no_etag(self, container):
         log = container.get_blob_client("log")
         log.create_append_blob()

@@ -286,7 +286,7 @@ impl BlobService {
             let size = found.record.size;
             match range {
                 None => Ok((0, size)),
-                Some((start, _)) if start >= size => Err(BlobError::InvalidRange),
+                Some((start, _)) if start >= size => Err(BlobError::InvalidRange { size }),
                 Some((start, end)) => Ok((start, end.unwrap_or(size).min(size))),
             }
         })

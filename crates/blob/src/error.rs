@@ -48,8 +48,8 @@ pub enum BlobError {
     BlockCountExceedsLimit,
     #[error("the body is too large")]
     BodyTooLarge,
-    #[error("the range starts beyond the end")]
-    InvalidRange,
+    #[error("the range starts beyond the end of {size} bytes")]
+    InvalidRange { size: u64 },
     #[error("the range of pages is not one")]
     InvalidPageRange,
     #[error("the blob is sealed")]

@@ -296,7 +296,7 @@ impl BlobService {
         let size = found.record.size;
         let (from, to) = match range {
             None => (0, size),
-            Some((start, _)) if start >= size && size > 0 => return Err(BlobError::InvalidRange),
+            Some((start, _)) if start >= size && size > 0 => return Err(BlobError::InvalidRange { size }),
             Some((start, end)) => (start, end.unwrap_or(size).min(size)),
         };
         let cut = |ranges: Vec<(u64, u64)>| {

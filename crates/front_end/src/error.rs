@@ -39,12 +39,14 @@ pub(crate) struct ApiError {
     facts: Option<Box<Facts>>,
     /// What was told where a copy's source was read.
     source: Option<ErrorCode>,
+    /// Bytes of the whole that a range lies outside of.
+    whole_size: Option<u64>,
 }
 
 impl ApiError {
     /// The error with the table's message.
     pub(crate) const fn new(code: ErrorCode) -> Self {
-        ApiError { code, message: None, detail: None, facts: None, source: None }
+        ApiError { code, message: None, detail: None, facts: None, source: None, whole_size: None }
     }
 
     /// The error with a message of its own.
@@ -73,6 +75,16 @@ impl ApiError {
         let message = Cow::Borrowed(error.code.message());
         let code = ErrorCode::CannotVerifyCopySource;
         ApiError { message: Some(message), source: Some(error.code), ..ApiError::new(code) }
+    }
+
+    /// The refusal of a range of something that has `whole_size` bytes.
+    pub(crate) fn of_range(code: ErrorCode, whole_size: u64) -> Self {
+        ApiError { whole_size: Some(whole_size), ..ApiError::new(code) }
+    }
+
+    /// Bytes of the whole that a range lies outside of.
+    pub(crate) fn whole_size(&self) -> Option<u64> {
+        self.whole_size
     }
 
     /// What was told where a copy's source was read.

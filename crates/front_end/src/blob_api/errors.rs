@@ -52,7 +52,7 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::BlockListTooLong => ErrorCode::BlockListTooLong,
         BlobError::BlockCountExceedsLimit => ErrorCode::BlockCountExceedsLimit,
         BlobError::BodyTooLarge => ErrorCode::RequestBodyTooLarge,
-        BlobError::InvalidRange => ErrorCode::InvalidRange,
+        BlobError::InvalidRange { size } => return ApiError::of_range(ErrorCode::InvalidRange, size),
         BlobError::InvalidPageRange => ErrorCode::InvalidPageRange,
         BlobError::BlobIsSealed => ErrorCode::BlobIsSealed,
         BlobError::AppendPositionConditionNotMet => ErrorCode::AppendPositionConditionNotMet,

@@ -36,7 +36,7 @@ use crate::request_id::RequestId;
 use base::{Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
-use hyper::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
@@ -258,7 +258,13 @@ impl<S: ServiceApi> Pipeline<S> {
                 parts.uri.path(),
             );
             let shape = shape.unwrap_or_else(|| S::guess_shape(&parts.headers));
-            shape.reply(&error, request_id.as_str(), now)
+            let mut reply = shape.reply(&error, request_id.as_str(), now);
+            if parts.method == Method::HEAD {
+                // There is no body that these could tell of.
+                reply.body.clear();
+                reply.headers.retain(|(name, _)| name != CONTENT_TYPE);
+            }
+            reply
         });
         if S::COMPRESSES {
             reply = compress(reply, &parts.headers);

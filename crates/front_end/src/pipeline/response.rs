@@ -9,7 +9,7 @@ use crate::reply_body::ResponseBody;
 use crate::request_id::RequestId;
 use base::Ticks;
 use bytes::Bytes;
-use hyper::header::{HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -59,6 +59,9 @@ impl ErrorShape {
             reply.header(HeaderName::from_static("x-ms-copy-source-status-code"), status);
             let code = HeaderValue::from_static(source.as_str());
             reply.header(HeaderName::from_static("x-ms-copy-source-error-code"), code);
+        }
+        if let Some(size) = error.whole_size() {
+            reply.header_bytes(CONTENT_RANGE, format!("bytes */{size}").into_bytes());
         }
         if status == StatusCode::UNAUTHORIZED {
             reply.header(WWW_AUTHENTICATE, HeaderValue::from_static("SharedKey"));
