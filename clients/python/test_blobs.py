@@ -369,6 +369,17 @@ class TestAnswers:
         assert log.seal_append_blob()["etag"] == etag
         assert log.get_blob_properties().etag == etag
 
+    def test_tags_with_blanks_at_their_ends(self, container, refused):
+        blob = container.upload_blob("one", b"1")
+        blob.set_blob_tags({" key 1 ": " v "})
+        assert blob.get_blob_tags() == {" key 1 ": " v "}
+        assert blob.get_blob_tags(if_tags_match_condition="\" key 1 \"=' v '") == {" key 1 ": " v "}
+        with refused(412, "ConditionNotMet"):
+            blob.get_blob_tags(if_tags_match_condition="missing<>'v'")
+        for condition in ["key=1", "@container='box'", "key='$'"]:
+            with refused(400, "InvalidHeaderValue"):
+                blob.get_blob_tags(if_tags_match_condition=condition)
+
 
 class TestSignatures:
     def test_each_kind(self, container, refused):

@@ -100,7 +100,7 @@ pub enum BlobError {
     DuplicateTagNames,
     #[error("a tag has characters that it may not have")]
     InvalidTag,
-    #[error("the expression over tags is malformed: {0}")]
+    #[error("{0}")]
     InvalidTagFilter(String),
     #[error("lease: {0}")]
     Lease(#[from] LeaseError),

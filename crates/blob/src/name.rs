@@ -74,7 +74,7 @@ pub fn check_tags(tags: &Pairs) -> Result<(), BlobError> {
     Ok(())
 }
 
-fn is_tag_char(char: char) -> bool {
+pub(crate) fn is_tag_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || " +-./:=_".contains(char)
 }
 

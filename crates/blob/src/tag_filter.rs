@@ -5,15 +5,20 @@
 //! name = "double quoted" | word | @container      op = = > >= < <= <>      value = 'single quoted'
 //! ```
 //!
-//! What always holds: any text is an expression or is refused; comparison is by Unicode code point.
+//! What always holds: any text is an expression or is refused; comparison is by Unicode code point, and a tag that is not
+//! there compares in no way, not even by `<>`.
 
 use crate::error::BlobError;
-use crate::name::Pairs;
+use crate::limits::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX};
+use crate::name::{Pairs, is_tag_char};
+use std::collections::BTreeSet;
 
 /// Parentheses inside each other at most.
 const DEPTH_MAX: usize = 16;
-/// Bytes of an expression at most.
-const SIZE_BYTES_MAX: usize = 8 << 10;
+/// Bytes of an expression at most: clients send conditions of a thousand comparisons.
+const SIZE_BYTES_MAX: usize = 32 << 10;
+/// What stands for the container in a search.
+const CONTAINER: &str = "@container";
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +27,7 @@ pub enum TagFilter {
     Any(Vec<TagFilter>),
     /// All of them hold.
     All(Vec<TagFilter>),
-    /// A tag, or `@container`, compares so with a text. A tag that is not there only compares by `<>`.
+    /// A tag, or `@container`, compares so with a text.
     Compare {
         /// The tag's key.
         name: String,
@@ -48,13 +53,21 @@ pub enum Comparison {
 impl TagFilter {
     /// Reads an expression. A search may not use `<>`, `OR` and parentheses; a condition may not name the container.
     pub fn parse(text: &str, is_search: bool) -> Result<TagFilter, BlobError> {
+        let mut parser = Parser { whole: text, rest: text, is_search, depth: 0 };
         if text.len() > SIZE_BYTES_MAX {
-            return Err(malformed("it is too long"));
+            return Err(parser.malformed("the query is too long"));
         }
-        let mut parser = Parser { rest: text, is_search, depth: 0 };
         let filter = parser.any()?;
         parser.skip_blanks();
-        if parser.rest.is_empty() { Ok(filter) } else { Err(malformed(parser.rest)) }
+        if !parser.rest.is_empty() {
+            return Err(parser.unexpected());
+        }
+        let tags: BTreeSet<&str> = filter.names().into_iter().filter(|name| *name != CONTAINER).collect();
+        if is_search && tags.len() > TAGS_MAX {
+            let why = format!("Error parsing query: there can be at most {TAGS_MAX} unique tags in a query");
+            return Err(BlobError::InvalidTagFilter(why));
+        }
+        Ok(filter)
     }
 
     /// Whether it holds for a blob with these tags.
@@ -64,11 +77,11 @@ impl TagFilter {
             TagFilter::All(parts) => parts.iter().all(|part| part.matches(tags, container)),
             TagFilter::Compare { name, how, value } => {
                 let found = match name.as_str() {
-                    "@container" => container,
+                    CONTAINER => container,
                     name => tags.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()),
                 };
                 match (found, how) {
-                    (None, how) => *how == Comparison::NotEqual,
+                    (None, _) => false,
                     (Some(found), Comparison::Equal) => found == value,
                     (Some(found), Comparison::NotEqual) => found != value,
                     (Some(found), Comparison::Less) => found < value.as_str(),
@@ -91,17 +104,41 @@ impl TagFilter {
     }
 }
 
-fn malformed(near: &str) -> BlobError {
-    BlobError::InvalidTagFilter(near.chars().take(64).collect())
-}
-
 struct Parser<'a> {
+    whole: &'a str,
     rest: &'a str,
     is_search: bool,
     depth: usize,
 }
 
 impl Parser<'_> {
+    /// A refusal of what begins here.
+    fn malformed(&self, why: impl std::fmt::Display) -> BlobError {
+        let read = self.whole.len() - self.rest.len();
+        let position = 1 + self.whole.get(..read).map_or(0, |read| read.chars().count());
+        let text = format!("Error parsing query at or near character position {position}: {why}");
+        BlobError::InvalidTagFilter(text)
+    }
+
+    fn unexpected(&self) -> BlobError {
+        match self.rest.chars().next() {
+            Some(char) => self.malformed(format_args!("unexpected '{char}'")),
+            None => self.malformed("unexpected end of query"),
+        }
+    }
+
+    /// Refuses a key or value that no tag can have. Only in a search it may not be too long, either.
+    fn check(&self, text: &str, (chars_min, chars_max): (usize, usize), what: &str) -> Result<(), BlobError> {
+        if let Some(char) = text.chars().find(|char| !is_tag_char(*char)) {
+            return Err(self.malformed(format_args!("'{char}' not permitted in tag name or value")));
+        }
+        if self.is_search && !(chars_min..=chars_max).contains(&text.chars().count()) {
+            let why = format_args!("{what} must be between {chars_min} and {chars_max} characters in length");
+            return Err(self.malformed(why));
+        }
+        Ok(())
+    }
+
     fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start();
     }
@@ -148,33 +185,44 @@ impl Parser<'_> {
         if !self.is_search && self.takes("(") {
             self.depth += 1;
             if self.depth > DEPTH_MAX {
-                return Err(malformed("it is too deep"));
+                return Err(self.malformed("too many parentheses inside each other"));
             }
             let inside = self.any()?;
             self.depth -= 1;
-            return if self.takes(")") { Ok(inside) } else { Err(malformed(self.rest)) };
+            return if self.takes(")") { Ok(inside) } else { Err(self.unexpected()) };
         }
         let name = self.name()?;
         let how = self.comparison()?;
         let value = self.quoted('\'')?;
+        if name != CONTAINER {
+            self.check(&value, (0, TAG_VALUE_CHARS_MAX), "tag value")?;
+        }
         Ok(TagFilter::Compare { name, how, value })
     }
 
     fn name(&mut self) -> Result<String, BlobError> {
         self.skip_blanks();
-        if self.rest.starts_with('"') {
-            return self.quoted('"');
-        }
-        if self.is_search && self.takes("@container") {
-            return Ok("@container".to_owned());
-        }
-        let end = self.rest.find(|char: char| !char.is_ascii_alphanumeric() && char != '_');
-        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        if word.is_empty() {
-            return Err(malformed(self.rest));
-        }
-        self.rest = rest;
-        Ok(word.to_owned())
+        let name = match self.rest.chars().next() {
+            Some('"') => self.quoted('"')?,
+            Some('@') if self.is_search => {
+                let parameter = format!("@{}", word(&self.rest[1..]));
+                if parameter != CONTAINER {
+                    return Err(self.malformed(format_args!("unsupported parameter '{parameter}'")));
+                }
+                self.rest = &self.rest[parameter.len()..];
+                return Ok(parameter);
+            }
+            _ => {
+                let name = word(self.rest);
+                if name.is_empty() {
+                    return Err(self.unexpected());
+                }
+                self.rest = &self.rest[name.len()..];
+                name.to_owned()
+            }
+        };
+        self.check(&name, (1, TAG_KEY_CHARS_MAX), "tag")?;
+        Ok(name)
     }
 
     fn comparison(&mut self) -> Result<Comparison, BlobError> {
@@ -191,17 +239,23 @@ impl Parser<'_> {
                 return Ok(how);
             }
         }
-        Err(malformed(self.rest))
+        Err(self.unexpected())
     }
 
     fn quoted(&mut self, quote: char) -> Result<String, BlobError> {
         self.skip_blanks();
-        let inside = self.rest.strip_prefix(quote).ok_or_else(|| malformed(self.rest))?;
-        let end = inside.find(quote).ok_or_else(|| malformed(self.rest))?;
+        let inside = self.rest.strip_prefix(quote).ok_or_else(|| self.unexpected())?;
+        let end = inside.find(quote).ok_or_else(|| self.unexpected())?;
         let text = inside[..end].to_owned();
         self.rest = &inside[end + 1..];
         Ok(text)
     }
+}
+
+/// The letters, digits and underscores that a text begins with.
+fn word(text: &str) -> &str {
+    let end = text.find(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+    &text[..end.unwrap_or(text.len())]
 }
 
 #[cfg(test)]
@@ -224,17 +278,63 @@ mod tests {
             ("a='5' OR a='6'", true, None),
             ("(a='6' or a='5') and \"b c\"='x'", false, Some(true)),
             ("missing='1'", false, Some(false)),
-            ("missing<>'1'", false, Some(true)),
+            ("missing<>'1'", false, Some(false)),
+            ("a<>'1'", false, Some(true)),
             ("a='5", false, None),
             ("a=5", false, None),
             ("", false, None),
             ("a='5' b", false, None),
             ("@container='box'", false, None),
+            ("@container='$web'", true, Some(false)),
+            ("a='b$'", false, None),
+            ("\"a$\"='b'", false, None),
         ];
         for (text, is_search, expected) in table {
             let found = TagFilter::parse(text, is_search).ok();
             assert_eq!(found.map(|filter| filter.matches(&tags(), Some("box"))), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn refusals_say_where_and_why() {
+        let eleven: Vec<String> = (0..11).map(|index| format!("k{index}='v'")).collect();
+        let (key, value) = ("k".repeat(129), "v".repeat(257));
+        let table = [
+            (
+                "a='5' and @box='1'".to_owned(),
+                "at or near character position 11: unsupported parameter '@box'",
+            ),
+            ("'a'='5'".to_owned(), "at or near character position 1: unexpected '''"),
+            ("a='5' b".to_owned(), "at or near character position 7: unexpected 'b'"),
+            ("a=".to_owned(), "at or near character position 3: unexpected end of query"),
+            ("a='ä'".to_owned(), "'ä' not permitted in tag name or value"),
+            (format!("{key}='v'"), ": tag must be between 1 and 128 characters in length"),
+            (format!("a='{value}'"), ": tag value must be between 0 and 256 characters in length"),
+            (eleven.join(" and "), "Error parsing query: there can be at most 10 unique tags in a query"),
+        ];
+        for (text, expected) in table {
+            match TagFilter::parse(&text, true) {
+                Err(BlobError::InvalidTagFilter(told)) => assert!(told.ends_with(expected), "{text}: {told}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        let ten_and_container = format!("{} and @container='box'", eleven[..10].join(" and "));
+        assert!(TagFilter::parse(&ten_and_container, true).is_ok());
+        for condition in [format!("{key}='v'"), format!("a<>'{value}'"), eleven.join(" and ")] {
+            assert!(
+                TagFilter::parse(&condition, false).is_ok(),
+                "a condition has no such bounds: {condition}"
+            );
+        }
+    }
+
+    /// A condition of some hundred comparisons was refused as too long.
+    #[test]
+    fn long_conditions() {
+        let many: Vec<String> = (0..1000).map(|index| format!("tag1 <> 'v{index}'")).collect();
+        let filter = TagFilter::parse(&many.join(" and "), false).expect("a thousand comparisons");
+        assert!(filter.matches(&vec![("tag1".into(), "val1".into())], None));
+        assert!(!filter.matches(&vec![("tag1".into(), "v999".into())], None));
     }
 
     proptest! {

@@ -87,11 +87,8 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::EncryptionScopeForbidden => ErrorCode::RequestForbiddenByContainerEncryptionPolicy,
         BlobError::VersionIsCurrent => ErrorCode::OperationNotAllowedOnRootBlob,
         BlobError::RetentionDays => ErrorCode::InvalidXmlNodeValue,
-        BlobError::InvalidTagFilter(near) => {
-            return ApiError::with_message(
-                ErrorCode::InvalidQueryParameterValue,
-                format!("Error parsing query near '{near}'."),
-            );
+        BlobError::InvalidTagFilter(why) => {
+            return ApiError::with_message(ErrorCode::InvalidQueryParameterValue, why);
         }
         BlobError::Lease(error) => from_lease(error),
         BlobError::Policies(error) => {

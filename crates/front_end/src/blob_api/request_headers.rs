@@ -60,6 +60,12 @@ fn date(headers: &HeaderMap, name: &str) -> Result<Option<Ticks>, ApiError> {
     parsed.map(|at| Some(Ticks::from_unix(at))).ok_or_else(|| invalid(name, value))
 }
 
+/// A condition on tags.
+fn tag_filter(headers: &HeaderMap, name: &str) -> Result<Option<TagFilter>, ApiError> {
+    let parse = |text| TagFilter::parse(text, false).map_err(|_| invalid(name, text));
+    text(headers, name).map(parse).transpose()
+}
+
 /// The lease's id.
 pub(crate) fn lease_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     match text(headers, "x-ms-lease-id") {
@@ -70,13 +76,13 @@ pub(crate) fn lease_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> 
 
 /// Conditions on the blob that the request is about.
 pub(crate) fn conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
-    let if_tags = text(headers, "x-ms-if-tags").map(|text| TagFilter::parse(text, false));
+    let if_tags = tag_filter(headers, "x-ms-if-tags")?;
     Ok(Conditions {
         if_match: text(headers, "if-match").map(ETags::parse),
         if_none_match: text(headers, "if-none-match").map(ETags::parse),
         if_modified_since: date(headers, "if-modified-since")?,
         if_unmodified_since: date(headers, "if-unmodified-since")?,
-        if_tags: if_tags.transpose().map_err(super::errors::from_blob)?,
+        if_tags,
         lease_id: lease_id(headers)?,
         encryption: encryption(headers)?,
     })
@@ -136,13 +142,13 @@ pub(crate) fn encryption(headers: &HeaderMap) -> Result<Encryption, ApiError> {
 
 /// Conditions on the source of a copy.
 pub(crate) fn source_conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
-    let if_tags = text(headers, "x-ms-source-if-tags").map(|text| TagFilter::parse(text, false));
+    let if_tags = tag_filter(headers, "x-ms-source-if-tags")?;
     Ok(Conditions {
         if_match: text(headers, "x-ms-source-if-match").map(ETags::parse),
         if_none_match: text(headers, "x-ms-source-if-none-match").map(ETags::parse),
         if_modified_since: date(headers, "x-ms-source-if-modified-since")?,
         if_unmodified_since: date(headers, "x-ms-source-if-unmodified-since")?,
-        if_tags: if_tags.transpose().map_err(super::errors::from_blob)?,
+        if_tags,
         lease_id: None,
         encryption: Encryption {
             key_sha256: customer_key(

@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
-use crate::xml::{XML_DECLARATION, parse_xml, put_xml_element, put_xml_tag};
+use crate::xml::{XML_DECLARATION, parse_xml_with_blanks, put_xml_element, put_xml_tag};
 use blob::limits::LIST_PAGE_MAX;
 use blob::{Pairs, TagFilter};
 use hyper::StatusCode;
@@ -31,7 +31,7 @@ pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &Pairs) {
 
 fn read_document(document: &[u8]) -> Result<Pairs, ApiError> {
     let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
-    let root = parse_xml(document).map_err(|_| malformed())?;
+    let root = parse_xml_with_blanks(document).map_err(|_| malformed())?;
     if root.name != "Tags" {
         return Err(malformed());
     }
