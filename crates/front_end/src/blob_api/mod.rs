@@ -30,7 +30,7 @@ use crate::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{
     KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
 };
-use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi};
+use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
@@ -161,12 +161,12 @@ impl ServiceApi for BlobApi {
     fn time_limit(parts: &Parts, longest: Duration) -> Duration {
         // Copies and block lists take their time in the server.
         if parts.method != Method::PUT {
-            return longest;
+            return asked_time_limit(parts, longest);
         }
         let length = parts.headers.get(hyper::header::CONTENT_LENGTH);
         let length: Option<u64> = length.and_then(|value| value.to_str().ok()?.parse().ok());
         let mib = u32::try_from(length.unwrap_or(0) >> 20).unwrap_or(u32::MAX);
-        WRITE_FOR_MAX_PER_MIB.saturating_mul(mib.max(1)).max(longest)
+        asked_time_limit(parts, WRITE_FOR_MAX_PER_MIB.saturating_mul(mib.max(1)).max(longest))
     }
 
     fn put_headers(_headers: &mut HeaderMap) {}
@@ -400,6 +400,34 @@ fn override_headers(reply: &mut Reply, request: &ApiRequest<'_>, route: Route) {
     for (parameter, name) in names {
         if let Some(value) = request.query.find(parameter) {
             reply_headers::put(reply, name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Request;
+
+    /// What clients asked for with `timeout` was not looked at.
+    #[test]
+    fn time_limits() {
+        let longest = Duration::from_secs(30);
+        let table = [
+            (Method::GET, "/box/a", 0, 30),
+            (Method::GET, "/box/a?timeout=5", 0, 5),
+            (Method::GET, "/box/a?timeout=50", 0, 30),
+            (Method::PUT, "/box/a", 0, 600),
+            (Method::PUT, "/box/a?timeout=5", 0, 5),
+            (Method::PUT, "/box/a?timeout=900", 0, 600),
+            (Method::PUT, "/box/a?timeout=900", 2 << 20, 900),
+        ];
+        for (method, uri, length, expected) in table {
+            let request =
+                Request::builder().method(&method).uri(uri).header("content-length", length).body(());
+            let (parts, ()) = request.expect("a request").into_parts();
+            let found = BlobApi::time_limit(&parts, longest);
+            assert_eq!(found, Duration::from_secs(expected), "{method} {uri} {length}");
         }
     }
 }

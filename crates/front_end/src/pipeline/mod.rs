@@ -48,6 +48,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
+pub(crate) use request::time_limit as asked_time_limit;
 pub(crate) use response::ErrorShape;
 pub(crate) use shared::Shared;
 pub(crate) use storage_failure::from_partition;
