@@ -4,6 +4,7 @@ import base64
 import hashlib
 import os
 from datetime import datetime, timedelta, timezone
+from urllib.parse import urlsplit
 
 import pytest
 from azure.core import MatchConditions
@@ -345,6 +346,51 @@ class TestCopies:
             )
             copy.start_copy_from_url(f"{source.url}?{signature}")
             assert content(copy) == b"hello"
+            # Nobody learns from here which containers of another account there are.
+            missing = alice.get_blob_client("other", "source")
+            with refused(401, "CannotVerifyCopySource"):
+                copy.start_copy_from_url(missing.url)
+            with refused(403, "CannotVerifyCopySource"):
+                copy.start_copy_from_url(f"{missing.url}?{signature}")
+            missing = alice.get_blob_client("box", "missing")
+            with refused(401, "CannotVerifyCopySource"):
+                copy.start_copy_from_url(missing.url)
+            source.set_standard_blob_tier(StandardBlobTier.ARCHIVE)
+            with refused(409, "CannotVerifyCopySource"):
+                copy.start_copy_from_url(f"{source.url}?{signature}", standard_blob_tier=StandardBlobTier.HOT)
+
+    def test_a_source_on_another_server(self, container, refused):
+        source = container.upload_blob("source", b"hello")
+        port = int(urlsplit(source.url).port)
+        with refused(404, "CannotVerifyCopySource"):
+            container.get_blob_client("copy").start_copy_from_url(source.url.replace(f":{port}/", f":{port + 1}/"))
+
+    def test_the_way_out_of_the_archive(self, container, refused):
+        source = container.upload_blob("source", b"hello", standard_blob_tier=StandardBlobTier.ARCHIVE)
+        copy = container.get_blob_client("copy")
+        for more in [{}, {"standard_blob_tier": StandardBlobTier.ARCHIVE}]:
+            with refused(409, "BlobArchived"):
+                copy.start_copy_from_url(source.url, **more)
+        copy.start_copy_from_url(source.url, standard_blob_tier=StandardBlobTier.COOL)
+        assert (content(copy), copy.get_blob_properties().blob_tier) == (b"hello", "Cool")
+        with refused(409, "BlobArchived"):
+            source.start_copy_from_url(source.url, standard_blob_tier=StandardBlobTier.HOT)
+
+    def test_the_hash_of_a_source(self, container, refused):
+        source = container.upload_blob("source", b"hello", content_settings=ContentSettings(content_type="text/plain"))
+        copy = container.get_blob_client("copy")
+        told = []
+
+        def copied(md5=None):
+            expected = {} if md5 is None else {"x-ms-source-content-md5": base64.b64encode(md5).decode()}
+            hook = lambda response: told.append(response.http_response.headers.get("Content-MD5"))
+            copy.start_copy_from_url(readable(source), requires_sync=True, headers=expected, raw_response_hook=hook)
+
+        copied()
+        copied(hashlib.md5(b"hello").digest())
+        assert told == [None, base64.b64encode(hashlib.md5(b"hello").digest()).decode()]
+        with refused(400, "Md5Mismatch"):
+            copied(hashlib.md5(b"other").digest())
 
 
 class TestAnswers:

@@ -12,6 +12,7 @@ use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::listing::{FoundBlob, ListPage, ListQuery, find_in_container, list_blobs};
 use crate::name::{Pairs, check_blob, check_container, check_metadata};
 use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
+use crate::record::BlobRecord;
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
 use crate::sweep;
 use crate::tag_filter::TagFilter;
@@ -61,6 +62,15 @@ impl BlobAt {
     /// The blob's name.
     pub fn name(&self) -> &str {
         &self.address.name
+    }
+}
+
+/// Whether a blob's bytes can be read. Nothing is archived anywhere, but in Azure they could not.
+pub(crate) fn check_online(record: &BlobRecord, may_be_archived: bool) -> Result<(), BlobError> {
+    match () {
+        () if record.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),
+        () if record.is_archived() && !may_be_archived => Err(BlobError::BlobArchived),
+        () => Ok(()),
     }
 }
 
@@ -274,15 +284,22 @@ impl BlobService {
         conditions: &Conditions,
         range: Option<(u64, Option<u64>)>,
     ) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
+        self.open(at, revision, conditions, range, false).await
+    }
+
+    /// As [`Self::read`]; what is archived can be read if `may_be_archived`.
+    pub(crate) async fn open(
+        &self,
+        at: &BlobAt,
+        revision: Revision,
+        conditions: &Conditions,
+        range: Option<(u64, Option<u64>)>,
+        may_be_archived: bool,
+    ) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
         open_reader(&self.partitions, &at.address, revision, |found| {
             self.check_read(found, conditions)?;
             conditions.encryption.check_key(&found.record.encryption)?;
-            if found.record.archive_status.is_some() {
-                return Err(BlobError::BlobBeingRehydrated);
-            }
-            if found.record.is_archived() {
-                return Err(BlobError::BlobArchived);
-            }
+            check_online(&found.record, may_be_archived)?;
             let size = found.record.size;
             match range {
                 None => Ok((0, size)),

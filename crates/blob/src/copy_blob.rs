@@ -2,9 +2,10 @@
 //! nothing. What always holds: the copy is of one version of the source, and appears whole or not at all.
 
 use crate::blob_rows::Revision;
-use crate::blob_service::{BlobAt, BlobService};
-use crate::condition::Conditions;
+use crate::blob_service::{BlobAt, BlobService, check_online};
+use crate::condition::{Conditions, ETags, etag_text};
 use crate::content::Block;
+use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::pages::{PageRange, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
@@ -21,6 +22,27 @@ pub struct CopySource {
     pub revision: Revision,
     /// Conditions on it.
     pub conditions: Conditions,
+    /// Whether it may be archived: its copy is not.
+    pub may_be_archived: bool,
+}
+
+impl CopySource {
+    /// What must hold of the source when its bytes are read: if there were conditions, that it is what they were checked
+    /// on.
+    fn still(&self, found: &FoundRecord, encryption: Encryption) -> Conditions {
+        let none = Conditions { encryption: self.conditions.encryption.clone(), ..Conditions::default() };
+        let is_bound = self.conditions != none;
+        let if_match = is_bound.then(|| ETags::List(vec![etag_text(found.record.etag)]));
+        Conditions { if_match, encryption, ..Conditions::default() }
+    }
+}
+
+/// The source was replaced after its conditions had been checked.
+fn replaced(error: BlobError) -> BlobError {
+    match error {
+        BlobError::ConditionNotMet => BlobError::SourceConditionNotMet,
+        other => other,
+    }
 }
 
 /// Copies the next bytes of a source.
@@ -54,6 +76,7 @@ impl BlobService {
         let conditions = Conditions { lease_id: None, ..wanted.conditions.clone() };
         conditions.check_write(Some(found.record.present())).map_err(refused)?;
         found.lease.check_read(wanted.conditions.lease(), self.now())?;
+        check_online(&found.record, wanted.may_be_archived)?;
         Ok(found)
     }
 
@@ -67,10 +90,10 @@ impl BlobService {
         may_be_inline: bool,
         size_max: u64,
     ) -> Result<(FoundRecord, Uploaded), BlobError> {
-        self.find_source(source, wanted).await?;
-        let encrypted =
-            Conditions { encryption: wanted.conditions.encryption.clone(), ..Conditions::default() };
-        let (found, (start, end), mut reader) = self.read(source, wanted.revision, &encrypted, range).await?;
+        let checked = self.find_source(source, wanted).await?;
+        let still = wanted.still(&checked, wanted.conditions.encryption.clone());
+        let opened = self.read(source, wanted.revision, &still, range).await;
+        let (found, (start, end), mut reader) = opened.map_err(replaced)?;
         if end - start > size_max {
             return Err(BlobError::BodyTooLarge);
         }
@@ -106,9 +129,10 @@ impl BlobService {
         copy: CopyState,
         prepare: impl FnOnce(&FoundRecord) -> NewBlob,
     ) -> Result<(CopyState, Written), BlobError> {
-        self.find_source(source, wanted).await?;
-        let (found, (_, size), reader) =
-            self.read(source, wanted.revision, &Conditions::default(), None).await?;
+        let checked = self.find_source(source, wanted).await?;
+        let still = wanted.still(&checked, Encryption::default());
+        let opened = self.open(source, wanted.revision, &still, None, wanted.may_be_archived).await;
+        let (found, (_, size), reader) = opened.map_err(replaced)?;
         let blob_type = found.record.blob_type;
         let mut portions = Portions { reader, rest: Bytes::new() };
         let (content, pins) = match blob_type {
@@ -177,5 +201,28 @@ impl BlobService {
         }
         let (size, sequence_number) = (record.size, record.sequence_number);
         Ok((NewContent::Pages { size, sequence_number, ranges }, all_pins))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::Revision;
+    use crate::lease::Lease;
+    use crate::record::BlobRecord;
+    use base::Ticks;
+
+    /// A source that was replaced after its conditions had been checked was copied as it was then.
+    #[test]
+    fn what_was_checked_is_what_is_read() {
+        let record = BlobRecord::new(BlobType::Block, Ticks(7));
+        let found = FoundRecord { record, lease: Lease::None, revision: Revision::Current };
+        let still = |conditions| {
+            let wanted = CopySource { conditions, ..CopySource::default() };
+            wanted.still(&found, Encryption::default()).if_match
+        };
+        assert_eq!(still(Conditions::default()), None, "any version will do");
+        let since = Conditions { if_modified_since: Some(Ticks(1)), ..Conditions::default() };
+        assert_eq!(still(since), Some(ETags::List(vec![etag_text(found.record.etag)])));
     }
 }

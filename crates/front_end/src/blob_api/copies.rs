@@ -1,19 +1,20 @@
-//! Copies: of whole blobs, and of parts of a blob into blocks, appends and pages. The source is a blob of this server, in
-//! the same account.
+//! Copies: of whole blobs, and of parts of a blob into blocks, appends and pages. The source is a blob of this server.
+//!
+//! What always holds: who may not read a source learns nothing of it, not even whether its container is there.
 
 use super::errors::from_blob;
 use super::need::BlobNeed;
 use super::parse_revision;
-use super::reply_headers::{crc64_text, put, put_encryption, put_written};
+use super::reply_headers::{crc64_text, put, put_encryption, put_some, put_written};
 use super::request_headers::{
     blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_md5, parse_range, required,
     source_conditions, text,
 };
 use super::target::Target;
-use super::uploads::{append, block_id, encrypt, new_blob, page_range, write_pages};
+use super::uploads::{append, block_id, encrypt, new_blob, page_range, tier, write_pages};
 use super::{BlobApi, BlobRequest};
 use crate::accounts::Account;
-use crate::addressing::Address;
+use crate::addressing::{Address, AddressStyle};
 use crate::auth::bearer::{BearerRequest, verify_bearer};
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
@@ -32,11 +33,12 @@ use blob::limits::{
     SYNC_COPY_SIZE_BYTES_MAX,
 };
 use blob::{
-    BlobAt, BlobError, BlobType, ContainerRow, CopySource, CopyState, FoundRecord, NewBlob, PublicAccess,
-    Revision, Uploaded,
+    BlobAt, BlobError, BlobType, ContainerRow, CopySource, CopyState, ETags, FoundRecord, NewBlob,
+    PublicAccess, Revision, Uploaded, etag_text,
 };
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
+use md5::{Digest, Md5};
 
 /// How a source may be reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,8 @@ struct Source {
     url: String,
     /// Whether its tags may be read, too.
     may_read_tags: bool,
+    /// Whether it is in another account than the copy.
+    is_of_other: bool,
 }
 
 impl Source {
@@ -66,12 +70,41 @@ impl Source {
         }
         Ok(asked)
     }
+
+    /// The error of a source that can't be read.
+    fn refused(&self, error: BlobError) -> ApiError {
+        match error {
+            BlobError::BlobNotFound | BlobError::ContainerNotFound => {
+                ErrorCode::CannotVerifyCopySource.into()
+            }
+            BlobError::BlobArchived | BlobError::BlobBeingRehydrated if self.is_of_other => {
+                ApiError::of_source(&from_blob(error))
+            }
+            other => from_blob(other),
+        }
+    }
+
+    /// The same for an operation that reads a part of it, or all of it, before it answers.
+    fn unread(&self, error: BlobError) -> ApiError {
+        match error {
+            BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
+            other => self.refused(other),
+        }
+    }
 }
 
-fn missing(error: BlobError) -> ApiError {
-    match error {
-        BlobError::BlobNotFound | BlobError::ContainerNotFound => ErrorCode::CannotVerifyCopySource.into(),
-        other => from_blob(other),
+/// What tells one server from another in a host: its name without the account, and its port. A source on another server
+/// must not be mistaken for a blob of this one, which may have an account of the same name.
+fn server(host: &str, style: AddressStyle) -> (String, &str) {
+    let host = match style {
+        AddressStyle::Host => host.split_once('.').map_or(host, |(_, rest)| rest),
+        AddressStyle::Path => host,
+    };
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, port) = host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, ""));
+    match name.to_ascii_lowercase().as_str() {
+        "127.0.0.1" | "[::1]" => ("localhost".to_owned(), port),
+        name => (name.to_owned(), port),
     }
 }
 
@@ -87,7 +120,8 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     let address = Address::parse(host, path, "blob");
     let owner = context.request.accounts.find(address.account);
     let owner = owner.ok_or_else(|| ApiError::new(ErrorCode::CopyAcrossAccountsNotSupported))?;
-    if host != context.request.host && address.style != context.request.address.style {
+    let here = context.request.address.style;
+    if address.style != here || server(host, here) != server(context.request.host, here) {
         return Err(foreign());
     }
     let query = QueryParameters::parse(query).map_err(|_| invalid("x-ms-copy-source", url))?;
@@ -95,12 +129,19 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
         return Err(invalid("x-ms-copy-source", url));
     };
     let revision = parse_revision(query.find("snapshot"), query.find("versionid"))?;
-    let container = context.service.container(owner.name(), &container).await.map_err(missing)?;
-    let reach = Reach { owner, rule, address: &address, query: &query, container: &container, blob: &blob };
+    let found = match context.service.container(owner.name(), &container).await {
+        Ok(found) => Some(found),
+        Err(BlobError::ContainerNotFound) => None,
+        Err(error) => return Err(from_blob(error)),
+    };
+    let (address, query, container, blob) = (&address, &query, container.as_str(), blob.as_str());
+    let reach = Reach { owner, rule, address, query, container, found: found.as_ref(), blob };
     let may_read_tags = reach.authorise(context)?;
-    let at = context.service.blob(owner.name(), &container, &blob).map_err(from_blob)?;
-    let wanted = CopySource { revision, conditions: source_conditions(headers)? };
-    Ok(Source { at, wanted, url: url.to_owned(), may_read_tags })
+    let found = found.ok_or_else(foreign)?;
+    let at = context.service.blob(owner.name(), &found, blob).map_err(from_blob)?;
+    let wanted = CopySource { revision, conditions: source_conditions(headers)?, may_be_archived: false };
+    let is_of_other = owner.name() != context.request.account;
+    Ok(Source { at, wanted, url: url.to_owned(), may_read_tags, is_of_other })
 }
 
 /// Who reads a source, and from where.
@@ -109,7 +150,9 @@ struct Reach<'a> {
     rule: SourceRule,
     address: &'a Address<'a>,
     query: &'a QueryParameters<'a>,
-    container: &'a ContainerRow,
+    container: &'a str,
+    /// The container, if it is there.
+    found: Option<&'a ContainerRow>,
     blob: &'a str,
 }
 
@@ -120,6 +163,7 @@ impl Reach<'_> {
     fn authorise(&self, context: &BlobRequest<'_>) -> Result<bool, ApiError> {
         let request = context.request;
         let refused = |error: ApiError| ApiError::of_source(&error);
+        let policies = self.found.map_or(&[][..], |found| &found.policies);
         if let Some(token) = SasToken::find(self.query) {
             let signed = SasRequest {
                 token,
@@ -130,7 +174,7 @@ impl Reach<'_> {
                 encrypted: request.connection.encrypted,
                 now: request.now,
             };
-            let grant = verify_sas(self.owner, &signed, &self.container.policies).map_err(refused)?;
+            let grant = verify_sas(self.owner, &signed, policies).map_err(refused)?;
             grant.check(BlobNeed::ReadBlob, None).map_err(refused)?;
             return Ok(grant.holds('t'));
         }
@@ -146,7 +190,7 @@ impl Reach<'_> {
             verify_bearer(request.bearer, token, encrypted, version, &for_source).map_err(refused)?;
             return Ok(true);
         }
-        if self.container.public_access != PublicAccess::None {
+        if self.found.is_some_and(|found| found.public_access != PublicAccess::None) {
             return Ok(*request.grant == Grant::Everything && self.owner.name() == request.account);
         }
         if self.owner.name() != request.account || self.rule == SourceRule::Foreign {
@@ -154,7 +198,7 @@ impl Reach<'_> {
         }
         let is_itself = matches!(
             context.target,
-            Target::Blob { container: own, blob: name } if *own == self.container.name && name == self.blob
+            Target::Blob { container: own, blob: name } if own == self.container && name == self.blob
         );
         match request.grant {
             Grant::Everything => Ok(true),
@@ -166,12 +210,21 @@ impl Reach<'_> {
     }
 }
 
-/// The error of an operation that reads a part of a source, or all of it, before it answers.
-fn unread(error: BlobError) -> ApiError {
-    match error {
-        BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
-        other => missing(other),
+/// Checks what the client expects of a whole source's bytes, and lets the copy be of these bytes only.
+async fn check_whole(context: &BlobRequest<'_>, source: &mut Source, expected: &str) -> Result<(), ApiError> {
+    let expected = parse_md5(expected)?;
+    let none = blob::Conditions::default();
+    let opened = context.service.read(&source.at, source.wanted.revision, &none, None).await;
+    let (found, _, mut reader) = opened.map_err(|error| source.refused(error))?;
+    let mut md5 = Md5::new();
+    while let Some(bytes) = reader.next().await.map_err(from_blob)? {
+        md5.update(&bytes);
     }
+    if expected != <[u8; 16]>::from(md5.finalize()) {
+        return Err(ErrorCode::Md5Mismatch.into());
+    }
+    source.wanted.conditions.if_match = Some(ETags::List(vec![etag_text(found.record.etag)]));
+    Ok(())
 }
 
 fn copy_state(context: &BlobRequest<'_>, url: &str) -> CopyState {
@@ -201,13 +254,21 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     let at = context.blob().await?;
     let is_sync = flag(headers, "x-ms-requires-sync")?;
     let rule = if is_sync { SourceRule::Foreign } else { SourceRule::OwnAccount };
-    let source = source(context, rule).await?;
-    let found = context.service.find_source(&source.at, &source.wanted).await.map_err(missing)?;
+    let mut source = source(context, rule).await?;
+    // A copy is the quick way out of the archive.
+    source.wanted.may_be_archived =
+        !is_sync && !source.is_of_other && tier(context)?.is_some_and(|tier| tier != "Archive");
+    let found = context.service.find_source(&source.at, &source.wanted).await;
+    let found = found.map_err(|error| source.refused(error))?;
     if is_sync && found.record.blob_type != BlobType::Block {
         return Err(ErrorCode::InvalidBlobType.into());
     }
     if is_sync && found.record.size > SYNC_COPY_SIZE_BYTES_MAX {
         return Err(ErrorCode::RequestBodyTooLarge.into());
+    }
+    let expected_md5 = text(headers, "x-ms-source-content-md5").filter(|_| is_sync);
+    if let Some(md5) = expected_md5 {
+        check_whole(context, &mut source, md5).await?;
     }
     let gives_metadata = !metadata(headers)?.is_empty();
     let mut new = new_blob(context)?;
@@ -221,7 +282,6 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
         new.tags = found.record.tags.clone();
     }
     let state = copy_state(context, &source.url);
-    let md5 = found.record.properties.content_md5.clone();
     let copied = context
         .service
         .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
@@ -230,9 +290,7 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     put_written(&mut reply, &written);
     put(&mut reply, "x-ms-copy-id", &state.id);
     put(&mut reply, "x-ms-copy-status", &state.status);
-    if is_sync && let Some(md5) = md5 {
-        put(&mut reply, "content-md5", &md5);
-    }
+    put_some(&mut reply, "content-md5", expected_md5);
     Ok(reply)
 }
 
@@ -289,7 +347,7 @@ async fn upload_source(
     };
     let uploaded =
         context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline, size_max).await;
-    let (found, uploaded) = uploaded.map_err(unread)?;
+    let (found, uploaded) = uploaded.map_err(|error| source.unread(error))?;
     check_source(context, &uploaded)?;
     Ok((source, found, uploaded))
 }
@@ -382,4 +440,26 @@ pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Repl
     let mut reply = write_pages(context, &at, (start, len), Some(uploaded)).await?;
     put_source_checksums(context, &mut reply, md5, crc64);
     Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers() {
+        use AddressStyle::{Host, Path};
+        let table = [
+            ("127.0.0.1:10000", "localhost:10000", Path, true),
+            ("[::1]:10000", "LOCALHOST:10000", Path, true),
+            ("127.0.0.1:10000", "127.0.0.1:20000", Path, false),
+            ("127.0.0.1:10000", "elsewhere:10000", Path, false),
+            ("[::1]", "[::1]", Path, true),
+            ("one.blob.example.org", "two.blob.example.org", Host, true),
+            ("one.blob.example.org", "one.blob.example.com", Host, false),
+        ];
+        for (one, other, style, is_same) in table {
+            assert_eq!(server(one, style) == server(other, style), is_same, "{one} {other}");
+        }
+    }
 }
