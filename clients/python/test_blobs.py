@@ -231,6 +231,7 @@ class TestPageBlobs:
         assert content(blob) == 2 * zeros
         assert blob.set_sequence_number("update", "7")["blob_sequence_number"] == 7
 
+
     def test_pages_from_a_url_are_bounded(self, container, refused):
         """A wide range used to be answered with 201 and stored nothing."""
         source = container.get_blob_client("sparse")
@@ -408,6 +409,36 @@ class TestAnswers:
             assert error.value.status_code == 416
             assert error.value.response.headers["Content-Range"] == f"bytes */{size}"
 
+    def test_a_backslash_is_a_slash(self, container):
+        blob = container.upload_blob("a\\b", b"1")
+        assert [one.name for one in container.list_blobs()] == ["a/b"]
+        signature = generate_blob_sas(
+            ACCOUNT, blob.container_name, "a/b", account_key=KEY, permission="r", expiry=in_an_hour()
+        )
+        assert content(BlobClient.from_blob_url(f"{blob.url}?{signature}")) == b"1"
+
+    def test_snapshots_are_leased_by_nobody(self, container):
+        blob = container.upload_blob("one", b"1")
+        snapshot = blob.create_snapshot()
+        blob.acquire_lease()
+        lease = container.get_blob_client(blob.blob_name, snapshot=snapshot).get_blob_properties().lease
+        assert (lease.state, lease.status, lease.duration) == ("available", "unlocked", None)
+
+    def test_the_stored_hash_is_the_one_that_counts(self, container, refused):
+        right, wrong = [hashlib.md5(text).digest() for text in (b"hello", b"other")]
+        text = {md5: base64.b64encode(md5).decode() for md5 in (right, wrong)}
+
+        def put(sent, stored):
+            settings = ContentSettings(content_md5=bytearray(stored))
+            headers = {"Content-MD5": text[sent]}
+            container.upload_blob("one", b"hello", overwrite=True, content_settings=settings, headers=headers)
+
+        put(wrong, right)
+        with refused(400, "Md5Mismatch"):
+            put(right, wrong)
+        properties = container.get_blob_client("one").get_blob_properties()
+        assert properties.content_settings.content_md5 == bytearray(right)
+
     def test_sealing_changes_no_etag(self, container):
         log = container.get_blob_client("log")
         log.create_append_blob()
@@ -425,6 +456,12 @@ class TestAnswers:
         for condition in ["key=1", "@container='box'", "key='$'"]:
             with refused(400, "InvalidHeaderValue"):
                 blob.get_blob_tags(if_tags_match_condition=condition)
+
+    def test_a_tier_that_was_set_is_not_inferred(self, container):
+        blob = container.upload_blob("one", b"1")
+        assert blob.get_blob_properties().blob_tier_inferred is True
+        blob.set_standard_blob_tier(StandardBlobTier.COOL)
+        assert blob.get_blob_properties().blob_tier_inferred is False
 
 
 class TestSignatures:
@@ -446,6 +483,7 @@ class TestSignatures:
             ACCOUNT, KEY, ResourceTypes(object=True), AccountSasPermissions(read=True), in_an_hour()
         )
         assert content(BlobClient.from_blob_url(f"{blob.url}?{signature}", retry_total=0)) == b"1"
+
 
     def test_rights_are_not_stretched(self, container, refused):
         blob = container.upload_blob("one", b"1", tags={"secret": "tag"})

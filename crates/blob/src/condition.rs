@@ -28,7 +28,7 @@ impl ETags {
     /// Reads a header's value.
     pub fn parse(text: &str) -> ETags {
         let text = text.trim();
-        if text == "*" {
+        if text.split(',').any(|part| part.trim() == "*") {
             return ETags::Any;
         }
         let tag = |part: &str| {
@@ -184,6 +184,7 @@ mod tests {
             (conditions("\"0xAB\"", "", 0, 100), Ok(())),
             (conditions("\"0xAB\"", "", 0, 99), Err(ConditionNotMet)),
             (conditions("\"0x1\", \"0xab\"", "", 0, 0), Ok(())),
+            (conditions("*,\"0x1\"", "", 0, 0), Ok(())),
             (conditions("\"0x1\"", "", 0, 0), Err(ConditionNotMet)),
             (conditions("", "\"0xAB\"", 0, 0), Err(NotModified)),
             (conditions("", "\"0x1\",\"0x2\"", 0, 0), Ok(())),

@@ -124,7 +124,7 @@ error_codes! {
     InvalidBlobType CONFLICT "The blob type is invalid for this operation."
     InvalidSourceBlobType CONFLICT "The copy source blob type is invalid for this operation."
     BlockCountExceedsLimit CONFLICT "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks, nor the committed one 50,000."
-    BlobIsSealed CONFLICT "The specified blob is sealed and its contents can't be modified unless the blob is re-created after a delete."
+    BlobIsSealed CONFLICT "The specified blob is sealed, and its contents can't be modified unless the blob is re-created after a delete."
     BlobUsesCustomerSpecifiedEncryption CONFLICT "The blob is encrypted with customer specified encryption, but it was not provided in the request."
     BlobDoesNotUseCustomerSpecifiedEncryption CONFLICT "The blob does not use customer specified encryption."
     BlobCustomerSpecifiedEncryptionMismatch CONFLICT "The given customer specified encryption does not match the encryption used to encrypt the blob."

@@ -126,11 +126,10 @@ fn put_found(
     is_ranged: bool,
 ) -> Result<(), ApiError> {
     put_record(reply, &found.record, is_ranged)?;
-    if found.revision == Revision::Current {
-        put_lease(reply, &found.lease, context.service.now());
-        if found.record.version.is_some() {
-            put(reply, "x-ms-is-current-version", "true");
-        }
+    // A snapshot or version has none, and says so as a blob that nobody has leased.
+    put_lease(reply, &found.lease, context.service.now());
+    if found.revision == Revision::Current && found.record.version.is_some() {
+        put(reply, "x-ms-is-current-version", "true");
     }
     Ok(())
 }

@@ -96,7 +96,8 @@ pub(crate) fn crc64_text(crc64: u64) -> String {
     STANDARD.encode(crc64.to_le_bytes())
 }
 
-/// Adds all that a read of a blob tells besides its bytes. `is_ranged`: the MD5 of the whole has another name.
+/// Adds all that a read of a blob tells besides its bytes. `is_ranged`: the MD5 of the whole has only its own name, for
+/// `content-md5` is that of the bytes that are sent.
 pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
     put_version(reply, record.etag, record.modified_at);
     put_some(reply, "x-ms-version-id", record.version.map(snapshot_text).as_deref());
@@ -106,8 +107,10 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     put_some(reply, "content-language", properties.content_language.as_deref());
     put_some(reply, "content-disposition", properties.content_disposition.as_deref());
     put_some(reply, "cache-control", properties.cache_control.as_deref());
-    let md5_name = if is_ranged { "x-ms-blob-content-md5" } else { "content-md5" };
-    put_some(reply, md5_name, properties.content_md5.as_deref());
+    put_some(reply, "x-ms-blob-content-md5", properties.content_md5.as_deref());
+    if !is_ranged {
+        put_some(reply, "content-md5", properties.content_md5.as_deref());
+    }
     put(reply, "accept-ranges", "bytes");
     put(reply, "x-ms-blob-type", record.blob_type.as_str());
     put(reply, "x-ms-creation-time", &http_date(record.created_at));
@@ -130,9 +133,7 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     if let Some(tier) = &record.tier {
         put(reply, "x-ms-access-tier", tier);
         put_some(reply, "x-ms-smart-access-tier", smart_tier(tier));
-        if record.tier_inferred {
-            put(reply, "x-ms-access-tier-inferred", "true");
-        }
+        put(reply, "x-ms-access-tier-inferred", if record.tier_inferred { "true" } else { "false" });
         put_some(reply, "x-ms-access-tier-change-time", record.tier_changed_at.map(http_date).as_deref());
         put_some(reply, "x-ms-archive-status", record.archive_status.as_deref());
         put_some(reply, "x-ms-rehydrate-priority", record.rehydrate_priority.as_deref());

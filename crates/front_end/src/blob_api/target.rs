@@ -1,6 +1,6 @@
 //! What a request's path names: the account, a container, or a blob.
 //!
-//! Names are percent-decoded once, here. A path of one segment is a container if the parameters speak of one, else a blob
+//! Names are percent-decoded once, here, and `\` in a blob's name is `/`. A path of one segment is a container if the parameters speak of one, else a blob
 //! in the root container.
 
 use crate::error::ApiError;
@@ -27,18 +27,19 @@ impl Target {
             let decoded = percent_decode_str(text).decode_utf8();
             decoded.map(|text| text.into_owned()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))
         };
+        let decode_blob = |text: &str| decode(text).map(|name| name.replace('\\', "/"));
         if path.is_empty() {
             return Ok(Target::Account);
         }
         match path.split_once('/') {
             Some((container, "")) => Ok(Target::Container(decode(container)?)),
             Some((container, blob)) => {
-                Ok(Target::Blob { container: decode(container)?, blob: decode(blob)? })
+                Ok(Target::Blob { container: decode(container)?, blob: decode_blob(blob)? })
             }
             None if query.find("restype").is_some() || path.starts_with('$') => {
                 Ok(Target::Container(decode(path)?))
             }
-            None => Ok(Target::Blob { container: ROOT_CONTAINER.to_owned(), blob: decode(path)? }),
+            None => Ok(Target::Blob { container: ROOT_CONTAINER.to_owned(), blob: decode_blob(path)? }),
         }
     }
 
@@ -68,6 +69,7 @@ mod tests {
         assert_eq!(target("/box/", ""), Target::Container("box".into()));
         assert_eq!(target("/box/a%20b/c%2Fd", ""), blob("box", "a b/c/d"));
         assert_eq!(target("/box//a", ""), blob("box", "/a"));
+        assert_eq!(target("/box/a%5Cb%5c", ""), blob("box", "a/b/"));
         assert_eq!(target("/page.html", ""), blob("$root", "page.html"));
         assert_eq!(target("/$root", ""), Target::Container("$root".into()));
     }

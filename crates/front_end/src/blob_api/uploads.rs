@@ -204,7 +204,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
         "PageBlob" => BlobType::Page,
         other => return Err(invalid("x-ms-blob-type", other)),
     };
-    let (size, expected) = announced(context, &body, PUT_BLOB_SIZE_BYTES_MAX)?;
+    let (size, mut expected) = announced(context, &body, PUT_BLOB_SIZE_BYTES_MAX)?;
     let mut new = new_blob(context)?;
     let at = context.blob().await?;
     encrypt(&at, &mut new)?;
@@ -225,6 +225,10 @@ pub(crate) async fn put_blob<B: RequestBody>(
         let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
         put_written(&mut reply, &written.map_err(from_blob)?);
         return Ok(reply);
+    }
+    if new.properties.content_md5.is_some() {
+        // The hash that is stored is the one that the bytes must have.
+        expected.md5 = None;
     }
     let upload = context.service.upload(&at, true, true);
     let uploaded = receive(upload, body, size, &expected).await?;

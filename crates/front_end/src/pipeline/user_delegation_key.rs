@@ -33,7 +33,7 @@ fn claim_or_nobody(claim: &str) -> &str {
 
 /// Who bears the request's token; whoever sends none gets no key.
 pub(crate) fn find_principal<'a>(request: &ApiRequest<'a>) -> Result<&'a Principal, ApiError> {
-    let why = "Only authentication scheme Bearer is supported.";
+    let why = "Only authentication scheme Bearer is supported";
     request.principal.ok_or_else(|| ApiError::with_detail(ErrorCode::AuthenticationFailed, why))
 }
 
