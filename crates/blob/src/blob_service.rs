@@ -19,11 +19,13 @@ use crate::tag_filter::TagFilter;
 use crate::upload::UploadCount;
 use base::codec::DecodeError;
 use base::{Clock, Spawner, Ticks};
-use partition::{ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
+use partition::{ObjectTable, PartitionError, Partitions, Row, RowRef, Scan, ScanEnd, Visit};
 use service::container::{container_key, containers_range, settings_key};
 use service::policy::check_policies;
 use service::properties::RETENTION_DAYS_MAX;
-use service::{ContainerKind, SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use service::{
+    ContainerKind, RowMemo, SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -42,6 +44,7 @@ pub struct BlobService {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) uploads: UploadCount,
     versioned: VersionedAccounts,
+    known: RowMemo<Arc<ContainerRow>>,
 }
 
 /// Accounts that keep versions of their blobs.
@@ -77,7 +80,13 @@ pub(crate) fn check_online(record: &BlobRecord, may_be_archived: bool) -> Result
 impl BlobService {
     /// Over these partitions; the clock says when leases run out and when deletions are final.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>, versioned: VersionedAccounts) -> Self {
-        BlobService { partitions, clock, uploads: UploadCount::default(), versioned }
+        BlobService {
+            partitions,
+            clock,
+            uploads: UploadCount::default(),
+            versioned,
+            known: RowMemo::default(),
+        }
     }
 
     /// Whether what is replaced stays as a version.
@@ -96,11 +105,16 @@ impl BlobService {
     }
 
     /// A container.
-    pub async fn container(&self, account: &str, name: &str) -> Result<ContainerRow, BlobError> {
-        check_container(name)?;
-        let key = container_key(account, SERVICE_BLOB, name);
-        let row = self.partitions.get(ObjectTable::Container, &key).await?;
-        Ok(ContainerRow::decode(&row.ok_or(BlobError::ContainerNotFound)?.value)?)
+    pub async fn container(&self, account: &str, name: &str) -> Result<Arc<ContainerRow>, BlobError> {
+        let key = || {
+            check_container(name)?;
+            Ok(container_key(account, SERVICE_BLOB, name))
+        };
+        let read = |row: Option<&Row>| {
+            let row = row.ok_or(BlobError::ContainerNotFound)?;
+            Ok(Arc::new(ContainerRow::decode(&row.value)?))
+        };
+        self.known.find(&self.partitions, (account, name), key, read).await
     }
 
     /// A blob in a container, whether or not it is there.

@@ -10,7 +10,7 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::maintenance::Maintenance;
 use crate::memory_budget::{MemoryBudget, MemoryStatistics};
-use crate::operation::{ObjectTable, Operation, Row, Scan, ScanEnd};
+use crate::operation::{ObjectTable, Operation, Row, RowVersion, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::piece::Piece;
 use crate::range_partition::{Collected, DataPin, Shared};
@@ -44,6 +44,15 @@ pub struct PartitionStatistics {
     pub memory: MemoryStatistics,
     /// The block cache.
     pub cache: CacheStatistics,
+}
+
+/// The time from one durable change of a range to the next. Two that are equal are the same: the newest change has a
+/// version that never comes back, and a range an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeMoment {
+    pub(crate) table: ObjectTable,
+    pub(crate) range_id: u64,
+    pub(crate) visible: RowVersion,
 }
 
 /// The object tables of a stamp.
@@ -101,6 +110,11 @@ impl Partitions {
     /// The row at `key`, from the newest durable state.
     pub async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
         self.server.get(table, key).await
+    }
+
+    /// The moment of the range that owns `key`: what is read after it was asked for is still so while it is the same.
+    pub fn moment(&self, table: ObjectTable, key: &RowKey) -> Result<RangeMoment, PartitionError> {
+        self.server.moment(table, key)
     }
 
     /// Shows the rows of `range` to `scan`, in key order.

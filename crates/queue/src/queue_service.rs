@@ -24,7 +24,7 @@ use partition::{ObjectTable, Partitions, Row};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
-    ContainerKind, DeleteContainer, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate,
+    ContainerKind, DeleteContainer, RowMemo, SERVICE_QUEUE, ServiceProperties, ServicePropertiesUpdate,
     SetServiceProperties, StoredPolicy, check_container_name, read_service_properties,
 };
 use std::sync::Arc;
@@ -58,12 +58,14 @@ pub struct QueueService {
     pub(crate) clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     fronts: Fronts,
+    /// Ids of queues' messages.
+    known: RowMemo<u64>,
 }
 
 impl QueueService {
     /// Over these partitions.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
-        QueueService { partitions, clock, random, fronts: Fronts::default() }
+        QueueService { partitions, clock, random, fronts: Fronts::default(), known: RowMemo::default() }
     }
 
     /// Has expired messages removed every now and then, for as long as the service is there.
@@ -345,7 +347,13 @@ impl QueueService {
     }
 
     async fn store(&self, account: &str, queue: &str) -> Result<MessageStore, QueueError> {
-        let messages_id = messages_id_of(&self.queue_row(account, queue).await?.value)?;
+        let key = || {
+            check_container_name(queue)?;
+            Ok(container_key(account, SERVICE_QUEUE, queue))
+        };
+        let read = |row: Option<&Row>| Ok(messages_id_of(&row.ok_or(QueueError::QueueNotFound)?.value)?);
+        let messages_id =
+            self.known.find::<QueueError>(&self.partitions, (account, queue), key, read).await?;
         Ok(MessageStore { account: account.to_owned(), messages_id })
     }
 }

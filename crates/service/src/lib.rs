@@ -1,8 +1,8 @@
 //! What the three services share: names, ETags and conditions, date-times, Guids, stored access policies, service
 //! properties, where containers lie in the Container object table, and the operations on these that are alike.
 //!
-//! Everything here is plain data and pure functions, without I/O or clock, but for `retired_containers`, which asks the
-//! partition layer. What is stored has a versioned encoding that is
+//! Everything here is plain data and pure functions, without I/O or clock, but for `retired_containers` and `row_memo`,
+//! which ask the partition layer. What is stored has a versioned encoding that is
 //! drawn at the top of its file.
 
 pub mod condition;
@@ -14,6 +14,7 @@ pub mod name;
 pub mod policy;
 pub mod properties;
 mod retired_containers;
+mod row_memo;
 mod set_service_properties;
 
 pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
@@ -27,4 +28,5 @@ pub use properties::{
     ServicePropertiesUpdate,
 };
 pub use retired_containers::{ContainerKind, ReadContainerId};
+pub use row_memo::RowMemo;
 pub use set_service_properties::{SetServiceProperties, read_service_properties};

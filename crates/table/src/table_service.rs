@@ -15,7 +15,7 @@ use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
-    ContainerKind, DeleteContainer, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate,
+    ContainerKind, DeleteContainer, RowMemo, SERVICE_TABLE, ServiceProperties, ServicePropertiesUpdate,
     SetServiceProperties, StoredPolicy, read_service_properties,
 };
 use std::sync::Arc;
@@ -38,12 +38,14 @@ pub struct EntityOutcome {
 pub struct TableService {
     partitions: Arc<Partitions>,
     clock: Arc<dyn Clock>,
+    /// Ids of tables.
+    known: RowMemo<u64>,
 }
 
 impl TableService {
     /// Over these partitions; the clock bounds the time a page of a query takes.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
-        TableService { partitions, clock }
+        TableService { partitions, clock, known: RowMemo::default() }
     }
 
     /// Creates a table. A taken name is `TableAlreadyExists`.
@@ -198,9 +200,15 @@ impl TableService {
     }
 
     async fn container_id(&self, account: &str, table: &str) -> Result<u64, TableError> {
-        let row = self.table_row(account, table).await?;
-        let row = row.ok_or(TableError::TableNotFound)?;
-        Ok(TableRow::open(&row.value)?.container_id)
+        let key = || {
+            check_table_name(table)?;
+            Ok(container_key(account, SERVICE_TABLE, table))
+        };
+        let read = |row: Option<&Row>| {
+            let row = row.ok_or(TableError::TableNotFound)?;
+            Ok(TableRow::open(&row.value)?.container_id)
+        };
+        self.known.find(&self.partitions, (account, table), key, read).await
     }
 }
 

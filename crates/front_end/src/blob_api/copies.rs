@@ -135,7 +135,7 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
         Err(error) => return Err(from_blob(error)),
     };
     let (address, query, container, blob) = (&address, &query, container.as_str(), blob.as_str());
-    let reach = Reach { owner, rule, address, query, container, found: found.as_ref(), blob };
+    let reach = Reach { owner, rule, address, query, container, found: found.as_deref(), blob };
     let may_read_tags = reach.authorise(context)?;
     let found = found.ok_or_else(foreign)?;
     let at = context.service.blob(owner.name(), &found, blob).map_err(from_blob)?;

@@ -87,7 +87,7 @@ impl<'a> BlobRequest<'a> {
         self.target.container().ok_or_else(|| ErrorCode::InvalidUri.into())
     }
 
-    async fn container(&self) -> Result<ContainerRow, ApiError> {
+    async fn container(&self) -> Result<Arc<ContainerRow>, ApiError> {
         let name = self.container_name()?;
         self.service.container(self.request.account, name).await.map_err(errors::from_container)
     }
@@ -229,7 +229,7 @@ impl ServiceApi for BlobApi {
 
     async fn policies(&self, account: &str, container: &str) -> Result<Vec<StoredPolicy>, ApiError> {
         let container = self.service.container(account, container).await;
-        container.map(|container| container.policies).map_err(errors::from_container)
+        container.map(|container| container.policies.clone()).map_err(errors::from_container)
     }
 
     async fn set_policies(

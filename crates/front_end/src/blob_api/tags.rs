@@ -86,7 +86,7 @@ pub(crate) async fn find_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let max = super::lists::page_size(context, LIST_PAGE_MAX)?;
     let found = context.service.find_by_tags(
         context.request.account,
-        container.as_ref(),
+        container.as_deref(),
         &filter,
         context.query("marker"),
         max,

@@ -16,6 +16,7 @@ use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
+use crate::partitions::RangeMoment;
 use crate::range_partition::{Executed, RangePartition, Shared};
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
@@ -116,6 +117,17 @@ impl PartitionServer {
         let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
         owner.load.note(key.as_bytes());
         owner.get(key).await
+    }
+
+    /// The moment of the range that owns `key`.
+    pub(crate) fn moment(
+        &self,
+        table: ObjectTable,
+        key: &crate::key::RowKey,
+    ) -> Result<RangeMoment, PartitionError> {
+        let routes = self.routes.load();
+        let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
+        Ok(RangeMoment { table, range_id: owner.id(), visible: owner.visible() })
     }
 
     /// Shows the rows of `range`, over as many range partitions as it takes.

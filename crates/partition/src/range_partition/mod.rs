@@ -232,7 +232,8 @@ impl RangePartition {
         self.shared.maintenance.wake_flush();
     }
 
-    fn visible(&self) -> RowVersion {
+    /// The newest version that readers see.
+    pub(crate) fn visible(&self) -> RowVersion {
         RowVersion(self.visible.load(Ordering::Acquire))
     }
 
