@@ -13,17 +13,39 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests for new extents that may wait; further ones wait to be admitted.
+const ROLL_QUEUE_COUNT_MAX: usize = 64;
 
 /// All streams of a stamp.
 pub struct Streams {
     node: Arc<ExtentNode>,
-    manager: StreamManager,
+    manager: Arc<StreamManager>,
     settings: StreamSettings,
     scrub: Arc<Scrub>,
     /// Held while a stream gets a new extent, so that two appenders don't both add one.
-    rolling: tokio::sync::Mutex<()>,
+    rolling: Arc<tokio::sync::Mutex<()>>,
+    rolls: mpsc::Sender<Roll>,
     /// Held while deleted extents are removed, so that no two remove the same one.
     collecting: tokio::sync::Mutex<()>,
+}
+
+/// A stream needs a new last extent.
+struct Roll {
+    stream: StreamName,
+    epoch: OwnerEpoch,
+    /// Its open tail when that was found.
+    seen: Option<ExtentId>,
+    reply: oneshot::Sender<Result<(), StreamError>>,
+}
+
+/// Gives streams their new extents, in a task of its own: each is listed to the end, although who asked for it may go
+/// away meanwhile.
+struct Roller {
+    node: Arc<ExtentNode>,
+    manager: Arc<StreamManager>,
+    rolling: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// One change of [`Streams::multi_modify`].
@@ -75,10 +97,14 @@ impl Streams {
         // Both are read before either changes a file: a damaged folder is refused as it is.
         let listed = StreamManager::read(env).await?;
         let node = ExtentNode::open(env, &settings).await?;
-        let manager = StreamManager::start(env, &settings, listed).await?;
-        let (rolling, collecting) = Default::default();
+        let manager = Arc::new(StreamManager::start(env, &settings, listed).await?);
+        let rolling = Arc::new(tokio::sync::Mutex::default());
+        let collecting = Default::default();
         let scrub = Arc::new(Scrub::default());
-        let streams = Streams { node, manager, settings, scrub, rolling, collecting };
+        let (rolls, asked) = mpsc::channel(ROLL_QUEUE_COUNT_MAX);
+        let roller = Roller { node: node.clone(), manager: manager.clone(), rolling: rolling.clone() };
+        env.spawner.spawn_dedicated("roll", Box::pin(roller.run(asked)));
+        let streams = Streams { node, manager, settings, scrub, rolling, rolls, collecting };
         streams.reconcile().await?;
         if streams.settings.scrub_bytes_per_second > 0 {
             let rate = streams.settings.scrub_bytes_per_second;
@@ -191,6 +217,29 @@ impl Streams {
         self.node.stat(extent).is_ok_and(|stat| stat.length < self.settings.extent_size_bytes_max)
     }
 
+    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open tail.
+    async fn roll(
+        &self,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        seen: Option<ExtentId>,
+    ) -> Result<(), StreamError> {
+        let (reply, outcome) = oneshot::channel();
+        let roll = Roll { stream: stream.clone(), epoch, seen, reply };
+        self.rolls.send(roll).await.map_err(|_| StreamError::Closing)?;
+        outcome.await.map_err(|_| StreamError::Closing)?
+    }
+}
+
+impl Roller {
+    async fn run(self, mut asked: mpsc::Receiver<Roll>) {
+        while let Some(Roll { stream, epoch, seen, reply }) = asked.recv().await {
+            let outcome = self.roll(&stream, epoch, seen).await;
+            // A requester that went away is no reason to stop.
+            let _ = reply.send(outcome);
+        }
+    }
+
     /// Gives the stream a new last extent, unless somebody else has done so since `seen` was its open tail.
     async fn roll(
         &self,
@@ -217,7 +266,9 @@ impl Streams {
         }
         listed
     }
+}
 
+impl Streams {
     /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they wrote can
     /// be replayed to its end.
     pub async fn take_over(&self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {

@@ -26,12 +26,12 @@ impl ExtentNode {
             return Err(StreamError::TooLarge { size_bytes, size_bytes_max });
         }
         if size_bytes <= self.settings.journaled_append_size_bytes_max {
-            let _tail = extent.tail.read().await;
-            let request = |reply| Request::Append { extent: extent.clone(), epoch, blocks, reply };
+            let tail = extent.tail.clone().read_owned().await;
+            let request = |reply| Request::Append { extent: extent.clone(), epoch, blocks, tail, reply };
             return self.ask(request).await;
         }
         // Nothing else extends the extent while this lock is held, so its length stands still.
-        let _tail = extent.tail.write().await;
+        let tail = extent.tail.clone().write_owned().await;
         let state = extent.state();
         if state.frozen {
             return Err(StreamError::Sealed(extent.id));
@@ -56,9 +56,9 @@ impl ExtentNode {
             }
         })?;
         extent.file.sync_data().await.map_err(|error| self.stopped(StreamError::write(&what, &error)))?;
-        let offset = state.length;
-        self.ask(|reply| Request::Length { extent: extent.clone(), epoch, offset, size: size_bytes, reply })
-            .await?;
+        let (offset, size) = (state.length, size_bytes);
+        let length = |reply| Request::Length { extent: extent.clone(), epoch, offset, size, tail, reply };
+        self.ask(length).await?;
         Ok(locations)
     }
 

@@ -17,8 +17,8 @@ pub(crate) struct Extent {
     pub(crate) id: ExtentId,
     pub(crate) file: Arc<dyn DiskFile>,
     /// Shared by appends through the journal until they are durable; alone by an append straight to the file, which
-    /// must know its offset before the journal does.
-    pub(crate) tail: tokio::sync::RwLock<()>,
+    /// must know its offset before the journal does. The journal's requests hold it, whose requesters may go away.
+    pub(crate) tail: Arc<tokio::sync::RwLock<()>>,
     published: Mutex<Published>,
 }
 
@@ -31,7 +31,7 @@ struct Published {
 impl Extent {
     pub(crate) fn new(id: ExtentId, file: Arc<dyn DiskFile>, state: ExtentState) -> Self {
         let published = Mutex::new(Published { state, pending: BTreeMap::new() });
-        Extent { id, file, tail: tokio::sync::RwLock::new(()), published }
+        Extent { id, file, tail: Arc::default(), published }
     }
 
     pub(crate) fn state(&self) -> ExtentState {

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, mpsc, oneshot};
 
 /// The journal's open files.
 pub(crate) type SegmentFiles = [Arc<dyn DiskFile>; SEGMENT_COUNT];
@@ -39,9 +39,24 @@ const APPEND_ENTRY_OVERHEAD: usize = 1 + 8 + 8 + 8 + 10;
 /// What the node asks of its journal.
 pub(crate) enum Request {
     /// Append blocks to an extent.
-    Append { extent: Arc<Extent>, epoch: OwnerEpoch, blocks: Vec<Bytes>, reply: Reply<Vec<Location>> },
+    Append {
+        extent: Arc<Extent>,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+        /// The extent's tail, held until the new length shows.
+        tail: OwnedRwLockReadGuard<()>,
+        reply: Reply<Vec<Location>>,
+    },
     /// `size` bytes at `offset` are written and synced in the extent's file.
-    Length { extent: Arc<Extent>, epoch: OwnerEpoch, offset: u64, size: u64, reply: Reply<()> },
+    Length {
+        extent: Arc<Extent>,
+        epoch: OwnerEpoch,
+        offset: u64,
+        size: u64,
+        /// As for an append.
+        tail: OwnedRwLockWriteGuard<()>,
+        reply: Reply<()>,
+    },
     /// The extent's empty file is there.
     Create { extent: Arc<Extent>, epoch: OwnerEpoch, reply: Reply<()> },
     /// Raise the epoch and, if asked, freeze; replies with the length.
@@ -61,11 +76,13 @@ enum Effect {
         start: usize,
         end: usize,
         locations: Vec<Location>,
+        _tail: OwnedRwLockReadGuard<()>,
         reply: Reply<Vec<Location>>,
     },
     Changed {
         extent: Arc<Extent>,
         state: ExtentState,
+        _tail: Option<OwnedRwLockWriteGuard<()>>,
         reply: Reply<()>,
     },
     Fenced {
@@ -264,7 +281,7 @@ impl JournalWriter {
     /// Adds a request's entry to the record's body, or refuses the request.
     fn add(&mut self, request: Request, body: &mut Vec<u8>) -> Option<Effect> {
         match request {
-            Request::Append { extent, epoch, blocks, reply } => {
+            Request::Append { extent, epoch, blocks, tail, reply } => {
                 let state = match self.table.check_append(extent.id, epoch) {
                     Ok(state) => state,
                     Err(error) => return refuse_with(reply, error),
@@ -290,18 +307,18 @@ impl JournalWriter {
                     Err(error) => return refuse_with(reply, error),
                 };
                 let offset = state.length - size as u64;
-                Some(Effect::Appended { extent, state, offset, start, end, locations, reply })
+                Some(Effect::Appended { extent, state, offset, start, end, locations, _tail: tail, reply })
             }
-            Request::Length { extent, epoch, offset, size, reply } => {
+            Request::Length { extent, epoch, offset, size, tail, reply } => {
                 let entry = Entry::Length { extent: extent.id, epoch, offset, size };
                 match self.change(&entry, extent.id, body) {
-                    Ok(state) => Some(Effect::Changed { extent, state, reply }),
+                    Ok(state) => Some(Effect::Changed { extent, state, _tail: Some(tail), reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
             Request::Create { extent, epoch, reply } => {
                 match self.change(&Entry::Create { extent: extent.id, epoch }, extent.id, body) {
-                    Ok(state) => Some(Effect::Changed { extent, state, reply }),
+                    Ok(state) => Some(Effect::Changed { extent, state, _tail: None, reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
