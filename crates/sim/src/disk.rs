@@ -128,6 +128,14 @@ impl SimDisk {
         self.tree.lock().faults = faults;
     }
 
+    /// Leaves room for `free_bytes` more from now on; `None` is no limit.
+    pub fn set_free_bytes(&self, free_bytes: Option<u64>) {
+        let mut tree = self.tree.lock();
+        // A capacity of 0 would be no limit.
+        tree.faults.capacity_bytes =
+            free_bytes.map_or(0, |free_bytes| (tree.used_bytes() + free_bytes).max(1));
+    }
+
     /// Operations so far.
     pub fn operation_count(&self) -> u64 {
         self.tree.lock().operations

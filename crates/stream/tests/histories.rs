@@ -1,15 +1,17 @@
-//! Random lives of the stream layer on a disk that lies: what was acknowledged is there after every crash, in order
-//! and with the same bytes; what was not acknowledged is there whole or not at all.
+//! Random lives of the stream layer on a disk that lies and fills up: what was acknowledged is there after every crash, in
+//! order and with the same bytes; what was not acknowledged is there whole or not at all; what was refused for certain is
+//! not there.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one and prints it.
 
-use base::Environment;
+use base::{Environment, Random};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use sim::{Faults, World};
+use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
 
 const SEED_COUNT: u64 = 300;
@@ -76,12 +78,31 @@ async fn seal(streams: &Streams, stream: &StreamName) -> Result<(), StreamError>
     }
 }
 
-async fn life(env: Environment, model: Model, seed: u64, life: u64) -> Result<(), StreamError> {
+/// Whether nothing of what was asked is there, for certain.
+fn is_refusal(error: &StreamError) -> bool {
+    matches!(error, StreamError::DiskFull | StreamError::OutOfFiles(_))
+}
+
+/// Fills the disk up but for some bytes, or gives it space again.
+fn change_space(disk: &SimDisk, random: &dyn Random) {
+    let full = random.next_u64().is_multiple_of(2);
+    disk.set_free_bytes(full.then(|| random.next_u64() % 40_000));
+}
+
+/// With a disk, its space changes now and then.
+async fn life(
+    env: Environment,
+    model: Model,
+    seed: u64,
+    life: u64,
+    filling: Option<Arc<SimDisk>>,
+) -> Result<(), StreamError> {
     let streams = Streams::open(&env, StreamSettings::tiny()).await?;
     verify(&streams, &model, seed).await;
     let epoch = OwnerEpoch(life + 1);
     let writers = (0..WRITERS).map(|writer| {
         let (streams, model, random) = (streams.clone(), model.clone(), env.random.clone());
+        let (clock, filling) = (env.clock.clone(), filling.clone());
         async move {
             if !streams.exists(&name(writer)) {
                 model.lock().insert(writer, Vec::new());
@@ -96,7 +117,17 @@ async fn life(env: Environment, model: Model, seed: u64, life: u64) -> Result<()
             for _ in 0..random.next_u64() % 30 {
                 if random.next_u64().is_multiple_of(12) {
                     // Anybody's last extent, while its writer appends.
-                    seal(&streams, &name(random.next_u64() % WRITERS)).await?;
+                    match seal(&streams, &name(random.next_u64() % WRITERS)).await {
+                        Err(error) if !is_refusal(&error) => return Err(error),
+                        _ => {}
+                    }
+                }
+                if let Some(disk) = &filling {
+                    match random.next_u64() % 16 {
+                        0 => change_space(disk, &*random),
+                        1 => clock.sleep(Duration::from_millis(random.next_u64() % 400)).await,
+                        _ => {}
+                    }
                 }
                 let count = 1 + random.next_u64() % 3;
                 let size = [10, 100, 1000, 9000][(random.next_u64() % 4) as usize];
@@ -113,7 +144,13 @@ async fn life(env: Environment, model: Model, seed: u64, life: u64) -> Result<()
                     appends.push((blocks.clone(), false));
                     appends.len() - 1
                 };
-                let locations = streams.append(&name(writer), epoch, blocks.clone()).await?;
+                let locations = match streams.append(&name(writer), epoch, blocks.clone()).await {
+                    Err(error) if is_refusal(&error) => {
+                        model.lock().get_mut(&writer).unwrap().truncate(at);
+                        continue;
+                    }
+                    appended => appended?,
+                };
                 model.lock().get_mut(&writer).unwrap()[at].1 = true;
                 let pick = (random.next_u64() % count) as usize;
                 assert_eq!(
@@ -146,12 +183,15 @@ fn history(seed: u64) -> u64 {
             } else {
                 world.disk.operation_count() + 1 + random.below(150)
             },
+            create_refused_one_in: if random.one_in(6) { 4 } else { 0 },
             ..Faults::default()
         };
         world.disk.set_faults(faults);
-        let outcome = world.run(|env, _| life(env, model.clone(), seed, number));
+        let filling = random.one_in(3).then(|| world.disk.clone());
+        let outcome = world.run(|env, _| life(env, model.clone(), seed, number, filling));
         match outcome {
             None | Some(Ok(()) | Err(StreamError::WritesStopped(_))) => {}
+            Some(Err(error)) if is_refusal(&error) => {}
             Some(Err(error)) => panic!("seed {seed}: {error}"),
         }
     }
@@ -191,7 +231,7 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
             .run(|env, clock| {
                 let model = model.clone();
                 async move {
-                    life(env, model, seed, 0).await.unwrap();
+                    life(env, model, seed, 0, None).await.unwrap();
                     // Long enough for the journal's mark.
                     base::Clock::sleep(&*clock, std::time::Duration::from_secs(1)).await;
                 }
