@@ -1,15 +1,16 @@
 //! Background work of all ranges of a process: one task flushes, one merges, one collects blob data.
 //!
 //! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds up no other
-//! range; writers that wait for a flush are told of its failure meanwhile.
+//! range; writers that wait for a flush are told of its failure meanwhile, and of no other's.
 
 use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::range_partition::{Flush, RangePartition};
-use crate::retries::Retries;
+use crate::retries::{RangeName, Retries};
 use base::{Clock, Spawner};
 use futures_util::future::select;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -35,6 +36,16 @@ fn rest_after_collection(took_for: Duration, collected_extents: u64) -> Duration
     }
 }
 
+/// Ranges whose last flush failed, and why.
+type Troubles = BTreeMap<RangeName, PartitionError>;
+
+/// What writers of `range`, who wait for a flush, must be told. Others' troubles are theirs only if they wait for any
+/// range's flush, because the budget of all is full, or if it is one that no range escapes, such as a full disk.
+fn choose_trouble(troubles: &Troubles, range: RangeName, budget_is_full: bool) -> Option<&PartitionError> {
+    let shared = || troubles.values().find(|trouble| budget_is_full || trouble.is_refusal());
+    troubles.get(&range).or_else(shared)
+}
+
 /// The work to do, and who does it.
 #[derive(Default)]
 pub(crate) struct Maintenance {
@@ -45,7 +56,8 @@ pub(crate) struct Maintenance {
     merge_wake: Notify,
     collect_wake: Notify,
     closing: AtomicBool,
-    trouble: Mutex<Option<PartitionError>>,
+    /// Why flushes fail at present, of those ranges whose do.
+    troubles: Mutex<Troubles>,
     flushes: AtomicU64,
     merges: AtomicU64,
 }
@@ -132,9 +144,9 @@ impl Maintenance {
         self.merge_wake.notify_one();
     }
 
-    /// Why flushes fail at present, if they do.
-    pub(crate) fn trouble(&self) -> Option<PartitionError> {
-        self.trouble.lock().clone()
+    /// Why a writer of `range` shall not wait for a flush, if flushes fail at present.
+    pub(crate) fn trouble(&self, range: RangeName, budget_is_full: bool) -> Option<PartitionError> {
+        choose_trouble(&self.troubles.lock(), range, budget_is_full).cloned()
     }
 
     /// How many memory tables were flushed and how many merges were done.
@@ -164,13 +176,13 @@ impl Maintenance {
         let mut retries = Retries::default();
         while !self.closing() {
             let mut pause: Option<Duration> = None;
-            let mut trouble = None;
+            let mut troubles = Troubles::new();
             let ranges = self.live_ranges();
             retries.keep(|known| ranges.iter().any(|range| range.name() == known));
             freeze_for_budget(&ranges);
             for range in ranges {
                 if let Some((error, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
-                    trouble = Some(error.clone());
+                    troubles.insert(range.name(), error.clone());
                     pause = shorter(pause, wait_for);
                     continue;
                 }
@@ -198,13 +210,13 @@ impl Maintenance {
                             &clock,
                             "a memory table can't be flushed",
                         );
-                        trouble = Some(error);
+                        troubles.insert(range.name(), error);
                         pause = shorter(pause, wait_for);
                     }
                 }
             }
-            let changed = *self.trouble.lock() != trouble;
-            *self.trouble.lock() = trouble;
+            let changed = *self.troubles.lock() != troubles;
+            *self.troubles.lock() = troubles;
             if changed {
                 self.live_ranges().iter().for_each(|range| range.tell_waiting_writers());
             }
@@ -286,6 +298,33 @@ impl Maintenance {
                 // The next start removes them.
                 tracing::warn!(%error, id = range.id(), "streams of a range that was handed over stay");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::ObjectTable;
+
+    /// Writers of every range that waited for a flush were refused for the damage of one.
+    #[test]
+    fn a_writer_is_told_of_its_own_ranges_trouble_and_of_what_all_share() {
+        let (mine, other) = ((ObjectTable::Entity, 1), (ObjectTable::Entity, 2));
+        let damage = || PartitionError::Storage("damaged".to_owned());
+        let cases = [
+            (vec![], false, None),
+            (vec![], true, None),
+            (vec![(mine, damage())], false, Some(damage())),
+            (vec![(other, damage())], false, None),
+            (vec![(other, damage())], true, Some(damage())),
+            (vec![(other, PartitionError::DiskFull)], false, Some(PartitionError::DiskFull)),
+            (vec![(mine, damage()), (other, PartitionError::DiskFull)], false, Some(damage())),
+        ];
+        for (troubles, budget_is_full, expected) in cases {
+            let troubles: Troubles = troubles.into_iter().collect();
+            let told = choose_trouble(&troubles, mine, budget_is_full);
+            assert_eq!(told, expected.as_ref(), "{troubles:?}, {budget_is_full}");
         }
     }
 }

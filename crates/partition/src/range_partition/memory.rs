@@ -39,9 +39,13 @@ impl RangePartition {
 
     /// Whether a writer must wait: its range's flushes lag, or those of all.
     fn lacks_room(&self) -> bool {
+        self.tree.load().frozen.len() >= FROZEN_TABLE_COUNT_MAX || self.lacks_budget()
+    }
+
+    /// Whether the tables of all ranges together leave no room for more.
+    fn lacks_budget(&self) -> bool {
         // The map decides hand-overs, which may be what the others wait for; it holds next to nothing.
-        let budget_is_full = || self.table != ObjectTable::PartitionMap && self.shared.memory.is_full();
-        self.tree.load().frozen.len() >= FROZEN_TABLE_COUNT_MAX || budget_is_full()
+        self.table != ObjectTable::PartitionMap && self.shared.memory.is_full()
     }
 
     /// Slows writers down while frozen memory tables wait for their checkpoints.
@@ -66,7 +70,7 @@ impl RangePartition {
             if let Standing::Closed(error) = &self.serial.lock().standing {
                 return Err(error.clone());
             }
-            if let Some(error) = self.shared.maintenance.trouble() {
+            if let Some(error) = self.shared.maintenance.trouble(self.name(), self.lacks_budget()) {
                 return Err(error);
             }
             // Both senders live as long as this range.
