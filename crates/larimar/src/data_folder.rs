@@ -24,9 +24,25 @@ pub(crate) enum FolderError {
     Lock { path: PathBuf, error: std::io::Error },
 }
 
-/// Makes the folder if it is missing.
+/// Makes the folder if it is missing, so that it outlives a power loss as what is acknowledged in it must.
 pub(crate) fn create(path: &Path) -> Result<(), FolderError> {
-    std::fs::create_dir_all(path).map_err(|error| FolderError::Create { path: path.to_owned(), error })
+    let failed = |error| FolderError::Create { path: path.to_owned(), error };
+    let missing: Vec<&Path> = missing_folders(path).collect();
+    std::fs::create_dir_all(path).map_err(failed)?;
+    for made in missing {
+        File::open(folder_of(made)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The folders that are not there: `path` and those around it, from the inside out.
+fn missing_folders(path: &Path) -> impl Iterator<Item = &Path> {
+    path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
+}
+
+/// The folder that holds the name of `path`.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Holds the folder until dropped. The kernel lets go of it when the process ends, however it ends.
@@ -82,6 +98,18 @@ pub(crate) fn hold_for_reading(path: &Path) -> Result<Option<FolderLock>, Folder
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_new_folder_is_synced_in_the_one_around_it() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b");
+        let missing: Vec<_> = missing_folders(&path).map(folder_of).collect();
+        assert_eq!(missing, [&root.path().join("a"), root.path()]);
+        create(&path).unwrap();
+        assert!(path.is_dir() && missing_folders(&path).next().is_none());
+        create(&path).unwrap();
+        assert_eq!(folder_of(Path::new("data")), Path::new("."));
+    }
 
     #[test]
     fn a_second_lock_is_refused_and_names_the_holder() {
