@@ -708,6 +708,23 @@ def test_user_delegation_keys(refused):
         other.signed_expiry = key.signed_expiry
         with refused(403, "AuthenticationFailed"):
             content(holder(other))
+        # Who may create a blob may do so block by block, but neither stages nor commits over one that is there.
+        two = container.get_blob_client("two")
+        signature = generate_blob_sas(
+            ACCOUNT, "box", "two", user_delegation_key=key, permission="c", expiry=in_an_hour()
+        )
+        creator = BlobClient.from_blob_url(f"{two.url}?{signature}", **options)
+        creator.stage_block("000", b"2")
+        creator.commit_block_list([BlobBlock("000")])
+        assert content(two) == b"2"
+        with refused(403, "UnauthorizedBlobOverwrite"):
+            creator.stage_block("000", b"3")
+        with refused(403, "UnauthorizedBlobOverwrite"):
+            creator.commit_block_list([])
+        three = container.get_blob_client("three")
+        by_account = BlobClient.from_blob_url(f"{three.url}?{blob_signature(three, 'c')}", **options)
+        with refused(403, "AuthorizationPermissionMismatch"):
+            by_account.stage_block("000", b"3")
         by_key = BlobServiceClient(address, {"account_name": ACCOUNT, "account_key": KEY}, **options)
         with refused(403, "AuthenticationFailed"):
             by_key.get_user_delegation_key(now, now + timedelta(hours=1))

@@ -219,6 +219,7 @@ mod tests {
             pieces: vec![Piece::for_tests(1, 0, 1)],
             lease: None,
             encryption: Default::default(),
+            create_only: false,
         };
         let commit = |id: &'static [u8]| crate::put_block_list::PutBlockList {
             list: vec![(crate::put_block_list::BlockSource::Latest, Bytes::from_static(id))],
@@ -246,6 +247,7 @@ mod tests {
             pieces: vec![Piece::for_tests(1, 0, 5)],
             lease: None,
             encryption: Encryption::default(),
+            create_only: false,
         };
         blob.run(staged, 11).unwrap();
         assert_eq!((blob.head().staged, blob.count("5u")), (1, 1));

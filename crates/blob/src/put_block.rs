@@ -17,6 +17,8 @@ pub(crate) struct PutBlock {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) lease: Option<String>,
     pub(crate) encryption: Encryption,
+    /// The credentials allow to create, not to overwrite.
+    pub(crate) create_only: bool,
 }
 
 impl BlobChange for PutBlock {
@@ -33,6 +35,9 @@ impl BlobChange for PutBlock {
         rows.head.lease.check_write(self.lease.as_deref(), now)?;
         if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
             return Err(BlobError::InvalidBlobType.into());
+        }
+        if self.create_only && rows.head.live().is_some() {
+            return Err(BlobError::UnauthorizedBlobOverwrite.into());
         }
         // Only those that are staged together: the blob's own may come from another client.
         if rows.head.staged > 0 && usize::from(rows.head.staged_id_len) != self.id.len() {

@@ -150,7 +150,7 @@ mod tests {
     fn stage(id: &str, at: u64) -> PutBlock {
         let pieces = vec![Piece::for_tests(1, at, 10)];
         let id = Bytes::copy_from_slice(id.as_bytes());
-        PutBlock { id, size: 10, pieces, lease: None, encryption: Encryption::default() }
+        PutBlock { id, size: 10, pieces, lease: None, encryption: Encryption::default(), create_only: false }
     }
 
     fn commit(list: &[(BlockSource, &str)]) -> PutBlockList {

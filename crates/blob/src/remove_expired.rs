@@ -120,8 +120,18 @@ mod tests {
         let stage = |blob: &mut MemoryBlob, id: &'static [u8], now| {
             let pieces = vec![partition::Piece::for_tests(1, 0, 10)];
             let (lease, encryption) = Default::default();
-            blob.run(PutBlock { id: Bytes::from_static(id), size: 10, pieces, lease, encryption }, now)
-                .unwrap();
+            blob.run(
+                PutBlock {
+                    id: Bytes::from_static(id),
+                    size: 10,
+                    pieces,
+                    lease,
+                    encryption,
+                    create_only: false,
+                },
+                now,
+            )
+            .unwrap();
         };
         stage(&mut blob, b"1", DAY);
         assert_eq!(blob.run(RemoveExpired, 8 * DAY - 1), Ok(0));

@@ -111,9 +111,10 @@ impl BlobService {
         uploaded: Uploaded,
         lease: Option<String>,
         encryption: Encryption,
+        create_only: bool,
     ) -> Result<(), BlobError> {
         let Uploaded { pieces, pins, size, .. } = uploaded;
-        let put = self.run(at, PutBlock { id, size, pieces, lease, encryption }).await;
+        let put = self.run(at, PutBlock { id, size, pieces, lease, encryption, create_only }).await;
         drop(pins);
         put
     }

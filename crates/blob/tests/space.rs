@@ -210,7 +210,7 @@ fn staged_blocks_go_after_an_idle_week() {
             let uploaded = upload.finish().await.unwrap();
             stage
                 .service
-                .put_block(&at, Bytes::from_static(id), uploaded, None, Default::default())
+                .put_block(&at, Bytes::from_static(id), uploaded, None, Default::default(), false)
                 .await
                 .unwrap();
             env.clock.sleep(6 * 24 * HOUR).await;

@@ -408,7 +408,8 @@ pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Repl
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let lease = lease_id(context.headers())?;
     let encryption = at.encryption.of_new_blob(context.encryption()?).map_err(from_blob)?;
-    let staged = context.service.put_block(&at, id, uploaded, lease, encryption.clone()).await;
+    let create_only = context.is_create_only();
+    let staged = context.service.put_block(&at, id, uploaded, lease, encryption.clone(), create_only).await;
     staged.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     put_encryption(&mut reply, &encryption);

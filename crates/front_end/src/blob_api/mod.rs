@@ -23,7 +23,8 @@ mod uploads;
 
 use crate::addressing::Address;
 use crate::auth::SignedResource;
-use crate::auth::sas::SasService;
+use crate::auth::grant::Grant;
+use crate::auth::sas::{SasService, SasToken};
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -80,6 +81,17 @@ impl<'a> BlobRequest<'a> {
 
     fn is_head(&self) -> bool {
         self.request.parts.method == Method::HEAD
+    }
+
+    /// Whether it is a signature with a user delegation key that grants what the request may do.
+    fn is_delegated(&self) -> bool {
+        matches!(self.request.grant, Grant::Service { .. })
+            && SasToken::find(self.request.query).is_some_and(|token| token.is_delegated())
+    }
+
+    /// Whether the credentials allow to create, not to overwrite.
+    fn is_create_only(&self) -> bool {
+        !self.request.grant.holds('w')
     }
 
     /// The container that the request names.
@@ -262,6 +274,9 @@ impl BlobApi {
             need::BlobNeed::DeleteBlob if context.query("versionid").is_some() => {
                 need::BlobNeed::DeleteVersion
             }
+            need::BlobNeed::WriteBlob if route.makes_of_blocks() && context.is_delegated() => {
+                need::BlobNeed::CreateBlob
+            }
             need => need,
         };
         if route == Route::UserDelegationKey {
@@ -281,7 +296,7 @@ impl BlobApi {
             }
             return Ok(());
         };
-        if *grant != crate::auth::grant::Grant::Anonymous {
+        if *grant != Grant::Anonymous {
             return Err(refused);
         }
         let (of_blob, of_container) = route.is_public();

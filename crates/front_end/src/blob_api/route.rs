@@ -204,6 +204,11 @@ impl Route {
         }
     }
 
+    /// Whether it makes a block blob bit by bit: a delegated signature that may create blobs may do it.
+    pub(crate) fn makes_of_blocks(self) -> bool {
+        matches!(self, Route::PutBlock | Route::PutBlockFromUrl | Route::PutBlockList)
+    }
+
     /// Whether it changes nothing.
     pub(crate) fn is_read(self) -> bool {
         matches!(

@@ -162,7 +162,7 @@ pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<NewBlob, ApiError> {
         metadata: metadata(headers)?,
         tags: tags(headers)?,
         tier: tier(context)?,
-        create_only: !context.request.grant.holds('w'),
+        create_only: context.is_create_only(),
         conditions: conditions(headers)?,
         copy: None,
         retention_days: None,
@@ -274,7 +274,8 @@ pub(crate) async fn put_block<B: RequestBody>(
     let upload = context.service.upload(&at, false, expected.md5.is_some());
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
-    let staged = context.service.put_block(&at, id, uploaded, lease, encryption.clone()).await;
+    let create_only = context.is_create_only();
+    let staged = context.service.put_block(&at, id, uploaded, lease, encryption.clone(), create_only).await;
     staged.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     put_checksums(&mut reply, &expected, checksums);
