@@ -69,6 +69,8 @@ pub(super) async fn outcome(waiting: Waiting) -> Outcome {
 
 /// The group commit's task; ends when the range is closed and owes nothing.
 pub(super) async fn run(partition: Arc<RangePartition>) {
+    // Two buffers take turns: fresh memory for each group would have to be zeroed, some of it in the serial section.
+    let mut spare = Vec::new();
     loop {
         let group = {
             let mut serial = partition.serial.lock();
@@ -76,16 +78,20 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
                 if matches!(serial.standing, Standing::Gone | Standing::Closed(_)) {
                     return;
                 }
+                // Idle ranges, of which there may be many, keep none.
+                serial.pending.group = Vec::new();
                 None
             } else {
-                let capacity = serial.pending.group.len();
-                let next = Pending { group: Vec::with_capacity(capacity), ..Pending::default() };
+                let next = Pending { group: std::mem::take(&mut spare), ..Pending::default() };
                 Some(std::mem::replace(&mut serial.pending, next))
             }
         };
         match group {
-            Some(group) => partition.commit(group).await,
-            None => partition.commit_wake.notified().await,
+            Some(group) => spare = partition.commit(group).await,
+            None => {
+                spare = Vec::new();
+                partition.commit_wake.notified().await;
+            }
         }
         partition.gather().await;
     }
@@ -93,6 +99,16 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
 
 /// A larger group may go past the journal, which would hold up its thread, and the connections there, for a sync.
 const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
+
+/// A buffer that has grown beyond this is given back.
+const SPARE_SIZE_BYTES_MAX: usize = 1 << 20;
+
+/// The memory of a group that was appended, emptied; none if it is large, or somebody still holds it.
+fn emptied(group: Bytes) -> Vec<u8> {
+    let Ok(mut group) = group.try_into_mut() else { return Vec::new() };
+    group.clear();
+    if group.capacity() <= SPARE_SIZE_BYTES_MAX { group.into() } else { Vec::new() }
+}
 
 /// Times that a group waits for requests that are ready to run, at most.
 const GATHER_ROUND_COUNT_MAX: usize = 16;
@@ -119,13 +135,16 @@ impl RangePartition {
         }
     }
 
-    async fn commit(&self, mut group: Pending) {
+    /// Makes a group durable, tells its outcome and gives back the memory that it took.
+    async fn commit(&self, mut group: Pending) -> Vec<u8> {
+        let mut spare = std::mem::take(&mut group.group);
         // A group of refusals only waits for the groups before it.
-        let outcome = if group.group.is_empty() {
+        let outcome = if spare.is_empty() {
             Ok(())
         } else {
-            let bytes = Bytes::from(std::mem::take(&mut group.group));
-            let appended = self.append_group(bytes).await;
+            let bytes = Bytes::from(spare);
+            let appended = self.append_group(bytes.clone()).await;
+            spare = emptied(bytes);
             if let Ok(location) = appended {
                 self.log_marks.lock().note(location, self.visible());
             }
@@ -140,6 +159,7 @@ impl RangePartition {
             }
             Err(error) => self.take_back(group, error),
         }
+        spare
     }
 
     async fn append_group(&self, group: Bytes) -> Result<Location, PartitionError> {
@@ -178,5 +198,29 @@ impl RangePartition {
         self.tell_waiting_writers();
         group.finish(&Err(error.clone()));
         gathered.finish(&Err(error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_group_serves_the_next() {
+        for spare_bytes in [0, 100] {
+            let mut group = Vec::with_capacity(1000 + spare_bytes);
+            group.resize(1000, 7);
+            let place = group.as_ptr();
+            let group = Bytes::from(group);
+            drop(group.clone());
+            let emptied = emptied(group);
+            assert_eq!((emptied.as_ptr(), emptied.len()), (place, 0));
+            assert!(emptied.capacity() >= 1000);
+        }
+        let group = Bytes::from(vec![7; 1000]);
+        let held = group.clone();
+        assert_eq!(emptied(group).capacity(), 0);
+        assert_eq!(held, vec![7; 1000]);
+        assert_eq!(emptied(vec![7; SPARE_SIZE_BYTES_MAX + 1].into()).capacity(), 0);
     }
 }
