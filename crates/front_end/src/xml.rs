@@ -127,9 +127,25 @@ fn put_text(open: &mut [XmlElement], text: &str) -> Result<(), MalformedXml> {
     Ok(())
 }
 
+/// Bytes that are looked at together, so that the processor compares many of them at once.
+const LOOKED_AT_TOGETHER: usize = 64;
+
+/// Whether each byte is such a one.
+fn all_bytes(text: &[u8], such: impl Fn(u8) -> bool) -> bool {
+    text.chunks(LOOKED_AT_TOGETHER).all(|bytes| bytes.iter().fold(true, |all, &byte| all & such(byte)))
+}
+
+/// Whether these bytes are characters on one line that stand for themselves inside an element.
+pub(crate) fn is_plain(bytes: &[u8]) -> bool {
+    let such = |byte| (b' '..=b'~').contains(&byte) & (byte != b'&') & (byte != b'<') & (byte != b'>');
+    all_bytes(bytes, such)
+}
+
 /// Whether XML can hold every character of a text.
 pub(crate) fn can_be_xml(text: &str) -> bool {
-    text.chars().all(|character| !is_foreign(character))
+    // What it has no place for are some control characters and some that begin with this byte.
+    all_bytes(text.as_bytes(), |byte| (byte >= b' ') & (byte != 0xef))
+        || text.chars().all(|character| !is_foreign(character))
 }
 
 /// What XML 1.0 has no place for.
@@ -148,7 +164,7 @@ pub(crate) fn put_xml_attribute(out: &mut Vec<u8>, name: &str, value: &str) {
 /// Appends text, escaped; what XML cannot hold is left out.
 pub(crate) fn put_xml_text(out: &mut Vec<u8>, text: &str) {
     // Most texts have nothing to escape.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'%' | b'\''..=b';' | b'=' | b'?'..=b'~')) {
+    if is_plain(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());
         return;
     }
@@ -203,6 +219,26 @@ mod tests {
         }
         assert_eq!(parse_xml("<a>".repeat(100).as_bytes()), Err(MalformedXml));
         assert_eq!(parse_xml(format!("<a>{}</a>", "<b/>".repeat(2000)).as_bytes()), Err(MalformedXml));
+    }
+
+    #[test]
+    fn every_character_is_plain_escaped_or_foreign() {
+        for character in (0..=0x1_2000).filter_map(char::from_u32) {
+            // At the end of a long text, where it is looked at with others.
+            let text = format!("{}{character}", "x".repeat(70));
+            assert_eq!(can_be_xml(&text), !is_foreign(character), "{character:?}");
+            let mut out = Vec::new();
+            put_xml_text(&mut out, &text);
+            let expected = match character {
+                '&' => "&amp;".to_owned(),
+                '<' => "&lt;".to_owned(),
+                '>' => "&gt;".to_owned(),
+                '\r' => "&#13;".to_owned(),
+                foreign if is_foreign(foreign) => String::new(),
+                plain => plain.to_string(),
+            };
+            assert_eq!(out[70..], *expected.as_bytes(), "{character:?}");
+        }
     }
 
     proptest! {

@@ -53,7 +53,8 @@ pub fn format_guid(guid: &[u8; 16], out: &mut Vec<u8>) {
 pub fn guid_text(guid: &[u8; 16]) -> String {
     let mut out = Vec::with_capacity(GUID_LEN);
     format_guid(guid, &mut out);
-    out.into_iter().map(char::from).collect()
+    // It is ASCII.
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// The value of a hexadecimal digit, in either case.

@@ -9,6 +9,7 @@ use crate::pipeline::ApiRequest;
 use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base::Ticks;
+use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::HeaderName;
 use queue::limits::INVISIBLE_FOR_DEFAULT;
@@ -29,7 +30,7 @@ pub(crate) async fn put(
     service: &QueueService,
     request: &ApiRequest<'_>,
     queue: &str,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<Reply, ApiError> {
     let (query, headers) = (request.query, request.headers());
     let hidden_for = invisible_for(query, 0)?.unwrap_or(Duration::ZERO);
@@ -76,7 +77,7 @@ pub(crate) async fn update(
     request: &ApiRequest<'_>,
     queue: &str,
     id: &str,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<Reply, ApiError> {
     let receipt = pop_receipt(request.query)?;
     let hidden_for = invisible_for(request.query, 0)?.ok_or_else(|| {
@@ -139,11 +140,14 @@ fn write(messages: &[Message], shown: Shown) -> Vec<u8> {
     for message in messages {
         put_xml_tag(&mut out, "<", "QueueMessage");
         put_xml_element(&mut out, "MessageId", &message.id.text());
-        put_xml_element(&mut out, "InsertionTime", &date(message.inserted_at));
+        let inserted_at = date(message.inserted_at);
+        put_xml_element(&mut out, "InsertionTime", &inserted_at);
         put_xml_element(&mut out, "ExpirationTime", &date(message.expires_at));
         if shown != Shown::Peeked {
             put_xml_element(&mut out, "PopReceipt", &message.receipt.text());
-            put_xml_element(&mut out, "TimeNextVisible", &date(message.visible_at));
+            let is_born_visible = message.visible_at == message.inserted_at;
+            let visible_at = if is_born_visible { inserted_at } else { date(message.visible_at) };
+            put_xml_element(&mut out, "TimeNextVisible", &visible_at);
         }
         if shown != Shown::Put {
             put_xml_element(&mut out, "DequeueCount", itoa::Buffer::new().format(message.dequeue_count));

@@ -24,6 +24,7 @@ use crate::pipeline::{
 };
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use bytes::Bytes;
 use errors::from_queue;
 use hyper::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use message_text::BODY_SIZE_BYTES_MAX;
@@ -110,7 +111,7 @@ impl QueueApi {
         QueueApi { service }
     }
 
-    async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &[u8]) -> Result<Reply, ApiError> {
+    async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &Bytes) -> Result<Reply, ApiError> {
         let service = &*self.service;
         match route {
             Route::PutMessage(queue) => messages::put(service, request, &queue, body).await,
