@@ -12,6 +12,7 @@
 //! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a batch are
 //! of one kind.
 
+use super::headers::Headers;
 use super::route::Route;
 use super::target::Target;
 use super::{BlobApi, BlobRequest, blob_write};
@@ -102,7 +103,7 @@ pub(crate) async fn run<B: RequestBody>(
     context: &BlobRequest<'_>,
     body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
-    let content_type = context.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = context.headers().get(CONTENT_TYPE.as_str()).and_then(|value| value.to_str().ok());
     let boundary = content_type.and_then(boundary_of).ok_or_else(malformed)?.to_owned();
     let whole = body.read_up_to(SIZE_BYTES_MAX).await?;
     let parts = read(&whole.bytes, &boundary)?;
@@ -159,7 +160,8 @@ async fn answer_part(
     let grant = authenticate(api, outer, parts, &address, &query).await?;
     let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
-    let route = Route::find(&parts.method, &target, &query, &parts.headers)?;
+    let headers = Headers::of(&parts.headers);
+    let route = Route::find(&parts.method, &target, &query, headers)?;
     if kind.is_some_and(|kind| kind != route) {
         return Err(malformed());
     }
@@ -169,7 +171,7 @@ async fn answer_part(
     {
         return Err(malformed());
     }
-    let inner = BlobRequest { service: context.service, request: &request, target: &target };
+    let inner = BlobRequest { service: context.service, request: &request, target: &target, headers };
     api.authorise(&inner, route).await?;
     match route {
         Route::DeleteBlob => blob_write::delete(&inner).await,

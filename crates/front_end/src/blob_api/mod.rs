@@ -9,6 +9,7 @@ mod blob_write;
 mod containers;
 mod copies;
 mod errors;
+mod headers;
 mod leases;
 mod lists;
 mod need;
@@ -35,6 +36,7 @@ use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, Service
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
+use headers::Headers;
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -68,11 +70,12 @@ pub(crate) struct BlobRequest<'a> {
     pub(crate) service: &'a BlobService,
     pub(crate) request: &'a ApiRequest<'a>,
     pub(crate) target: &'a Target,
+    pub(crate) headers: Headers<'a>,
 }
 
 impl<'a> BlobRequest<'a> {
-    fn headers(&self) -> &'a HeaderMap {
-        &self.request.parts.headers
+    fn headers(&self) -> Headers<'a> {
+        self.headers
     }
 
     fn query(&self, name: &str) -> Option<&'a str> {
@@ -222,15 +225,16 @@ impl ServiceApi for BlobApi {
         *shape = Some(ErrorShape::Xml);
         let target = Target::parse(request.resource(), request.query)?;
         let parts = request.parts;
-        let route = Route::find(&parts.method, &target, request.query, &parts.headers)?;
-        let context = BlobRequest { service: &self.service, request, target: &target };
+        let headers = Headers::of(&parts.headers);
+        let route = Route::find(&parts.method, &target, request.query, headers)?;
+        let context = BlobRequest { service: &self.service, request, target: &target, headers };
         if matches!(target, Target::Blob { .. }) && !route.takes_snapshot() {
             // A signature for a snapshot or version must not reach what is not one.
             context.refuse_snapshot()?;
         }
         self.authorise(&context, route).await?;
         request.check_secondary(route.is_read())?;
-        refuse_what_is_not_kept(&parts.headers, route, self.takes_customer_keys)?;
+        refuse_what_is_not_kept(headers, route, self.takes_customer_keys)?;
         let mut reply = self.execute(&context, route, body).await?;
         if !context.is_head() && reply.status == StatusCode::NOT_MODIFIED {
             reply.body.clear();
@@ -375,7 +379,7 @@ impl BlobApi {
 
 /// Headers that would promise something that is not kept.
 fn refuse_what_is_not_kept(
-    headers: &HeaderMap,
+    headers: Headers<'_>,
     route: Route,
     takes_customer_keys: bool,
 ) -> Result<(), ApiError> {
@@ -390,7 +394,7 @@ fn refuse_what_is_not_kept(
         .into_iter()
         .chain((!takes_structured).then_some(structured::STRUCTURED_BODY))
         .chain(CUSTOMER_KEYS.into_iter().filter(|_| !takes_customer_keys));
-    let mut refused = refused.filter(|name| headers.contains_key(*name));
+    let mut refused = refused.filter(|name| headers.contains_key(name));
     let scope = headers.get(DEFAULT_SCOPE).filter(|scope| *scope != containers::ACCOUNT_SCOPE);
     match refused.next().or(scope.filter(|_| !takes_customer_keys).map(|_| DEFAULT_SCOPE)) {
         Some(name) => {

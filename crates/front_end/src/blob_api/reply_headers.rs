@@ -6,7 +6,7 @@ use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::{BlobRecord, BlobType, Encryption, Lease, LeaseState, Pairs, Written, etag_text};
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
 use std::time::UNIX_EPOCH;
 
 /// RFC 1123.
@@ -29,6 +29,11 @@ pub(crate) fn put(reply: &mut Reply, name: &'static str, value: &str) {
     reply.header_bytes(HeaderName::from_static(name), value.as_bytes().to_vec());
 }
 
+/// Adds a header that is always the same.
+pub(crate) fn put_static(reply: &mut Reply, name: &'static str, value: &'static str) {
+    reply.header(HeaderName::from_static(name), HeaderValue::from_static(value));
+}
+
 /// Adds a header if there is a text.
 pub(crate) fn put_some(reply: &mut Reply, name: &'static str, value: Option<&str>) {
     if let Some(value) = value {
@@ -38,8 +43,8 @@ pub(crate) fn put_some(reply: &mut Reply, name: &'static str, value: Option<&str
 
 /// Adds ETag and date.
 pub(crate) fn put_version(reply: &mut Reply, etag: u64, modified_at: Ticks) {
-    put(reply, "etag", &format!("\"{}\"", etag_text(etag)));
-    put(reply, "last-modified", &http_date(modified_at));
+    reply.header_bytes(ETAG, ["\"", &etag_text(etag), "\""].concat().into_bytes());
+    reply.header_bytes(LAST_MODIFIED, http_date(modified_at).into_bytes());
 }
 
 /// Adds what a write tells.
@@ -47,7 +52,7 @@ pub(crate) fn put_written(reply: &mut Reply, written: &Written) {
     put_version(reply, written.etag, written.modified_at);
     put_some(reply, "x-ms-version-id", written.version.map(snapshot_text).as_deref());
     put_encryption(reply, &written.encryption);
-    put(reply, "x-ms-request-server-encrypted", "true");
+    put_static(reply, "x-ms-request-server-encrypted", "true");
 }
 
 /// Adds what a blob is encrypted with.

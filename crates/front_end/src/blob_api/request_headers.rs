@@ -1,5 +1,6 @@
 //! What the headers of a request mean: conditions, metadata, properties, ranges, tags, times.
 
+use super::headers::Headers;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use base::Ticks;
@@ -8,13 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use blob::{
     Conditions, ContentProperties, ETags, Encryption, Pairs, TagFilter, TierConditions, parse_lease_id,
 };
-use hyper::header::HeaderMap;
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 use std::time::UNIX_EPOCH;
 
 /// A header's text; `None`: it is not there or is empty.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(headers: Headers<'a>, name: &str) -> Option<&'a str> {
     headers
         .get(name)
         .and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
@@ -30,14 +30,14 @@ pub(crate) fn invalid(name: &str, value: &str) -> ApiError {
 }
 
 /// A header that must be there.
-pub(crate) fn required<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, ApiError> {
+pub(crate) fn required<'a>(headers: Headers<'a>, name: &str) -> Result<&'a str, ApiError> {
     text(headers, name).ok_or_else(|| {
         ApiError::with_facts(ErrorCode::MissingRequiredHeader, vec![("HeaderName", name.to_owned())])
     })
 }
 
 /// A number in a header.
-pub(crate) fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, ApiError> {
+pub(crate) fn number(headers: Headers<'_>, name: &str) -> Result<Option<u64>, ApiError> {
     match text(headers, name) {
         None => Ok(None),
         Some(value) => value.trim().parse().map(Some).map_err(|_| invalid(name, value)),
@@ -45,7 +45,7 @@ pub(crate) fn number(headers: &HeaderMap, name: &str) -> Result<Option<u64>, Api
 }
 
 /// `true` or `false` in a header.
-pub(crate) fn flag(headers: &HeaderMap, name: &str) -> Result<bool, ApiError> {
+pub(crate) fn flag(headers: Headers<'_>, name: &str) -> Result<bool, ApiError> {
     match text(headers, name) {
         None => Ok(false),
         Some(value) if value.eq_ignore_ascii_case("true") => Ok(true),
@@ -54,20 +54,20 @@ pub(crate) fn flag(headers: &HeaderMap, name: &str) -> Result<bool, ApiError> {
     }
 }
 
-fn date(headers: &HeaderMap, name: &str) -> Result<Option<Ticks>, ApiError> {
+fn date(headers: Headers<'_>, name: &str) -> Result<Option<Ticks>, ApiError> {
     let Some(value) = text(headers, name) else { return Ok(None) };
     let parsed = httpdate::parse_http_date(value).ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     parsed.map(|at| Some(Ticks::from_unix(at))).ok_or_else(|| invalid(name, value))
 }
 
 /// A condition on tags.
-fn tag_filter(headers: &HeaderMap, name: &str) -> Result<Option<TagFilter>, ApiError> {
+fn tag_filter(headers: Headers<'_>, name: &str) -> Result<Option<TagFilter>, ApiError> {
     let parse = |text| TagFilter::parse(text, false).map_err(|_| invalid(name, text));
     text(headers, name).map(parse).transpose()
 }
 
 /// The lease's id.
-pub(crate) fn lease_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+pub(crate) fn lease_id(headers: Headers<'_>) -> Result<Option<String>, ApiError> {
     match text(headers, "x-ms-lease-id") {
         None => Ok(None),
         Some(value) => parse_lease_id(value).map(Some).ok_or_else(|| invalid("x-ms-lease-id", value)),
@@ -75,7 +75,7 @@ pub(crate) fn lease_id(headers: &HeaderMap) -> Result<Option<String>, ApiError> 
 }
 
 /// Conditions on the blob that the request is about.
-pub(crate) fn conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
+pub(crate) fn conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     let if_tags = tag_filter(headers, "x-ms-if-tags")?;
     Ok(Conditions {
         if_match: text(headers, "if-match").map(ETags::parse),
@@ -89,7 +89,7 @@ pub(crate) fn conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
 }
 
 /// Conditions on a blob whose tags are read or written, which have names of their own beside the usual ones.
-pub(crate) fn tag_conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
+pub(crate) fn tag_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     let usual = conditions(headers)?;
     Ok(Conditions {
         if_match: text(headers, "x-ms-blob-if-match").map(ETags::parse).or(usual.if_match),
@@ -101,7 +101,7 @@ pub(crate) fn tag_conditions(headers: &HeaderMap) -> Result<Conditions, ApiError
 }
 
 /// Conditions on when the tier was set.
-pub(crate) fn tier_conditions(headers: &HeaderMap) -> Result<TierConditions, ApiError> {
+pub(crate) fn tier_conditions(headers: Headers<'_>) -> Result<TierConditions, ApiError> {
     Ok(TierConditions {
         if_modified_since: date(headers, "x-ms-access-tier-if-modified-since")?,
         if_unmodified_since: date(headers, "x-ms-access-tier-if-unmodified-since")?,
@@ -109,9 +109,9 @@ pub(crate) fn tier_conditions(headers: &HeaderMap) -> Result<TierConditions, Api
 }
 
 /// The customer's key in three headers, of which only the hash goes further.
-fn customer_key(headers: &HeaderMap, [key, hash, algorithm]: [&str; 3]) -> Result<Option<String>, ApiError> {
+fn customer_key(headers: Headers<'_>, [key, hash, algorithm]: [&str; 3]) -> Result<Option<String>, ApiError> {
     let (Some(key_text), Some(hash_text)) = (text(headers, key), text(headers, hash)) else {
-        return match [key, hash, algorithm].into_iter().find(|name| headers.contains_key(*name)) {
+        return match [key, hash, algorithm].into_iter().find(|name| headers.contains_key(name)) {
             None => Ok(None),
             Some(name) => Err(invalid(name, "a key comes with its SHA-256 and its algorithm")),
         };
@@ -129,7 +129,7 @@ fn customer_key(headers: &HeaderMap, [key, hash, algorithm]: [&str; 3]) -> Resul
 }
 
 /// The key or scope that a request names.
-pub(crate) fn encryption(headers: &HeaderMap) -> Result<Encryption, ApiError> {
+pub(crate) fn encryption(headers: Headers<'_>) -> Result<Encryption, ApiError> {
     const SCOPE: &str = "x-ms-encryption-scope";
     let names = ["x-ms-encryption-key", "x-ms-encryption-key-sha256", "x-ms-encryption-algorithm"];
     let key_sha256 = customer_key(headers, names)?;
@@ -141,7 +141,7 @@ pub(crate) fn encryption(headers: &HeaderMap) -> Result<Encryption, ApiError> {
 }
 
 /// Conditions on the source of a copy.
-pub(crate) fn source_conditions(headers: &HeaderMap) -> Result<Conditions, ApiError> {
+pub(crate) fn source_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     let if_tags = tag_filter(headers, "x-ms-source-if-tags")?;
     Ok(Conditions {
         if_match: text(headers, "x-ms-source-if-match").map(ETags::parse),
@@ -167,9 +167,9 @@ pub(crate) fn source_conditions(headers: &HeaderMap) -> Result<Conditions, ApiEr
 const METADATA_PREFIX: &str = "x-ms-meta-";
 
 /// Metadata.
-pub(crate) fn metadata(headers: &HeaderMap) -> Result<Pairs, ApiError> {
+pub(crate) fn metadata(headers: Headers<'_>) -> Result<Pairs, ApiError> {
     let mut pairs = Pairs::new();
-    for (name, value) in headers {
+    for (name, value) in headers.iter() {
         if let Some(name) = name.as_str().strip_prefix(METADATA_PREFIX) {
             let value = std::str::from_utf8(value.as_bytes());
             let value = value.map_err(|_| ApiError::new(ErrorCode::InvalidMetadata))?;
@@ -182,7 +182,7 @@ pub(crate) fn metadata(headers: &HeaderMap) -> Result<Pairs, ApiError> {
 }
 
 /// What HTTP shall say of the content, from `x-ms-blob-…` headers.
-pub(crate) fn blob_properties(headers: &HeaderMap) -> Result<ContentProperties, ApiError> {
+pub(crate) fn blob_properties(headers: Headers<'_>) -> Result<ContentProperties, ApiError> {
     let own = |name: &str| text(headers, name).map(str::to_owned);
     let content_md5 = own("x-ms-blob-content-md5");
     // It is kept and given back unread: any bytes in Base64 will do.
@@ -200,7 +200,7 @@ pub(crate) fn blob_properties(headers: &HeaderMap) -> Result<ContentProperties, 
 }
 
 /// The same for an operation with a body, whose own headers count where the others are missing.
-pub(crate) fn new_properties(headers: &HeaderMap) -> Result<ContentProperties, ApiError> {
+pub(crate) fn new_properties(headers: Headers<'_>) -> Result<ContentProperties, ApiError> {
     let mut properties = blob_properties(headers)?;
     let standard = |own: &mut Option<String>, name: &str| {
         if own.is_none() {
@@ -233,7 +233,7 @@ pub(crate) fn parse_crc64(name: &str, text: &str) -> Result<u64, ApiError> {
 pub(crate) type ByteRange = (u64, Option<u64>);
 
 /// The range that is asked for; one that is written otherwise is none.
-pub(crate) fn range(headers: &HeaderMap) -> Option<ByteRange> {
+pub(crate) fn range(headers: Headers<'_>) -> Option<ByteRange> {
     let text = text(headers, "x-ms-range").or_else(|| text(headers, "range"))?;
     parse_range(text)
 }
@@ -252,7 +252,7 @@ pub(crate) fn parse_range(text: &str) -> Option<ByteRange> {
 }
 
 /// Tags in a header, as `a=1&b=2`, percent-encoded.
-pub(crate) fn tags(headers: &HeaderMap) -> Result<Pairs, ApiError> {
+pub(crate) fn tags(headers: Headers<'_>) -> Result<Pairs, ApiError> {
     let Some(text) = text(headers, "x-ms-tags") else { return Ok(Pairs::new()) };
     let decode = |part: &str| {
         let part = part.replace('+', " ");
@@ -270,6 +270,7 @@ pub(crate) fn tags(headers: &HeaderMap) -> Result<Pairs, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::header::HeaderMap;
 
     #[test]
     fn ranges() {
@@ -288,7 +289,7 @@ mod tests {
         put("x-ms-encryption-algorithm", "AES256");
         let hash = "3QFFFpRA5+XANHqwwbT4yXDmrT/2JaLt/FKHjzhOdoE=";
         put("x-ms-encryption-key-sha256", hash);
-        assert_eq!(encryption(&headers).unwrap().key_sha256.as_deref(), Some(hash));
+        assert_eq!(encryption(Headers::of(&headers)).unwrap().key_sha256.as_deref(), Some(hash));
         for (name, bad) in [
             ("x-ms-encryption-key", "MDEy"),
             ("x-ms-encryption-key-sha256", "3QFFFpRA5+XANHqwwbT4yXDmrT/2JaLt/FKHjzhOdo0="),
@@ -297,9 +298,9 @@ mod tests {
         ] {
             let mut headers = headers.clone();
             headers.insert(name, bad.parse().unwrap());
-            assert!(encryption(&headers).is_err(), "{name}");
+            assert!(encryption(Headers::of(&headers)).is_err(), "{name}");
             headers.remove(name);
-            assert_eq!(encryption(&headers).is_err(), name != "x-ms-encryption-scope", "{name}");
+            assert_eq!(encryption(Headers::of(&headers)).is_err(), name != "x-ms-encryption-scope", "{name}");
         }
     }
 
@@ -308,6 +309,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-ms-tags", "a%2Fb=1+2&c=".parse().unwrap());
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(tags(&headers), Ok(vec![pair("a/b", "1 2"), pair("c", "")]));
+        assert_eq!(tags(Headers::of(&headers)), Ok(vec![pair("a/b", "1 2"), pair("c", "")]));
     }
 }

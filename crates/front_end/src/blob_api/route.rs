@@ -1,12 +1,12 @@
 //! Which operation a request asks for.
 
+use super::headers::Headers;
 use super::need::BlobNeed;
 use super::target::Target;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::query_string::QueryParameters;
 use hyper::Method;
-use hyper::header::HeaderMap;
 
 /// The operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Route {
         method: &Method,
         target: &Target,
         query: &QueryParameters<'_>,
-        headers: &HeaderMap,
+        headers: Headers<'_>,
     ) -> Result<Route, ApiError> {
         let comp = query.find("comp").unwrap_or_default();
         let restype = query.find("restype").unwrap_or_default();
@@ -128,7 +128,7 @@ impl Route {
         })
     }
 
-    fn of_blob(method: &Method, comp: &str, headers: &HeaderMap) -> Option<Route> {
+    fn of_blob(method: &Method, comp: &str, headers: Headers<'_>) -> Option<Route> {
         let from_url = headers.contains_key("x-ms-copy-source");
         Some(match (method.as_str(), comp) {
             ("GET" | "HEAD", "") => Route::ReadBlob,

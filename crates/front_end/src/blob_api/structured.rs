@@ -8,12 +8,12 @@
 //! What always holds: a reader keeps no content, and refuses whatever is not exactly this; what it let through is only
 //! good once [`Unframer::finish`] says so.
 
+use super::headers::Headers;
 use super::request_headers::{invalid, number, text};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use base::checksum::Crc64;
 use bytes::Bytes;
-use hyper::header::HeaderMap;
 use std::collections::VecDeque;
 
 /// The header that asks for a structured body, or says that it is one.
@@ -32,7 +32,7 @@ const CHECKSUM: usize = 8;
 const SEGMENT_SIZE_BYTES: u64 = 4 << 20;
 
 /// Whether the body is structured, or shall be.
-pub(crate) fn is_structured(headers: &HeaderMap) -> Result<bool, ApiError> {
+pub(crate) fn is_structured(headers: Headers<'_>) -> Result<bool, ApiError> {
     match text(headers, STRUCTURED_BODY) {
         None => Ok(false),
         Some(form) if form.eq_ignore_ascii_case(STRUCTURED_V1) => Ok(true),
@@ -41,7 +41,7 @@ pub(crate) fn is_structured(headers: &HeaderMap) -> Result<bool, ApiError> {
 }
 
 /// The bytes of content in a structured body.
-pub(crate) fn content_size(headers: &HeaderMap) -> Result<u64, ApiError> {
+pub(crate) fn content_size(headers: Headers<'_>) -> Result<u64, ApiError> {
     number(headers, STRUCTURED_LENGTH)?.ok_or_else(|| {
         let facts = vec![("HeaderName", STRUCTURED_LENGTH.to_owned())];
         ApiError::with_facts(ErrorCode::MissingRequiredHeader, facts)
