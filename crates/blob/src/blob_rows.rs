@@ -156,7 +156,8 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(256);
+        let inline = self.current.as_ref().and_then(BlobRecord::inline);
+        let mut out = Vec::with_capacity(256 + inline.map_or(0, Bytes::len));
         let pieces = self.current.as_ref().map(|current| current.content.pieces());
         put_pieces(&mut out, &pieces.unwrap_or_default());
         let has_time = self.staged > 0 && self.staged_at.0 > 0;

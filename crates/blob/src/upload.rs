@@ -62,6 +62,8 @@ pub struct Upload {
     address: BlobAddress,
     /// Bytes may end up in the row.
     may_be_inline: bool,
+    /// The only portion so far, of a body that may end up in the row: it need not be copied.
+    first: Bytes,
     buffer: BytesMut,
     on_its_way: Option<Append>,
     pieces: Vec<Piece>,
@@ -99,6 +101,7 @@ impl Upload {
             partitions,
             address,
             may_be_inline,
+            first: Bytes::new(),
             buffer: BytesMut::new(),
             on_its_way: None,
             pieces: Vec::new(),
@@ -117,11 +120,17 @@ impl Upload {
 
     /// Takes the next bytes.
     pub async fn write(&mut self, mut bytes: Bytes) -> Result<(), BlobError> {
+        let is_first = self.size == 0;
         self.size += bytes.len() as u64;
         if let Some(md5) = &mut self.md5 {
             md5.update(&bytes);
         }
         self.crc64.update(&bytes);
+        if is_first && self.may_be_inline && bytes.len() <= INLINE_SIZE_BYTES_MAX {
+            self.first = bytes;
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(&std::mem::take(&mut self.first));
         while !bytes.is_empty() {
             let piece_size = self.counted.piece_size();
             let room = piece_size.saturating_sub(self.buffer.len());
@@ -171,7 +180,8 @@ impl Upload {
     pub async fn finish(mut self) -> Result<Uploaded, BlobError> {
         let mut inline = None;
         if self.may_be_inline && self.size <= INLINE_SIZE_BYTES_MAX as u64 {
-            inline = Some(Bytes::copy_from_slice(&self.buffer));
+            let first = std::mem::take(&mut self.first);
+            inline = Some(if self.buffer.is_empty() { first } else { self.buffer.split().freeze() });
         } else if !self.buffer.is_empty() {
             self.send().await?;
         }
@@ -200,6 +210,44 @@ mod tests {
         assert_eq!(choose_piece_size(64), PIECE_SIZE_BYTES_MAX);
         assert_eq!(choose_piece_size(512), 512 << 10);
         assert_eq!(choose_piece_size(100_000), PIECE_SIZE_BYTES_MIN);
+    }
+
+    #[test]
+    fn portions_of_a_small_body_become_one() {
+        World::new(1).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::default()).await.unwrap();
+            let partitions = Partitions::open(&env, streams, PartitionSettings::default()).await.unwrap();
+            let (partitions, count) = (Arc::new(partitions), UploadCount::default());
+            let large = vec![b'x'; INLINE_SIZE_BYTES_MAX];
+            let cases: [&[&[u8]]; 7] = [
+                &[],
+                &[b"ab"],
+                &[b"ab", b"cd"],
+                &[b"", b"ab"],
+                &[b"ab", b"", b"c"],
+                &[&large],
+                &[b"a", &large],
+            ];
+            for portions in cases {
+                for may_be_inline in [true, false] {
+                    let address =
+                        BlobAddress { account: "a".to_owned(), container_id: 1, name: "b".to_owned() };
+                    let mut upload = Upload::new(partitions.clone(), address, &count, may_be_inline, true);
+                    for portion in portions {
+                        upload.write(Bytes::copy_from_slice(portion)).await.unwrap();
+                    }
+                    let (uploaded, whole) = (upload.finish().await.unwrap(), portions.concat());
+                    assert_eq!(uploaded.size, whole.len() as u64);
+                    assert_eq!(uploaded.md5, Some(Md5::digest(&whole).into()));
+                    let in_pieces: u64 = uploaded.pieces.iter().map(Piece::size_bytes).sum();
+                    match may_be_inline && whole.len() <= INLINE_SIZE_BYTES_MAX {
+                        true => assert_eq!((uploaded.inline.as_deref(), in_pieces), (Some(&whole[..]), 0)),
+                        false => assert_eq!((uploaded.inline, in_pieces), (None, whole.len() as u64)),
+                    }
+                }
+            }
+            partitions.close().await;
+        });
     }
 
     /// Each upload once filled 4 MiB, however many there were: a thousand clients took 4 GiB.
