@@ -300,9 +300,11 @@ fn leased(id: &str, seconds: Option<u32>, now: Ticks) -> Lease {
     Lease::Leased { id: id.to_owned(), seconds, ends_at }
 }
 
-/// Whole seconds, to the nearest: what is left is told to clients, never counted from.
+/// Whole seconds, to the nearest, and 1 until it is over: what is left is told to clients, never counted from.
 fn seconds_until(now: Ticks, at: Ticks) -> u64 {
-    (at.0.saturating_sub(now.0) + base::clock::TICKS_PER_SECOND / 2) / base::clock::TICKS_PER_SECOND
+    let nearest =
+        (at.0.saturating_sub(now.0) + base::clock::TICKS_PER_SECOND / 2) / base::clock::TICKS_PER_SECOND;
+    nearest.max(u64::from(at > now))
 }
 
 #[cfg(test)]

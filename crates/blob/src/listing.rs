@@ -17,6 +17,7 @@ use base::codec::DecodeError;
 use bytes::Bytes;
 use partition::key::{parse_row_key, put_text, put_text_open};
 use partition::{KeyRange, ObjectTable, Partitions, RowRef, Scan, ScanEnd, Visit};
+use std::collections::BTreeSet;
 
 /// Rows besides head and snapshots that are walked over before the rest of a blob's rows is jumped over.
 const EXTRA_ROWS_MAX: usize = 16;
@@ -380,6 +381,8 @@ pub struct FoundBlob {
 
 struct CollectTagged {
     filter: TagFilter,
+    /// The tags that the filter speaks of: they are shown.
+    asked: BTreeSet<String>,
     container: String,
     max: usize,
     found: Vec<FoundBlob>,
@@ -394,8 +397,7 @@ impl Collect for CollectTagged {
         if self.found.len() >= self.max {
             return Taken::Full;
         }
-        let asked = self.filter.names();
-        let tags = record.tags.iter().filter(|(key, _)| asked.contains(&key.as_str())).cloned().collect();
+        let tags = record.tags.iter().filter(|(key, _)| self.asked.contains(key)).cloned().collect();
         self.found.push(FoundBlob { container: self.container.clone(), name, tags });
         Taken::Next
     }
@@ -419,8 +421,13 @@ pub(crate) async fn find_in_container(
     max: usize,
 ) -> Result<(Vec<FoundBlob>, Option<String>), BlobError> {
     let walk = Walk::new(partitions, account, container.1, "", marker)?;
-    let collector =
-        CollectTagged { filter: filter.clone(), container: container.0.to_owned(), max, found: Vec::new() };
+    let collector = CollectTagged {
+        filter: filter.clone(),
+        asked: filter.names().into_iter().map(str::to_owned).collect(),
+        container: container.0.to_owned(),
+        max,
+        found: Vec::new(),
+    };
     let (collector, marker) = walk.run(collector).await?;
     Ok((collector.found, marker))
 }

@@ -2,7 +2,7 @@
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The file whose lock a server holds, and that names its process.
@@ -30,7 +30,18 @@ pub(crate) fn create(path: &Path) -> Result<(), FolderError> {
     let missing: Vec<&Path> = missing_folders(path).collect();
     std::fs::create_dir_all(path).map_err(failed)?;
     for made in missing {
-        File::open(folder_of(made)).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        match File::open(folder_of(made)) {
+            Ok(folder) => folder.sync_all().map_err(failed)?,
+            // Who may make a folder there need not be allowed to read it.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                tracing::warn!(
+                    "{} can't be read: whether {} outlives a power loss is up to the file system",
+                    folder_of(made).display(),
+                    made.display()
+                );
+            }
+            Err(error) => return Err(failed(error)),
+        }
     }
     Ok(())
 }

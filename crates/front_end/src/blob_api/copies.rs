@@ -210,12 +210,15 @@ impl Reach<'_> {
     }
 }
 
-/// Checks what the client expects of a whole source's bytes, and lets the copy be of these bytes only.
-async fn check_whole(context: &BlobRequest<'_>, source: &mut Source, expected: &str) -> Result<(), ApiError> {
+/// Checks what the client expects of a whole source's bytes.
+async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str) -> Result<(), ApiError> {
     let expected = parse_md5(expected)?;
-    let none = blob::Conditions::default();
-    let opened = context.service.read(&source.at, source.wanted.revision, &none, None).await;
-    let (found, _, mut reader) = opened.map_err(|error| source.refused(error))?;
+    let wanted = &source.wanted;
+    let opened = context.service.read(&source.at, wanted.revision, &wanted.conditions, None).await;
+    let (_, _, mut reader) = opened.map_err(|error| match error {
+        BlobError::ConditionNotMet => source.refused(BlobError::SourceConditionNotMet),
+        other => source.refused(other),
+    })?;
     let mut md5 = Md5::new();
     while let Some(bytes) = reader.next().await.map_err(from_blob)? {
         md5.update(&bytes);
@@ -223,7 +226,6 @@ async fn check_whole(context: &BlobRequest<'_>, source: &mut Source, expected: &
     if expected != <[u8; 16]>::from(md5.finalize()) {
         return Err(ErrorCode::Md5Mismatch.into());
     }
-    source.wanted.conditions.if_match = Some(ETags::List(vec![etag_text(found.record.etag)]));
     Ok(())
 }
 
@@ -268,7 +270,9 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     }
     let expected_md5 = text(headers, "x-ms-source-content-md5").filter(|_| is_sync);
     if let Some(md5) = expected_md5 {
-        check_whole(context, &mut source, md5).await?;
+        // What met the conditions is what is checked and copied, and nothing that replaced it since.
+        source.wanted.conditions.if_match = Some(ETags::List(vec![etag_text(found.record.etag)]));
+        check_whole(context, &source, md5).await?;
     }
     let gives_metadata = !metadata(headers)?.is_empty();
     let mut new = new_blob(context)?;

@@ -152,8 +152,10 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let has = |name: &str| includes.iter().any(|part| part == name);
     let shown = Shown { metadata: has("metadata"), tags: has("tags"), copy: has("copy") };
     let container = context.container().await?;
+    // As in paths.
+    let name = |parameter| context.query(parameter).map(|text| text.replace('\\', "/"));
     let query = ListQuery {
-        prefix: context.query("prefix").unwrap_or_default().to_owned(),
+        prefix: name("prefix").unwrap_or_default(),
         delimiter: context.query("delimiter").map(str::to_owned),
         marker: context.query("marker").map(str::to_owned),
         max: page_size(context, LIST_PAGE_MAX)?,
@@ -162,8 +164,8 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
         deleted: has("deleted"),
         versions: has("versions"),
         deleted_with_versions: has("deletedwithversions"),
-        start_from: context.query("startFrom").map(str::to_owned),
-        end_before: context.query("endBefore").map(str::to_owned),
+        start_from: name("startFrom"),
+        end_before: name("endBefore"),
     };
     let shows_versions = query.versions || query.deleted_with_versions;
     let page =

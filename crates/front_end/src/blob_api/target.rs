@@ -1,7 +1,7 @@
 //! What a request's path names: the account, a container, or a blob.
 //!
-//! Names are percent-decoded once, here, and `\` in a blob's name is `/`. A path of one segment is a container if the parameters speak of one, else a blob
-//! in the root container.
+//! Names are percent-decoded once, here, and `\` in a blob's name is `/`. A path of one segment is a container if the
+//! parameters speak of one, else a blob in the root container.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;

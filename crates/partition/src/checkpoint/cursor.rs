@@ -55,7 +55,7 @@ impl CheckpointCursor {
             ahead: VecDeque::new(),
         };
         if part < cursor.checkpoint.root.parts.len() {
-            let index = cursor.checkpoint.index(part).await?.into_owned();
+            let index = cursor.checkpoint.index(part).await?;
             cursor.next_block = index.first_at_or_after(start);
             cursor.index = Some(index);
             cursor.step().await?;
@@ -118,7 +118,7 @@ impl CheckpointCursor {
             }
             let index = match &self.index {
                 Some(index) => index.clone(),
-                None => self.checkpoint.index(self.part).await?.into_owned(),
+                None => self.checkpoint.index(self.part).await?,
             };
             if let Some(entry) = index.entries.get(self.next_block) {
                 let rows = match self.caching {

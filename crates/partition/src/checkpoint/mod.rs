@@ -77,10 +77,10 @@ impl Checkpoint {
     /// The row with this key, if the checkpoint knows it.
     pub(crate) async fn get(&self, key: HashedKey<'_>) -> Result<Option<StoredRow>, PartitionError> {
         let at = self.root.parts.partition_point(|part| part.last_key.as_ref() < key.bytes);
-        if at == self.root.parts.len() || !self.filter(at).await?.may_contain(key.hash) {
+        if at == self.root.parts.len() || !self.held_filter(at).await?.may_contain(key.hash) {
             return Ok(None);
         }
-        let index = self.index(at).await?;
+        let index = self.held_index(at).await?;
         let Some(entry) = index.entries.get(index.first_at_or_after(key.bytes)) else { return Ok(None) };
         let rows = self.rows(entry.location).await?;
         let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
@@ -103,62 +103,78 @@ impl Checkpoint {
         Ok(blocks)
     }
 
-    /// The filter of the part numbered `at`.
-    async fn filter(&self, at: usize) -> Result<Cow<'_, Filter>, PartitionError> {
+    /// The filter of the part numbered `at`, held from now on if there is room.
+    async fn held_filter(&self, at: usize) -> Result<Cow<'_, Filter>, PartitionError> {
         let slot = &self.held[at].filter;
         if let Some(held) = slot.get() {
             return Ok(Cow::Borrowed(held));
         }
-        let location = self.root.parts[at].filter;
-        let filter = match self.cache.find(location) {
-            Some(CachedBlock::Filter(filter)) => filter,
-            _ => {
-                let payload = self.streams.read(location).await?;
-                Filter::parse(payload).map_err(|error| damaged(location, &error.to_string()))?
-            }
-        };
+        let filter = self.filter(at).await?;
         let size_bytes = filter.size_bytes();
-        Ok(self.keep(slot, location, filter, size_bytes, CachedBlock::Filter))
+        Ok(self.hold(slot, self.root.parts[at].filter, filter, size_bytes))
     }
 
-    /// The index block of the part numbered `at`.
-    async fn index(&self, at: usize) -> Result<Cow<'_, Arc<IndexBlock>>, PartitionError> {
+    /// The index block of the part numbered `at`, held from now on if there is room.
+    async fn held_index(&self, at: usize) -> Result<Cow<'_, Arc<IndexBlock>>, PartitionError> {
         let slot = &self.held[at].index;
         if let Some(held) = slot.get() {
             return Ok(Cow::Borrowed(held));
         }
-        let location = self.root.parts[at].index;
-        let index = match self.cache.find(location) {
-            Some(CachedBlock::Index(index)) => index,
-            _ => {
-                let payload = self.streams.read(location).await?;
-                let index = IndexBlock::parse(&payload);
-                Arc::new(index.map_err(|error| damaged(location, &error.to_string()))?)
-            }
-        };
+        let index = self.index(at).await?;
         let size_bytes = index.size_bytes();
-        Ok(self.keep(slot, location, index, size_bytes, CachedBlock::Index))
+        Ok(self.hold(slot, self.root.parts[at].index, index, size_bytes))
     }
 
-    /// Holds a block in its slot if there is room, else leaves it in the cache.
-    fn keep<'a, T: Clone>(
+    /// Holds a block in its slot if there is room; else it stays in the cache.
+    fn hold<'a, T>(
         &self,
         slot: &'a OnceLock<HeldBlock<T>>,
         location: Location,
         block: T,
         size_bytes: usize,
-        to_cached: impl FnOnce(T) -> CachedBlock,
-    ) -> Cow<'a, T> {
+    ) -> Cow<'a, T>
+    where
+        T: Clone,
+    {
         match self.cache.hold(block, size_bytes) {
             Ok(held) => {
                 self.cache.remove(location);
                 Cow::Borrowed(slot.get_or_init(|| held))
             }
-            Err(block) => {
-                self.cache.insert(location, to_cached(block.clone()));
-                Cow::Owned(block)
-            }
+            Err(block) => Cow::Owned(block),
         }
+    }
+
+    /// The filter of the part numbered `at`.
+    async fn filter(&self, at: usize) -> Result<Filter, PartitionError> {
+        if let Some(held) = self.held[at].filter.get() {
+            return Ok(Filter::clone(held));
+        }
+        let location = self.root.parts[at].filter;
+        if let Some(CachedBlock::Filter(filter)) = self.cache.find(location) {
+            return Ok(filter);
+        }
+        let payload = self.streams.read(location).await?;
+        let filter = Filter::parse(payload).map_err(|error| damaged(location, &error.to_string()))?;
+        self.cache.insert(location, CachedBlock::Filter(filter.clone()));
+        Ok(filter)
+    }
+
+    /// The index block of the part numbered `at`. Walks are not what it is held for: one over everything would leave no
+    /// room for look-ups.
+    async fn index(&self, at: usize) -> Result<Arc<IndexBlock>, PartitionError> {
+        if let Some(held) = self.held[at].index.get() {
+            return Ok(Arc::clone(held));
+        }
+        let location = self.root.parts[at].index;
+        if let Some(CachedBlock::Index(index)) = self.cache.find(location) {
+            return Ok(index);
+        }
+        let payload = self.streams.read(location).await?;
+        let index = IndexBlock::parse(&payload).map_err(|error| damaged(location, &error.to_string()))?;
+        let index = Arc::new(index);
+        self.cache.insert(location, CachedBlock::Index(index.clone()));
+        Ok(index)
     }
 
     async fn rows(&self, location: Location) -> Result<RowBlock, PartitionError> {

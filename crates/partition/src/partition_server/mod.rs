@@ -119,7 +119,7 @@ impl PartitionServer {
         owner.get(key).await
     }
 
-    /// The moment of the range that owns `key`.
+    /// The moment of the range that owns `key`. Not counted as load: it costs the range nothing.
     pub(crate) fn moment(
         &self,
         table: ObjectTable,

@@ -108,7 +108,7 @@ impl Extent {
     /// `len` bytes from `offset`, which must lie below the length. Unverified.
     pub(crate) async fn read_raw(&self, offset: u64, len: usize) -> Result<Bytes, StreamError> {
         let end = offset.checked_add(len as u64);
-        {
+        let pending = {
             let published = self.published.lock();
             let length = published.state.length;
             if end.is_none_or(|end| end > length) {
@@ -117,13 +117,15 @@ impl Extent {
                     self.id
                 )));
             }
-            if let Some((start, chunk)) = published.pending.range(..=offset).next_back() {
+            published.pending.range(..=offset).next_back().and_then(|(start, chunk)| {
                 let from = (offset - start) as usize;
-                if let Some(bytes) = chunk.get(from..).and_then(|rest| rest.get(..len)) {
-                    // A copy: whoever keeps it must not keep the whole record of the journal.
-                    return Ok(Bytes::copy_from_slice(bytes));
-                }
-            }
+                let bytes = chunk.get(from..)?.get(..len)?;
+                Some(chunk.slice_ref(bytes))
+            })
+        };
+        if let Some(bytes) = pending {
+            // A copy: whoever keeps it must not keep the whole record of the journal.
+            return Ok(Bytes::copy_from_slice(&bytes));
         }
         let what = || format!("extent {}", self.id);
         self.file.read_at(offset, len).await.map_err(|error| StreamError::read(&what(), &error))
