@@ -83,8 +83,8 @@ where
 fn a_large_append_follows_a_small_one_whose_requester_has_gone() {
     for seed in 0..20 {
         let (first, left, large, last) = (block(1, 10), block(2, 500), block(3, LARGE), block(4, 20));
-        let kept = [first.clone(), large.clone(), last.clone()];
-        run(seed, &format!("seed {seed}"), &kept, &[left.clone()], |streams, _, stream| async move {
+        let (kept, gone) = ([first.clone(), large.clone(), last.clone()], [left.clone()]);
+        run(seed, &format!("seed {seed}"), &kept, &gone, |streams, _, stream| async move {
             append(&streams, &stream, first).await;
             assert!(streams.append(&stream, EPOCH, vec![left]).now_or_never().is_none());
             append(&streams, &stream, large).await;
@@ -99,9 +99,9 @@ fn a_large_append_follows_a_large_one_whose_requester_has_gone() {
     for leave_ms in 0..30 {
         let (first, left, large) = (block(1, 10), block(2, LARGE + 700), block(3, LARGE));
         let (small, again) = (block(4, 20), block(5, LARGE + 90));
-        let kept = [first.clone(), large.clone(), small.clone(), again.clone()];
+        let (kept, gone) = ([first.clone(), large.clone(), small.clone(), again.clone()], [left.clone()]);
         let what = format!("left after {leave_ms} ms");
-        run(leave_ms, &what, &kept, &[left.clone()], |streams, clock, stream| async move {
+        run(leave_ms, &what, &kept, &gone, |streams, clock, stream| async move {
             append(&streams, &stream, first).await;
             append_and_leave(&streams, &clock, &stream, left, Duration::from_millis(leave_ms)).await;
             append(&streams, &stream, large).await;
