@@ -142,7 +142,7 @@ fn limits() -> Limits {
     let wanted = Limits::default();
     let connections_max = choose_connections_max(open_files_max, wanted.connections_max);
     if connections_max < wanted.connections_max {
-        tracing::warn!(
+        tracing::debug!(
             open_files_max,
             connections_max,
             "the process may open few files, so each service takes fewer connections; raise its limit (ulimit -n)"
