@@ -1,4 +1,4 @@
-//! Which checkpoints to merge: a pure choice over their sizes.
+//! Which checkpoints to merge, and how much a merge gives way meanwhile: pure choices over their sizes and their number.
 //!
 //! Size-tiered: adjacent checkpoints of similar size are merged, so that each byte is rewritten about once for each
 //! growth by their count, and the number of checkpoints a read must ask stays small. Only neighbours in age may be merged:
@@ -12,6 +12,22 @@ const MERGE_COUNT_MAX: usize = 32;
 const SIZE_RATIO_MAX: u64 = 1;
 /// More checkpoints than this many times the count that is merged are merged whatever their sizes.
 const CHECKPOINT_COUNT_FACTOR: usize = 3;
+
+/// So many times what is merged at once a range has when merges keep up, in quarters: the newest, and those that make up
+/// the larger ones.
+const KEPT_UP_QUARTERS: usize = 6;
+/// Row blocks that a merge in haste writes before it gives way, at most: it keeps a core from others for about a
+/// millisecond.
+const STRIDE_BLOCK_COUNT_MAX: u32 = 64;
+
+/// How many row blocks a merge writes before it gives way to requests, if the range that has the most checkpoints has so
+/// many. One, as long as merges keep up. Every further checkpoint costs every look-up for a missing row a look into its
+/// filter, so merges that fall behind take more and more of the processor, until writers are slow enough for them.
+pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize) -> u32 {
+    let quarters = checkpoint_count * 4 / count_min.max(1);
+    let doublings = quarters.saturating_sub(KEPT_UP_QUARTERS).min(u32::BITS as usize - 1);
+    (1 << doublings).min(STRIDE_BLOCK_COUNT_MAX)
+}
 
 /// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
 pub(crate) fn choose_merge(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
@@ -59,6 +75,24 @@ mod tests {
     fn too_many_of_any_size_are_merged_cheaply() {
         let sizes: Vec<u64> = (0..13).map(|exponent| 10u64.pow(exponent)).collect();
         assert_eq!(choose_merge(&sizes, 4), Some(0..4));
+    }
+
+    #[test]
+    fn merges_that_fall_behind_give_way_less_and_less() {
+        for (checkpoint_count, blocks) in [
+            (0, 1),
+            (12, 1),
+            (13, 1),
+            (14, 2),
+            (16, 4),
+            (20, 16),
+            (24, STRIDE_BLOCK_COUNT_MAX),
+            (25, STRIDE_BLOCK_COUNT_MAX),
+            (100_000, STRIDE_BLOCK_COUNT_MAX),
+        ] {
+            assert_eq!(blocks_before_giving_way(checkpoint_count, 8), blocks, "{checkpoint_count}");
+        }
+        assert_eq!(blocks_before_giving_way(3, 0), 64, "no division by nothing");
     }
 
     proptest! {

@@ -14,6 +14,11 @@ const HOT_ROUND_COUNT_MIN: u32 = 4;
 const COLD_ROUND_COUNT_MIN: u32 = 20;
 /// Neighbours are merged if together they have at most one part in this many of a range's largest size.
 const MERGED_SIZE_DIVISOR: u64 = 2;
+/// While one part in this many of a range is being merged it is not split for its size: the merge would give up, and what
+/// it has written would be written again for both parts.
+const LARGE_MERGE_DIVISOR: u64 = 8;
+/// But it is if it is too large by more than one part in this many: there may always be a merge.
+const PUT_OFF_DIVISOR: u64 = 4;
 /// If more of the requests than this go to the range's end, a split would not part them.
 const AT_END_PERCENT_MAX: u64 = 50;
 
@@ -21,6 +26,8 @@ const AT_END_PERCENT_MAX: u64 = 50;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeReport {
     pub(crate) size_bytes: u64,
+    /// Bytes of the checkpoints that are being merged.
+    pub(crate) merging_bytes: u64,
     pub(crate) load: LoadReport,
 }
 
@@ -70,6 +77,9 @@ pub(crate) fn choose_range_changes(
     for (index, range) in ranges.iter().enumerate() {
         let LoadReport { requests_per_second, at_end_percent, trend } = range.load;
         let size_bytes_max = settings.range_size_bytes_max;
+        if is_put_off(range, size_bytes_max) {
+            continue;
+        }
         if range.size_bytes > size_bytes_max {
             let reason = Reason::Size { size_bytes: range.size_bytes, size_bytes_max };
             splits.push(((1, range.size_bytes), RangeChange { index, reason }));
@@ -92,6 +102,14 @@ pub(crate) fn choose_range_changes(
     splits.into_iter().map(|(_, change)| change).chain(merges).collect()
 }
 
+/// Whether a split for its size waits for the end of a merge.
+fn is_put_off(range: &RangeReport, size_bytes_max: u64) -> bool {
+    let put_off_to = size_bytes_max.saturating_add(size_bytes_max / PUT_OFF_DIVISOR);
+    let merges_much =
+        range.merging_bytes > 0 && range.merging_bytes >= range.size_bytes / LARGE_MERGE_DIVISOR;
+    merges_much && range.size_bytes > size_bytes_max && range.size_bytes <= put_off_to
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,17 +122,18 @@ mod tests {
     }
 
     fn sized(size_bytes: u64) -> RangeReport {
-        RangeReport { size_bytes, load: LoadReport::default() }
+        RangeReport { size_bytes, ..RangeReport::default() }
     }
 
     fn hot(requests_per_second: u64, at_end_percent: u64, hot_rounds: u32) -> RangeReport {
         let trend = Trend { hot_rounds, cold_rounds: 0 };
-        RangeReport { size_bytes: 0, load: LoadReport { requests_per_second, at_end_percent, trend } }
+        let load = LoadReport { requests_per_second, at_end_percent, trend };
+        RangeReport { load, ..RangeReport::default() }
     }
 
     fn cold(size_bytes: u64, cold_rounds: u32) -> RangeReport {
         let trend = Trend { hot_rounds: 0, cold_rounds };
-        RangeReport { size_bytes, load: LoadReport { trend, ..LoadReport::default() } }
+        RangeReport { load: LoadReport { trend, ..LoadReport::default() }, ..sized(size_bytes) }
     }
 
     fn chosen(ranges: &[RangeReport]) -> Vec<usize> {
@@ -126,6 +145,23 @@ mod tests {
         assert_eq!(chosen(&[sized(MAX)]), []);
         assert_eq!(chosen(&[sized(MAX + 1), sized(5), sized(MAX + 2)]), [2, 0]);
         assert_eq!(chosen(&[hot(1 << 40, 0, HOT_ROUND_COUNT_MIN), sized(MAX + 1)]), [1, 0]);
+    }
+
+    #[test]
+    fn a_split_for_size_waits_for_a_large_merge_but_not_for_ever() {
+        let merging = |size_bytes, merging_bytes| RangeReport { merging_bytes, ..sized(size_bytes) };
+        let large = MAX + MAX / PUT_OFF_DIVISOR;
+        let cases = [
+            (merging(MAX + 1, MAX), false),
+            (merging(large, large / LARGE_MERGE_DIVISOR), false),
+            (merging(large, large / LARGE_MERGE_DIVISOR - 1), true),
+            (merging(large + 1, large), true),
+            (merging(MAX, MAX), false),
+        ];
+        for (range, is_split) in cases {
+            assert_eq!(!chosen(&[range]).is_empty(), is_split, "{range:?}");
+        }
+        assert_eq!(chosen(&[merging(MAX + 1, MAX), sized(MAX + 1)]), [1], "another one does not wait for it");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
-pub use partitions::{PartitionStatistics, Partitions, RangeMoment};
+pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatistics};
 pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
 pub use settings::{

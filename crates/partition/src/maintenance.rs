@@ -60,6 +60,7 @@ pub(crate) struct Maintenance {
     troubles: Mutex<Troubles>,
     flushes: AtomicU64,
     merges: AtomicU64,
+    merged_bytes: AtomicU64,
 }
 
 /// Freezes tables, the largest first, until those that take changes are small enough together.
@@ -152,6 +153,23 @@ impl Maintenance {
     /// How many memory tables were flushed and how many merges were done.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.flushes.load(Ordering::Relaxed), self.merges.load(Ordering::Relaxed))
+    }
+
+    /// Checkpoints of the range that has the most of them: merges are done one after the other, so they all wait for the
+    /// one under way.
+    pub(crate) fn most_checkpoints(&self) -> usize {
+        let ranges = self.ranges.lock();
+        ranges.iter().filter_map(Weak::upgrade).map(|range| range.checkpoint_count()).max().unwrap_or(0)
+    }
+
+    /// A merge wrote rows of so many bytes, for good or until it gave up.
+    pub(crate) fn note_merged(&self, size_bytes: u64) {
+        self.merged_bytes.fetch_add(size_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of rows that merges wrote.
+    pub(crate) fn merged_bytes(&self) -> u64 {
+        self.merged_bytes.load(Ordering::Relaxed)
     }
 
     /// Ends the tasks at their next step.

@@ -28,6 +28,8 @@ pub struct PartitionStatistics {
     pub flushes: u64,
     /// Merges of several checkpoints into one.
     pub merges: u64,
+    /// Bytes of rows that merges wrote, those of merges that gave up included.
+    pub merged_bytes: u64,
     /// Ranges that were split.
     pub range_splits: u64,
     /// Pairs of ranges that became one.
@@ -53,6 +55,17 @@ pub struct RangeMoment {
     pub(crate) table: ObjectTable,
     pub(crate) range_id: u64,
     pub(crate) visible: RowVersion,
+}
+
+/// What one range is like at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeStatistics {
+    /// The keys it owns.
+    pub keys: KeyRange,
+    /// Checkpoints that a read may have to ask.
+    pub checkpoints: usize,
+    /// How long its serial section was held since the range was opened.
+    pub serial_section_held_for: Duration,
 }
 
 /// The object tables of a stamp.
@@ -91,6 +104,7 @@ impl Partitions {
         PartitionStatistics {
             flushes,
             merges,
+            merged_bytes: shared.maintenance.merged_bytes(),
             range_splits: counts.splits,
             range_merges: counts.merges,
             size_splits: counts.size_splits,
@@ -165,6 +179,11 @@ impl Partitions {
     /// The key ranges of a table, in order.
     pub fn ranges(&self, table: ObjectTable) -> Vec<KeyRange> {
         self.server.ranges(table).iter().map(|range| range.range().clone()).collect()
+    }
+
+    /// What the ranges of a table are like, in the order of their keys.
+    pub fn range_statistics(&self, table: ObjectTable) -> Vec<RangeStatistics> {
+        self.server.ranges(table).iter().map(|range| range.statistics()).collect()
     }
 
     /// Splits the range that owns `key` so that a new one starts at the key's partition name. False: one does already.

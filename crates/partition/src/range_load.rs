@@ -22,6 +22,8 @@ const ROUND_MIN: Duration = Duration::from_millis(100);
 pub(crate) struct RangeLoad {
     requests: AtomicU64,
     sample: Mutex<Sample>,
+    /// Time in which its serial section was held, in ns.
+    serial_section_ns: AtomicU64,
 }
 
 #[derive(Default)]
@@ -73,6 +75,16 @@ impl RangeLoad {
         if is_sampled(number) {
             self.sample.lock().take(key);
         }
+    }
+
+    /// The serial section was held for so long. Only who holds it tells.
+    pub(crate) fn note_serial_section(&self, held_for: Duration) {
+        self.serial_section_ns.fetch_add(held_for.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// How long the serial section was held so far.
+    pub(crate) fn serial_section_held_for(&self) -> Duration {
+        Duration::from_nanos(self.serial_section_ns.load(Ordering::Relaxed))
     }
 
     /// Ends a round at `now` (monotonic) and begins the next.

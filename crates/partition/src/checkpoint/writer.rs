@@ -33,6 +33,9 @@ pub(crate) struct CheckpointWriter {
     index: Vec<IndexEntry>,
     hashes: Vec<u64>,
     root: Root,
+    /// Row blocks before it gives way again, and between two times that it does.
+    stride_left: u32,
+    stride: u32,
 }
 
 impl CheckpointWriter {
@@ -47,7 +50,15 @@ impl CheckpointWriter {
             index: Vec::new(),
             hashes: Vec::new(),
             root: Root { lowest_version: u64::MAX, ..Root::default() },
+            stride_left: 1,
+            stride: 1,
         }
+    }
+
+    /// Gives way to requests after each so many row blocks from now on, not after each one.
+    pub(crate) fn give_way_after(&mut self, block_count: u32) {
+        self.stride = block_count;
+        self.stride_left = self.stride_left.min(block_count);
     }
 
     /// Adds a row; keys rise from call to call.
@@ -75,7 +86,11 @@ impl CheckpointWriter {
             } else if self.batch_bytes >= BATCH_SIZE_BYTES {
                 self.append_batch().await?;
             }
-            give_way().await;
+            self.stride_left = self.stride_left.saturating_sub(1);
+            if self.stride_left == 0 {
+                self.stride_left = self.stride;
+                give_way().await;
+            }
         }
         Ok(())
     }

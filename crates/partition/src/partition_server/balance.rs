@@ -57,7 +57,8 @@ impl PartitionServer {
         let mut reports = Vec::with_capacity(ranges.len());
         for range in &ranges {
             let load = range.load.end_round(now, bounds);
-            reports.push(RangeReport { size_bytes: range.size_bytes().await?, load });
+            let (size_bytes, merging_bytes) = (range.size_bytes().await?, range.merging_bytes());
+            reports.push(RangeReport { size_bytes, merging_bytes, load });
         }
         for chosen in choose_range_changes(&reports, self.range_count(), settings) {
             let range = &ranges[chosen.index];

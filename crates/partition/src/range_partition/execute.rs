@@ -7,7 +7,7 @@
 
 use super::commit;
 use super::read::{find_in_checkpoints, find_in_memory, to_row};
-use super::{RangePartition, Standing};
+use super::{RangePartition, Serial, Standing};
 use crate::checkpoint::{Caching, HashedKey};
 use crate::commit_log;
 use crate::error::PartitionError;
@@ -96,6 +96,21 @@ impl RangePartition {
         fetched: Vec<Fetched>,
     ) -> Result<Verdict<O::Reply>, PartitionError> {
         let mut serial = self.serial.lock();
+        let entered_at = self.shared.clock.monotonic();
+        let verdict = self.decide_in(&mut serial, operation, reads, fetched_from, fetched);
+        self.load.note_serial_section(self.shared.clock.monotonic().saturating_sub(entered_at));
+        verdict
+    }
+
+    /// Inside the serial section.
+    fn decide_in<O: Operation>(
+        &self,
+        serial: &mut Serial,
+        operation: &O,
+        reads: &[Read],
+        fetched_from: &Arc<Tree>,
+        fetched: Vec<Fetched>,
+    ) -> Result<Verdict<O::Reply>, PartitionError> {
         match &serial.standing {
             Standing::Open => {}
             Standing::HandingOver | Standing::Gone => return Ok(Verdict::Moved),

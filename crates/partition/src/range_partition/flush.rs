@@ -82,21 +82,28 @@ impl RangePartition {
         let stream = self.names.checkpoint(number);
         self.shared.streams.create(std::slice::from_ref(&stream)).await?;
         let mut writer = CheckpointWriter::new(self.shared.streams.clone(), stream.clone(), self.epoch);
+        let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
             while let Some(row) = rows.row() {
                 if walked.is_multiple_of(STEP_ROW_COUNT) {
                     self.do_first(first).await?;
+                    writer.give_way_after(self.stride(first));
                 }
                 walked += 1;
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
                     writer.add(row.key, row.version, row.value).await?;
+                    written_bytes += (row.key.len() + row.value.map_or(0, <[u8]>::len)) as u64;
                 }
                 rows.step().await?;
             }
             writer.finish().await
         };
-        match outcome.await {
+        let outcome = outcome.await;
+        if !matches!(first, First::Nothing) {
+            self.shared.maintenance.note_merged(written_bytes);
+        }
+        match outcome {
             Ok(Some((root, _))) => Ok(Some((number, root))),
             other => {
                 // Nothing refers to what was written; if this fails too, the next start removes it.

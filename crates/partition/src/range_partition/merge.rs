@@ -6,7 +6,7 @@
 
 use super::RangePartition;
 use crate::checkpoint::Caching;
-use crate::choose_merge::choose_merge;
+use crate::choose_merge::{blocks_before_giving_way, choose_merge};
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -68,8 +68,27 @@ impl RangePartition {
         let newest = merged[0].reference.number;
         let merges = AtomicU64::new(1);
         let first = First::Newer { give_up, than: newest, merges: &merges };
-        self.merge_run(merged, keep_deleted, first).await?;
+        self.merging_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
+        let outcome = self.merge_run(merged, keep_deleted, first).await;
+        self.merging_bytes.store(0, Ordering::Relaxed);
+        outcome?;
         Ok(merges.into_inner())
+    }
+
+    /// How many row blocks are written before requests come first.
+    pub(super) fn stride(&self, first: First<'_>) -> u32 {
+        match first {
+            First::Nothing => 1,
+            First::Stop { .. } | First::Newer { .. } => {
+                let checkpoint_count = self.shared.maintenance.most_checkpoints();
+                blocks_before_giving_way(checkpoint_count, self.shared.settings.merge_count_min)
+            }
+        }
+    }
+
+    /// Bytes of the checkpoints that are being merged: their whole size, however much of them this range sees.
+    pub(crate) fn merging_bytes(&self) -> u64 {
+        self.merging_bytes.load(Ordering::Relaxed)
     }
 
     /// Does what comes before the next rows of a checkpoint that is being written; an error ends the writing.

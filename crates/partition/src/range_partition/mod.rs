@@ -99,6 +99,8 @@ pub(crate) struct RangePartition {
     flushing: tokio::sync::Mutex<()>,
     /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
     merging: tokio::sync::Mutex<()>,
+    /// Bytes of the checkpoints that are being merged.
+    merging_bytes: AtomicU64,
     /// A hand-over has begun: merges give up.
     leaving: AtomicBool,
     admission: Semaphore,
@@ -178,6 +180,7 @@ impl RangePartition {
             retired: Mutex::new(Vec::new()),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
+            merging_bytes: AtomicU64::new(0),
             leaving: AtomicBool::new(false),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
             commit_wake: Notify::new(),

@@ -1,7 +1,9 @@
-//! How large a range is and where its bytes lie, from its checkpoints' statistics and indexes.
+//! How large a range is and where its bytes lie, from its checkpoints' statistics and indexes; what it is like for those
+//! who watch.
 
 use super::RangePartition;
 use crate::error::PartitionError;
+use crate::partitions::RangeStatistics;
 use bytes::Bytes;
 
 impl RangePartition {
@@ -13,6 +15,20 @@ impl RangePartition {
             size_bytes += checkpoint.visible_bytes().await?;
         }
         Ok(size_bytes)
+    }
+
+    /// Checkpoints that a read may have to ask.
+    pub(crate) fn checkpoint_count(&self) -> usize {
+        self.tree.load().checkpoints.len()
+    }
+
+    /// What it is like at present.
+    pub(crate) fn statistics(&self) -> RangeStatistics {
+        RangeStatistics {
+            keys: self.range.clone(),
+            checkpoints: self.checkpoint_count(),
+            serial_section_held_for: self.load.serial_section_held_for(),
+        }
     }
 
     /// A key of each row block, with the bytes of the block.
