@@ -1,6 +1,7 @@
 //! The load: rate at the start and the end, peak of memory, write amplification.
 
 use crate::engine::{Engine, settings};
+use crate::progress::{self, Moment};
 use crate::rows::{Insert, TABLE, key, value};
 use crate::verdicts::Verdicts;
 use crate::{Arguments, Outcome, process};
@@ -19,15 +20,15 @@ pub(crate) async fn run(arguments: Arguments, verdicts: &mut Verdicts) -> Outcom
     let written_before = process::written_bytes()?;
     let (next, user_bytes) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let part = arguments.entities.div_ceil(PART_COUNT);
-    let started = engine.clock.monotonic();
+    let start = Moment::now(&engine.partitions, &engine.disk, engine.clock.monotonic())?;
     let (journal, others) = (engine.disk.journal(), engine.disk.others());
     let processor_before = process::processor_time()?;
     let partitions = engine.partitions.clone();
-    let clock = engine.clock.clone();
+    let (disk, clock) = (engine.disk.clone(), engine.clock.clone());
     let (entities, names) = (arguments.entities, arguments.partitions);
     let outcomes = engine
         .gather(arguments.writers, |_| {
-            let (partitions, clock) = (partitions.clone(), clock.clone());
+            let (partitions, disk, clock) = (partitions.clone(), disk.clone(), clock.clone());
             let (next, user_bytes) = (next.clone(), user_bytes.clone());
             async move {
                 let mut ends = Vec::new();
@@ -47,25 +48,26 @@ pub(crate) async fn run(arguments: Arguments, verdicts: &mut Verdicts) -> Outcom
                     let now = clock.monotonic();
                     slowest = slowest.max(now - begun);
                     if (number + 1) % part == 0 || number + 1 == entities {
-                        ends.push((number / part, now));
+                        ends.push((number / part, Moment::now(&partitions, &disk, now)?));
                     }
                 }
             }
         })
         .await?;
-    let took = engine.clock.monotonic() - started;
+    let took = engine.clock.monotonic() - start.at;
     let (journal, others) = (engine.disk.journal().since(journal), engine.disk.others().since(others));
     let processor = process::processor_time()? - processor_before;
     let slowest = outcomes.iter().map(|(_, slowest)| *slowest).max().unwrap_or_default();
-    let mut ends: Vec<(u64, Duration)> = outcomes.into_iter().flat_map(|(ends, _)| ends).collect();
-    ends.sort();
-    let mut before = started;
+    let mut ends: Vec<(u64, Moment)> = outcomes.into_iter().flat_map(|(ends, _)| ends).collect();
+    ends.sort_by_key(|(number, _)| *number);
+    println!("load");
+    let mut before = &start;
     let mut rates = Vec::new();
     for (_, end) in &ends {
-        rates.push(part as f64 / end.saturating_sub(before).as_secs_f64().max(1e-9));
-        before = *end;
+        rates.push(part as f64 / end.at.saturating_sub(before.at).as_secs_f64().max(1e-9));
+        progress::print(before, end, part);
+        before = end;
     }
-    println!("load");
     let shown: Vec<String> = rates.iter().map(|rate| format!("{:.0}", rate / 1000.0)).collect();
     println!(
         "  {:.0} entities/s over {:.1} s, in thousands along the way: {}",

@@ -11,6 +11,7 @@ mod engine;
 mod load;
 mod measured_disk;
 mod process;
+mod progress;
 mod ranges;
 mod reads;
 mod restart;

@@ -1,6 +1,7 @@
 //! What the kernel says of this process: memory, processor time, bytes written.
 
 use crate::Outcome;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Clock ticks a second of `/proc/self/stat`: fixed by the kernel's interface.
@@ -34,14 +35,46 @@ pub(crate) fn processor_time() -> Outcome<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
-/// Processor time used so far by everybody on the machine.
-pub(crate) fn machine_processor_time() -> Outcome<Duration> {
+/// Processor time used so far by the process's threads that are there, by their names.
+pub(crate) fn processor_time_by_thread() -> Outcome<BTreeMap<String, Duration>> {
+    let mut by_name = BTreeMap::new();
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let folder = task?.path();
+        // A thread may end meanwhile.
+        let (Ok(name), Ok(scheduled)) =
+            (std::fs::read_to_string(folder.join("comm")), std::fs::read_to_string(folder.join("schedstat")))
+        else {
+            continue;
+        };
+        let spent_ns = scheduled.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0);
+        *by_name.entry(name.trim().to_owned()).or_default() += Duration::from_nanos(spent_ns);
+    }
+    Ok(by_name)
+}
+
+/// What the machine's cores did so far, added up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MachineTime {
+    /// Somebody kept them busy, or the host took them.
+    pub(crate) busy: Duration,
+    /// Nothing was ready to run.
+    pub(crate) idle: Duration,
+    /// The host gave them to other machines.
+    pub(crate) stolen: Duration,
+}
+
+/// What the machine's cores did so far.
+pub(crate) fn machine_time() -> Outcome<MachineTime> {
     let stat = std::fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().ok_or("the kernel does not tell the machine's processor time")?;
     let ticks: Vec<u64> = line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0)).collect();
     // user nice system idle iowait irq softirq steal
-    let busy: u64 = ticks.iter().take(8).sum::<u64>() - ticks.iter().skip(3).take(2).sum::<u64>();
-    Ok(Duration::from_millis(busy * 1000 / TICKS_PER_SECOND))
+    let [user, nice, system, idle, waiting, irq, softirq, stolen, ..] = ticks[..] else {
+        return Err("the kernel does not tell what the processor's time went into".into());
+    };
+    let time = |ticks: u64| Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
+    let busy = user + nice + system + irq + softirq + stolen;
+    Ok(MachineTime { busy: time(busy), idle: time(idle + waiting), stolen: time(stolen) })
 }
 
 /// Asks the kernel to forget the pages of every file of `folder`; what is dirty stays.

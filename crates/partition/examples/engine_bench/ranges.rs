@@ -34,6 +34,8 @@ struct Written {
     syncs_per_second: f64,
     /// What the journal wrote at a time, on average.
     group_size_bytes: u64,
+    /// Share of the time in which a range's serial section was held, for the range where it was held the longest.
+    serial_section_held: f64,
 }
 
 /// Writes into the partitions that `choose` names until `done`.
@@ -49,7 +51,8 @@ async fn write_until(
     let acknowledged = Arc::new(AtomicU64::new(0));
     let journal = engine.disk.journal();
     let (started, processor) = (engine.clock.monotonic(), process::processor_time()?);
-    let machine = process::machine_processor_time()?;
+    let machine = process::machine_time()?.busy;
+    let ranges = engine.partitions.range_statistics(TABLE);
     let slowest = engine
         .gather(writers, |writer| {
             let (partitions, clock) = (engine.partitions.clone(), engine.clock.clone());
@@ -73,13 +76,19 @@ async fn write_until(
         .await?;
     let seconds = (engine.clock.monotonic() - started).as_secs_f64();
     let journal = engine.disk.journal().since(journal);
+    let held = engine.partitions.range_statistics(TABLE).into_iter().map(|range| {
+        let before = ranges.iter().find(|before| before.keys == range.keys);
+        let held_before = before.map_or(Duration::ZERO, |before| before.serial_section_held_for);
+        range.serial_section_held_for.saturating_sub(held_before)
+    });
     Ok(Written {
+        serial_section_held: held.max().unwrap_or_default().as_secs_f64() / seconds,
         per_second: acknowledged.load(Ordering::Relaxed) as f64 / seconds,
         slowest: slowest.into_iter().max().unwrap_or_default(),
         journal_busy: journal.busy_for.as_secs_f64() / seconds,
         syncs_per_second: journal.sync_count as f64 / seconds,
         group_size_bytes: journal.written_bytes / journal.sync_count.max(1),
-        all_cores_busy: (process::machine_processor_time()? - machine).as_secs_f64() / seconds,
+        all_cores_busy: (process::machine_time()?.busy - machine).as_secs_f64() / seconds,
         cores_busy: (process::processor_time()? - processor).as_secs_f64() / seconds,
     })
 }
@@ -172,9 +181,10 @@ async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut 
             tokio::join!(write_until(engine, arguments, COMPARED_WRITERS, &done, series, choose), stop);
         let written = written?;
         println!(
-            "  {series} of the ranges written by {COMPARED_WRITERS}: {:.0} writes/s, {:.2} cores busy ({:.2} with all else on the machine), journal \
-             writing or syncing {:.0} % of the time in {:.0} groups/s of {} KiB",
+            "  {series} of the ranges written by {COMPARED_WRITERS}: {:.0} writes/s, serial section held {:.0} % of the time, {:.2} cores busy \
+             ({:.2} with all else on the machine), journal writing or syncing {:.0} % of the time in {:.0} groups/s of {} KiB",
             written.per_second,
+            written.serial_section_held * 100.0,
             written.cores_busy,
             written.all_cores_busy,
             written.journal_busy * 100.0,
@@ -203,8 +213,9 @@ async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut 
     verdicts.judge(
         "two ranges against one",
         &format!(
-            "{gain:.2} times; with two ranges {:.0} % of all cores were busy (with one {:.0} %) and the journal {:.0} % of the time: {limit} \
-             is the limit",
+            "{gain:.2} times; with one range its serial section was held {:.0} % of the time; with two {:.0} % of all cores were busy (with one {:.0} %) and the \
+             journal {:.0} % of the time: {limit} is the limit",
+            one.serial_section_held * 100.0,
             both_busy * 100.0,
             one.all_cores_busy / cores * 100.0,
             two.journal_busy * 100.0
