@@ -106,6 +106,35 @@ async fn a_table_that_is_created_again_is_empty() {
     assert_eq!(service.list_tables(ACCOUNT, &query).await.unwrap().names, ["PEOPLE"]);
 }
 
+/// What is remembered of a table holds only in the range, and until the change, that it was read from.
+#[tokio::test]
+async fn a_remembered_table_is_asked_for_again_once_its_range_changes() {
+    let service = open().await;
+    let missing = service.execute(ACCOUNT, "People", insert("r", 1)).await;
+    assert!(matches!(missing, Err(TableError::TableNotFound)));
+    service.create_table(ACCOUNT, "People").await.unwrap();
+    service.execute(ACCOUNT, "People", insert("r", 1)).await.unwrap();
+
+    let key = container_key(ACCOUNT, SERVICE_TABLE, "People");
+    let moment = || service.partitions.moment(ObjectTable::Container, &key).unwrap();
+    let before = moment();
+    service.execute(ACCOUNT, "People", insert("r2", 1)).await.unwrap();
+    assert_eq!(moment(), before, "entities are of another range");
+    assert!(service.partitions.split(ObjectTable::Container, &key).await.unwrap());
+    let split = moment();
+    assert_ne!(split, before, "an heir has moments of its own");
+    assert_eq!(row_keys(&service, "People", "").await, ["r", "r2"]);
+    service.create_table(ACCOUNT, "Other").await.unwrap();
+    assert_ne!(moment(), split, "any change ends it");
+
+    service.delete_table(ACCOUNT, "People").await.unwrap();
+    let gone = service.get_entity(ACCOUNT, "People", "p", "r").await;
+    assert!(matches!(gone, Err(TableError::TableNotFound)));
+    service.create_table(ACCOUNT, "People").await.unwrap();
+    service.execute(ACCOUNT, "People", insert("r", 1)).await.unwrap();
+    assert_eq!(row_keys(&service, "People", "").await, ["r"]);
+}
+
 #[tokio::test]
 async fn bad_table_names_are_refused_by_every_method() {
     let service = open().await;
