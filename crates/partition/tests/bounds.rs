@@ -146,3 +146,50 @@ fn closing_ends_the_wait_of_writers_and_loses_nothing_that_they_were_told() {
     }
     assert!(waited > 100 && refused > 100, "closing must meet writers that wait: {waited}, {refused}");
 }
+
+/// Writers that waited for a flush when other ranges took over waited for ever: nobody flushes a range that has left.
+#[test]
+fn writers_that_wait_for_a_flush_go_to_the_ranges_that_take_over() {
+    const SEEDS: u64 = 16;
+    const WRITERS: u64 = 24;
+    const WRITES: u64 = 240;
+    let mut waited = 0;
+    for seed in 0..SEEDS {
+        let world = World::new(seed);
+        world.disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
+        let (waits, rows) = world
+            .run(|env, _| async move {
+                let (_, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+                let partitions = &partitions;
+                partitions.split(TABLE, &key(1, "p2", "")).await.unwrap();
+                let writes = (0..WRITERS).map(|writer| async move {
+                    for at in 0..WRITES / WRITERS {
+                        let key = key(1, &format!("p{}", writer % 4), &format!("{writer} {at}"));
+                        let write = Write { changes: vec![(key, Some(value(writer, 15_000)))] };
+                        partitions.execute(write).await.unwrap();
+                    }
+                });
+                let changes = async {
+                    for _ in 0..6 {
+                        env.clock.sleep(Duration::from_millis(env.random.next_u64() % 8)).await;
+                        let name = format!("p{}", 1 + env.random.next_u64() % 3);
+                        if env.random.next_u64().is_multiple_of(3) {
+                            partitions.merge(TABLE, &key(1, &name, "")).await.unwrap();
+                        } else {
+                            partitions.split(TABLE, &key(1, &name, "")).await.unwrap();
+                        }
+                    }
+                };
+                tokio::select! {
+                    _ = async { tokio::join!(join_all(writes), changes) } => {}
+                    () = env.clock.sleep(Duration::from_secs(600)) => panic!("seed {seed}: a writer waits for ever"),
+                }
+                let rows = read_everything(partitions).await.unwrap().len() as u64;
+                (partitions.statistics().memory.waits, rows)
+            })
+            .unwrap();
+        assert_eq!(rows, WRITES, "seed {seed}: every row is there once");
+        waited += waits;
+    }
+    assert!(waited > 100, "hand-overs must meet writers that wait: {waited}");
+}

@@ -137,6 +137,8 @@ impl RangePartition {
     /// Other ranges have taken over.
     pub(crate) fn leave(&self) {
         self.serial.lock().standing = Standing::Gone;
+        // There will be no flush here any more: who waits for one goes to the others.
+        self.tell_waiting_writers();
         self.commit_wake.notify_one();
     }
 

@@ -66,9 +66,12 @@ impl RangePartition {
         let mut flushed = self.flushed.subscribe();
         let mut freed = self.shared.memory.freed();
         while self.lacks_room() {
-            // A range that takes no more writes may hold changes that never become durable: nobody waits for those.
-            if let Standing::Closed(error) = &self.serial.lock().standing {
-                return Err(error.clone());
+            match &self.serial.lock().standing {
+                Standing::Open | Standing::HandingOver => {}
+                // Nobody flushes it any more, and it is not dropped while a writer waits: other ranges have room.
+                Standing::Gone => return Ok(()),
+                // It may hold changes that never become durable: nobody waits for those.
+                Standing::Closed(error) => return Err(error.clone()),
             }
             if let Some(error) = self.shared.maintenance.trouble(self.name(), self.lacks_budget()) {
                 return Err(error);
