@@ -20,8 +20,8 @@ const KEPT_UP_QUARTERS: usize = 6;
 /// millisecond.
 const STRIDE_BLOCK_COUNT_MAX: u32 = 64;
 
-/// How many row blocks a merge writes before it gives way to requests, if the range that has the most checkpoints has so
-/// many. One, as long as merges keep up. Every further checkpoint costs every look-up for a missing row a look into its
+/// How many row blocks a merge writes before it gives way to requests, if the range with something to merge that has the
+/// most checkpoints has so many. One, as long as merges keep up. Every further checkpoint costs every look-up for a missing row a look into its
 /// filter, so merges that fall behind take more and more of the processor, until writers are slow enough for them.
 pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize) -> u32 {
     let quarters = checkpoint_count * 4 / count_min.max(1);

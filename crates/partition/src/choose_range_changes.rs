@@ -77,10 +77,7 @@ pub(crate) fn choose_range_changes(
     for (index, range) in ranges.iter().enumerate() {
         let LoadReport { requests_per_second, at_end_percent, trend } = range.load;
         let size_bytes_max = settings.range_size_bytes_max;
-        if is_put_off(range, size_bytes_max) {
-            continue;
-        }
-        if range.size_bytes > size_bytes_max {
+        if range.size_bytes > size_bytes_max && !is_put_off(range, size_bytes_max) {
             let reason = Reason::Size { size_bytes: range.size_bytes, size_bytes_max };
             splits.push(((1, range.size_bytes), RangeChange { index, reason }));
         } else if trend.hot_rounds >= HOT_ROUND_COUNT_MIN && at_end_percent <= AT_END_PERCENT_MAX {
@@ -107,7 +104,7 @@ fn is_put_off(range: &RangeReport, size_bytes_max: u64) -> bool {
     let put_off_to = size_bytes_max.saturating_add(size_bytes_max / PUT_OFF_DIVISOR);
     let merges_much =
         range.merging_bytes > 0 && range.merging_bytes >= range.size_bytes / LARGE_MERGE_DIVISOR;
-    merges_much && range.size_bytes > size_bytes_max && range.size_bytes <= put_off_to
+    merges_much && range.size_bytes <= put_off_to
 }
 
 #[cfg(test)]
@@ -162,6 +159,9 @@ mod tests {
             assert_eq!(!chosen(&[range]).is_empty(), is_split, "{range:?}");
         }
         assert_eq!(chosen(&[merging(MAX + 1, MAX), sized(MAX + 1)]), [1], "another one does not wait for it");
+        let hot = hot(99, 0, HOT_ROUND_COUNT_MIN);
+        let large_and_hot = RangeReport { size_bytes: MAX + 1, merging_bytes: MAX, ..hot };
+        assert_eq!(chosen(&[large_and_hot]), [0], "heat waits for no merge");
     }
 
     #[test]

@@ -155,11 +155,11 @@ impl Maintenance {
         (self.flushes.load(Ordering::Relaxed), self.merges.load(Ordering::Relaxed))
     }
 
-    /// Checkpoints of the range that has the most of them: merges are done one after the other, so they all wait for the
-    /// one under way.
-    pub(crate) fn most_checkpoints(&self) -> usize {
+    /// Checkpoints of the range that has the most of them among those with something to merge: merges are done one after
+    /// the other, so they all wait for the one under way.
+    pub(crate) fn most_checkpoints_to_merge(&self) -> usize {
         let ranges = self.ranges.lock();
-        ranges.iter().filter_map(Weak::upgrade).map(|range| range.checkpoint_count()).max().unwrap_or(0)
+        ranges.iter().filter_map(Weak::upgrade).map(|range| range.checkpoints_to_merge()).max().unwrap_or(0)
     }
 
     /// A merge wrote rows of so many bytes, for good or until it gave up.
@@ -199,6 +199,9 @@ impl Maintenance {
             retries.keep(|known| ranges.iter().any(|range| range.name() == known));
             freeze_for_budget(&ranges);
             for range in ranges {
+                if self.closing() {
+                    return;
+                }
                 if let Some((error, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
                     troubles.insert(range.name(), error.clone());
                     pause = shorter(pause, wait_for);
@@ -249,6 +252,9 @@ impl Maintenance {
             let ranges = self.live_ranges();
             retries.keep(|known| ranges.iter().any(|range| range.name() == known));
             for range in ranges {
+                if self.closing() {
+                    return;
+                }
                 if let Some((_, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
                     pause = shorter(pause, wait_for);
                     continue;

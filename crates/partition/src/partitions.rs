@@ -64,7 +64,7 @@ pub struct RangeStatistics {
     pub keys: KeyRange,
     /// Checkpoints that a read may have to ask.
     pub checkpoints: usize,
-    /// How long its serial section was held since the range was opened.
+    /// How long decisions held its serial section since the range was opened.
     pub serial_section_held_for: Duration,
 }
 

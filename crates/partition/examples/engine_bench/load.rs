@@ -59,7 +59,8 @@ pub(crate) async fn run(arguments: Arguments, verdicts: &mut Verdicts) -> Outcom
     let processor = process::processor_time()? - processor_before;
     let slowest = outcomes.iter().map(|(_, slowest)| *slowest).max().unwrap_or_default();
     let mut ends: Vec<(u64, Moment)> = outcomes.into_iter().flat_map(|(ends, _)| ends).collect();
-    ends.sort_by_key(|(number, _)| *number);
+    // By time: the last writer of a part may be held up beyond the end of the next.
+    ends.sort_by_key(|(_, end)| end.at);
     println!("load");
     let mut before = &start;
     let mut rates = Vec::new();

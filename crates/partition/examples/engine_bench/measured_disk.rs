@@ -31,7 +31,7 @@ impl Cost {
         Cost {
             written_bytes: self.written_bytes - before.written_bytes,
             sync_count: self.sync_count - before.sync_count,
-            busy_for: self.busy_for - before.busy_for,
+            busy_for: self.busy_for.saturating_sub(before.busy_for),
         }
     }
 }

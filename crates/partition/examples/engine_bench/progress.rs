@@ -69,7 +69,7 @@ pub(crate) fn print(before: &Moment, after: &Moment, count: u64) {
         (is.merged_bytes - was.merged_bytes) as f64 / 1e9,
         after.ranges,
         after.checkpoints,
-        (is.memory.waited_for - was.memory.waited_for).as_secs_f64(),
+        is.memory.waited_for.saturating_sub(was.memory.waited_for).as_secs_f64(),
         percent(held_for),
         percent(journal.busy_for),
         journal.sync_count as f64 / seconds,

@@ -75,12 +75,19 @@ impl RangePartition {
         Ok(merges.into_inner())
     }
 
+    /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
+    pub(crate) fn checkpoints_to_merge(&self) -> usize {
+        let tree = self.tree.load();
+        let run = choose_merge(&sizes_of(&tree.checkpoints), self.shared.settings.merge_count_min);
+        run.map_or(0, |_| tree.checkpoints.len())
+    }
+
     /// How many row blocks are written before requests come first.
     pub(super) fn stride(&self, first: First<'_>) -> u32 {
         match first {
             First::Nothing => 1,
             First::Stop { .. } | First::Newer { .. } => {
-                let checkpoint_count = self.shared.maintenance.most_checkpoints();
+                let checkpoint_count = self.shared.maintenance.most_checkpoints_to_merge();
                 blocks_before_giving_way(checkpoint_count, self.shared.settings.merge_count_min)
             }
         }

@@ -226,6 +226,9 @@ impl RangePartition {
         self.tell_waiting_writers();
         // All permits are free once every pending operation has its outcome. The semaphore is never closed.
         let _ = self.admission.acquire_many(PENDING_OPERATION_COUNT_MAX as u32).await;
+        // A merge gives up, a flush ends, and no other begins: whoever opens the range next finds it at rest.
+        let _merged = self.merging.lock().await;
+        let _flushed = self.flushing.lock().await;
     }
 
     /// Writers that wait for a flush look again why there is none.
