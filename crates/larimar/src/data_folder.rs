@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_new_folder_is_synced_in_the_one_around_it() {
+    fn new_folders_are_made_and_those_around_them_known() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a/b");
         let missing: Vec<_> = missing_folders(&path).map(folder_of).collect();

@@ -12,6 +12,7 @@ mod extent_node;
 mod folder;
 mod ids;
 mod record;
+mod rolls;
 mod scrub;
 mod settings;
 mod stream_manager;

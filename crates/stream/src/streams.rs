@@ -5,6 +5,7 @@ use crate::error::StreamError;
 use crate::extent_node::{ExtentNode, ExtentReader};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
+use crate::rolls::Rolls;
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
 use crate::stream_manager::{Command, StreamManager};
@@ -13,10 +14,6 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
-
-/// Requests for new extents that may wait; further ones wait to be admitted.
-const ROLL_QUEUE_COUNT_MAX: usize = 64;
 
 /// All streams of a stamp.
 pub struct Streams {
@@ -26,26 +23,9 @@ pub struct Streams {
     scrub: Arc<Scrub>,
     /// Held while a stream gets a new extent, so that two appenders don't both add one.
     rolling: Arc<tokio::sync::Mutex<()>>,
-    rolls: mpsc::Sender<Roll>,
+    rolls: Rolls,
     /// Held while deleted extents are removed, so that no two remove the same one.
     collecting: tokio::sync::Mutex<()>,
-}
-
-/// A stream needs a new last extent.
-struct Roll {
-    stream: StreamName,
-    epoch: OwnerEpoch,
-    /// Its open tail when that was found.
-    seen: Option<ExtentId>,
-    reply: oneshot::Sender<Result<(), StreamError>>,
-}
-
-/// Gives streams their new extents, in a task of its own: each is listed to the end, although who asked for it may go
-/// away meanwhile.
-struct Roller {
-    node: Arc<ExtentNode>,
-    manager: Arc<StreamManager>,
-    rolling: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// One change of [`Streams::multi_modify`].
@@ -101,9 +81,7 @@ impl Streams {
         let rolling = Arc::new(tokio::sync::Mutex::default());
         let collecting = Default::default();
         let scrub = Arc::new(Scrub::default());
-        let (rolls, asked) = mpsc::channel(ROLL_QUEUE_COUNT_MAX);
-        let roller = Roller { node: node.clone(), manager: manager.clone(), rolling: rolling.clone() };
-        env.spawner.spawn_dedicated("roll", Box::pin(roller.run(asked)));
+        let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone());
         let streams = Streams { node, manager, settings, scrub, rolling, rolls, collecting };
         streams.reconcile().await?;
         if streams.settings.scrub_bytes_per_second > 0 {
@@ -224,51 +202,9 @@ impl Streams {
         epoch: OwnerEpoch,
         seen: Option<ExtentId>,
     ) -> Result<(), StreamError> {
-        let (reply, outcome) = oneshot::channel();
-        let roll = Roll { stream: stream.clone(), epoch, seen, reply };
-        self.rolls.send(roll).await.map_err(|_| StreamError::Closing)?;
-        outcome.await.map_err(|_| StreamError::Closing)?
-    }
-}
-
-impl Roller {
-    async fn run(self, mut asked: mpsc::Receiver<Roll>) {
-        while let Some(Roll { stream, epoch, seen, reply }) = asked.recv().await {
-            let outcome = self.roll(&stream, epoch, seen).await;
-            // A requester that went away is no reason to stop.
-            let _ = reply.send(outcome);
-        }
+        self.rolls.ask(stream.clone(), epoch, seen).await
     }
 
-    /// Gives the stream a new last extent, unless somebody else has done so since `seen` was its open tail.
-    async fn roll(
-        &self,
-        stream: &StreamName,
-        epoch: OwnerEpoch,
-        seen: Option<ExtentId>,
-    ) -> Result<(), StreamError> {
-        let _rolling = self.rolling.lock().await;
-        if self.manager.with(|state| state.open_tail(stream))? != seen {
-            return Ok(());
-        }
-        let mut commands = Vec::new();
-        if let Some(extent) = seen {
-            let length = self.node.fence(extent, epoch, true).await?.length;
-            commands.push(Command::Seal { extent, length });
-        }
-        let extent = self.manager.new_extent_id();
-        self.node.create(extent, epoch).await?;
-        commands.push(Command::Add { stream: stream.clone(), extent, epoch });
-        let listed = self.manager.multi_modify(commands).await;
-        if listed == Err(StreamError::DiskFull) {
-            // For certain no stream lists it.
-            self.node.delete(extent).await?;
-        }
-        listed
-    }
-}
-
-impl Streams {
     /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they wrote can
     /// be replayed to its end.
     pub async fn take_over(&self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {

@@ -1,0 +1,97 @@
+//! Giving streams their new last extents, in a task of its own.
+//!
+//! Why: who asks may go away in the middle, and an extent that is added but not listed, or sealed without a successor,
+//! would be in the way of the next one. What always holds: a roll that was begun is ended, and rolls, like all that changes
+//! a stream's last extent, are done one after the other.
+
+use crate::error::StreamError;
+use crate::extent_node::ExtentNode;
+use crate::ids::{ExtentId, OwnerEpoch, StreamName};
+use crate::stream_manager::{Command, StreamManager};
+use base::Spawner;
+use std::sync::Arc;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+/// Requests for new extents that may wait; further ones wait to be admitted.
+const ROLL_QUEUE_COUNT_MAX: usize = 64;
+
+/// Where new extents are asked for. The task ends when this is dropped.
+pub(crate) struct Rolls(mpsc::Sender<Roll>);
+
+/// A stream needs a new last extent.
+struct Roll {
+    stream: StreamName,
+    epoch: OwnerEpoch,
+    /// Its open tail when that was found.
+    seen: Option<ExtentId>,
+    reply: oneshot::Sender<Result<(), StreamError>>,
+}
+
+/// What the task works with.
+struct Roller {
+    node: Arc<ExtentNode>,
+    manager: Arc<StreamManager>,
+    rolling: Arc<Mutex<()>>,
+}
+
+impl Rolls {
+    /// Starts the task. It holds `rolling` while it changes a stream.
+    pub(crate) fn start(
+        spawner: &dyn Spawner,
+        node: Arc<ExtentNode>,
+        manager: Arc<StreamManager>,
+        rolling: Arc<Mutex<()>>,
+    ) -> Self {
+        let (rolls, asked) = mpsc::channel(ROLL_QUEUE_COUNT_MAX);
+        spawner.spawn_dedicated("roll", Box::pin(Roller { node, manager, rolling }.run(asked)));
+        Rolls(rolls)
+    }
+
+    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open tail.
+    pub(crate) async fn ask(
+        &self,
+        stream: StreamName,
+        epoch: OwnerEpoch,
+        seen: Option<ExtentId>,
+    ) -> Result<(), StreamError> {
+        let (reply, outcome) = oneshot::channel();
+        self.0.send(Roll { stream, epoch, seen, reply }).await.map_err(|_| StreamError::Closing)?;
+        outcome.await.map_err(|_| StreamError::Closing)?
+    }
+}
+
+impl Roller {
+    async fn run(self, mut asked: mpsc::Receiver<Roll>) {
+        while let Some(Roll { stream, epoch, seen, reply }) = asked.recv().await {
+            let outcome = self.roll(stream, epoch, seen).await;
+            // A requester that went away is no reason to stop.
+            let _ = reply.send(outcome);
+        }
+    }
+
+    async fn roll(
+        &self,
+        stream: StreamName,
+        epoch: OwnerEpoch,
+        seen: Option<ExtentId>,
+    ) -> Result<(), StreamError> {
+        let _rolling = self.rolling.lock().await;
+        if self.manager.with(|state| state.open_tail(&stream))? != seen {
+            return Ok(());
+        }
+        let mut commands = Vec::new();
+        if let Some(extent) = seen {
+            let length = self.node.fence(extent, epoch, true).await?.length;
+            commands.push(Command::Seal { extent, length });
+        }
+        let extent = self.manager.new_extent_id();
+        self.node.create(extent, epoch).await?;
+        commands.push(Command::Add { stream, extent, epoch });
+        let listed = self.manager.multi_modify(commands).await;
+        if listed == Err(StreamError::DiskFull) {
+            // For certain no stream lists it.
+            self.node.delete(extent).await?;
+        }
+        listed
+    }
+}
