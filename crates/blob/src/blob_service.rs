@@ -332,7 +332,11 @@ impl BlobService {
             match self.partitions.execute(operation).await? {
                 Ok(Done { reply, garbage }) => {
                     for owner in garbage {
-                        self.remove_pages(&at.address, owner, REMOVALS_AT_ONCE_MAX).await?;
+                        // The change is durable: what goes wrong from here on is not its caller's.
+                        if let Err(error) = self.remove_pages(&at.address, owner, REMOVALS_AT_ONCE_MAX).await
+                        {
+                            tracing::debug!("pages of a deleted blob are left to the sweep: {error}");
+                        }
                     }
                     return Ok(reply);
                 }

@@ -4,8 +4,10 @@
 mod rows;
 
 use futures_util::future::join_all;
-use partition::{PartitionError, PartitionSettings};
-use rows::{TABLE, Write, key, open, read_everything, value};
+use partition::{
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Read, RowVersion, Rows,
+};
+use rows::{ACCOUNT, TABLE, Write, key, open, read_everything, value};
 use sim::{Faults, World};
 use std::time::Duration;
 
@@ -192,4 +194,54 @@ fn writers_that_wait_for_a_flush_go_to_the_ranges_that_take_over() {
         waited += waits;
     }
     assert!(waited > 100, "hand-overs must meet writers that wait: {waited}");
+}
+
+/// Replies with the keys of the first rows of a partition name.
+struct First(usize);
+
+impl Operation for First {
+    type Reply = Vec<Vec<u8>>;
+
+    fn object_table(&self) -> ObjectTable {
+        TABLE
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Range { range: KeyRange::partition(ACCOUNT, 1, "p"), limit: self.0 }]
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Vec<Vec<u8>>> {
+        Decision::unchanged(rows.range(0).iter().map(|row| row.key.as_bytes().to_vec()).collect())
+    }
+}
+
+/// Deleted rows in checkpoints counted as rows that were read, and over some 65,000 of them each operation was refused as
+/// too busy, for good: a queue whose consumers had paused could not be read any more.
+#[test]
+fn a_range_read_goes_over_any_number_of_deleted_rows() {
+    const DELETED: u64 = 100_000;
+    const TOGETHER: u64 = 1000;
+    let settings = PartitionSettings {
+        memory_table_size_bytes: 256 << 10,
+        memory_tables_size_bytes_max: 1 << 20,
+        merge_count_min: 1000,
+        ..PartitionSettings::tiny()
+    };
+    let found = World::new(1)
+        .run(|env, _| async move {
+            let (_, partitions) = open(&env, settings).await.unwrap();
+            let write = async |changes| partitions.execute(Write { changes }).await.unwrap();
+            // A checkpoint behind the deletions, so that they are kept.
+            write(vec![(key(1, "p", "z"), Some(value(1, 100)))]).await;
+            write(vec![(key(1, "q", "big"), Some(value(2, 1 << 20)))]).await;
+            for start in (0..DELETED).step_by(TOGETHER as usize) {
+                let deleted = start..start + TOGETHER;
+                write(deleted.map(|at| (key(1, "p", &format!("d{at:05}")), None)).collect()).await;
+            }
+            let in_memory = partitions.statistics().memory.table_size_bytes;
+            assert!(in_memory < 3 << 19, "{in_memory} bytes are not in checkpoints");
+            partitions.execute(First(1)).await
+        })
+        .unwrap();
+    assert_eq!(found, Ok(vec![key(1, "p", "z").as_bytes().to_vec()]));
 }

@@ -6,7 +6,7 @@
 //! decision saw or changed is durable, refusals included.
 
 use super::commit;
-use super::read::{find_in_checkpoints, find_in_memory, to_row};
+use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use super::{RangePartition, Serial, Standing};
 use crate::checkpoint::{Caching, HashedKey};
 use crate::commit_log;
@@ -31,7 +31,7 @@ const RANGE_READ_SPARE_COUNT_MAX: usize = 64 << 10;
 enum Fetched {
     /// A point: the newest change that a checkpoint knows.
     Point(Option<Found>),
-    /// A range: its first changes by key, deletions included, complete up to `end` (exclusive; `None`: all).
+    /// A range: its first rows by key, complete up to `end` (exclusive; `None`: all).
     Range { changes: BTreeMap<Bytes, Found>, end: Option<Bytes> },
 }
 
@@ -182,17 +182,23 @@ async fn fetch(tree: &Tree, reads: &[Read], spare: usize) -> Result<Vec<Fetched>
 async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<Fetched, PartitionError> {
     let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep).await?;
     let mut changes = BTreeMap::new();
+    let mut walked: u64 = 0;
     while let Some(row) = cursor.row() {
-        // Memory will say what became of it: so rows that are deleted there, however many, cost no further fetch.
-        if find_in_memory(tree, HashedKey::new(row.key), RowVersion(u64::MAX)).is_some() {
-            cursor.step().await?;
-            continue;
+        walked += 1;
+        if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
+            tokio::task::yield_now().await;
         }
-        let key = Bytes::copy_from_slice(row.key);
-        if changes.len() == count_max {
-            return Ok(Fetched::Range { changes, end: Some(key) });
+        // A deletion is as good as nothing, and of other rows memory may say what became of them: so deleted rows,
+        // however many and wherever, cost no further fetch.
+        let is_gone = row.value.is_none()
+            || find_in_memory(tree, HashedKey::new(row.key), RowVersion(u64::MAX)).is_some();
+        if !is_gone {
+            let key = Bytes::copy_from_slice(row.key);
+            if changes.len() == count_max {
+                return Ok(Fetched::Range { changes, end: Some(key) });
+            }
+            changes.insert(key, Found { version: row.version, value: cursor.value() });
         }
-        changes.insert(key, Found { version: row.version, value: cursor.value() });
         cursor.step().await?;
     }
     Ok(Fetched::Range { changes, end: None })

@@ -10,9 +10,9 @@ use crate::operation::{Row, RowRef, RowVersion, Scan, ScanEnd, Visit};
 use crate::tree::Tree;
 use bytes::Bytes;
 
-/// A scan lets other work of its thread go on each time it has walked over this many rows: a page over a whole table
+/// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole table
 /// must not hold up the group commit.
-const SCAN_YIELD_ROW_COUNT: u64 = 128;
+pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
 
 impl RangePartition {
     /// The row at `key`, if it is there.
@@ -44,7 +44,7 @@ impl RangePartition {
             }
             cursor.step().await?;
             walked += 1;
-            if walked.is_multiple_of(SCAN_YIELD_ROW_COUNT) {
+            if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
                 tokio::task::yield_now().await;
             }
         }
