@@ -21,9 +21,13 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// What the cache expects a block to take, to size its tables.
 const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
 
-/// The share of the budget for what checkpoints hold. A quarter of 512 MiB is enough for the filters and index blocks
-/// of 15 GB of 1 KiB rows.
+/// The share of the budget for what checkpoints hold. A quarter of 512 MiB is enough for the filters and half of the index
+/// blocks of 15 GB of 1 KiB rows.
 const HELD_SHARE_PERCENT: u64 = 25;
+
+/// The share of that which index blocks may fill. Each look-up asks every filter, but the index only where a filter says
+/// that the row may be there; index blocks are the larger ones, and first come they would leave filters no room.
+const HELD_INDEX_SHARE_PERCENT: u64 = 50;
 
 /// A decoded block.
 #[derive(Clone)]
@@ -109,11 +113,26 @@ impl BlockCache {
         BlockCache { blocks, held, row_blocks_read: AtomicU64::new(0) }
     }
 
-    /// Lets a checkpoint hold `block`, if there is room for it.
-    pub(crate) fn hold<T>(&self, block: T, size_bytes: usize) -> Result<HeldBlock<T>, T> {
+    /// Lets a checkpoint hold a filter, if there is room for it.
+    pub(crate) fn hold_filter(&self, filter: Filter) -> Result<HeldBlock<Filter>, Filter> {
+        let size_bytes = filter.size_bytes();
+        self.hold(filter, size_bytes, self.held.size_bytes_max)
+    }
+
+    /// Lets a checkpoint hold an index block, if there is room for it.
+    pub(crate) fn hold_index(
+        &self,
+        index: Arc<IndexBlock>,
+    ) -> Result<HeldBlock<Arc<IndexBlock>>, Arc<IndexBlock>> {
+        let size_bytes = index.size_bytes();
+        self.hold(index, size_bytes, self.held.size_bytes_max / 100 * HELD_INDEX_SHARE_PERCENT)
+    }
+
+    /// Lets a checkpoint hold `block`, if all together then hold `size_bytes_max` at most.
+    fn hold<T>(&self, block: T, size_bytes: usize, size_bytes_max: u64) -> Result<HeldBlock<T>, T> {
         let size_bytes = (size_bytes + ENTRY_OVERHEAD_BYTES) as u64;
         let all = &self.held;
-        let room = |held: u64| Some(held + size_bytes).filter(|sum| *sum <= all.size_bytes_max);
+        let room = |held: u64| Some(held + size_bytes).filter(|sum| *sum <= size_bytes_max);
         match all.size_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
             Ok(_) => Ok(HeldBlock { block, size_bytes, all: all.clone() }),
             Err(_) => Err(block),
@@ -156,13 +175,20 @@ mod tests {
     #[test]
     fn checkpoints_hold_blocks_up_to_their_share_and_give_it_back() {
         let cache = BlockCache::new(400_000);
+        let max = cache.held.size_bytes_max;
         let size = 40_000 - ENTRY_OVERHEAD_BYTES;
-        let first = cache.hold("first", size).map_err(|_| ()).expect("there is room");
-        let second = cache.hold("second", size).map_err(|_| ()).expect("there is room");
+        let first = cache.hold("first", size, max).map_err(|_| ()).expect("there is room");
+        let second = cache.hold("second", size, max).map_err(|_| ()).expect("there is room");
         assert_eq!((*first, *second, cache.statistics().size_bytes), ("first", "second", 80_000));
-        assert_eq!(cache.hold("third", size).err(), Some("third"), "it would be 120,000 of 100,000 bytes");
+        assert_eq!(
+            cache.hold("third", size, max).err(),
+            Some("third"),
+            "it would be 120,000 of 100,000 bytes"
+        );
+        assert!(cache.hold("small", 100, max).is_ok(), "who may fill all of it finds room");
+        assert!(cache.hold("small", 100, max / 2).is_err(), "who may fill half of it does not");
         drop(first);
-        assert!(cache.hold("third", size).is_ok());
+        assert!(cache.hold("third", size, max).is_ok());
         drop(second);
         assert_eq!(cache.statistics().size_bytes, 0);
     }

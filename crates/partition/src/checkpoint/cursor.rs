@@ -43,7 +43,7 @@ impl CheckpointCursor {
         start: &[u8],
         caching: Caching,
     ) -> Result<Self, PartitionError> {
-        let part = checkpoint.root.parts.partition_point(|part| part.last_key.as_ref() < start);
+        let part = checkpoint.part_of(start);
         let mut cursor = CheckpointCursor {
             checkpoint,
             caching,

@@ -89,13 +89,33 @@ impl Filter {
 
     /// False: no such key, for certain.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        let block =
-            &self.blocks[block_index(hash, self.blocks.len() / BLOCK_SIZE) * BLOCK_SIZE..][..BLOCK_SIZE];
-        probes(hash).all(|bit| block[bit / 8] & (1 << (bit % 8)) != 0)
+        self.line(hash).may_contain(hash)
+    }
+
+    /// What tells of keys with this hash.
+    pub(crate) fn line(&self, hash: u64) -> FilterLine<'_> {
+        let block_index = block_index(hash, self.blocks.len() / BLOCK_SIZE);
+        FilterLine(&self.blocks[block_index * BLOCK_SIZE..][..BLOCK_SIZE])
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
         self.blocks.len()
+    }
+}
+
+/// The block of a filter that some keys are in, a line of the processor's cache.
+#[derive(Clone, Copy)]
+pub(crate) struct FilterLine<'a>(&'a [u8]);
+
+impl FilterLine<'_> {
+    /// False: no such key, for certain. `hash` is the one the line was asked for.
+    pub(crate) fn may_contain(self, hash: u64) -> bool {
+        probes(hash).all(|bit| self.0[bit / 8] & (1 << (bit % 8)) != 0)
+    }
+
+    /// Any byte of it, to have it fetched.
+    pub(crate) fn touch(self) -> u8 {
+        self.0[0]
     }
 }
 

@@ -6,6 +6,7 @@
 //! location = u64 extent, u64 offset, u32 payload length
 //! ```
 
+use super::key_heads::KeyHeads;
 use crate::metadata::{put_location, take_location};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
@@ -40,6 +41,7 @@ pub(super) fn build(entries: &[IndexEntry]) -> Bytes {
 #[derive(Clone, Debug)]
 pub(crate) struct IndexBlock {
     pub(crate) entries: Vec<IndexEntry>,
+    heads: KeyHeads,
     size_bytes: usize,
 }
 
@@ -58,16 +60,17 @@ impl IndexBlock {
             let before = entries.last().map_or(&[][..], |entry| &entry.last_key);
             let prefix = before.get(..shared).ok_or(DecodeError("index shared length"))?;
             let last_key = Bytes::from([prefix, rest].concat());
-            size_bytes += last_key.len() + size_of::<IndexEntry>();
+            size_bytes += last_key.len() + size_of::<IndexEntry>() + KeyHeads::BYTES_PER_KEY;
             entries.push(IndexEntry { last_key, location: take_location(&mut decoder)? });
         }
         decoder.finish("index")?;
-        Ok(IndexBlock { entries, size_bytes })
+        let heads = KeyHeads::of(entries.len(), |at| &entries[at].last_key);
+        Ok(IndexBlock { entries, heads, size_bytes })
     }
 
     /// Index of the first entry whose block can hold `key` or keys after it.
     pub(crate) fn first_at_or_after(&self, key: &[u8]) -> usize {
-        self.entries.partition_point(|entry| entry.last_key.as_ref() < key)
+        self.heads.count_below(key, |at| &self.entries[at].last_key)
     }
 
     pub(crate) fn size_bytes(&self) -> usize {

@@ -7,12 +7,13 @@ mod check;
 mod cursor;
 mod filter;
 mod index_block;
+mod key_heads;
 mod root;
 mod row_block;
 mod writer;
 
 pub(crate) use cursor::{Caching, CheckpointCursor};
-pub(crate) use filter::{Filter, HashedKey, key_hash};
+pub(crate) use filter::{Filter, FilterLine, HashedKey, key_hash};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use root::Root;
 pub(crate) use row_block::RowBlock;
@@ -23,6 +24,7 @@ use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::RowVersion;
 use bytes::Bytes;
+use key_heads::KeyHeads;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use stream::{Location, Streams};
@@ -30,6 +32,8 @@ use stream::{Location, Streams};
 /// A checkpoint, open for reading.
 pub(crate) struct Checkpoint {
     pub(crate) root: Root,
+    /// Of the last keys of the root's parts.
+    part_heads: Arc<KeyHeads>,
     /// For each part of the root.
     held: Arc<[HeldPart]>,
     streams: Arc<Streams>,
@@ -41,6 +45,17 @@ pub(crate) struct Checkpoint {
 struct HeldPart {
     filter: OnceLock<HeldBlock<Filter>>,
     index: OnceLock<HeldBlock<Arc<IndexBlock>>>,
+}
+
+/// What a checkpoint that is asked for a key knows at once.
+#[derive(Clone, Copy)]
+pub(crate) enum Probe<'a> {
+    /// All its keys are before that one.
+    Absent,
+    /// The line of the filter tells.
+    Held(FilterLine<'a>),
+    /// Its filter is not at hand.
+    Unknown,
 }
 
 /// A row as a checkpoint holds it.
@@ -61,13 +76,15 @@ impl Checkpoint {
         let payload = streams.read(location).await?;
         let root = Root::decode(&payload).map_err(|error| damaged(location, &error.to_string()))?;
         let held = root.parts.iter().map(|_| HeldPart::default()).collect();
-        Ok(Checkpoint { root, held, streams, cache })
+        let part_heads = Arc::new(KeyHeads::of(root.parts.len(), |at| &root.parts[at].last_key));
+        Ok(Checkpoint { root, part_heads, held, streams, cache })
     }
 
     /// The same checkpoint for another range: who waits for readers of one does not wait for those of the other.
     pub(crate) fn reopened(&self) -> Self {
         Checkpoint {
             root: self.root.clone(),
+            part_heads: self.part_heads.clone(),
             held: self.held.clone(),
             streams: self.streams.clone(),
             cache: self.cache.clone(),
@@ -76,7 +93,7 @@ impl Checkpoint {
 
     /// The row with this key, if the checkpoint knows it.
     pub(crate) async fn get(&self, key: HashedKey<'_>) -> Result<Option<StoredRow>, PartitionError> {
-        let at = self.root.parts.partition_point(|part| part.last_key.as_ref() < key.bytes);
+        let at = self.part_of(key.bytes);
         if at == self.root.parts.len() || !self.held_filter(at).await?.may_contain(key.hash) {
             return Ok(None);
         }
@@ -85,6 +102,21 @@ impl Checkpoint {
         let rows = self.rows(entry.location).await?;
         let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
         Ok(found.map(|(version, value)| StoredRow { version, value }))
+    }
+
+    /// Whether the key's row may be here, as far as that is known without a read and without the cache's lock.
+    pub(crate) fn probe(&self, key: HashedKey<'_>) -> Probe<'_> {
+        match self.held.get(self.part_of(key.bytes)) {
+            None => Probe::Absent,
+            Some(part) => {
+                part.filter.get().map_or(Probe::Unknown, |filter| Probe::Held(filter.line(key.hash)))
+            }
+        }
+    }
+
+    /// The number of the first part that can hold `key` or keys after it; the count of parts if none can.
+    fn part_of(&self, key: &[u8]) -> usize {
+        self.part_heads.count_below(key, |at| &self.root.parts[at].last_key)
     }
 
     /// Last key and bytes of each row block that holds rows of `range`, roughly: the blocks at its ends may be counted
@@ -109,9 +141,8 @@ impl Checkpoint {
         if let Some(held) = slot.get() {
             return Ok(Cow::Borrowed(held));
         }
-        let filter = self.filter(at).await?;
-        let size_bytes = filter.size_bytes();
-        Ok(self.hold(slot, self.root.parts[at].filter, filter, size_bytes))
+        let held = self.cache.hold_filter(self.filter(at).await?);
+        Ok(self.keep(slot, self.root.parts[at].filter, held))
     }
 
     /// The index block of the part numbered `at`, held from now on if there is room.
@@ -120,23 +151,18 @@ impl Checkpoint {
         if let Some(held) = slot.get() {
             return Ok(Cow::Borrowed(held));
         }
-        let index = self.index(at).await?;
-        let size_bytes = index.size_bytes();
-        Ok(self.hold(slot, self.root.parts[at].index, index, size_bytes))
+        let held = self.cache.hold_index(self.index(at).await?);
+        Ok(self.keep(slot, self.root.parts[at].index, held))
     }
 
-    /// Holds a block in its slot if there is room; else it stays in the cache.
-    fn hold<'a, T>(
+    /// Keeps a block in its slot if there was room to hold it; else it stays in the cache.
+    fn keep<'a, T: Clone>(
         &self,
         slot: &'a OnceLock<HeldBlock<T>>,
         location: Location,
-        block: T,
-        size_bytes: usize,
-    ) -> Cow<'a, T>
-    where
-        T: Clone,
-    {
-        match self.cache.hold(block, size_bytes) {
+        held: Result<HeldBlock<T>, T>,
+    ) -> Cow<'a, T> {
+        match held {
             Ok(held) => {
                 self.cache.remove(location);
                 Cow::Borrowed(slot.get_or_init(|| held))

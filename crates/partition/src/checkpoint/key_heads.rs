@@ -1,0 +1,105 @@
+//! Eight bytes of each of many sorted keys, side by side: a binary search over them touches few cache lines, where one
+//! over the keys themselves fetches a far place of memory with each step.
+//!
+//! The bytes are those behind what all keys have in common, since the keys of one checkpoint begin alike: with account
+//! and table.
+
+/// The heads of sorted keys. It does not keep the keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyHeads {
+    /// So many bytes begin every key.
+    shared: usize,
+    heads: Vec<u64>,
+}
+
+impl KeyHeads {
+    /// What it costs for each key.
+    pub(crate) const BYTES_PER_KEY: usize = size_of::<u64>();
+
+    /// The heads of `count` keys that never fall.
+    pub(crate) fn of<'a>(count: usize, key_at: impl Fn(usize) -> &'a [u8]) -> Self {
+        let Some(last) = count.checked_sub(1) else { return KeyHeads::default() };
+        let shared = key_at(0).iter().zip(key_at(last)).take_while(|(a, b)| a == b).count();
+        // Keys that fall are damage that others find; here they only must not be read past their ends.
+        let heads = (0..count).map(|at| head(key_at(at).get(shared..).unwrap_or_default())).collect();
+        KeyHeads { shared, heads }
+    }
+
+    /// How many of the keys are less than `key`; `key_at` shows the keys that this was made of.
+    pub(crate) fn count_below<'a>(&self, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> usize {
+        use std::cmp::Ordering;
+        if self.heads.is_empty() {
+            return 0;
+        }
+        let (start, rest) = key.split_at(self.shared.min(key.len()));
+        match start.cmp(&key_at(0)[..self.shared]) {
+            Ordering::Less => return 0,
+            Ordering::Greater => return self.heads.len(),
+            Ordering::Equal => {}
+        }
+        let wanted = head(rest);
+        let mut low = self.heads.partition_point(|head| *head < wanted);
+        let mut high = low + self.heads[low..].partition_point(|head| *head == wanted);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if key_at(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// The first eight bytes as a number that orders as they do; what is missing counts as zeros.
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(padded)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn count_below(keys: &[Vec<u8>], key: &[u8]) -> usize {
+        let key_at = |at: usize| keys[at].as_slice();
+        KeyHeads::of(keys.len(), key_at).count_below(key, key_at)
+    }
+
+    #[test]
+    fn no_keys_and_one_key() {
+        assert_eq!(count_below(&[], b"a"), 0);
+        assert_eq!(count_below(&[b"b".to_vec()], b"a"), 0);
+        assert_eq!(count_below(&[b"b".to_vec()], b"b"), 0);
+        assert_eq!(count_below(&[b"b".to_vec()], b"b\0"), 1);
+        assert_eq!(count_below(&[b"bcd".to_vec()], b"bc"), 0, "shorter than what all keys share");
+    }
+
+    proptest! {
+        /// Few different bytes, so that keys share beginnings, end early and differ behind their heads only.
+        #[test]
+        fn counts_as_the_keys_themselves_do(
+            prefix in prop::collection::vec(0u8..3, 0..4),
+            rest in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..12), 0..40),
+            others in prop::collection::vec(prop::collection::vec(0u8..3, 0..16), 1..40),
+        ) {
+            let keys: Vec<Vec<u8>> = rest.into_iter().map(|rest| [prefix.as_slice(), &rest].concat()).collect();
+            for key in others.iter().chain(&keys) {
+                prop_assert_eq!(count_below(&keys, key), keys.partition_point(|one| one < key));
+            }
+        }
+
+        #[test]
+        fn keys_that_fall_do_not_panic(keys in prop::collection::vec(prop::collection::vec(0u8..3, 0..12), 0..20), key: Vec<u8>) {
+            prop_assert!(count_below(&keys, &key) <= keys.len());
+        }
+    }
+}
