@@ -16,6 +16,7 @@ pub mod overlay_disk;
 pub mod random;
 pub mod spawner;
 pub mod system;
+pub mod wakes;
 
 pub use clock::{Clock, Ticks};
 pub use disk::{Disk, DiskFile, OpenMode};

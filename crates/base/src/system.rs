@@ -106,6 +106,7 @@ impl WorkerSpawner {
             let mut running = running.subscribe();
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
+                runtime.spawn(crate::wakes::relay());
                 // An error means that the sender is gone: the end.
                 runtime.block_on(async { while running.changed().await.is_ok() {} });
                 runtime.shutdown_background();

@@ -13,7 +13,6 @@
 //! before it nobody did who is not durable. Only sealed extents leave. Rows of deleted containers keep nothing: nobody
 //! reads them. A crash at any point leaves only garbage, found again later.
 
-use super::commit;
 use super::data::{RangeData, pieces_of, size_of_distinct};
 use super::{RangePartition, Standing};
 use crate::choose_emptied::{
@@ -163,7 +162,7 @@ impl RangePartition {
             serial.pending.wait()
         };
         self.commit_wake.notify_one();
-        commit::outcome(decided).await?;
+        decided.await?;
         let named = self.count_named().await?;
         let free: Vec<ExtentId> =
             condemned.iter().filter(|extent| !named.contains_key(extent)).copied().collect();

@@ -9,21 +9,89 @@ use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::RowKey;
 use crate::operation::RowVersion;
+use base::wakes::Sleeper;
 use bytes::Bytes;
+use parking_lot::Mutex;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use stream::Location;
-use tokio::sync::oneshot;
 
 type Outcome = Result<(), PartitionError>;
-/// Where an outcome will come from.
-pub(super) type Waiting = oneshot::Receiver<Outcome>;
+
+/// Who waits for the outcome of a group, or the outcome.
+enum Told {
+    /// At most as many as operations are admitted.
+    NotYet(Vec<Sleeper>),
+    Outcome(Outcome),
+}
+
+/// Where an outcome will come from. One for the whole group: those that wait are woken together.
+pub(super) struct Waiting {
+    group: Arc<Mutex<Told>>,
+    /// The number of this one among those that sleep, once it does.
+    place: Option<usize>,
+}
+
+impl Future for Waiting {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let place = self.place;
+        let next = match &mut *self.group.lock() {
+            Told::Outcome(outcome) => return Poll::Ready(outcome.clone()),
+            Told::NotYet(sleepers) => match place {
+                Some(place) => {
+                    if !sleepers[place].is_current(context) {
+                        sleepers[place] = Sleeper::current(context);
+                    }
+                    place
+                }
+                None => {
+                    sleepers.push(Sleeper::current(context));
+                    sleepers.len() - 1
+                }
+            },
+        };
+        self.place = Some(next);
+        Poll::Pending
+    }
+}
+
+/// Tells those that wait for a group what became of it; if it is dropped before, that the range is closed.
+struct Teller(Arc<Mutex<Told>>);
+
+impl Default for Teller {
+    fn default() -> Self {
+        Teller(Arc::new(Mutex::new(Told::NotYet(Vec::new()))))
+    }
+}
+
+impl Teller {
+    fn tell(&self, outcome: Outcome) {
+        let told = std::mem::replace(&mut *self.0.lock(), Told::Outcome(outcome));
+        if let Told::NotYet(sleepers) = told {
+            base::wakes::wake_all(sleepers);
+        }
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        if matches!(*self.0.lock(), Told::NotYet(_)) {
+            self.tell(Err(PartitionError::Unavailable("range is closed".to_owned())));
+        }
+    }
+}
 
 /// Operations that gather for the next group.
 #[derive(Default)]
 pub(super) struct Pending {
     group: Vec<u8>,
-    waiting: Vec<oneshot::Sender<Outcome>>,
+    teller: Teller,
+    /// Operations that wait for the outcome.
+    waiting_count: usize,
     /// Rows of the group, so that they can be taken back.
     rows: Vec<(RowKey, RowVersion)>,
     last_version: RowVersion,
@@ -49,22 +117,9 @@ impl Pending {
 
     /// Tells the outcome of everything decided so far.
     pub(super) fn wait(&mut self) -> Waiting {
-        let (sender, receiver) = oneshot::channel();
-        self.waiting.push(sender);
-        receiver
+        self.waiting_count += 1;
+        Waiting { group: self.teller.0.clone(), place: None }
     }
-
-    fn finish(self, outcome: &Outcome) {
-        for waiting in self.waiting {
-            // A requester that went away does not matter: the outcome stands.
-            let _ = waiting.send(outcome.clone());
-        }
-    }
-}
-
-/// Waits for an outcome.
-pub(super) async fn outcome(waiting: Waiting) -> Outcome {
-    waiting.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("range is closed".to_owned())))
 }
 
 /// The group commit's task; ends when the range is closed and owes nothing.
@@ -74,7 +129,7 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
     loop {
         let group = {
             let mut serial = partition.serial.lock();
-            if serial.pending.waiting.is_empty() && serial.pending.group.is_empty() {
+            if serial.pending.waiting_count == 0 && serial.pending.group.is_empty() {
                 if matches!(serial.standing, Standing::Gone | Standing::Closed(_)) {
                     return;
                 }
@@ -121,13 +176,13 @@ impl RangePartition {
     /// Lets requests that are ready to run join the next group, as long as more come: fewer, larger syncs. A lone
     /// requester waits for nobody.
     async fn gather(&self) {
-        let mut gathered = self.serial.lock().pending.waiting.len();
+        let mut gathered = self.serial.lock().pending.waiting_count;
         for _ in 0..GATHER_ROUND_COUNT_MAX {
             if gathered >= GATHERED_ENOUGH_COUNT {
                 return;
             }
             tokio::task::yield_now().await;
-            let waiting = self.serial.lock().pending.waiting.len();
+            let waiting = self.serial.lock().pending.waiting_count;
             if waiting == gathered {
                 return;
             }
@@ -155,7 +210,7 @@ impl RangePartition {
                 if !group.rows.is_empty() {
                     self.visible.store(group.last_version.0, Ordering::Release);
                 }
-                group.finish(&Ok(()));
+                group.teller.tell(Ok(()));
             }
             Err(error) => self.take_back(group, error),
         }
@@ -196,8 +251,8 @@ impl RangePartition {
         drop(serial);
         // Writers that wait for a flush must learn that there may be none.
         self.tell_waiting_writers();
-        group.finish(&Err(error.clone()));
-        gathered.finish(&Err(error));
+        group.teller.tell(Err(error.clone()));
+        gathered.teller.tell(Err(error));
     }
 }
 

@@ -78,7 +78,7 @@ impl RangePartition {
                 Verdict::Reply(reply) => return Ok(Executed::Done(reply)),
                 Verdict::Wait(reply, waiting) => {
                     self.commit_wake.notify_one();
-                    commit::outcome(waiting).await?;
+                    waiting.await?;
                     return Ok(Executed::Done(reply));
                 }
                 Verdict::Stale => {}

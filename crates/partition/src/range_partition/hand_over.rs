@@ -115,7 +115,7 @@ impl RangePartition {
             serial.pending.wait()
         };
         self.commit_wake.notify_one();
-        super::commit::outcome(decided).await
+        decided.await
     }
 
     /// Goes on after a hand-over that did not happen.
