@@ -29,6 +29,7 @@ mod operation;
 mod partition_map;
 mod partition_server;
 mod partitions;
+mod pause;
 mod piece;
 mod range_load;
 mod range_partition;
@@ -47,6 +48,7 @@ pub use operation::{
     ScanEnd, Visit,
 };
 pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatistics};
+pub use pause::Pause;
 pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
 pub use settings::{

@@ -12,6 +12,7 @@ use crate::maintenance::Maintenance;
 use crate::memory_budget::{MemoryBudget, MemoryStatistics};
 use crate::operation::{ObjectTable, Operation, Row, RowVersion, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
+use crate::pause::Pause;
 use crate::piece::Piece;
 use crate::range_partition::{Collected, DataPin, Shared};
 use crate::settings::PartitionSettings;
@@ -40,8 +41,8 @@ pub struct PartitionStatistics {
     pub heat_splits: u64,
     /// Merges of ranges that the partition manager chose because they were hardly asked for.
     pub cold_merges: u64,
-    /// The longest time in which operations waited for a split or merge of their range.
-    pub longest_pause: Duration,
+    /// The longest time in which operations waited for a split or merge of their range, and for what.
+    pub longest_pause: Pause,
     /// Memory tables, and writers that waited for them.
     pub memory: MemoryStatistics,
     /// The block cache.

@@ -107,10 +107,11 @@ async fn a_range_under_load_splits_ten_times_and_merges_back() {
     let (found, _) = partitions.scan(ObjectTable::Entity, KeyRange::all(), Count::default()).await.unwrap();
     assert_eq!(found.rows, acknowledged, "every acknowledged row is there once");
     println!(
-        "{} splits and {} merges of ranges under {:.0} writes/s: longest pause {:?}, slowest write {:?}",
+        "{} splits and {} merges of ranges under {:.0} writes/s: longest pause {:?}, {:?}, slowest write {:?}",
         statistics.range_splits,
         statistics.range_merges,
         acknowledged as f64 / seconds,
+        statistics.longest_pause.total(),
         statistics.longest_pause,
         Duration::from_micros(slowest_us.load(Ordering::Relaxed)),
     );

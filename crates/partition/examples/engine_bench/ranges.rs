@@ -154,11 +154,21 @@ async fn split_and_merge(engine: &Engine, arguments: &Arguments, verdicts: &mut 
         written.per_second,
         written.slowest.as_secs_f64() * 1000.0
     );
+    let pause = statistics.longest_pause;
+    let ms = |spent: Duration| spent.as_secs_f64() * 1000.0;
     verdicts.judge(
         "longest pause",
-        &format!("{:.1} ms", statistics.longest_pause.as_secs_f64() * 1000.0),
+        &format!(
+            "{:.1} ms: {:.1} until all was durable and the last {} KiB were copied, {:.1} until the map was changed, {:.1} until \
+             the next owners served",
+            ms(pause.total()),
+            ms(pause.finished_for),
+            pause.copied_bytes >> 10,
+            ms(pause.map_changed_for),
+            ms(pause.started_for),
+        ),
         "under 50 ms",
-        statistics.longest_pause < PAUSE_MAX,
+        pause.total() < PAUSE_MAX,
     );
     Ok(())
 }

@@ -1,30 +1,40 @@
 //! Splits and merges of ranges: parents hand their rows over to heirs, by pointer.
 //!
-//! 1. The parents are flushed beside their writers, and the heirs' own streams are made.
-//! 2. They pause: operations wait.
-//! 3. One change to the streams lets the heirs share the parents' checkpoints.
-//! 4. Meanwhile the heirs' metadata is written, and to their logs the small rest that is only in the parents' memory.
-//! 5. One operation of the partition map replaces the parents by the heirs. **This is the moment.**
-//! 6. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
+//! 1. The heirs' own streams are made, and the parents are flushed beside their writers.
+//! 2. They flush and merge no more. One change to the streams lets the heirs share their checkpoints, and the heirs'
+//!    metadata is written. What is only in the parents' memory is copied to the heirs' logs in rounds: each is smaller
+//!    than the one before it, because it has only what was written meanwhile.
+//! 3. The parents pause: operations wait. The last of their rows becomes durable and is copied.
+//! 4. One operation of the partition map replaces the parents by the heirs. **This is the moment.**
+//! 5. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
 //!
-//! What always holds: before 5 the heirs are left-overs that the next start removes, after it the parents are. A
-//! hand-over that fails before 5 leaves the parents as they were; if nobody knows whether 5 happened, the parents
+//! What always holds: before 4 the heirs are left-overs that the next start removes, after it the parents are. A
+//! hand-over that fails before 4 leaves the parents as they were; if nobody knows whether 4 happened, the parents
 //! take no more writes until the next start. Once begun it does not end with its requester: it has a task of its own.
 
 use super::PartitionServer;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, partition_prefix};
-use crate::operation::ObjectTable;
+use crate::operation::{ObjectTable, RowVersion};
 use crate::partition_map::MapEntry;
+use crate::pause::Pause;
 use crate::range_partition::{Heir, RangePartition};
 use crate::routes::Routes;
 use bytes::Bytes;
-use futures_util::future::{join, join_all};
+use futures_util::future::{join, join_all, join3};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use stream::StreamChange;
 use tokio::sync::oneshot;
+
+/// Rounds of flushes before the rest is copied, at most: each finds what was written during the one before.
+const FLUSH_ROUND_COUNT_MAX: usize = 3;
+/// Bytes in memory at which no further round of flushes is worth it.
+const FLUSHED_REST_SIZE_BYTES: u64 = 1 << 20;
+/// Rounds in which the rest is copied while writers go on, at most.
+const COPY_ROUND_COUNT_MAX: usize = 8;
+/// A round that copied so little is the last one before the pause.
+const COPIED_REST_SIZE_BYTES: u64 = 128 << 10;
 
 /// How the ranges of a table shall change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +55,7 @@ struct Plan {
 
 /// Why the parents pause no longer.
 enum Ended {
-    Done(Vec<Arc<RangePartition>>),
+    Done(Pause),
     /// For certain nothing has changed.
     NotDone(PartitionError),
     Unknown(PartitionError),
@@ -77,20 +87,29 @@ impl PartitionServer {
         let Some(Plan { parents, ranges }) = self.plan(table, change)? else { return Ok(false) };
         let ids = *next_range_id..*next_range_id + ranges.len() as u64;
         *next_range_id = ids.end;
+        let began_at = self.shared.clock.monotonic();
         let pause = self.hand_over(&parents, ids.clone().zip(ranges).collect()).await?;
+        let took_for = self.shared.clock.monotonic().saturating_sub(began_at);
         let mut counts = self.counts.lock();
         match change {
             Change::Split(_) => counts.splits += 1,
             Change::Merge(_) => counts.merges += 1,
         }
-        counts.longest_pause = counts.longest_pause.max(pause);
+        if pause.total() > counts.longest_pause.total() {
+            counts.longest_pause = pause;
+        }
         drop(counts);
         tracing::info!(
             table = table.name(),
             ?change,
             parents = ?parents.iter().map(|parent| parent.id()).collect::<Vec<_>>(),
             heirs = ?ids,
-            pause_us = pause.as_micros() as u64,
+            took_us = took_for.as_micros() as u64,
+            pause_us = pause.total().as_micros() as u64,
+            finished_us = pause.finished_for.as_micros() as u64,
+            copied_bytes = pause.copied_bytes,
+            map_changed_us = pause.map_changed_for.as_micros() as u64,
+            started_us = pause.started_for.as_micros() as u64,
             "ranges have changed"
         );
         Ok(true)
@@ -128,55 +147,105 @@ impl PartitionServer {
     async fn hand_over(
         &self,
         parents: &[Arc<RangePartition>],
-        heirs: Vec<(u64, KeyRange)>,
-    ) -> Result<Duration, PartitionError> {
-        let ids: Vec<u64> = heirs.iter().map(|(id, _)| *id).collect();
+        ranges: Vec<(u64, KeyRange)>,
+    ) -> Result<Pause, PartitionError> {
+        let table = parents[0].table();
+        let ids: Vec<u64> = ranges.iter().map(|(id, _)| *id).collect();
         let mut no_merges = Vec::with_capacity(parents.len());
         for parent in parents {
             no_merges.push(parent.hold_merges().await);
         }
-        let mut ended = Ok(());
-        for parent in parents {
-            ended = ended.and(parent.flush_most().await);
-        }
+        let mut ended = self.reserve_streams(table, &ids).await;
         if ended.is_ok() {
-            ended = self.reserve_streams(parents[0].table(), &heirs).await;
+            ended = flush_most(parents).await;
         }
-        let clock = &self.shared.clock;
-        let paused_at = clock.monotonic();
-        let ended = match ended {
-            Ok(()) => self.hand_over_paused(parents, heirs).await,
+        let mut no_flushes = Vec::with_capacity(parents.len());
+        for parent in parents {
+            no_flushes.push(parent.hold_flushes().await);
+        }
+        let heirs = match ended {
+            Ok(()) => self.prepare_heirs(parents, ranges).await,
+            Err(error) => Err(error),
+        };
+        let ended = match heirs {
+            Ok(heirs) => self.hand_over_paused(parents, heirs).await,
             Err(error) => Ended::NotDone(error),
         };
-        let outcome = match ended {
-            Ended::Done(heirs) => {
-                self.publish(parents, &heirs);
-                Ok(clock.monotonic().saturating_sub(paused_at))
-            }
-            Ended::NotDone(error) => {
-                self.remove_streams_of(parents[0].table(), &ids).await;
-                parents.iter().for_each(|parent| parent.resume());
-                Err(error)
-            }
-            Ended::Unknown(error) => {
-                parents.iter().for_each(|parent| parent.fail(&error));
-                Err(error)
-            }
-        };
+        match &ended {
+            Ended::Done(_) => {}
+            Ended::NotDone(_) => parents.iter().for_each(|parent| parent.resume()),
+            Ended::Unknown(error) => parents.iter().for_each(|parent| parent.fail(error)),
+        }
         self.handed_over.send_modify(|count| *count += 1);
-        outcome
+        drop((no_merges, no_flushes));
+        match ended {
+            Ended::Done(pause) => Ok(pause),
+            Ended::NotDone(error) => {
+                self.shared.maintenance.wake_flush();
+                self.shared.maintenance.wake_merge();
+                self.remove_streams_of(table, &ids).await;
+                Err(error)
+            }
+            Ended::Unknown(error) => Err(error),
+        }
     }
 
-    async fn hand_over_paused(&self, parents: &[Arc<RangePartition>], ranges: Vec<(u64, KeyRange)>) -> Ended {
-        let heirs = match self.prepare_heirs(parents, ranges).await {
-            Ok(heirs) => heirs,
+    /// Makes all that the heirs need and copies most of what is only in the parents' memory, while writers go on.
+    async fn prepare_heirs(
+        &self,
+        parents: &[Arc<RangePartition>],
+        ranges: Vec<(u64, KeyRange)>,
+    ) -> Result<Vec<Heir>, PartitionError> {
+        let shared = &self.shared;
+        let mut heirs = Vec::with_capacity(ranges.len());
+        for (id, range) in ranges {
+            heirs.push(Heir::of(shared, parents, id, range).await?);
+        }
+        let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::checkpoint_shares).collect();
+        let shares = shared.streams.multi_modify(&changes);
+        // All come to their ends, or what is left behind would be removed while it is written.
+        let (shares, written) =
+            join(shares, join_all(heirs.iter().map(|heir| heir.write_metadata(shared)))).await;
+        shares?;
+        written.into_iter().collect::<Result<(), _>>()?;
+        for _ in 0..COPY_ROUND_COUNT_MAX {
+            // Versions of all parents are copied in their order, so none may come later that is older.
+            let floor = RowVersion(shared.clock.now().0);
+            let settled = parents.iter().map(|parent| parent.settle(floor)).min();
+            let up_to = settled.unwrap_or(floor);
+            let copies = join_all(heirs.iter_mut().map(|heir| heir.copy(shared, parents, up_to))).await;
+            let copied_bytes: u64 = copies.into_iter().sum::<Result<_, _>>()?;
+            if copied_bytes <= COPIED_REST_SIZE_BYTES {
+                break;
+            }
+        }
+        Ok(heirs)
+    }
+
+    /// Pauses the parents, copies the last of their rows and makes the heirs their successors.
+    async fn hand_over_paused(&self, parents: &[Arc<RangePartition>], mut heirs: Vec<Heir>) -> Ended {
+        let clock = &self.shared.clock;
+        let paused_at = clock.monotonic();
+        let copied_bytes = match self.finish_heirs(parents, &mut heirs).await {
+            Ok(copied_bytes) => copied_bytes,
             Err(error) => return Ended::NotDone(error),
         };
+        let finished_at = clock.monotonic();
         let old: Vec<MapEntry> =
             parents.iter().map(|parent| entry(parent.table(), parent.id(), parent.range())).collect();
         let new = heirs.iter().map(|heir| entry(parents[0].table(), heir.id(), heir.range())).collect();
         match self.change_map(old, new).await {
-            Ok(true) => Ended::Done(heirs.into_iter().map(|heir| heir.start(&self.shared)).collect()),
+            Ok(true) => {
+                let changed_at = clock.monotonic();
+                let heirs: Vec<_> = heirs.into_iter().map(|heir| heir.start(&self.shared)).collect();
+                self.publish(parents, &heirs);
+                Ended::Done(Pause {
+                    finished_for: finished_at.saturating_sub(paused_at),
+                    copied_bytes,
+                    map_changed_for: changed_at.saturating_sub(finished_at),
+                    started_for: clock.monotonic().saturating_sub(changed_at),
+                })
+            }
             Ok(false) => {
                 let what = "the partition map does not hold the ranges that are served";
                 Ended::NotDone(PartitionError::Storage(what.to_owned()))
@@ -186,39 +255,38 @@ impl PartitionServer {
         }
     }
 
-    /// Pauses the parents and makes everything that the heirs need.
-    async fn prepare_heirs(
+    /// Pauses the parents and completes the heirs, while what was decided becomes durable. Returns how many bytes of rows it
+    /// copied.
+    async fn finish_heirs(
         &self,
         parents: &[Arc<RangePartition>],
-        ranges: Vec<(u64, KeyRange)>,
-    ) -> Result<Vec<Heir>, PartitionError> {
-        let mut estates = Vec::with_capacity(parents.len());
+        heirs: &mut [Heir],
+    ) -> Result<u64, PartitionError> {
+        let shared = &self.shared;
+        let mut decided = Vec::with_capacity(parents.len());
         for parent in parents {
-            parent.pause().await?;
-            estates.push((parent.clone(), parent.estate().await?));
+            decided.push(parent.pause()?);
         }
-        let mut heirs = Vec::with_capacity(ranges.len());
-        for (id, range) in ranges {
-            heirs.push(Heir::of(&self.shared, &estates, id, range).await?);
-        }
-        let changes: Vec<StreamChange> = heirs.iter().flat_map(Heir::stream_changes).collect();
-        let shared = self.shared.streams.multi_modify(&changes);
+        let newest = parents.iter().map(|parent| parent.last_version()).max();
+        let newest = newest.unwrap_or(RowVersion(0));
+        let data_shares: Vec<StreamChange> = heirs.iter().flat_map(Heir::data_shares).collect();
+        let data_shared = async {
+            if data_shares.is_empty() { Ok(()) } else { shared.streams.multi_modify(&data_shares).await }
+        };
+        // Rows that are not durable yet are copied, too: they will be, or the heirs come to nothing.
+        let copies = join_all(heirs.iter_mut().map(|heir| heir.copy_last(shared, parents, newest)));
         // All come to their ends, or what is left behind would be removed while it is written.
-        let own = join_all(heirs.iter_mut().map(|heir| heir.write_own(&self.shared)));
-        let (shared, own) = join(shared, own).await;
-        shared?;
-        own.into_iter().collect::<Result<(), _>>()?;
-        heirs.iter_mut().try_for_each(|heir| heir.open_data(&self.shared))?;
-        Ok(heirs)
+        let (decided, copied, data_shared) = join3(join_all(decided), copies, data_shared).await;
+        decided.into_iter().collect::<Result<(), _>>()?;
+        let copied_bytes = copied.into_iter().sum::<Result<_, _>>()?;
+        data_shared?;
+        heirs.iter_mut().try_for_each(|heir| heir.open_data(shared))?;
+        Ok(copied_bytes)
     }
 
     /// Makes the streams that heirs don't share with anybody, with room for their first appends.
-    async fn reserve_streams(
-        &self,
-        table: ObjectTable,
-        heirs: &[(u64, KeyRange)],
-    ) -> Result<(), PartitionError> {
-        for (id, _) in heirs {
+    async fn reserve_streams(&self, table: ObjectTable, ids: &[u64]) -> Result<(), PartitionError> {
+        for id in ids {
             Heir::reserve_streams(&self.shared, table, *id).await?;
         }
         Ok(())
@@ -251,6 +319,20 @@ impl PartitionServer {
             self.shared.maintenance.retire(parent.clone());
         }
     }
+}
+
+/// Brings what is in the parents' memory to checkpoints, beside the writers, until what these have added meanwhile is
+/// little.
+async fn flush_most(parents: &[Arc<RangePartition>]) -> Result<(), PartitionError> {
+    for _ in 0..FLUSH_ROUND_COUNT_MAX {
+        for parent in parents {
+            parent.flush_all().await?;
+        }
+        if parents.iter().map(|parent| parent.memory_bytes()).sum::<u64>() < FLUSHED_REST_SIZE_BYTES {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {

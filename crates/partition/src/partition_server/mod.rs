@@ -17,13 +17,13 @@ use crate::key::KeyRange;
 use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
+use crate::pause::Pause;
 use crate::range_partition::{Executed, RangePartition, Shared};
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// The ranges of a process.
@@ -50,7 +50,7 @@ pub(crate) struct HandOverCounts {
     pub(crate) heat_splits: u64,
     pub(crate) cold_merges: u64,
     /// The longest time in which operations of a range waited.
-    pub(crate) longest_pause: Duration,
+    pub(crate) longest_pause: Pause,
 }
 
 impl PartitionServer {

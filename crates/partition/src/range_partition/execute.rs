@@ -130,7 +130,7 @@ impl RangePartition {
                 None => return Ok(Verdict::Short),
             }
         }
-        let version = next_version(self.shared.clock.now().0, serial.last_version);
+        let version = next_version(self.shared.clock.now().0, serial.last_version, serial.version_floor);
         let rows = Rows::new(found);
         let decision = operation.decide(&rows, version);
         if !decision.changes.is_empty() {
@@ -222,9 +222,10 @@ fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
     }
 }
 
-/// Server time, bumped when the clock stands still or runs backwards.
-fn next_version(now_ticks: u64, last: RowVersion) -> RowVersion {
-    RowVersion(now_ticks.max(last.0 + 1))
+/// Server time, bumped when the clock stands still or runs backwards: newer than the last version and than the floor below
+/// which a hand-over has copied everything.
+fn next_version(now_ticks: u64, last: RowVersion, floor: RowVersion) -> RowVersion {
+    RowVersion(now_ticks.max(last.max(floor).0 + 1))
 }
 
 /// An operation reads only what this range can know: a foreign row would look as if it were not there.
@@ -259,9 +260,17 @@ mod tests {
 
     #[test]
     fn versions_rise_whatever_the_clock_does() {
-        assert_eq!(next_version(100, RowVersion(50)), RowVersion(100));
-        assert_eq!(next_version(100, RowVersion(100)), RowVersion(101));
-        assert_eq!(next_version(7, RowVersion(100)), RowVersion(101));
+        for (now, last, floor, expected) in [
+            (100, 50, 0, 100),
+            (100, 100, 0, 101),
+            (7, 100, 0, 101),
+            (100, 50, 99, 100),
+            (100, 50, 100, 101),
+            (7, 50, 100, 101),
+            (7, 200, 100, 201),
+        ] {
+            assert_eq!(next_version(now, RowVersion(last), RowVersion(floor)), RowVersion(expected));
+        }
     }
 
     #[test]

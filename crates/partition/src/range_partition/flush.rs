@@ -12,6 +12,7 @@ use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use stream::{ExtentId, Location, StreamName};
 
 /// Rows between two looks at whether something else comes first.
@@ -20,7 +21,7 @@ const STEP_ROW_COUNT: u64 = 256;
 /// What a flush found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flush {
-    /// No frozen table waits.
+    /// No frozen table waits, or it has to.
     Nothing,
     /// The oldest frozen table holds changes that are not durable yet: try again shortly.
     NotYet,
@@ -31,6 +32,9 @@ pub(crate) enum Flush {
 impl RangePartition {
     /// Turns the oldest frozen memory table into a checkpoint.
     pub(crate) async fn flush(&self) -> Result<Flush, PartitionError> {
+        if self.keeps_memory.load(Ordering::Acquire) {
+            return Ok(Flush::Nothing);
+        }
         let _flushing = self.flushing.lock().await;
         let tree = self.tree();
         let Some(frozen) = tree.frozen.last().cloned() else { return Ok(Flush::Nothing) };

@@ -1,5 +1,5 @@
-//! Handing over: this range brings nearly everything to checkpoints, stops deciding, and leaves its checkpoints and the
-//! small rest of its rows to other ranges, or goes on if they can't take over.
+//! Handing over: this range brings nearly everything to checkpoints, leaves these and the rest of its rows to other ranges
+//! while it goes on, stops deciding for the last of them, or goes on if the others can't take over.
 //!
 //! What always holds: between [`RangePartition::pause`] and its end no operation is decided and none fails for it:
 //! each is told `Moved` and comes again. Gets and scans go on over what is there.
@@ -14,68 +14,33 @@ use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::range_partition::Flush;
 use crate::tree::Tree;
 use bytes::Bytes;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stream::StreamChange;
+use tokio::sync::MutexGuard;
 
 /// A flush whose table is not durable yet looks again after this long.
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(1);
 
-/// Rounds of flushes before a pause, at most: each finds what was written during the one before.
-const FLUSH_ROUND_COUNT_MAX: usize = 3;
-/// Bytes in memory at which no further round before the pause is worth it.
-const REST_SIZE_BYTES: u64 = 1 << 20;
-/// Bytes in memory that are handed over as rows, at most: they are written to the heirs' logs while writers wait. More
-/// becomes a checkpoint first.
-const REST_SIZE_BYTES_MAX: u64 = 8 << 20;
-
-/// What a paused range leaves.
-pub(crate) struct Estate {
-    /// At one moment: what is not in its checkpoints is in its memory tables.
-    pub(super) tree: Arc<Tree>,
-    pub(super) last_version: RowVersion,
-}
-
-impl Estate {
-    /// The newest changes of rows of `range` that are only in memory, deletions included, in key order.
-    pub(super) async fn rest(
-        &self,
-        range: &KeyRange,
-    ) -> Result<Vec<(RowVersion, RowChange)>, PartitionError> {
-        let memory = Tree { checkpoints: Vec::new(), ..Tree::clone(&self.tree) };
-        let newest = RowVersion(u64::MAX);
-        let mut rows = MergeCursor::over_tree(&memory, range, newest, Caching::Bypass).await?;
-        let mut rest = Vec::new();
-        while let Some(row) = rows.row() {
-            let (key, version) = (RowKey::from_bytes(Bytes::copy_from_slice(row.key)), row.version);
-            rest.push(match rows.value() {
-                Some(value) => (version, RowChange::Put { key, value }),
-                None => (version, RowChange::Delete { key }),
-            });
-            rows.step().await?;
-        }
-        Ok(rest)
-    }
+/// Versions, the first one excluded, the last one included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Versions {
+    pub(super) after: RowVersion,
+    pub(super) up_to: RowVersion,
 }
 
 impl RangePartition {
     /// Keeps merges away until the guard is dropped and [`Self::resume`] is called; one under way gives up.
-    pub(crate) async fn hold_merges(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(crate) async fn hold_merges(&self) -> MutexGuard<'_, ()> {
         self.leaving.store(true, Ordering::Release);
         self.merging.lock().await
     }
 
-    /// Brings what is in memory to checkpoints, beside the writers, until what they have added meanwhile is so little that
-    /// nobody notices the pause in which it is handed over.
-    pub(crate) async fn flush_most(&self) -> Result<(), PartitionError> {
-        for _ in 0..FLUSH_ROUND_COUNT_MAX {
-            self.flush_all().await?;
-            if self.tree.load().active.size_bytes() < REST_SIZE_BYTES {
-                break;
-            }
-        }
-        Ok(())
+    /// Keeps what is in memory there until the guard is dropped and [`Self::resume`] is called.
+    pub(crate) async fn hold_flushes(&self) -> MutexGuard<'_, ()> {
+        // Flushes of other ranges must not wait behind the lock.
+        self.keeps_memory.store(true, Ordering::Release);
+        self.flushing.lock().await
     }
 
     /// Brings what is in memory now to checkpoints, beside the writers.
@@ -101,8 +66,49 @@ impl RangePartition {
         }
     }
 
-    /// Stops deciding; returns when all that was decided is durable.
-    pub(crate) async fn pause(&self) -> Result<(), PartitionError> {
+    /// Bytes of changes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.tree().memory_tables().map(|table| table.size_bytes()).sum()
+    }
+
+    /// From now on nothing is decided with a version up to `floor`. Returns a version up to which all changes that there
+    /// will ever be are durable, and in memory or a checkpoint.
+    pub(crate) fn settle(&self, floor: RowVersion) -> RowVersion {
+        let mut serial = self.serial.lock();
+        serial.version_floor = serial.version_floor.max(floor);
+        settled_version(self.visible(), serial.last_version, serial.version_floor)
+    }
+
+    /// The newest changes of rows of `range` that are in memory and have one of these versions, deletions included, in
+    /// key order.
+    pub(super) async fn changes_in_memory(
+        &self,
+        range: &KeyRange,
+        versions: Versions,
+    ) -> Result<Vec<(RowVersion, RowChange)>, PartitionError> {
+        let mut memory = Tree { checkpoints: Vec::new(), ..Tree::clone(&self.tree()) };
+        // What was copied is not walked over again.
+        memory.frozen.retain(|frozen| frozen.last_version > versions.after);
+        let mut rows = MergeCursor::over_tree(&memory, range, versions.up_to, Caching::Bypass).await?;
+        let mut changes = Vec::new();
+        while let Some(row) = rows.row() {
+            let version = row.version;
+            if version > versions.after {
+                let key = RowKey::from_bytes(Bytes::copy_from_slice(row.key));
+                changes.push(match rows.value() {
+                    Some(value) => (version, RowChange::Put { key, value }),
+                    None => (version, RowChange::Delete { key }),
+                });
+            }
+            rows.step().await?;
+        }
+        Ok(changes)
+    }
+
+    /// Stops deciding. What it returns ends when all that was decided is durable.
+    pub(crate) fn pause(
+        &self,
+    ) -> Result<impl Future<Output = Result<(), PartitionError>> + use<>, PartitionError> {
         let decided = {
             let mut serial = self.serial.lock();
             match &serial.standing {
@@ -115,12 +121,18 @@ impl RangePartition {
             serial.pending.wait()
         };
         self.commit_wake.notify_one();
-        decided.await
+        Ok(decided)
+    }
+
+    /// The version of the newest decision.
+    pub(crate) fn last_version(&self) -> RowVersion {
+        self.serial.lock().last_version
     }
 
     /// Goes on after a hand-over that did not happen.
     pub(crate) fn resume(&self) {
         self.leaving.store(false, Ordering::Release);
+        self.keeps_memory.store(false, Ordering::Release);
         let mut serial = self.serial.lock();
         if serial.standing == Standing::HandingOver {
             serial.standing = Standing::Open;
@@ -129,6 +141,7 @@ impl RangePartition {
 
     /// Nobody knows whether other ranges have taken over: nothing is written here until the next start.
     pub(crate) fn fail(&self, why: &PartitionError) {
+        self.keeps_memory.store(false, Ordering::Release);
         self.serial.lock().standing.close(why);
         self.tell_waiting_writers();
         self.commit_wake.notify_one();
@@ -147,21 +160,6 @@ impl RangePartition {
         self.serial.lock().standing == Standing::HandingOver
     }
 
-    /// What it leaves: everything, because it is paused.
-    pub(crate) async fn estate(&self) -> Result<Estate, PartitionError> {
-        let in_memory = |tree: &Tree| tree.memory_tables().map(|table| table.size_bytes()).sum::<u64>();
-        if in_memory(&self.tree()) > REST_SIZE_BYTES_MAX {
-            self.flush_all().await?;
-        }
-        let last_version = self.serial.lock().last_version;
-        let tree = self.tree();
-        if self.visible() != last_version {
-            let what = "a range is handed over before all it has decided is durable";
-            return Err(PartitionError::Storage(what.to_owned()));
-        }
-        Ok(Estate { tree, last_version })
-    }
-
     /// Start of the names of all streams of the range with this id.
     pub(crate) fn streams_folder(table: ObjectTable, id: u64) -> String {
         RangeStreams::folder(table, id)
@@ -172,5 +170,24 @@ impl RangePartition {
         let streams = self.shared.streams.list(&RangeStreams::folder(self.table, self.id));
         let deletes: Vec<_> = streams.into_iter().map(StreamChange::Delete).collect();
         Ok(self.shared.streams.multi_modify(&deletes).await?)
+    }
+}
+
+/// A version up to which a range has decided all that it ever will, and all of it is durable: whatever comes is newer than
+/// `floor` and than its last decision.
+fn settled_version(visible: RowVersion, last: RowVersion, floor: RowVersion) -> RowVersion {
+    if visible < last { visible } else { visible.max(floor) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_settles_at_what_is_durable_and_an_idle_one_at_the_floor() {
+        for (visible, last, floor, expected) in [(5, 5, 9, 9), (5, 7, 9, 5), (5, 7, 6, 5), (5, 5, 3, 5)] {
+            let settled = settled_version(RowVersion(visible), RowVersion(last), RowVersion(floor));
+            assert_eq!(settled, RowVersion(expected), "{visible} {last} {floor}");
+        }
     }
 }

@@ -1,13 +1,15 @@
-//! What a range starts from that takes over from others: their checkpoints, by pointer, and the small rest of their rows
-//! that was only in memory, as the first group of its own log.
+//! What a range starts from that takes over from others: their checkpoints, by pointer, and the rest of their rows, which
+//! is only in memory, as the first groups of its own log.
 //!
 //! A split gives both children the parent's checkpoints, a merge gives one child those of both parents; no row of them is
-//! copied. What always holds: a checkpoint's limit is the part of it that the parent saw and the child owns, so rows
-//! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order; a replay of the child's log
-//! finds every row of the rest and ends at the newest version of all parents, whoever's it is.
+//! copied. The rest is copied in rounds while the parents go on, so that the last one, for which they pause, is small.
+//! What always holds: a checkpoint's limit is the part of it that the parent saw and the child owns, so rows
+//! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order; versions rise from round to
+//! round, whoever's they are, so that a replay of the child's log finds every row of the rest, and it ends at the newest
+//! version of all parents.
 
 use super::data::RangeData;
-use super::hand_over::Estate;
+use super::hand_over::Versions;
 use super::load::{Loaded, RangeStreams, open_data};
 use super::log_marks::LogMarks;
 use super::{RangePartition, Shared};
@@ -21,12 +23,15 @@ use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::settings::PlantedFault;
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
-use futures_util::future::join;
 use std::sync::Arc;
 use stream::{Location, OwnerEpoch, StreamChange, StreamName};
 
 /// The first owner of new streams.
 const FIRST_EPOCH: OwnerEpoch = OwnerEpoch(1);
+
+/// Groups of the rest get no further operation from this size on: they fit into the journal, which is synced sooner than
+/// an extent of their own.
+const GROUP_SIZE_BYTES: usize = 768 << 10;
 
 /// A range that is about to take over.
 pub(crate) struct Heir {
@@ -41,10 +46,12 @@ pub(crate) struct Heir {
     data_shares: Vec<StreamName>,
     /// Its blob data, once its streams are there.
     data: Option<RangeData>,
-    /// The newest version of all its parents.
-    last_version: RowVersion,
-    /// Rows that were only in their memory, by version; they go to its log.
-    rest: Vec<(RowVersion, RowChange)>,
+    /// What its log holds.
+    active: MemoryTable,
+    /// Its log holds all changes up to this version that are in no checkpoint.
+    copied: RowVersion,
+    /// The newest version in its log.
+    log_end: RowVersion,
     log_marks: LogMarks,
 }
 
@@ -58,19 +65,19 @@ struct Legacy {
 }
 
 impl Heir {
-    /// The heir of `range` among the parents, which lie in key order.
+    /// The heir of `range` among the parents, which lie in key order and neither flush nor merge any more.
     pub(crate) async fn of(
         shared: &Shared,
-        parents: &[(Arc<RangePartition>, Estate)],
+        parents: &[Arc<RangePartition>],
         id: u64,
         range: KeyRange,
     ) -> Result<Self, PartitionError> {
-        let table = parents.first().map(|(parent, _)| parent.table);
+        let table = parents.first().map(|parent| parent.table);
         let table = table.ok_or_else(|| PartitionError::Storage("a range without parents".to_owned()))?;
         let mut legacies = Vec::new();
-        for (parent, estate) in parents {
-            let next =
-                estate.tree.checkpoints.iter().filter_map(|checkpoint| legacy(parent, checkpoint, &range));
+        for parent in parents {
+            let tree = parent.tree();
+            let next = tree.checkpoints.iter().filter_map(|checkpoint| legacy(parent, checkpoint, &range));
             let next: Vec<_> = next.collect();
             let roots = |legacies: &[Legacy]| legacies.iter().map(Ranked::of).collect::<Vec<_>>();
             legacies = interleave(&roots(&legacies), &roots(&next))
@@ -86,15 +93,12 @@ impl Heir {
             legacies.iter_mut().for_each(|legacy| misplace(&mut legacy.limit));
         }
         let names = RangeStreams::new(table, id);
-        let last_version = parents.iter().map(|(_, estate)| estate.last_version).max();
-        let last_version = last_version.unwrap_or(RowVersion(0));
-        let mut rest = Vec::new();
-        for (parent, estate) in parents {
-            rest.extend(estate.rest(&range.intersect(&parent.range)).await?);
+        let mut flushed_versions = Vec::with_capacity(parents.len());
+        for parent in parents {
+            flushed_versions.push(parent.metadata.lock().await.flushed_version);
         }
-        rest.sort_by_key(|(version, _)| *version);
-        // What its log holds is newer than this, so that a replay takes all of it.
-        let flushed_version = rest.first().map_or(last_version, |(first, _)| RowVersion(first.0 - 1));
+        // What another parent has in its checkpoints beyond this is not in the log; its own log ends later still.
+        let flushed_version = flushed_versions.into_iter().min().unwrap_or(RowVersion(0));
         let mut metadata = Metadata { epoch: FIRST_EPOCH, flushed_version, ..Metadata::empty(range) };
         let (mut checkpoints, mut shares) = (Vec::new(), Vec::new());
         for legacy in legacies {
@@ -108,8 +112,10 @@ impl Heir {
             checkpoints.push(Arc::new(TreeCheckpoint::new(legacy.checkpoint, reference)));
             shares.push(legacy.stream);
         }
-        let data_shares = parents.iter().filter_map(|(parent, _)| parent.names.data.clone()).collect();
+        let data_shares = parents.iter().filter_map(|parent| parent.names.data.clone()).collect();
         let (data, log_marks) = (None, LogMarks::default());
+        let active = MemoryTable::new(&shared.memory);
+        let (copied, log_end) = (flushed_version, flushed_version);
         Ok(Heir {
             table,
             id,
@@ -119,8 +125,9 @@ impl Heir {
             shares,
             data_shares,
             data,
-            last_version,
-            rest,
+            active,
+            copied,
+            log_end,
             log_marks,
         })
     }
@@ -137,39 +144,94 @@ impl Heir {
         Ok(shared.streams.reserve(&names.log, FIRST_EPOCH).await?)
     }
 
-    /// The changes to the streams that let it share its parents'.
-    pub(crate) fn stream_changes(&self) -> Vec<StreamChange> {
+    /// The changes to the streams that let it share its parents' checkpoints.
+    pub(crate) fn checkpoint_shares(&self) -> Vec<StreamChange> {
         let mut changes = Vec::new();
         for (reference, from) in self.metadata.checkpoints.iter().zip(&self.shares) {
             let to = self.names.checkpoint(reference.number);
             changes.push(StreamChange::Create(to.clone()));
             changes.push(StreamChange::Share { from: from.clone(), to });
         }
-        if let Some(to) = &self.names.data {
-            changes.push(StreamChange::Create(to.clone()));
-            let share = |from: &StreamName| StreamChange::Share { from: from.clone(), to: to.clone() };
-            changes.extend(self.data_shares.iter().map(share));
-        }
         changes
     }
 
-    /// Makes its metadata and the rest of its parents' rows durable, in the streams that it shares with nobody.
-    pub(crate) async fn write_own(&mut self, shared: &Shared) -> Result<(), PartitionError> {
-        let (metadata, log) = (&self.names.metadata, &self.names.log);
-        let metadata = shared.streams.append(metadata, FIRST_EPOCH, vec![self.metadata.encode()]);
-        let rest = async {
-            if self.rest.is_empty() {
-                return Ok(None);
-            }
-            let group = Bytes::from(group_of(&self.rest, self.last_version));
-            let written = shared.streams.append(log, FIRST_EPOCH, vec![group]).await?;
-            Ok::<_, PartitionError>(written.first().copied())
-        };
-        let (metadata, rest) = join(metadata, rest).await;
-        metadata?;
-        if let Some(place) = rest? {
-            self.log_marks.note(place, self.metadata.flushed_version);
+    /// The changes to the streams that let it share its parents' blob data. They end what the parents append to.
+    pub(crate) fn data_shares(&self) -> Vec<StreamChange> {
+        let Some(to) = &self.names.data else { return Vec::new() };
+        let share = |from: &StreamName| StreamChange::Share { from: from.clone(), to: to.clone() };
+        let shares = self.data_shares.iter().map(share);
+        std::iter::once(StreamChange::Create(to.clone())).chain(shares).collect()
+    }
+
+    /// Makes its metadata durable.
+    pub(crate) async fn write_metadata(&self, shared: &Shared) -> Result<(), PartitionError> {
+        shared.streams.append(&self.names.metadata, FIRST_EPOCH, vec![self.metadata.encode()]).await?;
+        Ok(())
+    }
+
+    /// Copies what is only in its parents' memory, up to this version, to its log. No change up to it may come later.
+    /// Returns the size of what it copied in bytes.
+    pub(crate) async fn copy(
+        &mut self,
+        shared: &Shared,
+        parents: &[Arc<RangePartition>],
+        up_to: RowVersion,
+    ) -> Result<u64, PartitionError> {
+        let versions = Versions { after: self.copied, up_to };
+        if up_to <= self.copied {
+            return Ok(0);
         }
+        let mut rest = Vec::new();
+        for parent in parents {
+            let range = self.metadata.range.intersect(&parent.range);
+            rest.extend(parent.changes_in_memory(&range, versions).await?);
+        }
+        rest.sort_by_key(|(version, _)| *version);
+        let mut size_bytes = 0;
+        for (group, end) in groups_of(&rest, GROUP_SIZE_BYTES) {
+            size_bytes += group.len() as u64;
+            self.append(shared, group, end).await?;
+        }
+        for (version, change) in rest {
+            match change {
+                RowChange::Put { key, value } => self.active.insert(key.as_bytes(), version, Some(value)),
+                RowChange::Delete { key } => self.active.insert(key.as_bytes(), version, None),
+            }
+        }
+        self.copied = up_to;
+        Ok(size_bytes)
+    }
+
+    /// Copies the last of its parents' rows. They have paused; `last_version` is the newest version of them all.
+    pub(crate) async fn copy_last(
+        &mut self,
+        shared: &Shared,
+        parents: &[Arc<RangePartition>],
+        last_version: RowVersion,
+    ) -> Result<u64, PartitionError> {
+        let size_bytes = self.copy(shared, parents, last_version).await?;
+        if self.log_end < last_version {
+            // Changes nothing: a replay learns of the version, or an heir might give it out again.
+            let mut group = Vec::new();
+            commit_log::start_group(&mut group);
+            commit_log::put_operation(&mut group, last_version, &[]);
+            self.append(shared, group, last_version).await?;
+        }
+        Ok(size_bytes)
+    }
+
+    /// Appends a group that ends at version `end` to its log.
+    async fn append(
+        &mut self,
+        shared: &Shared,
+        group: Vec<u8>,
+        end: RowVersion,
+    ) -> Result<(), PartitionError> {
+        let written = shared.streams.append(&self.names.log, FIRST_EPOCH, vec![group.into()]).await?;
+        if let Some(place) = written.first() {
+            self.log_marks.note(*place, self.log_end);
+        }
+        self.log_end = end;
         Ok(())
     }
 
@@ -183,20 +245,13 @@ impl Heir {
 
     /// Starts to serve. Nothing can fail any more: the partition map names it.
     pub(crate) fn start(self, shared: &Shared) -> Arc<RangePartition> {
-        let active = MemoryTable::new(&shared.memory);
-        for (version, change) in self.rest {
-            match change {
-                RowChange::Put { key, value } => active.insert(key.as_bytes(), version, Some(value)),
-                RowChange::Delete { key } => active.insert(key.as_bytes(), version, None),
-            }
-        }
         let tree = Tree {
-            active: Arc::new(active),
+            active: Arc::new(self.active),
             frozen: Vec::new(),
             checkpoints: self.checkpoints,
             fetch_epoch: 0,
         };
-        let (last_version, log_marks, data) = (self.last_version, self.log_marks, self.data);
+        let (last_version, log_marks, data) = (self.log_end, self.log_marks, self.data);
         let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, data, replayed: 0 };
         RangePartition::start(shared.clone(), self.table, self.id, loaded)
     }
@@ -212,19 +267,24 @@ impl Heir {
     }
 }
 
-/// The group of a log that holds these changes, sorted by version. Rows of several parents may carry the same version: they
-/// make one operation. It ends with an operation that changes nothing, so that a replay learns of `last_version`.
-fn group_of(rest: &[(RowVersion, RowChange)], last_version: RowVersion) -> Vec<u8> {
-    let mut group = Vec::new();
-    commit_log::start_group(&mut group);
+/// Groups of a log that hold these changes, sorted by version, each with the version at which it ends. A group takes no
+/// further operation from `size_bytes` on. Rows of several parents may carry the same version: they make one operation.
+fn groups_of(rest: &[(RowVersion, RowChange)], size_bytes: usize) -> Vec<(Vec<u8>, RowVersion)> {
+    let mut groups: Vec<(Vec<u8>, RowVersion)> = Vec::new();
     for operation in rest.chunk_by(|(a, _), (b, _)| a == b) {
+        let version = operation[0].0;
         let changes: Vec<RowChange> = operation.iter().map(|(_, change)| change.clone()).collect();
-        commit_log::put_operation(&mut group, operation[0].0, &changes);
+        if groups.last().is_none_or(|(group, _)| group.len() >= size_bytes) {
+            let mut group = Vec::new();
+            commit_log::start_group(&mut group);
+            groups.push((group, version));
+        }
+        if let Some((group, end)) = groups.last_mut() {
+            commit_log::put_operation(group, version, &changes);
+            *end = version;
+        }
     }
-    if rest.last().is_some_and(|(last, _)| *last < last_version) {
-        commit_log::put_operation(&mut group, last_version, &[]);
-    }
-    group
+    groups
 }
 
 /// What `checkpoint` is for an heir of `range`; `None`: it holds none of its rows.
@@ -348,17 +408,26 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_is_one_group_that_ends_at_the_newest_version() {
+    fn groups_of_a_rest_end_between_versions() {
         let delete = |version, name: &str| {
             (RowVersion(version), RowChange::Delete { key: crate::key::RowKey::new("a", 1, name, "r") })
         };
-        let rest = [delete(5, "p"), delete(7, "p"), delete(7, "q")];
-        for (last, ends) in [(7, vec![(5, 1), (7, 2)]), (9, vec![(5, 1), (7, 2), (9, 0)])] {
-            let operations = commit_log::parse_group(&group_of(&rest, RowVersion(last))).unwrap();
-            let found: Vec<_> =
-                operations.iter().map(|(version, changes)| (version.0, changes.len())).collect();
-            assert_eq!(found, ends);
+        let rest = [delete(5, "p"), delete(7, "p"), delete(7, "q"), delete(8, "p")];
+        for (size_bytes, expected) in [
+            (1 << 20, vec![vec![(5, 1), (7, 2), (8, 1)]]),
+            (30, vec![vec![(5, 1), (7, 2)], vec![(8, 1)]]),
+            (1, vec![vec![(5, 1)], vec![(7, 2)], vec![(8, 1)]]),
+        ] {
+            let mut found = Vec::new();
+            for (group, end) in groups_of(&rest, size_bytes) {
+                let operations = commit_log::parse_group(&group).unwrap();
+                assert_eq!(operations.last().unwrap().0, end);
+                let counts = operations.iter().map(|(version, changes)| (version.0, changes.len()));
+                found.push(counts.collect::<Vec<_>>());
+            }
+            assert_eq!(found, expected, "{size_bytes} bytes");
         }
+        assert_eq!(groups_of(&[], 1), []);
     }
 
     #[test]

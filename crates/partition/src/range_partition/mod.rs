@@ -95,7 +95,7 @@ pub(crate) struct RangePartition {
     log_marks: Mutex<LogMarks>,
     /// Checkpoints that were merged into others and may still have readers.
     retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
-    /// Held during a flush.
+    /// Held during a flush, and by a hand-over that copies what is in memory.
     flushing: tokio::sync::Mutex<()>,
     /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
     merging: tokio::sync::Mutex<()>,
@@ -103,6 +103,8 @@ pub(crate) struct RangePartition {
     merging_bytes: AtomicU64,
     /// A hand-over has begun: merges give up.
     leaving: AtomicBool,
+    /// A hand-over copies what is in memory: nothing is flushed.
+    keeps_memory: AtomicBool,
     admission: Semaphore,
     commit_wake: Notify,
     /// Counts flushes, for writers that wait for one.
@@ -112,6 +114,8 @@ pub(crate) struct RangePartition {
 /// What the serial section guards.
 struct Serial {
     last_version: RowVersion,
+    /// The next version is newer than this one, too.
+    version_floor: RowVersion,
     pending: Pending,
     standing: Standing,
 }
@@ -171,6 +175,7 @@ impl RangePartition {
             tree: ArcSwap::from_pointee(loaded.tree),
             serial: Mutex::new(Serial {
                 last_version: loaded.last_version,
+                version_floor: RowVersion(0),
                 pending: Pending::default(),
                 standing: Standing::Open,
             }),
@@ -182,6 +187,7 @@ impl RangePartition {
             merging: tokio::sync::Mutex::new(()),
             merging_bytes: AtomicU64::new(0),
             leaving: AtomicBool::new(false),
+            keeps_memory: AtomicBool::new(false),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
             commit_wake: Notify::new(),
             flushed: watch::Sender::new(0),
