@@ -107,7 +107,7 @@ impl ExtentTable {
         }
         let length = offset
             .checked_add(size)
-            .ok_or(StreamError::Corrupt(format!("extent {extent}: length overflows")))?;
+            .ok_or_else(|| StreamError::Corrupt(format!("extent {extent}: length overflows")))?;
         self.extents.insert(extent, ExtentState { epoch, length, ..state });
         Ok(())
     }
