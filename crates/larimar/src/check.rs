@@ -61,6 +61,13 @@ fn text(path: &Path, found: &FolderCheck) -> String {
         1 => "1 damaged place".to_owned(),
         count => format!("{count} damaged places"),
     };
+    if found.undigested_extent_count > 0 {
+        text.push_str(&format!(
+            "{path}: {} extents were begun by an earlier version, which kept no digest of extents: each of their blocks \
+             was checked, but not whether they are the ones that were written\n",
+            found.undigested_extent_count
+        ));
+    }
     text.push_str(&format!(
         "{path}: {verdict}; {} extents with {} blocks ({} bytes), {} ranges, {} rows in checkpoints, {} changes in logs\n",
         found.extent_count,
@@ -115,5 +122,9 @@ mod tests {
         let told = text(Path::new("d"), &found);
         assert!(told.starts_with("a\n  problem: b\n  meaning: c\nd: 1 damaged place; "), "{told}");
         assert!(text(Path::new("d"), &FolderCheck::default()).starts_with("d: no damage found; "));
+        let older = FolderCheck { undigested_extent_count: 2, ..FolderCheck::default() };
+        let told = text(Path::new("d"), &older);
+        assert!(told.starts_with("d: 2 extents were begun by an earlier version"), "{told}");
+        assert!(told.contains("\nd: no damage found; "), "{told}");
     }
 }

@@ -15,13 +15,15 @@ use base::codec::{Decoder, Encode};
 use base::memory_disk::MemoryDisk;
 use base::{Disk, OpenMode};
 use bytes::Bytes;
-use partition::{PartitionSettings, Partitions, RowVersion, check_folder};
+use partition::{FolderCheck, PartitionSettings, Partitions, RowVersion, check_folder};
 use rows::{Everything, TABLE, open, read_everything, varied_life};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stream::{StreamSettings, Streams};
 
 const FORMAT_1: &[u8] = include_bytes!("fixtures/format-1.lz4");
+/// The first with digests of whole extents.
+const FORMAT_2: &[u8] = include_bytes!("fixtures/format-2.lz4");
 const EXPECTED: &str = "expected";
 
 fn unpack(fixture: &[u8]) -> (BTreeMap<String, Bytes>, Everything) {
@@ -72,11 +74,26 @@ async fn disk_with(files: &BTreeMap<String, Bytes>) -> Arc<MemoryDisk> {
 
 #[tokio::test]
 async fn a_folder_of_format_1_is_read_row_by_row() {
-    let (files, mut expected) = unpack(FORMAT_1);
-    assert!(expected.len() > 50 && files.contains_key("FORMAT"));
-    let env = base::system::environment_on(disk_with(&files).await);
-    let checked = check_folder(&env, &mut |_, _| {}).await.unwrap();
+    let checked = read_row_by_row(FORMAT_1, "larimar data folder, format 1\n").await;
+    assert_eq!(checked.undigested_extent_count, checked.extent_count, "it knows no digests");
+}
+
+#[tokio::test]
+async fn a_folder_of_format_2_is_read_row_by_row() {
+    let checked = read_row_by_row(FORMAT_2, "larimar data folder, format 2\n").await;
+    assert_eq!(checked.undigested_extent_count, 0);
+}
+
+/// Returns what the check said before anything was written.
+async fn read_row_by_row(fixture: &[u8], format: &str) -> FolderCheck {
+    let (files, mut expected) = unpack(fixture);
+    assert!(expected.len() > 50 && files["FORMAT"] == format);
+    let disk = disk_with(&files).await;
+    let env = base::system::environment_on(disk.clone());
+    let before = check_folder(&env, &mut |_, _| {}).await.unwrap();
+    let checked = &before;
     assert_eq!(checked.damages, []);
+    assert_eq!(content(&disk, "FORMAT").await, format, "a check writes nothing");
     assert!(
         checked.row_count > 0 && checked.log_change_count > 0,
         "rows in checkpoints and logs: {checked:?}"
@@ -91,8 +108,79 @@ async fn a_folder_of_format_1_is_read_row_by_row() {
     rows::put(&partitions, &mut expected, key, Some(rows::value(1, 10))).await.unwrap();
     partitions.close().await;
     streams.close().await;
-    let (_streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+    let present = format!("larimar data folder, format {}\n", stream::FORMAT_VERSION);
+    assert_eq!(content(&disk, "FORMAT").await, present, "older programs refuse it from now on");
+    assert_eq!(check_folder(&env, &mut |_, _| {}).await.unwrap().damages, []);
+    let (streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
     assert!(read_everything(&partitions).await.unwrap() == expected);
+    partitions.close().await;
+    streams.close().await;
+    before
+}
+
+async fn content(disk: &MemoryDisk, path: &str) -> Bytes {
+    let file = disk.open(path, OpenMode::Read).await.unwrap();
+    file.read_at(0, file.size().await.unwrap() as usize).await.unwrap()
+}
+
+/// Whatever the moment of a crash: as long as the folder calls itself one of format 1, its journal and log are what a
+/// program of that format wrote; and the next start finds every row.
+#[test]
+fn a_folder_is_raised_to_the_present_format_in_one_step() {
+    let (files, expected) = unpack(FORMAT_1);
+    let original = sim::World::new(1);
+    original.run(|env, _| async move {
+        for (path, content) in unpack(FORMAT_1).0 {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            env.disk.create_folder(folder).await.unwrap();
+            let file = env.disk.open(&path, OpenMode::CreateNew).await.unwrap();
+            file.write_at(0, content).await.unwrap();
+            file.sync_data().await.unwrap();
+            env.disk.sync_folder(folder).await.unwrap();
+            env.disk.sync_folder("").await.unwrap();
+        }
+    });
+    let (mut kept, mut raised) = (0, 0);
+    for crash_at in 1.. {
+        let world = original.copy(crash_at);
+        world.disk.set_faults(sim::Faults { crash_at_operation: crash_at, ..Default::default() });
+        let opened =
+            world.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) });
+        world.disk.set_faults(sim::Faults::default());
+        let left = world.disk.contents();
+        if left["FORMAT"] == files["FORMAT"] {
+            for path in ["journal/0", "journal/1", "journal/2", "stream_manager/log"] {
+                assert!(left[path] == files[path], "crash at {crash_at}: {path} was changed");
+            }
+            kept += 1;
+        } else {
+            raised += 1;
+        }
+        let read = |env: base::Environment| async move {
+            let (_, partitions) = open(&env, PartitionSettings::tiny()).await?;
+            read_everything(&partitions).await
+        };
+        let found = world.run(|env, _| read(env)).unwrap();
+        assert!(found.as_ref() == Ok(&expected), "crash at {crash_at}: {:?}", found.map(|rows| rows.len()));
+        if let Some(opened) = opened {
+            assert_eq!(opened, Ok(()));
+            break;
+        }
+    }
+    println!("crashed {kept} times before the raise and {raised} times after it");
+    assert!(kept > 10 && raised > 5);
+    // Without room for the new FORMAT, or for what comes behind it, the start is refused, and another one succeeds.
+    for free in [0, 10, 40, 4000] {
+        let world = original.copy(free);
+        world.disk.set_free_bytes(Some(free));
+        let refused =
+            world.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) });
+        assert_eq!(refused, Some(Err(stream::StreamError::DiskFull)), "{free} bytes free");
+        world.disk.set_free_bytes(None);
+        let opened =
+            world.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) });
+        assert_eq!(opened, Some(Ok(())), "after {free} bytes were free");
+    }
 }
 
 #[tokio::test]

@@ -186,6 +186,17 @@ impl SimDisk {
         }
     }
 
+    /// Gives a file other bytes, also in what is durable: damage, not an operation.
+    pub fn replace(&self, path: &str, bytes: Vec<u8>) {
+        let mut tree = self.tree.lock();
+        if let Some(id) = tree.names.get(path).copied()
+            && let Some(content) = tree.files.get_mut(&id)
+        {
+            content.durable = bytes.clone();
+            content.current = bytes;
+        }
+    }
+
     /// Every file with its bytes.
     pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let tree = self.tree.lock();

@@ -27,8 +27,8 @@ pub const BLOCK_PAYLOAD_SIZE_MAX: usize = 64 << 20;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LBK1");
 
-/// Appends the block of `payload` at (`extent`, `offset`) to `out`.
-pub(crate) fn put_block(out: &mut Vec<u8>, extent: ExtentId, offset: u64, payload: &[u8]) {
+/// Appends the block of `payload` at (`extent`, `offset`) to `out`; returns its checksum.
+pub(crate) fn put_block(out: &mut Vec<u8>, extent: ExtentId, offset: u64, payload: &[u8]) -> u64 {
     let mut header = [0u8; BLOCK_HEADER_SIZE];
     header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -38,6 +38,7 @@ pub(crate) fn put_block(out: &mut Vec<u8>, extent: ExtentId, offset: u64, payloa
     header[24..32].copy_from_slice(&checksum.to_le_bytes());
     out.extend_from_slice(&header);
     out.extend_from_slice(payload);
+    checksum
 }
 
 /// The payload length that the header at (`extent`, `offset`) claims; checks all of the header but the checksum.
@@ -47,6 +48,16 @@ pub(crate) fn payload_len(header: &[u8], extent: ExtentId, offset: u64) -> Resul
         return Err(damaged(extent, offset, "the header belongs to another place"));
     }
     Ok(claimed.len)
+}
+
+/// The size, header included, and the checksum of the first of `blocks`, which lies at (`extent`, `offset`). Checks all of
+/// its header but the checksum.
+pub(crate) fn step(blocks: &[u8], extent: ExtentId, offset: u64) -> Result<(usize, u64), StreamError> {
+    let size = BLOCK_HEADER_SIZE + payload_len(blocks, extent, offset)? as usize;
+    match Decoder::new(blocks.get(24..size).unwrap_or_default()).u64("checksum") {
+        Ok(checksum) => Ok((size, checksum)),
+        Err(_) => Err(damaged(extent, offset, "its end is missing")),
+    }
 }
 
 /// The payload of the block at `location`, whose bytes (header and payload) are `block`.

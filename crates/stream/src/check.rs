@@ -11,6 +11,22 @@ use crate::ids::{ExtentId, StreamName};
 use crate::stream_manager::{State, StreamManager};
 use base::Environment;
 
+/// Which part of a file is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamagedPart {
+    /// The file as such: it is missing, too short, or contradicts another.
+    File,
+    /// One block does not read.
+    Block {
+        /// The extent it belongs to.
+        extent: ExtentId,
+        /// Where it starts in the extent, in bytes.
+        offset: u64,
+    },
+    /// Every block of the extent reads, but they are not the ones that were appended. Which, nobody can tell.
+    Exchanged,
+}
+
 /// One damaged thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamDamage {
@@ -18,8 +34,8 @@ pub struct StreamDamage {
     pub place: String,
     /// What is wrong with it.
     pub problem: String,
-    /// Extent and offset of the block, if it is one.
-    pub block: Option<(ExtentId, u64)>,
+    /// Which part of it.
+    pub part: DamagedPart,
     /// Whose content it is; empty: nobody's, or everybody's if the file says how all others are to be read.
     pub streams: Vec<StreamName>,
 }
@@ -31,6 +47,8 @@ pub struct StreamCheck {
     pub damages: Vec<StreamDamage>,
     /// Extents that were read.
     pub extent_count: u64,
+    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be checked.
+    pub undigested_extent_count: u64,
     /// Whole blocks in them.
     pub block_count: u64,
     /// Bytes of extents.
@@ -54,7 +72,7 @@ pub async fn check_streams(
         found.damages.push(StreamDamage {
             place: place.to_owned(),
             problem,
-            block: None,
+            part: DamagedPart::File,
             streams: Vec::new(),
         });
     };
@@ -106,19 +124,20 @@ async fn check_extents(
         };
         let checked = facts.check_extent(&*env.disk, extent, state, &mut read).await;
         found.extent_count += 1;
+        found.undigested_extent_count += u64::from(state.digest.is_none());
         found.block_count += checked.block_count;
         found.size_bytes += state.length;
         let wanted =
             listed.is_none_or(|state| state.extents.get(&extent).is_some_and(|info| info.references > 0));
         for damage in checked.damages {
             // What no stream lists goes at the next start, whatever its blocks are like; its file must be there.
-            if !wanted && damage.offset.is_some() {
+            if !wanted && damage.part != DamagedPart::File {
                 continue;
             }
             found.damages.push(StreamDamage {
                 place: extent_path(extent),
                 problem: damage.problem,
-                block: damage.offset.map(|offset| (extent, offset)),
+                part: damage.part,
                 streams: streams_of(listed, extent),
             });
         }
@@ -133,14 +152,20 @@ fn compare(facts: &NodeFacts, listed: &State, found: &mut StreamCheck) {
         }
         let problem = match facts.table.extents.get(&extent) {
             None => "streams list it, but the journal does not know it".to_owned(),
-            Some(state) => match info.sealed {
-                Some(sealed) if !state.frozen || state.length != sealed => {
-                    format!("it was sealed at {sealed} bytes, the journal says {}", state.length)
+            Some(state) => {
+                let seal = info.sealed;
+                match seal.and_then(|sealed| sealed.contradiction(state.sealed(), state.frozen)) {
+                    Some(problem) => problem,
+                    None => continue,
                 }
-                _ => continue,
-            },
+            }
         };
         let streams = streams_of(Some(listed), extent);
-        found.damages.push(StreamDamage { place: extent_path(extent), problem, block: None, streams });
+        found.damages.push(StreamDamage {
+            place: extent_path(extent),
+            problem,
+            part: DamagedPart::File,
+            streams,
+        });
     }
 }

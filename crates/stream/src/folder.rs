@@ -1,19 +1,21 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 1\n"; written last, so a folder without it was never finished, unless
+//! FORMAT             "larimar data folder, format 2\n"; written last, so a folder without it was never finished, unless
 //!                    it holds extents, which come later
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node
 //! stream_manager/    the stream manager
 //! ```
 
-use crate::error::StreamError;
+use crate::error::{StreamError, is_disk_full};
 use base::{Environment, OpenMode};
 use bytes::Bytes;
 
-/// The format that this program writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The format that this program writes.
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest format that it still reads. It raises a folder to the present one before it writes to it.
+const FORMAT_VERSION_MIN: u32 = 1;
 const FORMAT_PATH: &str = "FORMAT";
 const FORMAT_NEW_PATH: &str = "FORMAT.new";
 const FORMAT_PREFIX: &str = "larimar data folder, format ";
@@ -28,6 +30,8 @@ pub(crate) enum Folder {
     Fresh,
     /// A folder of the present format.
     Ready,
+    /// A folder of an older format: [`raise`] it before anything of the present one is written.
+    Older,
 }
 
 /// Looks at the folder without changing it. A foreign or newer folder is an error that says what to do.
@@ -53,8 +57,7 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
     let file = env.disk.open(FORMAT_PATH, OpenMode::Read).await.map_err(read_failed)?;
     let len = file.size().await.map_err(read_failed)?.min(FORMAT_SIZE_BYTES_MAX);
     let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
-    check_format(&content)?;
-    Ok(Folder::Ready)
+    check_format(&content)
 }
 
 /// Whether the folder, which holds `names`, was ever in use.
@@ -62,10 +65,11 @@ async fn has_extents(env: &Environment, names: &[String]) -> std::io::Result<boo
     Ok(names.iter().any(|name| name == "extents") && !env.disk.list("extents").await?.is_empty())
 }
 
-fn check_format(content: &[u8]) -> Result<(), StreamError> {
+fn check_format(content: &[u8]) -> Result<Folder, StreamError> {
     let version = std::str::from_utf8(content).ok().and_then(|text| text.strip_prefix(FORMAT_PREFIX));
     match version.and_then(|text| text.trim_end().parse::<u32>().ok()) {
-        Some(FORMAT_VERSION) => Ok(()),
+        Some(FORMAT_VERSION) => Ok(Folder::Ready),
+        Some(FORMAT_VERSION_MIN..FORMAT_VERSION) => Ok(Folder::Older),
         Some(version) if version > FORMAT_VERSION => Err(StreamError::Folder(format!(
             "the data folder has format {version}, this program knows formats up to {FORMAT_VERSION}; run a newer \
              Larimar on it. Nothing was changed"
@@ -96,11 +100,32 @@ pub(crate) async fn clear(env: &Environment) -> Result<(), StreamError> {
 
 /// Declares the layout finished.
 pub(crate) async fn finish(env: &Environment) -> Result<(), StreamError> {
+    write_format(env).await
+}
+
+/// Declares a folder of an older format to be one of the present format, which older programs refuse. Only once nothing
+/// stands in the way of serving it, because there is no way back.
+pub(crate) async fn raise(env: &Environment) -> Result<(), StreamError> {
     let failed = |error: std::io::Error| StreamError::write("data folder", &error);
-    let file = env.disk.open(FORMAT_NEW_PATH, OpenMode::CreateNew).await.map_err(failed)?;
+    // Left by a raise that was cut off.
+    if env.disk.exists(FORMAT_NEW_PATH).await.map_err(failed)? {
+        env.disk.remove(FORMAT_NEW_PATH).await.map_err(failed)?;
+    }
+    write_format(env).await?;
+    tracing::info!(
+        "the data folder was raised to format {FORMAT_VERSION}; older programs refuse it from now on"
+    );
+    Ok(())
+}
+
+async fn write_format(env: &Environment) -> Result<(), StreamError> {
+    let failed = |error: std::io::Error| StreamError::write("data folder", &error);
+    let not_written =
+        |error: std::io::Error| if is_disk_full(&error) { StreamError::DiskFull } else { failed(error) };
+    let file = env.disk.open(FORMAT_NEW_PATH, OpenMode::CreateNew).await.map_err(not_written)?;
     let text = format!("{FORMAT_PREFIX}{FORMAT_VERSION}\n");
-    file.write_at(0, Bytes::from(text)).await.map_err(failed)?;
-    file.sync_data().await.map_err(failed)?;
+    file.write_at(0, Bytes::from(text)).await.map_err(not_written)?;
+    file.sync_data().await.map_err(not_written)?;
     env.disk.rename(FORMAT_NEW_PATH, FORMAT_PATH).await.map_err(failed)?;
     env.disk.sync_folder("").await.map_err(failed)
 }
@@ -111,8 +136,10 @@ mod tests {
 
     #[test]
     fn formats_are_told_apart() {
-        assert!(check_format(b"larimar data folder, format 1\n").is_ok());
-        let newer = check_format(b"larimar data folder, format 2\n").unwrap_err().to_string();
+        assert_eq!(check_format(b"larimar data folder, format 2\n"), Ok(Folder::Ready));
+        assert_eq!(check_format(b"larimar data folder, format 1\n"), Ok(Folder::Older));
+        assert!(check_format(b"larimar data folder, format 0\n").is_err());
+        let newer = check_format(b"larimar data folder, format 3\n").unwrap_err().to_string();
         assert!(newer.contains("newer Larimar"), "{newer}");
         assert!(check_format(b"something else").is_err());
         assert!(check_format(&[0xff, 0xfe]).is_err());

@@ -81,8 +81,8 @@ impl Roller {
         }
         let mut commands = Vec::new();
         if let Some(extent) = seen {
-            let length = self.node.fence(extent, epoch, true).await?.length;
-            commands.push(Command::Seal { extent, length });
+            let sealed = self.node.fence(extent, epoch, true).await?.sealed();
+            commands.push(Command::Seal { extent, sealed });
         }
         let extent = self.manager.new_extent_id();
         self.node.create(extent, epoch).await?;

@@ -1,5 +1,6 @@
 //! The scrub: reads sealed extents in the background, a little at a time, so that damage is noticed while other copies
-//! of the data still exist, and not when somebody needs it.
+//! of the data still exist, and not when somebody needs it. Damage is a block that does not read, or an extent whose blocks
+//! are not the ones that were appended (see `sealed.rs`; the reader compares).
 //!
 //! What always holds: it reads at most so many bytes a second as it is allowed, changes nothing, and looks at nothing
 //! that still grows. Damage is logged and counted at each round, until somebody does something about it.

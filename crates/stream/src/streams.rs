@@ -68,7 +68,8 @@ impl Streams {
     /// Opens the data folder of `env`, laying it out first if it is new.
     pub async fn open(env: &Environment, settings: StreamSettings) -> Result<Arc<Self>, StreamError> {
         settings.check().map_err(StreamError::Folder)?;
-        if folder::inspect(env).await? == Folder::Fresh {
+        let folder = folder::inspect(env).await?;
+        if folder == Folder::Fresh {
             folder::clear(env).await?;
             ExtentNode::format(env, &settings).await?;
             StreamManager::format(env, &settings).await?;
@@ -76,7 +77,12 @@ impl Streams {
         }
         // Both are read before either changes a file: a damaged folder is refused as it is.
         let listed = StreamManager::read(env).await?;
-        let node = ExtentNode::open(env, &settings).await?;
+        let recovered = ExtentNode::recover(env).await?;
+        if folder == Folder::Older {
+            // From here on journal and log hold what programs of the older format would misread.
+            folder::raise(env).await?;
+        }
+        let node = ExtentNode::start(env, &settings, recovered).await?;
         let manager = Arc::new(StreamManager::start(env, &settings, listed).await?);
         let rolling = Arc::new(tokio::sync::Mutex::default());
         let collecting = Default::default();
@@ -113,17 +119,15 @@ impl Streams {
                 .stat(extent)
                 .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
             match info.sealed {
-                Some(sealed) if !stat.frozen || stat.length != sealed => {
-                    return Err(StreamError::Corrupt(format!(
-                        "extent {extent} was sealed at {sealed} bytes, its node says {} ({})",
-                        stat.length,
-                        if stat.frozen { "frozen" } else { "open" }
-                    )));
+                Some(sealed) => {
+                    if let Some(problem) = sealed.contradiction(stat.sealed(), stat.frozen) {
+                        return Err(StreamError::Corrupt(format!("extent {extent}: {problem}")));
+                    }
                 }
                 None if stat.frozen => {
-                    self.manager.multi_modify(vec![Command::Seal { extent, length: stat.length }]).await?;
+                    self.manager.multi_modify(vec![Command::Seal { extent, sealed: stat.sealed() }]).await?;
                 }
-                _ => {}
+                None => {}
             }
         }
         Ok(())
@@ -217,8 +221,8 @@ impl Streams {
         // An empty extent is kept open: a restart leaves no trace of streams that nobody writes.
         let stat = self.node.fence(extent, epoch, false).await?;
         if stat.length > 0 {
-            let length = self.node.fence(extent, epoch, true).await?.length;
-            self.manager.multi_modify(vec![Command::Seal { extent, length }]).await?;
+            let sealed = self.node.fence(extent, epoch, true).await?.sealed();
+            self.manager.multi_modify(vec![Command::Seal { extent, sealed }]).await?;
         }
         Ok(())
     }
@@ -323,8 +327,8 @@ impl Streams {
     /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends anyway.
     async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
         let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
-        let length = self.node.fence(extent, self.epoch(stream)?, true).await?.length;
-        Ok(Some(Command::Seal { extent, length }))
+        let sealed = self.node.fence(extent, self.epoch(stream)?, true).await?.sealed();
+        Ok(Some(Command::Seal { extent, sealed }))
     }
 
     /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them.

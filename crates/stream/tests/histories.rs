@@ -12,7 +12,7 @@ use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+use stream::{OwnerEpoch, StreamCheck, StreamError, StreamName, StreamSettings, Streams, check_streams};
 
 const SEED_COUNT: u64 = 300;
 const LIVES: u64 = 5;
@@ -199,6 +199,9 @@ fn history(seed: u64) -> u64 {
     let model = model.clone();
     world
         .run(|env, _| async move {
+            let checked = check_streams(&env, &mut |_, _| {}).await.unwrap();
+            let StreamCheck { damages, undigested_extent_count, .. } = checked;
+            assert_eq!((damages, undigested_extent_count), (vec![], 0), "seed {seed}");
             let streams = Streams::open(&env, StreamSettings::tiny())
                 .await
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"));

@@ -19,7 +19,7 @@ use base::Environment;
 use base::overlay_disk::OverlayDisk;
 use ranges::RangeCheck;
 use std::sync::Arc;
-use stream::{StreamCheck, StreamDamage, StreamSettings, Streams, check_streams};
+use stream::{DamagedPart, StreamCheck, StreamDamage, StreamSettings, Streams, check_streams};
 
 /// One damaged thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +37,10 @@ pub struct Damage {
 pub struct FolderCheck {
     /// All that is damaged; empty: the folder is healthy.
     pub damages: Vec<Damage>,
-    /// Extents and whole blocks in them that were read.
+    /// Extents that were read.
     pub extent_count: u64,
+    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be checked.
+    pub undigested_extent_count: u64,
     /// Whole blocks in the extents.
     pub block_count: u64,
     /// Bytes of the extents.
@@ -61,8 +63,16 @@ pub async fn check_folder(
 ) -> Result<FolderCheck, PartitionError> {
     let env = &Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() };
     let streams = check_streams(env, progress).await?;
-    let StreamCheck { extent_count, block_count, size_bytes, is_fresh, .. } = streams;
-    let mut found = FolderCheck { extent_count, block_count, size_bytes, is_fresh, ..FolderCheck::default() };
+    let StreamCheck { extent_count, undigested_extent_count, block_count, size_bytes, is_fresh, .. } =
+        streams;
+    let mut found = FolderCheck {
+        extent_count,
+        undigested_extent_count,
+        block_count,
+        size_bytes,
+        is_fresh,
+        ..FolderCheck::default()
+    };
     if is_fresh {
         return Ok(found);
     }
@@ -84,7 +94,10 @@ pub async fn check_folder(
         Err(_) => {}
     }
     let open = streams.damages.into_iter();
-    let open = open.filter(|damage| damage.block.is_none_or(|block| !explained.contains(&block)));
+    let open = open.filter(|damage| match damage.part {
+        DamagedPart::Block { extent, offset } => !explained.contains(&(extent, offset)),
+        DamagedPart::File | DamagedPart::Exchanged => true,
+    });
     found.damages.extend(open.map(told));
     Ok(found)
 }

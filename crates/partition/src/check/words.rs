@@ -1,7 +1,7 @@
 //! What damage means, in words for whoever runs the check.
 
 use crate::key::{KeyRange, container_prefix, parse_container_prefix, parse_row_key, partition_prefix};
-use stream::StreamDamage;
+use stream::{DamagedPart, StreamDamage};
 
 /// Damage that everything depends on.
 pub(super) const NO_START: &str = "the server refuses to start: no row can be read until the folder is restored from a \
@@ -22,8 +22,15 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
         count => format!(" (and {} more streams)", count - 1),
     };
     let of_range = format!("range {range} of table {table}{others}");
-    if damage.block.is_none() {
-        return format!("it holds the {purpose} of {of_range}; {NO_START}");
+    match damage.part {
+        DamagedPart::File => return format!("it holds the {purpose} of {of_range}; {NO_START}"),
+        DamagedPart::Exchanged => {
+            return format!(
+                "it holds the {purpose} of {of_range}: what is read from it may be something else than what was \
+                 acknowledged, without any error; restore the folder from a backup"
+            );
+        }
+        DamagedPart::Block { .. } => {}
     }
     match purpose {
         "metadata" => format!(
@@ -75,6 +82,33 @@ mod tests {
     use super::*;
     use crate::key::RowKey;
     use bytes::Bytes;
+    use stream::{ExtentId, StreamName};
+
+    #[test]
+    fn each_kind_of_damage_has_a_meaning_of_its_own() {
+        let meaning = |part, streams: &[&str]| {
+            let streams = streams.iter().map(|name| StreamName::new(name)).collect();
+            meaning_of(&StreamDamage { place: String::new(), problem: String::new(), part, streams })
+        };
+        let block = DamagedPart::Block { extent: ExtentId(1), offset: 0 };
+        let (log, both) = (["entity/2/log"], ["entity/2/log", "entity/3/log"]);
+        let table = [
+            (meaning(DamagedPart::File, &[]), "refuses to start"),
+            (
+                meaning(DamagedPart::File, &log),
+                "it holds the log of range 2 of table entity; the server refuses",
+            ),
+            (meaning(block, &log), "the log of range 2 of table entity: if rows"),
+            (
+                meaning(DamagedPart::Exchanged, &log),
+                "the log of range 2 of table entity: what is read from it may be",
+            ),
+            (meaning(DamagedPart::Exchanged, &both), "(and 1 more streams): what is read"),
+        ];
+        for (told, expected) in table {
+            assert!(told.contains(expected), "{told}");
+        }
+    }
 
     #[test]
     fn keys_are_written_with_their_parts() {

@@ -41,10 +41,12 @@ impl ExtentNode {
         }
         let mut encoded = Vec::with_capacity(size_bytes as usize);
         let mut locations = Vec::with_capacity(blocks.len());
+        let mut digest = state.digest;
         for block in &blocks {
             let offset = state.length + encoded.len() as u64;
             locations.push(Location { extent: extent.id, offset, len: block.len() as u32 });
-            put_block(&mut encoded, extent.id, offset, block);
+            let checksum = put_block(&mut encoded, extent.id, offset, block);
+            digest = digest.map(|digest| digest.then(checksum));
         }
         let what = format!("extent {}", extent.id);
         extent.file.write_at(state.length, encoded.into()).await.map_err(|error| {
@@ -57,7 +59,8 @@ impl ExtentNode {
         })?;
         extent.file.sync_data().await.map_err(|error| self.stopped(StreamError::write(&what, &error)))?;
         let (offset, size) = (state.length, size_bytes);
-        let length = |reply| Request::Length { extent: extent.clone(), epoch, offset, size, tail, reply };
+        let length =
+            |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, tail, reply };
         self.ask(length).await?;
         Ok(locations)
     }

@@ -7,8 +7,10 @@ use super::extent_path;
 use super::journal::{SEGMENT_COUNT, recover, segment_path};
 use super::state::{ExtentState, ExtentTable};
 use crate::block::{self, BLOCK_HEADER_SIZE};
+use crate::check::DamagedPart;
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};
+use crate::sealed::{ExtentDigest, exchanged};
 use base::{Disk, Environment, OpenMode};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -28,8 +30,7 @@ pub(crate) struct NodeFacts {
 /// What is wrong in one extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtentDamage {
-    /// Offset of the block; `None`: the whole file.
-    pub(crate) offset: Option<u64>,
+    pub(crate) part: DamagedPart,
     pub(crate) problem: String,
 }
 
@@ -72,10 +73,11 @@ impl NodeFacts {
         read: &mut dyn FnMut(u64),
     ) -> CheckedExtent {
         match self.content(disk, extent, state, read).await {
-            Ok(content) => walk(&content, extent),
-            Err(problem) => {
-                CheckedExtent { damages: vec![ExtentDamage { offset: None, problem }], block_count: 0 }
-            }
+            Ok(content) => walk(&content, extent, state.digest),
+            Err(problem) => CheckedExtent {
+                damages: vec![ExtentDamage { part: DamagedPart::File, problem }],
+                block_count: 0,
+            },
         }
     }
 
@@ -118,13 +120,16 @@ impl NodeFacts {
     }
 }
 
-/// Reads blocks from the start to the end; behind a damaged one it goes on at the next that reads.
-fn walk(content: &Bytes, extent: ExtentId) -> CheckedExtent {
+/// Reads blocks from the start to the end; behind a damaged one it goes on at the next that reads. If all read, they must
+/// have the digest that was recorded.
+fn walk(content: &Bytes, extent: ExtentId, recorded: Option<ExtentDigest>) -> CheckedExtent {
     let mut checked = CheckedExtent::default();
+    let mut digest = ExtentDigest::EMPTY;
     let mut at = 0;
     while at < content.len() {
         match block_at(content, extent, at) {
-            Ok(size) => {
+            Ok((size, checksum)) => {
+                digest = digest.then(checksum);
                 checked.block_count += 1;
                 at += size;
             }
@@ -132,22 +137,28 @@ fn walk(content: &Bytes, extent: ExtentId) -> CheckedExtent {
                 let next = next_block(content, extent, at + 1);
                 let unread = next.unwrap_or(content.len()) - at;
                 let problem = format!("{error}; {unread} bytes from there on can't be used");
-                checked.damages.push(ExtentDamage { offset: Some(at as u64), problem });
+                let part = DamagedPart::Block { extent, offset: at as u64 };
+                checked.damages.push(ExtentDamage { part, problem });
                 at += unread;
             }
         }
     }
+    if let Some(recorded) = recorded.filter(|recorded| checked.damages.is_empty() && *recorded != digest) {
+        let problem = exchanged(recorded, digest);
+        checked.damages.push(ExtentDamage { part: DamagedPart::Exchanged, problem });
+    }
     checked
 }
 
-/// The size, header included, of the block at `at`, which is verified.
-fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<usize, StreamError> {
+/// The size, header included, and the checksum of the block at `at`, which is verified.
+fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<(usize, u64), StreamError> {
     let offset = at as u64;
     let header = content.get(at..(at + BLOCK_HEADER_SIZE).min(content.len())).unwrap_or_default();
     let len = block::payload_len(header, extent, offset)?;
     let end = (at + BLOCK_HEADER_SIZE + len as usize).min(content.len());
-    block::verify(&content.slice(at..end), Location { extent, offset, len })?;
-    Ok(end - at)
+    let block = content.slice(at..end);
+    block::verify(&block, Location { extent, offset, len })?;
+    block::step(&block, extent, offset)
 }
 
 fn next_block(content: &Bytes, extent: ExtentId, from: usize) -> Option<usize> {
@@ -174,20 +185,31 @@ mod tests {
     #[test]
     fn the_walk_goes_on_behind_a_damaged_block() {
         let whole = content(&[b"one", &[7; 500], b"three"]);
-        let healthy = walk(&whole.clone().into(), EXTENT);
+        let digest = ExtentDigest::EMPTY.then_blocks(EXTENT, 0, &whole).ok();
+        let healthy = walk(&whole.clone().into(), EXTENT, digest);
         assert_eq!((healthy.block_count, healthy.damages.len()), (3, 0));
         // In the payload, and in the length field of the header, of the second block.
         for at in [35 + BLOCK_HEADER_SIZE + 100, 35 + 4] {
             let mut flipped = whole.clone();
             flipped[at] ^= 4;
-            let found = walk(&flipped.into(), EXTENT);
+            let found = walk(&flipped.into(), EXTENT, digest);
             assert_eq!(found.block_count, 2);
             assert_eq!(found.damages.len(), 1);
-            assert_eq!(found.damages[0].offset, Some(35));
+            assert_eq!(found.damages[0].part, DamagedPart::Block { extent: EXTENT, offset: 35 });
         }
         let mut last = whole.clone();
         let end = last.len() - 1;
         last[end] ^= 1;
-        assert_eq!(walk(&last.into(), EXTENT).damages.len(), 1);
+        assert_eq!(walk(&last.into(), EXTENT, digest).damages.len(), 1);
+    }
+
+    #[test]
+    fn blocks_that_read_but_are_others_are_named_unless_no_digest_is_known() {
+        let digest = ExtentDigest::EMPTY.then_blocks(EXTENT, 0, &content(&[b"one", b"two"])).ok();
+        let others: Bytes = content(&[b"two", b"one"]).into();
+        let found = walk(&others, EXTENT, digest);
+        assert_eq!((found.block_count, found.damages.len()), (2, 1));
+        assert_eq!(found.damages[0].part, DamagedPart::Exchanged);
+        assert_eq!(walk(&others, EXTENT, None).damages, []);
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     fn what_was_read_does_not_keep_the_record_of_the_journal() {
         let disk = MemoryDisk::new();
         let file = disk.open("extent", OpenMode::CreateNew).now_or_never().unwrap().unwrap();
-        let state = ExtentState { epoch: OwnerEpoch(1), length: 100, frozen: false };
+        let state = ExtentState { length: 100, ..ExtentState::empty(OwnerEpoch(1)) };
         let extent = Extent::new(ExtentId(1), file, state);
         let record = Bytes::from(vec![7; 1 << 20]);
         extent.publish(state, Some((0, record.slice(500..600))));

@@ -28,14 +28,14 @@ impl ExtentNode {
             self.stop.writes(error.clone());
             return Err(error);
         }
-        let created = Arc::new(Extent::new(extent, file, ExtentState { epoch, length: 0, frozen: false }));
+        let created = Arc::new(Extent::new(extent, file, ExtentState::empty(epoch)));
         self.ask(|reply| Request::Create { extent: created.clone(), epoch, reply }).await?;
         self.extents.write().insert(extent, created);
         Ok(())
     }
 
-    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then says the length. One
-    /// persisted step, so nobody can append after the length was asked.
+    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then says the length and the digest.
+    /// One persisted step, so nobody can append after the length was asked.
     pub(crate) async fn fence(
         &self,
         extent: ExtentId,
@@ -44,7 +44,7 @@ impl ExtentNode {
     ) -> Result<ExtentStat, StreamError> {
         let extent = self.extent(extent)?;
         let state = self.ask(|reply| Request::Fence { extent: extent.clone(), epoch, freeze, reply }).await?;
-        Ok(ExtentStat { length: state.length, epoch: state.epoch, frozen: state.frozen })
+        Ok(state.into())
     }
 
     /// Deletes an extent. Its readers get an error from now on.

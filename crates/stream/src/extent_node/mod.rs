@@ -25,11 +25,13 @@ pub(crate) use read::ExtentReader;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
+use crate::sealed::{ExtentDigest, Sealed};
 use crate::settings::StreamSettings;
 use base::Disk;
 use extent::Extent;
 use journal::Request;
 use parking_lot::RwLock;
+use state::ExtentState;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stop::Stop;
@@ -49,6 +51,22 @@ pub(crate) struct ExtentStat {
     pub epoch: OwnerEpoch,
     /// Whether it takes no more appends.
     pub frozen: bool,
+    /// Digest of its blocks, if one was kept from the first on.
+    pub digest: Option<ExtentDigest>,
+}
+
+impl ExtentStat {
+    /// What is fixed for ever, if the extent is frozen.
+    pub(crate) fn sealed(&self) -> Sealed {
+        Sealed { length: self.length, digest: self.digest }
+    }
+}
+
+impl From<ExtentState> for ExtentStat {
+    fn from(state: ExtentState) -> Self {
+        let ExtentState { epoch, length, frozen, digest } = state;
+        ExtentStat { length, epoch, frozen, digest }
+    }
 }
 
 /// The extents of one disk. Each verb has its file.
@@ -63,8 +81,7 @@ pub(crate) struct ExtentNode {
 impl ExtentNode {
     /// Facts about one extent.
     pub(crate) fn stat(&self, extent: ExtentId) -> Result<ExtentStat, StreamError> {
-        let state = self.extent(extent)?.state();
-        Ok(ExtentStat { length: state.length, epoch: state.epoch, frozen: state.frozen })
+        Ok(self.extent(extent)?.state().into())
     }
 
     /// Every extent here.

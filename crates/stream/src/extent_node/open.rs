@@ -22,6 +22,13 @@ use tokio::sync::mpsc;
 /// Zeros are written to a new journal file in pieces of this size.
 const ZERO_WRITE_SIZE_BYTES: u64 = 1 << 20;
 
+/// A node whose extents are up to its journal, and that has not written to its journal yet.
+pub(crate) struct RecoveredNode {
+    files: SegmentFiles,
+    recovered: Recovered,
+    extents: BTreeMap<ExtentId, Arc<Extent>>,
+}
+
 impl ExtentNode {
     /// Lays out an empty node: zeroed journal files and the folder for extents, all durable.
     pub(crate) async fn format(env: &Environment, settings: &StreamSettings) -> Result<(), StreamError> {
@@ -53,8 +60,8 @@ impl ExtentNode {
         writer.start_segment().await
     }
 
-    /// Opens the node and starts its tasks.
-    pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> Result<Arc<Self>, StreamError> {
+    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is.
+    pub(crate) async fn recover(env: &Environment) -> Result<RecoveredNode, StreamError> {
         let files = open_segments(env).await?;
         let mut contents = Vec::with_capacity(SEGMENT_COUNT);
         for file in &files {
@@ -66,6 +73,16 @@ impl ExtentNode {
         let recovered = recover(&contents)?;
         drop(contents);
         let extents = open_extents(&*env.disk, &recovered).await?;
+        Ok(RecoveredNode { files, recovered, extents })
+    }
+
+    /// Starts a new generation of the journal, and the node's tasks.
+    pub(crate) async fn start(
+        env: &Environment,
+        settings: &StreamSettings,
+        node: RecoveredNode,
+    ) -> Result<Arc<Self>, StreamError> {
+        let RecoveredNode { files, recovered, extents } = node;
         let mut writer = new_writer(
             env,
             files,

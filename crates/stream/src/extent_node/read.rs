@@ -5,6 +5,7 @@ use super::{ExtentNode, REPLAY_READ_SIZE_BYTES};
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};
+use crate::sealed::{ExtentDigest, Sealed, exchanged};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -30,39 +31,60 @@ impl ExtentNode {
     /// A reader over the extent's blocks from `offset` (a block's start) to its present length.
     pub(crate) fn reader(&self, extent: ExtentId, offset: u64) -> Result<ExtentReader, StreamError> {
         let extent = self.extent(extent)?;
-        let end = extent.state().length;
+        let Sealed { length: end, digest } = extent.state().sealed();
         if offset > end {
             return Err(StreamError::Corrupt(format!(
                 "extent {}: a replay from {offset} starts beyond its length {end}",
                 extent.id
             )));
         }
-        Ok(ExtentReader { extent, offset, end, buffer: Bytes::new() })
+        let digest =
+            digest.filter(|_| offset == 0).map(|recorded| Digesting { read: ExtentDigest::EMPTY, recorded });
+        Ok(ExtentReader { extent, offset, end, buffer: Bytes::new(), digest })
     }
 }
 
-/// Reads an extent's blocks in order. Any block that does not verify is an error, never a skip.
+/// The digest of what was read, and the one that all of it must have.
+struct Digesting {
+    read: ExtentDigest,
+    recorded: ExtentDigest,
+}
+
+/// Reads an extent's blocks in order. Any block that does not verify is an error, never a skip; and so is it if all of
+/// them, from the first to the last, are not the ones that were appended.
 pub(crate) struct ExtentReader {
     extent: Arc<Extent>,
     offset: u64,
     end: u64,
     /// Bytes that were read ahead, from `offset`.
     buffer: Bytes,
+    /// `None`: not read from the first block on, or begun before digests were kept.
+    digest: Option<Digesting>,
 }
 
 impl ExtentReader {
     /// The next block, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
         if self.offset == self.end {
-            return Ok(None);
+            return match &self.digest {
+                Some(Digesting { read, recorded }) if read != recorded => {
+                    let problem = exchanged(*recorded, *read);
+                    Err(StreamError::Corrupt(format!("extent {}: {problem}", self.extent.id)))
+                }
+                _ => Ok(None),
+            };
         }
         self.fill(BLOCK_HEADER_SIZE).await?;
         let len = block::payload_len(&self.buffer, self.extent.id, self.offset)?;
         let size = BLOCK_HEADER_SIZE + len as usize;
         self.fill(size).await?;
+        let (_, checksum) = block::step(&self.buffer, self.extent.id, self.offset)?;
         let location = Location { extent: self.extent.id, offset: self.offset, len };
         let payload = block::verify(&self.buffer.split_to(size), location)?;
         self.offset += size as u64;
+        if let Some(digest) = &mut self.digest {
+            digest.read = digest.read.then(checksum);
+        }
         Ok(Some((location, payload)))
     }
 

@@ -3,7 +3,7 @@
 //! grow is many times faster, and because then a full disk refuses a list of commands before anything of it is written.
 //!
 //! ```text
-//! stream_manager/log        records, zeros; body = u8 kind: 0 snapshot (encoded state), 1 commands (command*)
+//! stream_manager/log        records, zeros; body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
 //! stream_manager/log.new    the next log, until it replaces the old one
 //! ```
 //!
@@ -25,8 +25,9 @@ use tokio::sync::{mpsc, oneshot};
 const FOLDER: &str = "stream_manager";
 const PATH: &str = "stream_manager/log";
 const NEW_PATH: &str = "stream_manager/log.new";
-const KIND_SNAPSHOT: u8 = 0;
+const KIND_SNAPSHOT_1: u8 = 0;
 const KIND_COMMANDS: u8 = 1;
+const KIND_SNAPSHOT: u8 = 2;
 /// A log of this size is replaced by a snapshot of the state.
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// After this long without a request the last record gets its successor.
@@ -134,10 +135,12 @@ fn recover(content: &Bytes) -> Result<Recovered, StreamError> {
     let (first, rest) =
         records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
     let mut decoder = Decoder::new(&first.body);
-    if decoder.u8("kind").map_err(malformed)? != KIND_SNAPSHOT {
-        return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot")));
-    }
-    let mut state = State::decode(&mut decoder).map_err(malformed)?;
+    let digests = match decoder.u8("kind").map_err(malformed)? {
+        KIND_SNAPSHOT => true,
+        KIND_SNAPSHOT_1 => false,
+        _ => return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot"))),
+    };
+    let mut state = State::decode(&mut decoder, digests).map_err(malformed)?;
     decoder.finish("snapshot").map_err(malformed)?;
     for record in rest {
         let mut decoder = Decoder::new(&record.body);

@@ -86,7 +86,9 @@ impl StreamManager {
             Ok(info
                 .extents
                 .iter()
-                .map(|id| (*id, state.extents.get(id).and_then(|info| info.sealed)))
+                .map(|id| {
+                    (*id, state.extents.get(id).and_then(|info| info.sealed).map(|sealed| sealed.length))
+                })
                 .collect())
         })
     }

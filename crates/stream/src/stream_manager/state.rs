@@ -8,7 +8,7 @@
 //! command = u8 tag, fields:
 //!   1 create  text stream
 //!   2 add     text stream, u64 extent, u64 epoch
-//!   3 seal    u64 extent, u64 length
+//!   3 seal    u64 extent, u64 length                    (no digest is known)
 //!   4 delete  text stream
 //!   5 rename  text from, text to
 //!   6 share   text from, text to, varint n, n × u64 extent
@@ -16,10 +16,16 @@
 //!   8 forget  u64 extent
 //!   9 own     text stream, u64 epoch
 //!  10 unlist  text stream, varint n, n × u64 extent
+//!  11 seal    u64 extent, u64 length, u64 digest         (from format 2 on)
+//!
+//! state   = u64 next extent, varint n, n × extent, varint n, n × stream
+//!   extent  u64 id, varint length + 1 if sealed or 0; if sealed, from format 2 on: u8 0, or 1 and u64 digest
+//!   stream  text name, u64 epoch, varint n, n × u64 extent
 //! ```
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
+use crate::sealed::{ExtentDigest, Sealed};
 use base::codec::{DecodeError, Decoder, Encode};
 use std::collections::BTreeMap;
 
@@ -44,12 +50,12 @@ pub(crate) enum Command {
         /// Not older than the owner before.
         epoch: OwnerEpoch,
     },
-    /// The extent has its final length.
+    /// The extent has its final length and digest.
     Seal {
         /// Which extent.
         extent: ExtentId,
-        /// Bytes it will have for ever.
-        length: u64,
+        /// What it is for ever.
+        sealed: Sealed,
     },
     /// The stream is gone; extents that no stream lists any more wait for deletion.
     Delete(StreamName),
@@ -90,8 +96,8 @@ pub(crate) enum Command {
 /// One extent as the manager knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExtentInfo {
-    /// Final length, once sealed.
-    pub(crate) sealed: Option<u64>,
+    /// Final length and digest, once sealed.
+    pub(crate) sealed: Option<Sealed>,
     /// How many streams list it.
     pub(crate) references: u32,
 }
@@ -195,12 +201,14 @@ impl State {
                 Ok(())
             }
             Command::Own { stream, epoch } => self.own(stream, *epoch),
-            Command::Seal { extent, length } => {
+            Command::Seal { extent, sealed } => {
                 let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
-                if info.sealed.is_some_and(|sealed| sealed != *length) {
-                    return Err(StreamError::Corrupt(format!("extent {extent} is sealed at two lengths")));
+                if let Some(before) = info.sealed.filter(|before| before != sealed) {
+                    return Err(StreamError::Corrupt(format!(
+                        "extent {extent} is sealed twice: at {before} and at {sealed}"
+                    )));
                 }
-                info.sealed = Some(*length);
+                info.sealed = Some(*sealed);
                 Ok(())
             }
             Command::Delete(stream) => {
@@ -353,7 +361,15 @@ impl State {
         out.put_varint(self.extents.len() as u64);
         for (id, info) in &self.extents {
             out.put_u64_field(id.0);
-            out.put_varint(info.sealed.map_or(0, |length| length + 1));
+            out.put_varint(info.sealed.map_or(0, |sealed| sealed.length + 1));
+            match info.sealed.map(|sealed| sealed.digest) {
+                Some(Some(digest)) => {
+                    out.put_u8_field(1);
+                    out.put_u64_field(digest.0);
+                }
+                Some(None) => out.put_u8_field(0),
+                None => {}
+            }
         }
         out.put_varint(self.streams.len() as u64);
         for (name, info) in &self.streams {
@@ -364,12 +380,21 @@ impl State {
         }
     }
 
-    /// Reads an encoded state; reference counts are counted again.
-    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+    /// Reads an encoded state, which has `digests` since format 2; reference counts are counted again.
+    pub(crate) fn decode(decoder: &mut Decoder<'_>, digests: bool) -> Result<Self, DecodeError> {
         let mut state = State { next_extent: decoder.u64("next extent")?, ..State::default() };
         for _ in 0..decoder.varint("extent count")? {
             let id = ExtentId(decoder.u64("extent id")?);
-            let sealed = decoder.varint("sealed length")?.checked_sub(1);
+            let length = decoder.varint("sealed length")?.checked_sub(1);
+            let digest = match length {
+                Some(_) if digests => match decoder.u8("whether there is a digest")? {
+                    0 => None,
+                    1 => Some(ExtentDigest(decoder.u64("sealed digest")?)),
+                    _ => return Err(DecodeError("whether there is a digest")),
+                },
+                _ => None,
+            };
+            let sealed = length.map(|length| Sealed { length, digest });
             state.extents.insert(id, ExtentInfo { sealed, references: 0 });
         }
         for _ in 0..decoder.varint("stream count")? {
@@ -410,10 +435,11 @@ impl Command {
                 out.put_u64_field(extent.0);
                 out.put_u64_field(epoch.0);
             }
-            Command::Seal { extent, length } => {
-                out.put_u8_field(3);
+            Command::Seal { extent, sealed: Sealed { length, digest } } => {
+                out.put_u8_field(if digest.is_some() { 11 } else { 3 });
                 out.put_u64_field(extent.0);
                 out.put_u64_field(*length);
+                digest.iter().for_each(|digest| out.put_u64_field(digest.0));
             }
             Command::Delete(stream) => {
                 out.put_u8_field(4);
@@ -456,14 +482,19 @@ impl Command {
 
     /// Reads the next command.
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        Ok(match decoder.u8("command tag")? {
+        let tag = decoder.u8("command tag")?;
+        Ok(match tag {
             1 => Command::Create(decode_name(decoder)?),
             2 => Command::Add {
                 stream: decode_name(decoder)?,
                 extent: ExtentId(decoder.u64("extent")?),
                 epoch: OwnerEpoch(decoder.u64("epoch")?),
             },
-            3 => Command::Seal { extent: ExtentId(decoder.u64("extent")?), length: decoder.u64("length")? },
+            3 | 11 => {
+                let (extent, length) = (ExtentId(decoder.u64("extent")?), decoder.u64("length")?);
+                let digest = if tag == 11 { Some(ExtentDigest(decoder.u64("digest")?)) } else { None };
+                Command::Seal { extent, sealed: Sealed { length, digest } }
+            }
             4 => Command::Delete(decode_name(decoder)?),
             5 => Command::Rename { from: decode_name(decoder)?, to: decode_name(decoder)? },
             6 => {
@@ -500,6 +531,10 @@ mod tests {
         StreamName::new(text)
     }
 
+    fn sealed(length: u64, digest: Option<u64>) -> Sealed {
+        Sealed { length, digest: digest.map(ExtentDigest) }
+    }
+
     fn two_streams() -> State {
         let mut state = State::default();
         let (a, b) = (name("a"), name("b"));
@@ -507,7 +542,7 @@ mod tests {
             .apply_all(&[
                 Command::Create(a.clone()),
                 Command::Add { stream: a.clone(), extent: ExtentId(1), epoch: OwnerEpoch(1) },
-                Command::Seal { extent: ExtentId(1), length: 10 },
+                Command::Seal { extent: ExtentId(1), sealed: sealed(10, Some(77)) },
                 Command::Add { stream: a.clone(), extent: ExtentId(2), epoch: OwnerEpoch(1) },
                 Command::Create(b.clone()),
                 Command::Share { from: a, to: b, extents: vec![ExtentId(1)] },
@@ -591,7 +626,7 @@ mod tests {
         let changes = [
             Command::Create(name("c")),
             Command::Add { stream: name("b"), extent, epoch: OwnerEpoch(5) },
-            Command::Seal { extent: open, length: 7 },
+            Command::Seal { extent: open, sealed: sealed(7, None) },
             Command::Delete(name("a")),
             Command::Rename { from: name("a"), to: name("c") },
             Command::Share { from: name("a"), to: name("d"), extents: vec![ExtentId(1)] },
@@ -607,6 +642,18 @@ mod tests {
             let refused = [change.clone(), Command::Forget(ExtentId(77))];
             assert!(state.apply_all(&refused).is_err());
             assert_eq!(state, before, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn an_extent_is_sealed_once() {
+        let mut state = two_streams();
+        let before = state.clone();
+        let seal = |sealed| [Command::Seal { extent: ExtentId(1), sealed }];
+        assert_eq!(state.apply_all(&seal(sealed(10, Some(77)))), Ok(()), "again");
+        for other in [sealed(11, Some(77)), sealed(10, Some(78)), sealed(10, None)] {
+            assert!(matches!(state.apply_all(&seal(other)), Err(StreamError::Corrupt(_))), "{other}");
+            assert_eq!(state, before);
         }
     }
 
@@ -641,11 +688,17 @@ mod tests {
         let state = two_streams();
         let mut out = Vec::new();
         state.encode(&mut out);
-        assert_eq!(State::decode(&mut Decoder::new(&out)), Ok(state));
+        assert_eq!(State::decode(&mut Decoder::new(&out), true), Ok(state.clone()));
+        let mut without = state.clone();
+        without.apply_all(&[Command::Seal { extent: ExtentId(2), sealed: sealed(9, None) }]).unwrap();
+        let mut out = Vec::new();
+        without.encode(&mut out);
+        assert_eq!(State::decode(&mut Decoder::new(&out), true), Ok(without));
         let commands = [
             Command::Create(name("x")),
             Command::Add { stream: name("x"), extent: ExtentId(7), epoch: OwnerEpoch(1) },
-            Command::Seal { extent: ExtentId(7), length: 1 << 40 },
+            Command::Seal { extent: ExtentId(7), sealed: sealed(1 << 40, None) },
+            Command::Seal { extent: ExtentId(7), sealed: sealed(1 << 40, Some(u64::MAX)) },
             Command::Delete(name("x")),
             Command::Rename { from: name("x"), to: name("y") },
             Command::Share { from: name("x"), to: name("y"), extents: vec![ExtentId(1), ExtentId(2)] },

@@ -5,8 +5,9 @@
 //!
 //! ```text
 //! record body = u8 kind
-//!   0 segment header: u64 oldest generation needed, table
+//!   0 segment header: u64 oldest generation needed, table      (of format 1: no extent in it has a digest)
 //!   1 group:          entry*          (empty: marks that all before it was durable)
+//!   2 segment header: as 0, of format 2
 //! ```
 //!
 //! What always holds: when a segment of generation n starts, every byte of generations up to n - 2 is synced in its
@@ -26,5 +27,6 @@ pub(crate) fn segment_path(index: usize) -> String {
     format!("journal/{index}")
 }
 
-const KIND_HEADER: u8 = 0;
+const KIND_HEADER_1: u8 = 0;
 const KIND_GROUP: u8 = 1;
+const KIND_HEADER: u8 = 2;

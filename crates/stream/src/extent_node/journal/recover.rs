@@ -3,7 +3,7 @@
 //! What always holds: a torn tail is cut; anything else that does not read is an error, never a shorter history.
 
 use super::super::state::{Entry, ExtentTable};
-use super::{KIND_GROUP, KIND_HEADER, SEGMENT_COUNT};
+use super::{KIND_GROUP, KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
 use crate::record::{self, Record};
@@ -28,6 +28,8 @@ pub(crate) struct Recovered {
 struct Segment {
     file: usize,
     oldest: u64,
+    /// Whether its table has digests.
+    digests: bool,
     table: ExtentTable,
     records: Vec<Record>,
 }
@@ -77,7 +79,8 @@ pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, Strea
         needed.push(older.file);
         table = older.table.clone();
         replay(&older, &mut table, &mut appends)?;
-        if table != newest.table {
+        let table_then = if newest.digests { table.clone() } else { table.without_digests() };
+        if table_then != newest.table {
             return Err(damaged("the newest segment's table differs from what the older one adds up to"));
         }
     }
@@ -99,14 +102,16 @@ fn read_segment(file: usize, bytes: &Bytes) -> Result<Option<Segment>, StreamErr
         return Ok(None);
     };
     let mut header = Decoder::new(&first.body);
-    if header.u8("kind").map_err(malformed)? != KIND_HEADER {
-        return Ok(None);
-    }
+    let digests = match header.u8("kind").map_err(malformed)? {
+        KIND_HEADER => true,
+        KIND_HEADER_1 => false,
+        _ => return Ok(None),
+    };
     let oldest = header.u64("oldest generation").map_err(malformed)?;
     let table = ExtentTable::decode(&mut header).map_err(malformed)?;
     header.finish("segment header").map_err(malformed)?;
     record::check_tail(bytes, &records, &format!("journal file {file}"))?;
-    Ok(Some(Segment { file, oldest, table, records }))
+    Ok(Some(Segment { file, oldest, digests, table, records }))
 }
 
 fn replay(

@@ -13,6 +13,7 @@ use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location, OwnerEpoch};
 use crate::record::{RECORD_HEADER_SIZE, RecordBuilder, padded_size};
+use crate::sealed::ExtentDigest;
 use base::codec::Encode;
 use base::{Clock, DiskFile};
 use bytes::Bytes;
@@ -33,8 +34,8 @@ const GROUP_SIZE_BYTES_MAX: usize = 4 << 20;
 /// After this long without a request, and at the end, an empty group marks that all before it was durable, so that later
 /// damage to the last group is told apart from a torn write.
 const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
-/// Bytes of an append entry besides its blocks, at most.
-const APPEND_ENTRY_OVERHEAD: usize = 1 + 8 + 8 + 8 + 10;
+/// Bytes of an entry besides blocks, at most.
+const ENTRY_OVERHEAD_MAX: usize = 1 + 8 + 8 + 8 + 10 + 8;
 
 /// What the node asks of its journal.
 pub(crate) enum Request {
@@ -53,13 +54,15 @@ pub(crate) enum Request {
         epoch: OwnerEpoch,
         offset: u64,
         size: u64,
+        /// Of the extent with those bytes.
+        digest: Option<ExtentDigest>,
         /// As for an append.
         tail: OwnedRwLockWriteGuard<()>,
         reply: Reply<()>,
     },
     /// The extent's empty file is there.
     Create { extent: Arc<Extent>, epoch: OwnerEpoch, reply: Reply<()> },
-    /// Raise the epoch and, if asked, freeze; replies with the length.
+    /// Raise the epoch and, if asked, freeze; replies with the length and the digest.
     Fence { extent: Arc<Extent>, epoch: OwnerEpoch, freeze: bool, reply: Reply<ExtentState> },
     /// The extent is gone.
     Delete { extent: ExtentId, reply: Reply<()> },
@@ -309,8 +312,8 @@ impl JournalWriter {
                 let offset = state.length - size as u64;
                 Some(Effect::Appended { extent, state, offset, start, end, locations, _tail: tail, reply })
             }
-            Request::Length { extent, epoch, offset, size, tail, reply } => {
-                let entry = Entry::Length { extent: extent.id, epoch, offset, size };
+            Request::Length { extent, epoch, offset, size, digest, tail, reply } => {
+                let entry = Entry::Length { extent: extent.id, epoch, offset, size, digest };
                 match self.change(&entry, extent.id, body) {
                     Ok(state) => Some(Effect::Changed { extent, state, _tail: Some(tail), reply }),
                     Err(error) => refuse_with(reply, error),
@@ -393,9 +396,9 @@ impl Effect {
 fn entry_size(request: &Request) -> usize {
     match request {
         Request::Append { blocks, .. } => {
-            APPEND_ENTRY_OVERHEAD + blocks.iter().map(|block| BLOCK_HEADER_SIZE + block.len()).sum::<usize>()
+            ENTRY_OVERHEAD_MAX + blocks.iter().map(|block| BLOCK_HEADER_SIZE + block.len()).sum::<usize>()
         }
-        _ => APPEND_ENTRY_OVERHEAD,
+        _ => ENTRY_OVERHEAD_MAX,
     }
 }
 
