@@ -286,3 +286,36 @@ impl Log {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::ExtentInfo;
+    use super::*;
+    use crate::ids::ExtentId;
+    use crate::sealed::Sealed;
+
+    /// The bytes of a snapshot as format 1 wrote them: one stream with a sealed extent and an open one.
+    #[test]
+    fn a_snapshot_of_format_1_is_read() {
+        let mut record = RecordBuilder::new();
+        let body = record.body();
+        body.put_u8_field(0);
+        body.put_u64_field(7);
+        body.put_varint(2);
+        body.put_u64_field(5);
+        body.put_varint(1000 + 1);
+        body.put_u64_field(6);
+        body.put_varint(0);
+        body.put_varint(1);
+        body.put_bytes_field(b"a/log");
+        body.put_u64_field(3);
+        body.put_varint(2);
+        body.put_u64_field(5);
+        body.put_u64_field(6);
+        let state = recover(&record.finish(1, 0)).unwrap().state;
+        let sealed = Some(Sealed { length: 1000, digest: None });
+        assert_eq!(state.extents[&ExtentId(5)], ExtentInfo { sealed, references: 1 });
+        assert_eq!(state.extents[&ExtentId(6)], ExtentInfo { sealed: None, references: 1 });
+        assert_eq!((state.next_extent, state.streams.len()), (7, 1));
+    }
+}

@@ -142,3 +142,77 @@ fn damaged(why: &str) -> StreamError {
 fn malformed(error: DecodeError) -> StreamError {
     damaged(&error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::KIND_GROUP;
+    use super::*;
+    use crate::block::put_block;
+    use crate::ids::OwnerEpoch;
+    use crate::record::RecordBuilder;
+    use crate::sealed::ExtentDigest;
+    use base::codec::Encode;
+
+    const E: ExtentId = ExtentId(3);
+
+    /// A file: a header of the kind with the table, and a group of entries.
+    fn file(
+        kind: u8,
+        generation: u64,
+        oldest: u64,
+        sequence: u64,
+        table: &ExtentTable,
+        group: &[Entry<'_>],
+    ) -> Bytes {
+        let mut header = RecordBuilder::new();
+        header.body().put_u8_field(kind);
+        header.body().put_u64_field(oldest);
+        table.encode(header.body());
+        let mut file = header.finish(generation, sequence).to_vec();
+        let mut body = RecordBuilder::new();
+        body.body().put_u8_field(KIND_GROUP);
+        group.iter().for_each(|entry| entry.encode(body.body()));
+        file.extend_from_slice(&body.finish(generation, sequence + 1));
+        file.into()
+    }
+
+    /// Segment 8, in which an extent is made, and segment 9, whose header has `table_then`.
+    fn recovered(
+        kind: u8,
+        table_then: impl FnOnce(&ExtentTable) -> ExtentTable,
+    ) -> Result<Recovered, StreamError> {
+        let mut block = Vec::new();
+        put_block(&mut block, E, 0, b"block");
+        let entries = [
+            Entry::Create { extent: E, epoch: OwnerEpoch(1) },
+            Entry::Append { extent: E, epoch: OwnerEpoch(1), offset: 0, blocks: &block },
+        ];
+        let mut table = ExtentTable::default();
+        entries.iter().for_each(|entry| table.apply(entry).unwrap());
+        let older = file(kind, 8, 8, 1, &ExtentTable::default(), &entries);
+        let newest = file(kind, 9, 8, 3, &table_then(&table), &[]);
+        recover(&[older, newest, Bytes::new()])
+    }
+
+    /// What the older segment adds up to has digests, the table that format 1 wrote behind it has none.
+    #[test]
+    fn a_journal_of_format_1_is_no_contradiction() {
+        let found = recovered(KIND_HEADER_1, ExtentTable::without_digests).unwrap();
+        assert_eq!((found.generation, found.sequence, found.appends.len()), (9, 4, 1));
+        assert_eq!(found.table.extents[&E].length, 37);
+    }
+
+    #[test]
+    fn a_table_that_differs_in_a_digest_is_damage() {
+        let same = recovered(KIND_HEADER, ExtentTable::clone).unwrap().table;
+        assert!(same.extents[&E].digest.is_some());
+        for digest in [None, Some(ExtentDigest(7))] {
+            let differs = recovered(KIND_HEADER, |table| {
+                let mut table = table.clone();
+                table.extents.get_mut(&E).unwrap().digest = digest;
+                table
+            });
+            assert!(matches!(differs, Err(StreamError::Corrupt(_))), "{digest:?}");
+        }
+    }
+}
