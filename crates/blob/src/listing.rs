@@ -2,10 +2,11 @@
 //!
 //! A page is one walk in key order, which is name order; a group of names below a delimiter is jumped over as soon as
 //! one visible blob of it was seen, and so are many blocks or pages of one blob. What always holds: the time follows
-//! the page and not the container; a marker is the key where the walk goes on.
+//! the page and not the container; a marker is the key where the walk goes on, and whatever the walk still had to tell of
+//! rows before it lies behind it.
 
 use crate::blob_rows::{
-    HEAD, Head, Revision, SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, garbage_owner,
+    HEAD, Head, Revision, SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, garbage_owner, version_row,
 };
 use crate::delete_blob::snapshot_in;
 use crate::error::BlobError;
@@ -122,6 +123,17 @@ impl<'a> Walk<'a> {
         Ok(Walk { partitions, range, skip })
     }
 
+    /// The key of a row before `key` that the collector would have to see again to go on at `key`. `None`: there is no
+    /// such row, or the walk began with it and would not get on.
+    fn held_back<C: Collect>(&self, collector: &C, key: &[u8]) -> Option<Bytes> {
+        let (name, row) = collector.held_back()?;
+        let mut held_back = key.get(..self.skip)?.to_vec();
+        put_text(&mut held_back, name);
+        let is_of_same_name = key.starts_with(&held_back);
+        put_text(&mut held_back, &row);
+        (is_of_same_name && self.range.start < held_back).then(|| held_back.into())
+    }
+
     /// Walks until the collector is full or everything was seen; the marker says where it would go on.
     pub(crate) async fn run<C: Collect>(mut self, collector: C) -> Result<(C, Option<String>), BlobError> {
         let mut scan = WalkScan { collector, extra: 0, walked: 0, end: WalkEnd::Going };
@@ -132,6 +144,7 @@ impl<'a> Walk<'a> {
                 (WalkEnd::Damaged(error), _) => return Err(error.into()),
                 (_, ScanEnd::Complete) => return Ok((scan.collector, None)),
                 (WalkEnd::Full, ScanEnd::More(key)) => {
+                    let key = self.held_back(&scan.collector, &key).unwrap_or(key);
                     return Ok((scan.collector, Some(to_marker(&key, self.skip))));
                 }
                 (WalkEnd::SkipTo(None), _) => return Ok((scan.collector, None)),
@@ -175,6 +188,10 @@ pub(crate) trait Collect: Send + 'static {
     }
     fn wants_versions(&self) -> bool {
         false
+    }
+    /// The name and the row of what was seen, but is told only with the head of that name.
+    fn held_back(&self) -> Option<(&str, String)> {
+        None
     }
 }
 
@@ -265,8 +282,12 @@ impl CollectPage {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.entries.len() >= self.query.max
+    }
+
     fn take(&mut self, name: String, revision: Revision, record: Option<BlobRecord>, lease: Lease) -> Taken {
-        if self.entries.len() >= self.query.max {
+        if self.is_full() {
             return Taken::Full;
         }
         if let Some(delimiter) = self.query.delimiter.as_deref().filter(|delimiter| !delimiter.is_empty())
@@ -295,6 +316,11 @@ impl Collect for CollectPage {
             (None, _) if head.staged > 0 && self.query.uncommitted => {
                 self.take(name, current, None, head.lease)
             }
+            (None, last @ Some(_)) if self.query.deleted_with_versions && self.is_full() => {
+                // The next page must find it.
+                self.last_version = last;
+                Taken::Full
+            }
             (None, Some((_, version, record))) if self.query.deleted_with_versions => {
                 let taken = self.take(name, Revision::Version(version), Some(record), Lease::None);
                 if let (Taken::Next, Some(ListEntry::Blob { has_versions_only, .. })) =
@@ -321,6 +347,10 @@ impl Collect for CollectPage {
 
     fn wants_versions(&self) -> bool {
         self.query.versions || self.query.deleted_with_versions
+    }
+
+    fn held_back(&self) -> Option<(&str, String)> {
+        self.last_version.as_ref().map(|(name, version, _)| (name.as_str(), version_row(*version)))
     }
 
     fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken {
