@@ -15,7 +15,8 @@
 //! ```
 //!
 //! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most
-//! operations read one row; those that must see more ask for everything and are run again.
+//! operations read one row; those that must see more ask for everything and are run again. A decision runs while others
+//! wait: it looks at each row a bounded number of times, however much it removes.
 
 use crate::content::Content;
 use crate::error::{BlobError, LeaseError};
@@ -29,7 +30,8 @@ use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, Read, RowChange, RowKey, RowVersion, Rows,
     put_pieces, take_pieces,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Row name of the head.
@@ -296,6 +298,21 @@ pub(crate) struct BlobRows {
     sees_all: bool,
     /// Beyond this row there may be more: there were too many.
     seen_until: Option<String>,
+    /// How many snapshots and former versions name the chunks of a generation. `None`: not counted yet.
+    generations: Option<BTreeMap<u64, usize>>,
+}
+
+/// Whether a row is that of a snapshot or of a former version.
+fn is_former(row: &str) -> bool {
+    row.starts_with(SNAPSHOT_PREFIX) || row.starts_with(VERSION_PREFIX)
+}
+
+/// The generation whose chunks a record names.
+fn generation_of(record: &BlobRecord) -> Option<u64> {
+    match &record.content {
+        Content::Blocks(blocks) if !blocks.chunks.is_empty() => Some(blocks.generation),
+        _ => None,
+    }
 }
 
 impl BlobRows {
@@ -305,7 +322,7 @@ impl BlobRows {
         seen_until: Option<String>,
     ) -> Result<Self, DecodeError> {
         let head = found.get(HEAD).map(|value| Head::decode(value)).transpose()?.unwrap_or_default();
-        Ok(BlobRows { head, found, changed: BTreeMap::new(), sees_all, seen_until })
+        Ok(BlobRows { head, found, changed: BTreeMap::new(), sees_all, seen_until, generations: None })
     }
 
     /// Stops if pages of a deleted blob are still to be removed where those of a new one would lie.
@@ -343,19 +360,66 @@ impl BlobRows {
     pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, Stop> {
         self.need_all()?;
         self.need_rows(prefix)?;
-        let mut names: Vec<String> = self.found.keys().chain(self.changed.keys()).cloned().collect();
-        names.retain(|name| name.starts_with(prefix) && self.row(name).is_some());
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
+        Ok(self.present(prefix).map(|(name, _)| name.to_owned()).collect())
+    }
+
+    /// The rows whose names start so, as they are now, in order.
+    fn present<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Bytes)> {
+        let start = (Bound::Included(prefix), Bound::Unbounded);
+        let found = self.found.range::<str, _>(start).map(|(name, _)| name.as_str());
+        let changed = self.changed.range::<str, _>(start).map(|(name, _)| name.as_str());
+        let starts_so = move |name: &&str| name.starts_with(prefix);
+        let names: BTreeSet<&str> =
+            found.take_while(starts_so).chain(changed.take_while(starts_so)).collect();
+        #[cfg(test)]
+        memory::LOOKED_AT.with(|count| count.set(count.get() + names.len()));
+        names.into_iter().filter_map(|name| Some((name, self.row(name)?)))
     }
 
     pub(crate) fn put(&mut self, name: String, value: Vec<u8>) {
-        self.changed.insert(name, Some(value.into()));
+        self.change(name, Some(value.into()));
     }
 
     pub(crate) fn delete(&mut self, name: &str) {
-        self.changed.insert(name.to_owned(), None);
+        self.change(name.to_owned(), None);
+    }
+
+    fn change(&mut self, name: String, value: Option<Bytes>) {
+        if let Some(mut generations) = self.generations.take_if(|_| is_former(&name)) {
+            let named = |row: Option<&Bytes>| row.map(|row| decode_snapshot(row)).transpose();
+            // What can't be read has them counted anew, which tells.
+            if let (Ok(before), Ok(after)) = (named(self.row(&name)), named(value.as_ref())) {
+                if let Some(generation) = before.as_ref().and_then(generation_of)
+                    && let Some(count) = generations.get_mut(&generation)
+                {
+                    *count = count.saturating_sub(1);
+                }
+                if let Some(generation) = after.as_ref().and_then(generation_of) {
+                    *generations.entry(generation).or_default() += 1;
+                }
+                self.generations = Some(generations);
+            }
+        }
+        self.changed.insert(name, value);
+    }
+
+    /// How many snapshots and former versions name the chunks of a generation. All rows are looked at once for it.
+    fn count_named(&mut self, generation: u64) -> Result<usize, Stop> {
+        if self.generations.is_none() {
+            self.need_all()?;
+            let mut generations = BTreeMap::new();
+            for prefix in [SNAPSHOT_PREFIX, VERSION_PREFIX] {
+                self.need_rows(prefix)?;
+                for (_, row) in self.present(prefix) {
+                    if let Some(generation) = generation_of(&decode_snapshot(row)?) {
+                        *generations.entry(generation).or_default() += 1;
+                    }
+                }
+            }
+            self.generations = Some(generations);
+        }
+        let count = self.generations.as_ref().and_then(|generations| generations.get(&generation));
+        Ok(count.copied().unwrap_or_default())
     }
 
     /// The base blob.
@@ -394,22 +458,9 @@ impl BlobRows {
             Content::Inline(_) => Ok(()),
             Content::Blocks(blocks) if blocks.chunks.is_empty() => Ok(()),
             Content::Blocks(blocks) => {
-                let names_it = |record: &BlobRecord| match &record.content {
-                    Content::Blocks(other) => {
-                        other.generation == blocks.generation && !other.chunks.is_empty()
-                    }
-                    _ => false,
-                };
-                if self.head.current.as_ref().is_some_and(names_it) {
+                let of_head = self.head.current.as_ref().and_then(generation_of);
+                if of_head == Some(blocks.generation) || self.count_named(blocks.generation)? > 0 {
                     return Ok(());
-                }
-                let former = [self.names(SNAPSHOT_PREFIX)?, self.names(VERSION_PREFIX)?].concat();
-                for name in former {
-                    if let Some(row) = self.row(&name)
-                        && names_it(&decode_snapshot(row)?)
-                    {
-                        return Ok(());
-                    }
                 }
                 for name in self.names(&format!("3c{:016x}", blocks.generation))? {
                     self.delete(&name);
@@ -584,6 +635,12 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
 pub(crate) mod memory {
     use super::*;
     use partition::Row;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Rows that decisions of this thread have looked at by their names' start.
+        pub(crate) static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
+    }
 
     #[derive(Default)]
     pub(crate) struct MemoryBlob {
@@ -652,3 +709,6 @@ pub(crate) mod memory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

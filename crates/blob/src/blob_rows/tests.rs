@@ -1,0 +1,129 @@
+//! What a decision sees of a blob's rows, and how much of them it looks at.
+
+use super::memory::{LOOKED_AT, MemoryBlob};
+use super::*;
+use crate::condition::Conditions;
+use crate::content::{BlockContent, Chunk};
+use crate::delete_blob::{DeleteBlob, DeleteSnapshots};
+use crate::record::{BlobType, Deletion};
+use crate::remove_expired::RemoveExpired;
+use proptest::prelude::*;
+
+const DAY: u64 = 86_400 * base::clock::TICKS_PER_SECOND;
+
+fn record(content: Content) -> BlobRecord {
+    let mut record = BlobRecord::new(BlobType::Block, Ticks(1));
+    record.content = content;
+    record
+}
+
+fn blocks(generation: u64) -> Content {
+    let chunks = vec![Chunk { blocks: 1, size: 1 }];
+    Content::Blocks(BlockContent { generation, chunks, ..BlockContent::default() })
+}
+
+/// A name with so many snapshots of contents of so many rows each; `deleted`: they wait for their end.
+fn many(pages: bool, snapshot_count: u64, rows_of_each: u64, deleted: bool) -> MemoryBlob {
+    let mut blob = MemoryBlob::default();
+    for at in 1..=snapshot_count {
+        let mut record = record(if pages { Content::Pages(at) } else { blocks(at) });
+        record.deleted = deleted.then_some(Deletion { at: Ticks(1), days: 1 });
+        blob.rows.insert(snapshot_row(at), encode_snapshot(&record).into());
+        for index in 0..rows_of_each {
+            let name = if pages { region_row(at, index) } else { chunk_row(at, index as usize) };
+            blob.rows.insert(name, Bytes::from_static(b"row"));
+        }
+    }
+    let count = snapshot_count as u32;
+    let (snapshots, deleted_snapshots) = if deleted { (0, count) } else { (count, 0) };
+    let current = (!deleted).then(|| record(Content::Inline(Bytes::new())));
+    let head = Head { snapshots, deleted_snapshots, current, ..Head::default() };
+    blob.rows.insert(HEAD.to_owned(), head.encode().into());
+    blob
+}
+
+/// A decision that removed many snapshots looked at all rows of the name for each of them: twenty seconds for a page blob
+/// of a hundred regions with two thousand snapshots, while all writers of the range waited.
+#[test]
+fn a_decision_looks_at_each_row_a_bounded_number_of_times() {
+    for (pages, deleted) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut blob = many(pages, 200, 10, deleted);
+        let row_count = blob.rows.len();
+        LOOKED_AT.set(0);
+        match deleted {
+            true => assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(200)),
+            false => {
+                let (conditions, tier) = (Conditions::default(), Default::default());
+                let (revision, snapshots) = (Revision::Current, DeleteSnapshots::Include);
+                let (retention_days, versioned) = (None, false);
+                let delete = DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned };
+                assert_eq!(blob.run(delete, 2), Ok(()));
+            }
+        }
+        assert_eq!(blob.rows.len(), 0, "nothing is left");
+        let looked_at = LOOKED_AT.get();
+        assert!(looked_at <= 3 * row_count, "{looked_at} of {row_count} rows; pages: {pages}");
+    }
+}
+
+proptest! {
+    /// Names are those that a look at every row finds.
+    #[test]
+    fn names_are_those_of_all_rows_as_they_are_now(
+        found in proptest::collection::btree_set("[0-2][a-c]{0,3}", 0..20),
+        changed in proptest::collection::btree_map("[0-2][a-c]{0,3}", any::<bool>(), 0..20),
+        prefix in "[0-2]?[a-c]{0,2}",
+    ) {
+        let found: BTreeMap<String, Bytes> = found.into_iter().map(|name| (name, Bytes::new())).collect();
+        let mut rows = BlobRows::open(found, true, None).unwrap();
+        for (name, is_there) in changed {
+            if is_there { rows.put(name, vec![1]) } else { rows.delete(&name) }
+        }
+        let all = rows.found.keys().chain(rows.changed.keys());
+        let mut expected: Vec<String> =
+            all.filter(|name| name.starts_with(&prefix) && rows.row(name).is_some()).cloned().collect();
+        expected.sort_unstable();
+        expected.dedup();
+        prop_assert_eq!(rows.names(&prefix).unwrap(), expected);
+    }
+
+    /// Chunks go with the last record that names them, whatever was changed before in the same decision.
+    #[test]
+    fn chunks_stay_as_long_as_a_record_names_them(
+        head in proptest::option::of(0..4_u64),
+        former in proptest::collection::vec((any::<bool>(), 0..4_u64), 0..8),
+        steps in proptest::collection::vec((0..8_usize, proptest::option::of(0..4_u64)), 0..12),
+    ) {
+        let mut found = BTreeMap::new();
+        let row_of = |index: usize, version: bool| match version {
+            true => version_row(index as u64),
+            false => snapshot_row(index as u64),
+        };
+        for (index, (version, generation)) in former.iter().enumerate() {
+            let value = encode_snapshot(&record(blocks(*generation)));
+            found.insert(row_of(index, *version), Bytes::from(value));
+        }
+        for generation in 0..4 {
+            found.insert(chunk_row(generation, 0), Bytes::new());
+        }
+        let current = head.map(|generation| record(blocks(generation)));
+        found.insert(HEAD.to_owned(), Head { current, ..Head::default() }.encode().into());
+        let mut rows = BlobRows::open(found, true, None).unwrap();
+        let mut named: Vec<Option<u64>> = former.iter().map(|(_, generation)| Some(*generation)).collect();
+        let mut is_there = [true; 4];
+        for (index, instead) in steps {
+            let Some((version, _)) = former.get(index) else { continue };
+            let name = row_of(index, *version);
+            match instead {
+                Some(generation) => rows.put(name, encode_snapshot(&record(blocks(generation)))),
+                None => rows.delete(&name),
+            }
+            if let Some(before) = std::mem::replace(&mut named[index], instead) {
+                rows.release(&blocks(before)).unwrap();
+                is_there[before as usize] &= head == Some(before) || named.contains(&Some(before));
+            }
+            let left = [0, 1, 2, 3].map(|generation| rows.row(&chunk_row(generation, 0)).is_some());
+            prop_assert_eq!(left, is_there);
+        }
+    }
+}
