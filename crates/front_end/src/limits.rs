@@ -19,6 +19,8 @@ pub struct Limits {
     pub header_read_for_max: Duration,
     /// How long a request may take, body included; a client may ask for less.
     pub request_for_max: Duration,
+    /// How long a client may leave the next part of an answer, 4 MiB at most, untaken.
+    pub reply_taken_for_max: Duration,
     /// How long requests in flight may go on after a stop.
     pub drain_for_max: Duration,
 }
@@ -43,6 +45,8 @@ impl Default for Limits {
             bodies_size_bytes_max: 256 * 1024 * 1024,
             header_read_for_max: Duration::from_secs(120),
             request_for_max: Duration::from_secs(30),
+            // The service gives up reads that take longer than two minutes for each MiB.
+            reply_taken_for_max: Duration::from_secs(10 * 60),
             drain_for_max: Duration::from_secs(10),
         }
     }

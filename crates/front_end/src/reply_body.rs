@@ -1,7 +1,8 @@
 //! A response's body: whole in memory, or streamed from where its bytes are.
 //!
 //! What always holds: a stream has the length that was announced, or breaks off with an error that closes the
-//! connection; whoever counts requests under way counts one until its body is sent or given up.
+//! connection; whoever counts requests under way counts one until its body is sent or given up, and can tell whether it
+//! is still asked for more.
 
 use bytes::Bytes;
 use futures_util::stream::Stream;
@@ -10,6 +11,8 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 /// Bytes that are read while they are sent.
@@ -30,6 +33,8 @@ pub struct ResponseBody {
     content: Content,
     /// Dropped with the body.
     guard: Option<Box<dyn Any + Send>>,
+    /// How often it was asked for more, for whoever watches it.
+    asked: Option<Arc<AtomicU64>>,
 }
 
 enum Content {
@@ -39,17 +44,29 @@ enum Content {
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        ResponseBody { content: Content::Whole((!bytes.is_empty()).then_some(bytes)), guard: None }
+        ResponseBody {
+            content: Content::Whole((!bytes.is_empty()).then_some(bytes)),
+            guard: None,
+            asked: None,
+        }
     }
 
     pub(crate) fn stream(stream: ReplyStream) -> Self {
-        ResponseBody { content: Content::Stream(stream), guard: None }
+        ResponseBody { content: Content::Stream(stream), guard: None, asked: None }
     }
 
     /// Keeps `guard` until the body is sent, if that takes time.
     pub(crate) fn guarded(mut self, guard: impl Any + Send) -> Self {
         if matches!(self.content, Content::Stream(_)) {
             self.guard = Some(Box::new(guard));
+        }
+        self
+    }
+
+    /// Counts in what `watch` gives how often the body is asked for more, if it is sent bit by bit.
+    pub(crate) fn watched(mut self, watch: impl FnOnce() -> Arc<AtomicU64>) -> Self {
+        if matches!(self.content, Content::Stream(_)) {
+            self.asked = Some(watch());
         }
         self
     }
@@ -63,6 +80,9 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if let Some(asked) = &self.asked {
+            asked.fetch_add(1, Ordering::Relaxed);
+        }
         match &mut self.content {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Content::Stream(stream) => match stream.bytes.as_mut().poll_next(context) {

@@ -4,6 +4,7 @@
 mod stamp;
 
 use front_end::Limits;
+use front_end::auth::shared_key::SignedService;
 use stamp::{ROOT, Stamp};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -197,4 +198,141 @@ async fn headers_are_bounded() {
         stream.write_all(request.as_bytes()).await.expect("sent");
         assert!(read_answer(&mut stream).await.starts_with(status), "{size}");
     }
+}
+
+const MIB: usize = 1 << 20;
+const BLOB_SIZE_BYTES: usize = 16 * MIB;
+
+/// The Blob service with a blob that no kernel keeps whole for a client that reads nothing.
+async fn start_with_blob(limits: Limits) -> Running {
+    let stamp = Stamp::with_limits(limits).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let front_end = stamp.front_end.clone();
+    let served = tokio::spawn(async move {
+        front_end
+            .serve_blob(listener, async {
+                let _ = stopped.await;
+            })
+            .await;
+    });
+    let running = Running { stamp, address, stop, served };
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    for (path, kind, size) in
+        [("/box?restype=container", "", 0), ("/box/large", "BlockBlob", BLOB_SIZE_BYTES)]
+    {
+        let headers = [("content-length", size.to_string()), ("x-ms-blob-type", kind.to_owned())];
+        let mut request = format!("PUT {ROOT}{path} HTTP/1.1\r\n");
+        for (name, value) in running.blob_headers("PUT", path, &headers) {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.expect("sent");
+        stream.write_all(&vec![7; size]).await.expect("sent");
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    }
+    running
+}
+
+impl Running {
+    fn blob_headers(&self, method: &str, path: &str, more: &[(&str, String)]) -> Vec<(String, String)> {
+        let target = format!("{ROOT}{path}");
+        let mut headers = vec![("x-ms-version", "2026-10-06")];
+        headers.extend(
+            more.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (*name, value.as_str())),
+        );
+        let signed = self.stamp.headers_signed_for(SignedService::BlobOrQueue, method, &target, &headers);
+        let text = |value: &hyper::header::HeaderValue| value.to_str().expect("text").to_owned();
+        signed.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+    }
+
+    /// Asks for the blob; nothing is read yet.
+    async fn ask_for_blob(&self) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        let mut request = format!("GET {ROOT}/box/large HTTP/1.1\r\n");
+        for (name, value) in self.blob_headers("GET", "/box/large", &[]) {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.expect("sent");
+        stream
+    }
+
+    /// The same by HTTP/2, whose window is never opened further.
+    async fn ask_for_blob_by_http2(&self) -> TcpStream {
+        let mut fields = Vec::new();
+        let path = format!("{ROOT}/box/large");
+        let mut all = vec![(":method", "GET"), (":scheme", "http"), (":path", path.as_str())];
+        let signed = self.blob_headers("GET", "/box/large", &[]);
+        all.extend(signed.iter().map(|(name, value)| match name.as_str() {
+            "host" => (":authority", value.as_str()),
+            name => (name, value.as_str()),
+        }));
+        all.sort_by_key(|(name, _)| !name.starts_with(':'));
+        for (name, value) in all {
+            // A literal that is not indexed, with lengths of seven bits and what is beyond.
+            fields.push(0);
+            for text in [name, value] {
+                match text.len() {
+                    size @ ..127 => fields.push(size as u8),
+                    size @ 127..255 => fields.extend([127, (size - 127) as u8]),
+                    size => panic!("{size} bytes"),
+                }
+                fields.extend_from_slice(text.as_bytes());
+            }
+        }
+        let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        request.extend_from_slice(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        request.extend_from_slice(&(fields.len() as u32).to_be_bytes()[1..]);
+        request.extend_from_slice(&[1, 5, 0, 0, 0, 1]);
+        request.extend_from_slice(&fields);
+        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        stream.write_all(&request).await.expect("sent");
+        stream
+    }
+}
+
+/// Reads so many bytes, or until the connection ends; says how many there were.
+async fn read_up_to(stream: &mut TcpStream, size_max: usize) -> usize {
+    let mut size = 0;
+    let mut buffer = vec![0; 64 << 10];
+    while size < size_max {
+        match tokio::time::timeout(Duration::from_secs(10), stream.read(&mut buffer)).await {
+            Ok(Ok(0) | Err(_)) => break,
+            Ok(Ok(read)) => size += read,
+            Err(_) => panic!("the connection stays, after {size} bytes"),
+        }
+    }
+    size
+}
+
+/// Whoever asked for a blob and read nothing once kept its connection, of which there are only so many, and the blob's
+/// bytes on disk, for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_take_nothing_of_an_answer_are_dropped() {
+    let limits = Limits { reply_taken_for_max: Duration::from_millis(400), ..Limits::default() };
+    let running = start_with_blob(limits).await;
+    for http2 in [false, true] {
+        let mut stream =
+            if http2 { running.ask_for_blob_by_http2().await } else { running.ask_for_blob().await };
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let size = read_up_to(&mut stream, usize::MAX).await;
+        assert!(size > 60_000 && size < BLOB_SIZE_BYTES, "{size} bytes; HTTP/2: {http2}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_take_an_answer_slowly_get_all_of_it() {
+    let limits = Limits { reply_taken_for_max: Duration::from_millis(1500), ..Limits::default() };
+    let running = start_with_blob(limits).await;
+    let mut stream = running.ask_for_blob().await;
+    let began = std::time::Instant::now();
+    let mut size = 0;
+    while size < BLOB_SIZE_BYTES {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let read = read_up_to(&mut stream, MIB.min(BLOB_SIZE_BYTES - size)).await;
+        assert!(read > 0, "it ends after {size} bytes");
+        size += read;
+    }
+    assert!(began.elapsed() > Duration::from_millis(2500), "it was not slow");
 }

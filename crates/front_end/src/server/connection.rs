@@ -1,8 +1,9 @@
 //! One connection: its protocol, its requests, its end.
 //!
-//! What always holds: a client that sends nothing, or only half of its headers, is dropped in time; a stop lets the
-//! request under way finish.
+//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of an answer, is dropped
+//! in time, with the bytes that were kept for it; a stop lets the request under way finish.
 
+use super::activity::{Activity, UnderWay};
 use super::listener::Phase;
 use super::opening::{Opened, open};
 use super::preface::Protocol;
@@ -18,10 +19,10 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -36,12 +37,18 @@ const BUFFER_SIZE_BYTES_MIN: usize = 8192;
 /// How often an idle HTTP/2 client is asked whether it is still there.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(60);
 
+/// How long a connection is silent before the kernel asks, how often it asks again, and how often in vain.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_COUNT: u32 = 4;
+
 /// What all connections share.
 pub(crate) struct ConnectionSettings {
     http1: http1::Builder,
     http2: http2::Builder<TaskExecutor>,
     clock: Arc<dyn Clock>,
     header_read_for_max: Duration,
+    reply_taken_for_max: Duration,
     tls: Option<TlsIdentity>,
 }
 
@@ -63,7 +70,8 @@ impl ConnectionSettings {
             .max_header_list_size(u32::try_from(header_size).unwrap_or(u32::MAX))
             .max_concurrent_streams(HTTP2_STREAMS_MAX)
             .keep_alive_interval(HTTP2_PING_EVERY);
-        ConnectionSettings { http1, http2, clock, header_read_for_max: limits.header_read_for_max, tls }
+        let Limits { header_read_for_max, reply_taken_for_max, .. } = *limits;
+        ConnectionSettings { http1, http2, clock, header_read_for_max, reply_taken_for_max, tls }
     }
 }
 
@@ -92,7 +100,12 @@ pub(crate) async fn serve_connection<S: ServiceApi>(
 ) {
     // The listener's thread took it; from here on it belongs to the one that runs this task.
     let moved = stream.into_std().and_then(TcpStream::from_std);
-    let stream = match moved.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {
+    let prepared = moved.and_then(|stream| {
+        stream.set_nodelay(true)?;
+        keep_alive(&stream)?;
+        Ok(stream)
+    });
+    let stream = match prepared {
         Ok(stream) => stream,
         Err(error) => {
             tracing::debug!("a connection broke at once: {error}");
@@ -119,6 +132,14 @@ pub(crate) async fn serve_connection<S: ServiceApi>(
     }
 }
 
+/// Has the kernel ask a silent peer whether it is still there: one that vanished says nothing, for ever.
+fn keep_alive(stream: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_COUNT)
+}
+
 /// Serves a connection whose protocol is known.
 async fn serve_stream<S, T>(
     api: Arc<Pipeline<S>>,
@@ -135,71 +156,33 @@ async fn serve_stream<S, T>(
     let watched = activity.clone();
     let handler = service_fn(move |request: Request<Incoming>| {
         let api = api.clone();
+        let activity = activity.clone();
         let under_way = UnderWay::start(activity.clone());
         async move {
             let response = api.handle(info, request).await;
-            // A whole body is as good as sent; a streamed one keeps the request under way.
-            let response = response.map(|body| body.guarded(under_way));
+            // A whole body is as good as sent; a streamed one keeps the request under way as long as it is taken.
+            let response = response.map(|body| body.guarded(under_way).watched(|| activity.watch_reply()));
             Ok::<Response<ResponseBody>, Infallible>(response)
         }
     });
     let io = TokioIo::new(stream);
+    let clock = settings.clock.clone();
+    let (silence_max, taken_for_max) = (settings.header_read_for_max, settings.reply_taken_for_max);
     let result = match protocol {
         Protocol::Http1 => {
             let connection = settings.http1.serve_connection(io, handler);
-            let silence = watched.silence(settings.clock.clone(), settings.header_read_for_max);
+            let silence = watched.silence(clock, Some(silence_max), taken_for_max);
             run(connection, http1::Connection::graceful_shutdown, phase, silence).await
         }
         Protocol::Http2 => {
             let connection = settings.http2.serve_connection(io, handler);
-            run(connection, http2::Connection::graceful_shutdown, phase, std::future::pending()).await
+            // Between requests its pings tell whether the client is there.
+            let silence = watched.silence(clock, None, taken_for_max);
+            run(connection, http2::Connection::graceful_shutdown, phase, silence).await
         }
     };
     if let Err(error) = result {
         tracing::debug!("a connection ended badly: {error}");
-    }
-}
-
-/// How often an HTTP/1 connection is looked at within the time that it may be silent.
-const SILENCE_LOOKS: u32 = 2;
-
-/// Requests of one connection.
-#[derive(Default)]
-struct Activity {
-    started: AtomicU64,
-    finished: AtomicU64,
-}
-
-impl Activity {
-    /// Completes when no request was under way, started or finished for `silence_max`, at the latest after half as
-    /// long again.
-    async fn silence(self: Arc<Self>, clock: Arc<dyn Clock>, silence_max: Duration) {
-        let look = || (self.started.load(Ordering::Relaxed), self.finished.load(Ordering::Relaxed));
-        let mut seen = look();
-        let mut silent_looks = 0;
-        while silent_looks < SILENCE_LOOKS {
-            clock.sleep(silence_max / SILENCE_LOOKS).await;
-            let (started, finished) = look();
-            let silent = started == finished && (started, finished) == seen;
-            silent_looks = if silent { silent_looks + 1 } else { 0 };
-            seen = (started, finished);
-        }
-    }
-}
-
-/// A request under way, until dropped.
-struct UnderWay(Arc<Activity>);
-
-impl UnderWay {
-    fn start(activity: Arc<Activity>) -> Self {
-        activity.started.fetch_add(1, Ordering::Relaxed);
-        UnderWay(activity)
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.finished.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sockets: accepting connections and serving HTTP on them, bounded and stoppable.
 
+mod activity;
 mod connection;
 mod listener;
 mod opening;
