@@ -64,3 +64,58 @@ async fn uploads_that_stall_hold_up_nobody() {
         tokio::time::timeout(Duration::from_secs(20), whole).await.expect("it is not held up");
     assert_eq!(status, StatusCode::CREATED, "{body}");
 }
+
+/// What a GET answers that shows nothing but a signature.
+async fn get_with(stamp: &Stamp, path: &str, parameters: &str) -> StatusCode {
+    let request = Request::builder()
+        .method("GET")
+        .uri(format!("{ROOT}{path}?{parameters}"))
+        .header("host", "127.0.0.1:10000")
+        .body(http_body_util::Empty::<Bytes>::new())
+        .expect("a request");
+    let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+    stamp.front_end.handle_blob(connection, request).await.status()
+}
+
+/// Old versions don't sign what kind of resource a signature is for: one for the blob `box/dir` was good for all blobs
+/// below the directory `dir`, once its bearer had changed the kind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
+    let stamp = Stamp::open().await;
+    let kind = [("x-ms-blob-type", "BlockBlob")];
+    for (path, headers) in [("/box?restype=container", &[][..]), ("/box/dir", &kind), ("/box/dir/a", &kind)] {
+        assert_eq!(put(&stamp, path, headers, Vec::new(), 0).await.0, StatusCode::CREATED, "{path}");
+    }
+    // With the fields that the version signs: from 2018-11-09 on also the kind, and the snapshot, which is none.
+    let sign = |version: &str, kind: &str, name: &str| {
+        let kind = if version < "2018-11-09" { String::new() } else { format!("\n{kind}\n") };
+        let resource = format!("/blob/devstoreaccount1/{name}");
+        let text = format!("r\n\n2027-01-01\n{resource}\n\n\n\n{version}{kind}\n\n\n\n\n");
+        format!("sv={version}&sp=r&se=2027-01-01&sig={}", stamp.sas_signature(&text))
+    };
+    let (granted, refused) = (StatusCode::OK, StatusCode::FORBIDDEN);
+    let table = [
+        ("2017-07-29", "b", "box/dir", "/box/dir", "sr=b", granted),
+        ("2017-07-29", "b", "box/dir", "/box/dir/a", "sr=d&sdd=1", refused),
+        ("2017-07-29", "b", "box/dir", "/box/dir/a", "sr=b&sr=d&sdd=1", refused),
+        ("2017-07-29", "b", "box/dir", "/box/dir", "sr=b&sr=b", refused),
+        ("2017-07-29", "b", "box/dir", "/box/dir", "sr=bs", refused),
+        ("2017-07-29", "b", "box/dir", "/box/dir", "sr=bv", refused),
+        ("2017-07-29", "b", "box/dir", "/box/dir", "sr=x", refused),
+        ("2017-07-29", "c", "box", "/box/dir/a", "sr=c", granted),
+        ("2018-11-09", "bv", "box/dir", "/box/dir", "sr=bv", refused),
+        ("2019-12-12", "d", "box/dir", "/box/dir/a", "sr=d&sdd=1", refused),
+        ("2020-02-10", "d", "box/dir", "/box/dir/a", "sr=d&sdd=1", granted),
+        ("2020-02-10", "d", "box/dir", "/box/dir", "sr=d&sdd=1", granted),
+        ("2020-02-10", "d", "box/dir", "/box/dir", "sr=d&sdd=2", refused),
+        ("2020-02-10", "d", "box/dir", "/box/dir/a", "sr=d&sdd=1&sdd=2", refused),
+        ("2020-02-10", "d", "box/", "/box/dir/a", "sr=d", refused),
+        ("2020-02-10", "d", "box/dir", "/box/dir/a", "sr=b", refused),
+        ("2020-02-10", "b", "box/dir", "/box/dir", "sr=b", granted),
+    ];
+    for (version, kind, name, path, kind_sent, expected) in table {
+        let parameters = format!("{}&{kind_sent}", sign(version, kind, name));
+        let found = get_with(&stamp, path, &parameters).await;
+        assert_eq!(found, expected, "{version} {kind} for {name} on {path} with {kind_sent}");
+    }
+}

@@ -20,7 +20,8 @@ pub(crate) const ACCOUNT_SAS_SINCE: &str = "2015-04-05";
 pub(crate) const SERVICE_SAS_SINCE: &str = "2012-02-12";
 const SERVICE_IN_RESOURCE_SINCE: &str = "2015-02-21";
 const RESPONSE_HEADERS_SINCE: &str = "2013-08-15";
-const RESOURCE_KIND_SINCE: &str = "2018-11-09";
+/// The first version of service signatures that sign what kind of resource they are for.
+pub(crate) const RESOURCE_KIND_SINCE: &str = "2018-11-09";
 pub(crate) const ENCRYPTION_SCOPE_SINCE: &str = "2020-12-06";
 
 /// Whose service signature it is.
@@ -68,6 +69,11 @@ impl<'a> SasToken<'a> {
     /// A field by its short name, such as `sv`.
     pub fn field(&self, name: &str) -> Option<&'a str> {
         self.query.find(name)
+    }
+
+    /// How often a field is there.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        self.query.count(name)
     }
 
     /// The signature as sent. A plus sign that was not escaped has been read as a blank.

@@ -5,7 +5,7 @@
 use super::bearer::Principal;
 use super::delegation::{BoundRequest, DelegationKey, write_delegation_string};
 use super::grant::{Grant, KeyBounds};
-use super::sas::{ACCOUNT_SAS_SINCE, SERVICE_SAS_SINCE, SasService, SasToken};
+use super::sas::{ACCOUNT_SAS_SINCE, RESOURCE_KIND_SINCE, SERVICE_SAS_SINCE, SasService, SasToken};
 use super::signature::{ClaimedSignature, SignSink, SigningKey};
 use crate::accounts::Account;
 use crate::error::ApiError;
@@ -55,6 +55,15 @@ impl<'a> SasRequest<'a> {
     }
 }
 
+/// What a signature of the Blob service can be for, and since which version.
+const BLOB_RESOURCES_SINCE: [(&str, &str); 5] = [
+    ("b", SERVICE_SAS_SINCE),
+    ("c", SERVICE_SAS_SINCE),
+    ("bs", RESOURCE_KIND_SINCE),
+    ("bv", "2019-12-12"),
+    ("d", "2020-02-10"),
+];
+
 /// The first version of signatures with a user delegation key.
 const DELEGATION_SINCE: &str = "2018-11-09";
 
@@ -80,6 +89,9 @@ pub(crate) fn verify_sas_of(
     principal: Option<&Principal>,
 ) -> Result<Grant, ApiError> {
     let token = request.token;
+    if !token.is_account() && request.resource.service == SasService::Blob {
+        check_blob_resource(token, &request.resource)?;
+    }
     match token.is_delegated() {
         true => verify_delegation(account, request, principal)?,
         false => verify_signature(account, request)?,
@@ -125,6 +137,31 @@ pub(crate) fn verify_sas_of(
             .ok_or_else(|| failed("sp is neither in the token nor in its stored access policy."))?,
         range: KeyBounds { start: bound(token, "spk", "srk")?, end: bound(token, "epk", "erk")? },
     })
+}
+
+/// Refuses kinds of resources that the token's version does not have. Old versions don't sign the kind, and none signs
+/// the depth: whoever adds them to a token must not change what it is for.
+fn check_blob_resource(token: SasToken<'_>, resource: &SignedResource<'_>) -> Result<(), ApiError> {
+    for name in ["sr", "sdd", "sv"] {
+        if token.count(name) > 1 {
+            return Err(failed(format!("{name} is given more than once.")));
+        }
+    }
+    let Some(kind) = token.field("sr") else { return Ok(()) };
+    let Some((_, since)) = BLOB_RESOURCES_SINCE.iter().find(|(known, _)| *known == kind) else {
+        return Err(failed("sr must be b, c, bs, bv or d."));
+    };
+    if token.version() < *since {
+        return Err(failed(format!("sr={kind} needs version {since} or a later one.")));
+    }
+    if kind == "d" {
+        let folder = resource.name.get(resource.container.len() + 1..).unwrap_or_default();
+        let depth = if folder.is_empty() { 0 } else { folder.split('/').count() };
+        if token.field("sdd").and_then(|depth| depth.parse().ok()) != Some(depth) {
+            return Err(failed("sdd must be the depth of a directory that the request is below."));
+        }
+    }
+    Ok(())
 }
 
 /// Verifies a signature under a user delegation key.
