@@ -162,7 +162,8 @@ fn an_empty_get_raises_the_low_water_only_with_a_change() {
 #[test]
 fn a_peek_changes_nothing() {
     let front = vec![row(at(10, 10), &message(NEVER)), row(at(20, 20), &message(Ticks(5)))];
-    let peek = PeekMessages { store: store(), from: Ticks(0), until: Ticks(NOW.0), count: 5 };
+    let peek =
+        PeekMessages { store: store(), from: Position::first_at(Ticks(0)), until: Ticks(NOW.0), count: 5 };
     let decision = peek.decide(&Rows::new(vec![front]), NOW);
     assert!(decision.changes.is_empty());
     let shown = decision.reply.unwrap().messages;

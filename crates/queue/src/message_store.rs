@@ -49,6 +49,19 @@ impl Position {
         self.visible_at.0 == self.insertion
     }
 
+    /// Before all messages that become visible then.
+    pub(crate) fn first_at(visible_at: Ticks) -> Self {
+        Position { visible_at, insertion: 0 }
+    }
+
+    /// The place right behind this one; `None`: there is none.
+    pub(crate) fn next(self) -> Option<Self> {
+        match self.insertion.checked_add(1) {
+            Some(insertion) => Some(Position { insertion, ..self }),
+            None => self.visible_at.0.checked_add(1).map(|after| Position::first_at(Ticks(after))),
+        }
+    }
+
     /// Where a message was born.
     pub(crate) fn birthplace(insertion: u64) -> Self {
         Position { visible_at: Ticks(insertion), insertion }
@@ -84,9 +97,14 @@ impl MessageStore {
 
     /// All messages that become visible at an instant from the first to the last, both included.
     pub(crate) fn messages_between(&self, first: Ticks, last: Ticks) -> KeyRange {
-        let start = self.message_key(Position { visible_at: first, insertion: 0 });
+        self.messages_from(Position::first_at(first), last)
+    }
+
+    /// All messages from a place on that become visible until the last instant, included.
+    pub(crate) fn messages_from(&self, first: Position, last: Ticks) -> KeyRange {
+        let start = self.message_key(first);
         let end = match last.0.checked_add(1) {
-            Some(after) => self.message_key(Position { visible_at: Ticks(after), insertion: 0 }),
+            Some(after) => self.message_key(Position::first_at(Ticks(after))),
             None => self.key(AFTER_MESSAGES),
         };
         KeyRange { start: start.as_bytes().clone(), end: Some(end.as_bytes().clone()) }
@@ -155,6 +173,9 @@ mod tests {
             prop_assert_eq!(key_a.cmp(&key_b), a.cmp(&b));
             let range = store().messages_between(Ticks(0), a.visible_at);
             prop_assert_eq!(range.contains(key_b.as_bytes()), b.visible_at <= a.visible_at);
+            let range = store().messages_from(a, Ticks(u64::MAX));
+            prop_assert_eq!(range.contains(key_b.as_bytes()), a <= b);
+            prop_assert!(a.next().is_none_or(|next| a < next && (b <= a || next <= b)));
         }
 
         #[test]

@@ -5,8 +5,8 @@
 
 use crate::error::QueueError;
 use crate::message::Message;
-use crate::message_store::MessageStore;
-use crate::take_messages::{Front, Taken, read_count, sort_front};
+use crate::message_store::{MessageStore, Position};
+use crate::take_messages::{read_count, sort_front};
 use base::Ticks;
 use partition::{Decision, ObjectTable, Operation, Read, RowVersion, Rows};
 
@@ -15,16 +15,25 @@ use partition::{Decision, ObjectTable, Operation, Read, RowVersion, Rows};
 pub(crate) struct PeekMessages {
     /// The queue.
     pub(crate) store: MessageStore,
-    /// A low water that is known already, or where the last peek saw only expired messages.
-    pub(crate) from: Ticks,
+    /// Where to begin: at a low water that is known already, or behind the expired messages that the last peek saw.
+    pub(crate) from: Position,
     /// Now, as far as the requester knows.
     pub(crate) until: Ticks,
     /// How many at most.
     pub(crate) count: usize,
 }
 
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Peeked {
+    /// The messages, oldest first.
+    pub(crate) messages: Vec<Message>,
+    /// All that was read had expired, and more may be there, from here on.
+    pub(crate) go_on: Option<Position>,
+}
+
 impl Operation for PeekMessages {
-    type Reply = Result<Taken, QueueError>;
+    type Reply = Result<Peeked, QueueError>;
 
     fn object_table(&self) -> ObjectTable {
         ObjectTable::Message
@@ -32,17 +41,20 @@ impl Operation for PeekMessages {
 
     fn reads(&self) -> Vec<Read> {
         vec![Read::Range {
-            range: self.store.messages_between(self.from, self.until),
+            range: self.store.messages_from(self.from, self.until),
             limit: read_count(self.count),
         }]
     }
 
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
-        let peeked = sort_front(rows, self.count, self.until, Ticks(version.0)).map_err(QueueError::from);
-        Decision::unchanged(peeked.map(|Front { visible, low_water, again, .. }| Taken {
-            messages: visible.into_iter().map(|(at, version, row)| Message::new(at, version, row)).collect(),
-            low_water,
-            again,
+        let front = sort_front(rows, self.count, self.until, Ticks(version.0)).map_err(QueueError::from);
+        Decision::unchanged(front.map(|front| {
+            let last = front.expired.last().filter(|_| front.again);
+            let visible = front.visible.into_iter();
+            Peeked {
+                go_on: last.and_then(|last| last.next()),
+                messages: visible.map(|(at, version, row)| Message::new(at, version, row)).collect(),
+            }
         }))
     }
 }

@@ -217,16 +217,15 @@ impl QueueService {
     ) -> Result<Vec<Message>, QueueError> {
         let store = self.store(account, queue).await?;
         let front = self.front(&store).await?;
-        let mut from = front.low_water;
+        let mut from = Position::first_at(front.low_water);
         loop {
             let count = count.min(MESSAGES_TAKEN_MAX);
             let peek = PeekMessages { store: store.clone(), from, until: front.newest, count };
             let peeked = self.partitions.execute(peek).await??;
-            // As many expired messages of one instant as are read at once are left to the sweep.
-            if !peeked.again || peeked.low_water == from {
-                return Ok(peeked.messages);
+            match peeked.go_on {
+                Some(behind) => from = behind,
+                None => return Ok(peeked.messages),
             }
-            from = peeked.low_water;
         }
     }
 

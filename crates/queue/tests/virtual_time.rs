@@ -184,6 +184,24 @@ fn expired_messages_are_gone_for_everybody() {
     });
 }
 
+/// A peek went on by instants: it gave up where as many expired messages as it reads at once had one instant, as those
+/// have that one get has hidden, and showed nothing of what lay behind them.
+#[test]
+fn a_peek_sees_what_lies_behind_many_expired_messages_of_one_instant() {
+    play(|stage| async move {
+        for _ in 0..32 {
+            stage.put("short", Duration::ZERO, Some(seconds(60))).await;
+        }
+        assert_eq!(stage.take(32, seconds(30)).await.len(), 32);
+        stage.wait(seconds(61)).await;
+        stage.put("b", Duration::ZERO, None).await;
+        for count in 1..=32 {
+            assert_eq!(texts(&stage.peek(count).await), ["b"], "{count}");
+        }
+        assert_eq!(texts(&stage.take(1, seconds(1)).await), ["b"]);
+    });
+}
+
 #[test]
 fn an_update_can_t_hide_a_message_until_after_it_expires() {
     play(|stage| async move {
