@@ -189,6 +189,10 @@ pub(crate) trait Collect: Send + 'static {
     fn wants_versions(&self) -> bool {
         false
     }
+    /// A row can't be read. Whether the walk goes on behind it.
+    fn passes_over(&mut self, _damage: &DecodeError) -> bool {
+        false
+    }
     /// The name and the row of what was seen, but is told only with the head of that name.
     fn held_back(&self) -> Option<(&str, String)> {
         None
@@ -257,6 +261,7 @@ impl<C: Collect> Scan for WalkScan<C> {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         match self.take(row) {
             Ok(visit) => visit,
+            Err(damage) if self.collector.passes_over(&damage) => Visit::Continue,
             Err(error) => {
                 self.end = WalkEnd::Damaged(error);
                 Visit::StopBefore

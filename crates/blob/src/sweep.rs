@@ -3,7 +3,8 @@
 //!
 //! It walks over all blobs in small rounds, which take a small part of the time; all these times are counted in days, so a
 //! walk need not be quick. What always holds: a round walks over a bounded number of rows; what is removed is decided by an
-//! ordinary operation over the blob as it is then; a walk that is cut off begins anew with the next process.
+//! ordinary operation over the blob as it is then; what can't be read stays, and keeps nothing that is behind it; a walk
+//! that is cut off begins anew with the next process.
 
 use crate::blob_rows::{BlobAddress, Head};
 use crate::blob_service::{BlobAt, BlobService};
@@ -12,8 +13,10 @@ use crate::error::BlobError;
 use crate::listing::{Collect, Taken, Walk};
 use crate::record::BlobRecord;
 use crate::remove_expired::{RemoveExpired, Staged, is_over};
+use base::codec::DecodeError;
 use base::{Clock, Ticks};
 use partition::ObjectTable;
+use service::PassedOver;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -45,7 +48,10 @@ pub(crate) async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
         clock.sleep(rest_for).await;
         let Some(service) = service.upgrade() else { return };
         let began_at = clock.monotonic();
-        match sweep_round(&service, &mut position).await {
+        let mut passed_over = PassedOver::default();
+        let swept = sweep_round(&service, &mut position, &mut passed_over).await;
+        passed_over.log("deleted blobs");
+        match swept {
             Ok(0) => {}
             Ok(removed) => {
                 tracing::debug!("{removed} blobs whose time after a deletion was over were removed")
@@ -61,7 +67,11 @@ pub(crate) async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
 }
 
 /// Walks on from `position`; `None`: from the start. Returns how many blobs and snapshots it removed.
-async fn sweep_round(service: &BlobService, position: &mut Option<Position>) -> Result<u64, BlobError> {
+async fn sweep_round(
+    service: &BlobService,
+    position: &mut Option<Position>,
+    passed_over: &mut PassedOver,
+) -> Result<u64, BlobError> {
     let (mut walked, mut removed) = (0, 0);
     for _ in 0..CONTAINERS_MAX {
         if walked >= WALKED_RECORDS_MAX {
@@ -79,8 +89,17 @@ async fn sweep_round(service: &BlobService, position: &mut Option<Position>) -> 
         let walk =
             Walk::new(&service.partitions, &here.account, here.container_id, "", here.marker.as_deref())?;
         let left = WALKED_RECORDS_MAX - walked;
-        let collect = CollectExpired { now: service.now(), left, names: Vec::new(), garbage: Vec::new() };
-        let (collected, marker) = walk.run(collect).await?;
+        let collect = CollectExpired { left, ..CollectExpired::new(service.now()) };
+        let (collected, marker) = match walk.run(collect).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                // Of this container nothing more can be read now; there are others.
+                passed_over.note(&error);
+                *position = Some(Position { marker: None, ..here });
+                continue;
+            }
+        };
+        passed_over.add(collected.passed_over);
         walked = WALKED_RECORDS_MAX - collected.left;
         let address = |name| {
             let (account, container_id) = (here.account.clone(), here.container_id);
@@ -92,16 +111,15 @@ async fn sweep_round(service: &BlobService, position: &mut Option<Position>) -> 
                 container: String::new(),
                 encryption: ContainerEncryption::default(),
             };
-            // One name that can't be read must not keep what is behind it.
             match service.run(&at, RemoveExpired).await {
                 Ok(count) => removed += count,
-                Err(error) => tracing::warn!("a blob whose time is over could not be removed: {error}"),
+                Err(error) => passed_over.note(&error),
             }
         }
         for (name, owner) in collected.garbage {
             match service.remove_pages(&address(name), owner, usize::MAX).await {
                 Ok(_) => removed += 1,
-                Err(error) => tracing::warn!("pages of a deleted blob could not be removed: {error}"),
+                Err(error) => passed_over.note(&error),
             }
         }
         *position = Some(Position { marker, ..here });
@@ -116,9 +134,16 @@ struct CollectExpired {
     names: Vec<String>,
     /// Names and owners of pages.
     garbage: Vec<(String, u64)>,
+    /// Rows that can't be read.
+    passed_over: PassedOver,
 }
 
 impl CollectExpired {
+    fn new(now: Ticks) -> Self {
+        let (names, garbage, passed_over) = Default::default();
+        CollectExpired { now, left: WALKED_RECORDS_MAX, names, garbage, passed_over }
+    }
+
     fn take(&mut self, name: String, is_due: bool) -> Taken {
         if self.left == 0 {
             return Taken::Full;
@@ -147,6 +172,11 @@ impl Collect for CollectExpired {
     }
 
     fn wants_snapshots(&self) -> bool {
+        true
+    }
+
+    fn passes_over(&mut self, damage: &DecodeError) -> bool {
+        self.passed_over.note(damage);
         true
     }
 

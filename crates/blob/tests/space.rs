@@ -7,7 +7,10 @@ use blob::{
     Revision,
 };
 use bytes::Bytes;
-use partition::{ObjectTable, PartitionSettings, Partitions};
+use partition::{
+    Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey, RowVersion,
+    Rows, put_pieces,
+};
 use service::ServicePropertiesUpdate;
 use sim::{Faults, World};
 use std::sync::Arc;
@@ -221,6 +224,65 @@ fn staged_blocks_go_after_an_idle_week() {
         let stored = stage.stored_after_collecting().await;
         assert!(stored < 2 * SIZE_BYTES, "{stored} bytes of one blob");
         assert!(stage.reads("box", "whole").await);
+        stage.close().await;
+    });
+}
+
+/// Replaces a stored row by one that can't be read.
+struct Damage(RowKey);
+
+impl Operation for Damage {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Blob
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.0.clone())]
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
+        assert!(rows.point(0).is_some(), "the row is there");
+        // The layer below reads which pieces it names: none.
+        let mut value = Vec::new();
+        put_pieces(&mut value, &[]);
+        value.push(0xff);
+        let change = RowChange::Put { key: self.0.clone(), value: value.into() };
+        Decision { changes: vec![change], reply: () }
+    }
+}
+
+/// The sweep once began anew whenever it met a row that could not be read: what was deleted behind it stayed for ever.
+#[test]
+fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
+    World::new(5).run(|env, _| async move {
+        let stage = Stage::open(&env).await.unwrap();
+        stage.service.start_sweeping(&*env.spawner);
+        let own = BlobSettingsUpdate { retention: Some((Some(1), false)), website: None };
+        stage.service.set_settings(ACCOUNT, ServicePropertiesUpdate::default(), own).await.unwrap();
+        for container in ["box-a", "box-b"] {
+            stage.create(container).await;
+            for name in ["1", "2", "3"] {
+                stage.put(container, name).await;
+                let at = stage.at(container, name).await;
+                let (snapshots, conditions) = (DeleteSnapshots::Include, Conditions::default());
+                let deleted =
+                    stage.service.delete(&at, Revision::Current, snapshots, Default::default(), conditions);
+                deleted.await.unwrap();
+            }
+        }
+        let id = stage.service.container(ACCOUNT, "box-a").await.unwrap().id;
+        let key = |name: &str| RowKey::new(ACCOUNT, id, name, "2h");
+        stage.partitions.execute(Damage(key("1"))).await.unwrap();
+        env.clock.sleep(26 * HOUR).await;
+        let is_there =
+            async |key: &RowKey| stage.partitions.get(ObjectTable::Blob, key).await.unwrap().is_some();
+        assert!(is_there(&key("1")).await, "nobody removes what can't be read");
+        let last = stage.service.container(ACCOUNT, "box-b").await.unwrap().id;
+        for key in [key("2"), key("3"), RowKey::new(ACCOUNT, last, "3", "2h")] {
+            assert!(!is_there(&key).await, "{key:?}");
+        }
         stage.close().await;
     });
 }

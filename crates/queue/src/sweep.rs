@@ -4,7 +4,7 @@
 //! that is due is scanned once, over one snapshot, and what has expired is removed by ordinary operations. If all of it
 //! was removed, the head is told when the next one expires; messages put meanwhile are noted apart. What always holds: a
 //! round looks at a bounded number of queues and collects a bounded number of messages; rounds take a small part of the
-//! time at most; a sweep that is cut off is due again.
+//! time at most; a sweep that is cut off is due again; what can't be read stays, and keeps nothing that is behind it.
 
 use crate::error::QueueError;
 use crate::head_row::HeadRow;
@@ -18,8 +18,8 @@ use base::{Clock, Ticks};
 use bytes::Bytes;
 use partition::key::parse_row_key;
 use partition::{KeyRange, ObjectTable, RowRef, Scan, ScanEnd, Visit};
-use service::SERVICE_QUEUE;
 use service::container::is_container;
+use service::{PassedOver, SERVICE_QUEUE};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -43,7 +43,10 @@ pub(crate) async fn run(service: Weak<QueueService>, clock: Arc<dyn Clock>) {
         clock.sleep(rest_for).await;
         let Some(service) = service.upgrade() else { return };
         let began_at = clock.monotonic();
-        match sweep_round(&service, &mut start).await {
+        let mut passed_over = PassedOver::default();
+        let swept = sweep_round(&service, &mut start, &mut passed_over).await;
+        passed_over.log("expired messages");
+        match swept {
             Ok(0) => {}
             Ok(removed) => tracing::debug!("{removed} expired messages were removed"),
             Err(error) => tracing::warn!("expired messages could not be removed: {error}"),
@@ -54,23 +57,32 @@ pub(crate) async fn run(service: Weak<QueueService>, clock: Arc<dyn Clock>) {
 }
 
 /// Sweeps the queues from `start` on; `start` becomes where the next round goes on. Returns how many messages it removed.
-async fn sweep_round(service: &QueueService, start: &mut Bytes) -> Result<u64, QueueError> {
+async fn sweep_round(
+    service: &QueueService,
+    start: &mut Bytes,
+    passed_over: &mut PassedOver,
+) -> Result<u64, QueueError> {
     let range = KeyRange { start: std::mem::take(start), end: None };
     let (scan, end) = service.partitions.scan(ObjectTable::Container, range, StoreScan::default()).await?;
-    if let Some(damage) = scan.damage {
-        return Err(damage.into());
-    }
+    passed_over.add(scan.passed_over);
     if let ScanEnd::More(key) = end {
         *start = key;
     }
     let mut removed = 0;
     for store in scan.stores {
-        removed += sweep_queue(service, store).await?;
+        match sweep_queue(service, store, passed_over).await {
+            Ok(count) => removed += count,
+            Err(error) => passed_over.note(&error),
+        }
     }
     Ok(removed)
 }
 
-async fn sweep_queue(service: &QueueService, store: MessageStore) -> Result<u64, QueueError> {
+async fn sweep_queue(
+    service: &QueueService,
+    store: MessageStore,
+    passed_over: &mut PassedOver,
+) -> Result<u64, QueueError> {
     let row = service.partitions.get(ObjectTable::Message, &store.head_key()).await?;
     let head = HeadRow::open(row.as_ref())?;
     let now = service.clock.now();
@@ -79,14 +91,12 @@ async fn sweep_queue(service: &QueueService, store: MessageStore) -> Result<u64,
     }
     service.partitions.execute(NoteSweep { store: store.clone(), note: SweepNote::Begins }).await??;
     let mut is_whole = true;
-    let mut scan = ExpiryScan { now, expired: Vec::new(), first_expiry: NEVER, damage: None };
+    let mut scan =
+        ExpiryScan { now, expired: Vec::new(), first_expiry: NEVER, passed_over: PassedOver::default() };
     let mut range = store.messages_between(head.low_water, Ticks(u64::MAX));
     loop {
         let end;
         (scan, end) = service.partitions.scan(ObjectTable::Message, range.clone(), scan).await?;
-        if let Some(damage) = scan.damage {
-            return Err(damage.into());
-        }
         match end {
             ScanEnd::Complete => break,
             // It has collected enough.
@@ -101,10 +111,21 @@ async fn sweep_queue(service: &QueueService, store: MessageStore) -> Result<u64,
             }
         }
     }
+    passed_over.add(scan.passed_over);
     let mut removed = 0;
     for positions in scan.expired.chunks(REMOVED_TOGETHER_MAX) {
-        let remove = RemoveExpired { store: store.clone(), positions: positions.to_vec() };
-        removed += service.partitions.execute(remove).await??;
+        match remove(service, &store, positions).await {
+            Ok(count) => removed += count,
+            // One of them can't be read: it must not keep the others.
+            Err(_) => {
+                for position in positions {
+                    match remove(service, &store, std::slice::from_ref(position)).await {
+                        Ok(count) => removed += count,
+                        Err(error) => passed_over.note(&error),
+                    }
+                }
+            }
+        }
     }
     // Otherwise it stays due.
     if is_whole && removed == scan.expired.len() as u64 {
@@ -114,12 +135,21 @@ async fn sweep_queue(service: &QueueService, store: MessageStore) -> Result<u64,
     Ok(removed)
 }
 
+async fn remove(
+    service: &QueueService,
+    store: &MessageStore,
+    positions: &[Position],
+) -> Result<u64, QueueError> {
+    let remove = RemoveExpired { store: store.clone(), positions: positions.to_vec() };
+    service.partitions.execute(remove).await?
+}
+
 /// Collects where the messages of queues are.
 #[derive(Default)]
 struct StoreScan {
     seen: usize,
     stores: Vec<MessageStore>,
-    damage: Option<DecodeError>,
+    passed_over: PassedOver,
 }
 
 impl StoreScan {
@@ -139,13 +169,10 @@ impl Scan for StoreScan {
             return Visit::StopBefore;
         }
         self.seen += 1;
-        match self.take(row) {
-            Ok(()) => Visit::Continue,
-            Err(damage) => {
-                self.damage = Some(damage);
-                Visit::StopBefore
-            }
+        if let Err(damage) = self.take(row) {
+            self.passed_over.note(&damage);
         }
+        Visit::Continue
     }
 }
 
@@ -154,7 +181,7 @@ struct ExpiryScan {
     now: Ticks,
     expired: Vec<Position>,
     first_expiry: Ticks,
-    damage: Option<DecodeError>,
+    passed_over: PassedOver,
 }
 
 impl ExpiryScan {
@@ -174,12 +201,9 @@ impl Scan for ExpiryScan {
         if self.expired.len() >= EXPIRED_COLLECTED_MAX {
             return Visit::StopBefore;
         }
-        match self.take(row) {
-            Ok(()) => Visit::Continue,
-            Err(damage) => {
-                self.damage = Some(damage);
-                Visit::StopBefore
-            }
+        if let Err(damage) = self.take(row) {
+            self.passed_over.note(&damage);
         }
+        Visit::Continue
     }
 }

@@ -6,8 +6,12 @@
 
 use base::{Clock, Environment, Ticks};
 use futures_util::future::join_all;
-use partition::{PartitionSettings, Partitions};
+use partition::{
+    Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey, RowVersion,
+    Rows,
+};
 use queue::{CreatedQueue, Message, MessageId, PopReceipt, QueueError, QueueService, SWEEP_EVERY};
+use service::container::{SERVICE_QUEUE, container_key};
 use sim::{Faults, SimClock, SimRandom, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -240,6 +244,78 @@ fn expired_messages_vanish_without_anyone_reading_them() {
             }
         }
         assert_eq!(left, BTreeMap::from([("for ever".to_owned(), 300)]));
+    });
+}
+
+/// Replaces a stored row by one that can't be read.
+struct Damage(ObjectTable, RowKey);
+
+impl Operation for Damage {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        self.0
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.1.clone())]
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
+        assert!(rows.point(0).is_some(), "the row is there");
+        let change = RowChange::Put { key: self.1.clone(), value: vec![0xff].into() };
+        Decision { changes: vec![change], reply: () }
+    }
+}
+
+/// Every round once ended at the first queue's row, head or message that could not be read, and the next one began
+/// before it: what expired behind it stayed for ever.
+#[test]
+fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
+    play(|stage| async move {
+        stage.service.start_sweeping(&sim::SimSpawner);
+        let mut damaged = vec![(ObjectTable::Container, container_key(ACCOUNT, SERVICE_QUEUE, "a-row"))];
+        let mut before: Option<(String, u64)> = None;
+        for queue in ["a-row", "b-head", "c-message"] {
+            stage.service.create_queue(ACCOUNT, queue, vec![]).await.unwrap();
+            for index in 0..4 {
+                let lives_for = Some(seconds(60));
+                let put =
+                    stage.service.put_message(ACCOUNT, queue, "a".into(), seconds(index), lives_for).await;
+                let put = put.unwrap();
+                if index > 0 {
+                    continue;
+                }
+                // Ids rise: the newest queue's messages come last.
+                let mut place = before.clone();
+                loop {
+                    let after = place.as_ref().map(|(account, id)| (account.as_str(), *id));
+                    let next = stage.partitions.next_container(ObjectTable::Message, after).await.unwrap();
+                    let Some(next) = next else { break };
+                    place = Some(next);
+                }
+                before = place;
+                let id = before.as_ref().unwrap().1;
+                let name = match queue {
+                    "b-head" => "h".to_owned(),
+                    "c-message" => format!("m{0:016x}{0:016x}", put.inserted_at.0),
+                    _ => continue,
+                };
+                damaged.push((ObjectTable::Message, RowKey::new(ACCOUNT, id, "", &name)));
+            }
+        }
+        stage.put("short", Duration::ZERO, Some(seconds(60))).await;
+        for (table, key) in &damaged {
+            stage.partitions.execute(Damage(*table, key.clone())).await.unwrap();
+        }
+        stage.wait(seconds(70) + 2 * SWEEP_EVERY).await;
+        assert_eq!(stage.count().await, 0, "the last queue is swept");
+        let of_message = stage.service.queue_properties(ACCOUNT, "c-message").await.unwrap();
+        assert_eq!(of_message.message_count, 1, "only what can't be read is left");
+        for (table, key) in &damaged {
+            let row = stage.partitions.get(*table, key).await.unwrap();
+            assert!(row.is_some(), "nobody removes what can't be read");
+        }
     });
 }
 

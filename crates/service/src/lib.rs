@@ -11,6 +11,7 @@ pub mod date_time;
 mod delete_container;
 pub mod guid;
 pub mod name;
+mod passed_over;
 pub mod policy;
 pub mod properties;
 mod retired_containers;
@@ -22,6 +23,7 @@ pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
 pub use date_time::{DateTimeError, TICKS_MAX, date_time_text, format_date_time, parse_date_time};
 pub use delete_container::DeleteContainer;
 pub use name::{NameError, check_account_name, check_container_name};
+pub use passed_over::PassedOver;
 pub use policy::{POLICIES_MAX, POLICY_ID_UNITS_MAX, PolicyError, StoredPolicy};
 pub use properties::{
     CorsRule, Logging, Metrics, RetentionPolicy, ServiceProperties, ServicePropertiesError,
