@@ -163,8 +163,15 @@ impl BlobService {
         Ok(())
     }
 
-    /// Looks for blobs of containers that were deleted, but not retired because the process ended in between, and
-    /// retires them. Called once after each start, beside the requests. Returns how many containers were found.
+    /// Has blobs of containers that were deleted looked for that nobody retired, now and every now and then, for as long as
+    /// the partitions are there.
+    pub fn start_retiring(&self, spawner: &dyn Spawner) {
+        let retiring = CONTAINERS.keep_retiring_lost(Arc::downgrade(&self.partitions), self.clock.clone());
+        spawner.spawn("blob retire-lost", Box::pin(retiring));
+    }
+
+    /// Looks for blobs of containers that were deleted, but not retired because the process ended or the request
+    /// was dropped in between, and retires them. Returns how many containers were found.
     pub async fn retire_lost_containers(&self) -> Result<u64, BlobError> {
         Ok(CONTAINERS.retire_lost(&self.partitions).await?)
     }

@@ -13,7 +13,10 @@ use partition::{
 };
 use service::ServicePropertiesUpdate;
 use sim::{Faults, World};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use stream::{StreamName, StreamSettings, Streams};
 
@@ -152,6 +155,56 @@ fn a_container_whose_deletion_was_cut_off_is_found_at_the_next_start() {
     }
     println!("{cut_off} deletions cut off, {found} containers found");
     assert!(cut_off > 5 && found > 0, "{cut_off} deletions were cut off, {found} containers found");
+}
+
+/// Lets a future run until it has been asked so often, then drops it.
+async fn dropped_after<F: Future>(future: F, poll_count: usize) {
+    let mut future = pin!(future);
+    let mut left = poll_count;
+    poll_fn(|context| {
+        left -= 1;
+        match future.as_mut().poll(context) {
+            Poll::Pending if left > 0 => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+/// A client that goes away takes its request with it: between a container's deletion and the mark that lets its blobs go,
+/// these stayed until the next start.
+#[test]
+fn a_container_whose_deletion_was_dropped_is_found_by_and_by() {
+    let mut lost = 0;
+    for poll_count in 1..8 {
+        World::new(6)
+            .run(|env, _| async move {
+                let stage = Stage::open(&env).await.unwrap();
+                stage.service.start_retiring(&*env.spawner);
+                env.clock.sleep(Duration::from_secs(60)).await;
+                for container in ["goes", "stays"] {
+                    stage.create(container).await;
+                    stage.put(container, "1").await;
+                }
+                dropped_after(
+                    stage.service.delete_container(ACCOUNT, "goes", Conditions::default()),
+                    poll_count,
+                )
+                .await;
+                env.clock.sleep(Duration::from_secs(60)).await;
+                let is_deleted = stage.service.container(ACCOUNT, "goes").await.is_err();
+                let is_lost = is_deleted && stage.partitions.retired_container_count() == 0;
+                env.clock.sleep(service::RETIRE_LOST_EVERY).await;
+                let stored = stage.stored_after_collecting().await;
+                assert!(!is_deleted || stored < 2 * SIZE_BYTES, "{stored} bytes after {poll_count}");
+                assert!(stage.reads("stays", "1").await);
+                stage.close().await;
+                is_lost
+            })
+            .into_iter()
+            .for_each(|is_lost| lost += u64::from(is_lost));
+    }
+    assert!(lost > 0, "no deletion was dropped in between");
 }
 
 /// Deleted blobs and snapshots whose time is over once stayed for ever, though nobody could reach them.

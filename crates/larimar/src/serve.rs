@@ -92,9 +92,9 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     };
     services.queue.start_sweeping(&*env.spawner);
     services.blob.start_sweeping(&*env.spawner);
-    let Services { blob, table, queue } = &services;
-    let lost = retire_lost(table.clone(), queue.clone(), blob.clone());
-    env.spawner.spawn("retire-lost", Box::pin(lost));
+    services.blob.start_retiring(&*env.spawner);
+    services.table.start_retiring(&*env.spawner);
+    services.queue.start_retiring(&*env.spawner);
     let front_end = front_end(&configuration, services, &env, limits);
     report::started(&configuration, addresses);
     if let Some(path) = &configuration.ready_file {
@@ -110,22 +110,6 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     streams.close().await;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// What a former process deleted and could not retire any more. Beside the requests: nobody waits for it.
-async fn retire_lost(tables: Arc<TableService>, queues: Arc<QueueService>, blobs: Arc<BlobService>) {
-    let tables = tables.retire_lost_tables().await.map_err(|error| error.to_string());
-    let queues = queues.retire_lost_queues().await.map_err(|error| error.to_string());
-    let blobs = blobs.retire_lost_containers().await.map_err(|error| error.to_string());
-    for (what, outcome) in [("tables", tables), ("queues", queues), ("blob containers", blobs)] {
-        match outcome {
-            Ok(0) => {}
-            Ok(count) => {
-                tracing::info!(what, count, "what was deleted still had rows: they go in the background")
-            }
-            Err(error) => tracing::warn!(what, error, "rows of what was deleted could not be looked for"),
-        }
-    }
 }
 
 /// Binds a port; also tells which, as the system may have picked it.

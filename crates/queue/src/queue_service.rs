@@ -100,8 +100,15 @@ impl QueueService {
         Ok(())
     }
 
-    /// Looks for messages of queues that were deleted, but not retired because the process ended in between, and
-    /// retires them. Called once after each start, beside the requests. Returns how many queues were found.
+    /// Has messages of queues that were deleted looked for that nobody retired, now and every now and then, for as long as
+    /// the partitions are there.
+    pub fn start_retiring(&self, spawner: &dyn Spawner) {
+        let retiring = QUEUES.keep_retiring_lost(Arc::downgrade(&self.partitions), self.clock.clone());
+        spawner.spawn("queue retire-lost", Box::pin(retiring));
+    }
+
+    /// Looks for messages of queues that were deleted, but not retired because the process ended or the request
+    /// was dropped in between, and retires them. Returns how many queues were found.
     pub async fn retire_lost_queues(&self) -> Result<u64, QueueError> {
         Ok(QUEUES.retire_lost(&self.partitions).await?)
     }

@@ -29,6 +29,6 @@ pub use properties::{
     CorsRule, Logging, Metrics, RetentionPolicy, ServiceProperties, ServicePropertiesError,
     ServicePropertiesUpdate,
 };
-pub use retired_containers::{ContainerKind, ReadContainerId};
+pub use retired_containers::{ContainerKind, RETIRE_LOST_EVERY, ReadContainerId};
 pub use row_memo::RowMemo;
 pub use set_service_properties::{SetServiceProperties, read_service_properties};

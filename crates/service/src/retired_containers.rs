@@ -1,14 +1,21 @@
 //! Objects of deleted containers go in the background: the partition layer is told which ids lead nowhere any more.
 //!
-//! A container is deleted by one operation and retired by another, so a process that ends in between leaves objects that
-//! nobody reaches. They are found at the next start by asking which containers have rows and which ones have names.
+//! A container is deleted by one operation and retired by another, so a process that ends in between, or a client that
+//! goes away, with whom its request ends, leaves objects that nobody reaches. They are found at the next start, and every
+//! few hours, by asking which containers have rows and which ones have names.
 //! What always holds: a container is retired only if its rows were seen before the names were read, and no name has its
 //! id. A container's own row is older than its objects and ids never come back, so such a container is dead for good.
 
 use crate::container::containers_range;
+use base::Clock;
 use base::codec::DecodeError;
 use partition::{ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
 use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often containers are looked for that were deleted, but not retired.
+pub const RETIRE_LOST_EVERY: Duration = Duration::from_secs(6 * 3600);
 
 /// Reads the id out of a container's row.
 pub type ReadContainerId = fn(&[u8]) -> Result<u64, DecodeError>;
@@ -26,7 +33,7 @@ pub struct ContainerKind {
 
 impl ContainerKind {
     /// Tells the partition layer that the objects of a container may go, after [`crate::DeleteContainer`] has returned
-    /// `row`. A failure is only logged: the next start makes up for it.
+    /// `row`. A failure is only logged: the next search makes up for it.
     pub async fn retire(&self, partitions: &Partitions, account: &str, row: &[u8]) {
         match (self.read_id)(row) {
             Ok(id) => self.retire_id(partitions, account, id).await,
@@ -64,6 +71,28 @@ impl ContainerKind {
         }
     }
 
+    /// Retires what is lost at once and every [`RETIRE_LOST_EVERY`], for as long as the partitions are there.
+    pub async fn keep_retiring_lost(self, partitions: Weak<Partitions>, clock: Arc<dyn Clock>) {
+        while let Some(partitions) = partitions.upgrade() {
+            let service = self.service;
+            match self.retire_lost(&partitions).await {
+                Ok(0) => {}
+                Ok(count) => {
+                    tracing::info!(
+                        service,
+                        count,
+                        "what was deleted still had rows: they go in the background"
+                    )
+                }
+                Err(error) => {
+                    tracing::warn!(service, %error, "rows of what was deleted could not be looked for")
+                }
+            }
+            drop(partitions);
+            clock.sleep(RETIRE_LOST_EVERY).await;
+        }
+    }
+
     async fn read_named(&self, partitions: &Partitions, account: &str) -> Result<NamedIds, PartitionError> {
         let (account, read_id) = (account.to_owned(), self.read_id);
         let range = containers_range(&account, self.service);
@@ -80,7 +109,7 @@ impl ContainerKind {
 }
 
 fn log_failure(account: &str, error: &PartitionError) {
-    tracing::warn!(%error, account, "objects of a deleted container stay until the next start");
+    tracing::warn!(%error, account, "objects of a deleted container stay until they are looked for");
 }
 
 fn damaged(error: DecodeError) -> PartitionError {

@@ -10,7 +10,7 @@ use crate::query::{EntityPage, EntityQuery, TableListPage, TableListQuery};
 use crate::set_table_policies::SetTablePolicies;
 use crate::table_list::read_table_page;
 use crate::table_row::TableRow;
-use base::Clock;
+use base::{Clock, Spawner};
 use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
@@ -65,8 +65,15 @@ impl TableService {
         Ok(())
     }
 
-    /// Looks for entities of tables that were deleted, but not retired because the process ended in between, and
-    /// retires them. Called once after each start, beside the requests. Returns how many tables were found.
+    /// Has entities of tables that were deleted looked for that nobody retired, now and every now and then, for as long as
+    /// the partitions are there.
+    pub fn start_retiring(&self, spawner: &dyn Spawner) {
+        let retiring = TABLES.keep_retiring_lost(Arc::downgrade(&self.partitions), self.clock.clone());
+        spawner.spawn("table retire-lost", Box::pin(retiring));
+    }
+
+    /// Looks for entities of tables that were deleted, but not retired because the process ended or the request
+    /// was dropped in between, and retires them. Returns how many tables were found.
     pub async fn retire_lost_tables(&self) -> Result<u64, TableError> {
         Ok(TABLES.retire_lost(&self.partitions).await?)
     }
