@@ -17,8 +17,9 @@
 //! ```
 //!
 //! Liberal where clients differ: names in any case, blank lines before boundaries, requests and bodies, line ends with or
-//! without carriage return, a missing last boundary. What always holds: any bytes are a batch or are refused, nothing
-//! is copied, and at most one operation more than allowed is read.
+//! without carriage return, a missing last boundary of the batch. What always holds: any bytes are a batch or are refused, a
+//! change set that was cut off is never taken for a whole one, nothing is copied, and at most one operation more than
+//! allowed is read.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -102,11 +103,13 @@ pub(crate) fn read_batch<'a>(body: &'a [u8], boundary: &str) -> Result<BatchRequ
         return read_operation(&headers, content).map(BatchRequest::Direct);
     };
     let mut operations = Vec::new();
-    for part in Parts::new(content, inner).take(OPERATIONS_READ_MAX) {
+    let mut parts = Parts::new(content, inner);
+    for part in parts.by_ref().take(OPERATIONS_READ_MAX) {
         let (headers, content) = read_headers(part)?;
         operations.push(read_operation(&headers, content)?);
     }
-    if operations.is_empty() {
+    let is_whole = parts.is_closed || operations.len() == OPERATIONS_READ_MAX;
+    if operations.is_empty() || !is_whole {
         return Err(malformed());
     }
     Ok(BatchRequest::ChangeSet(operations))
@@ -117,6 +120,8 @@ struct Parts<'a> {
     /// After a delimiter line; `None` when there are no more parts.
     rest: Option<&'a [u8]>,
     delimiter: Vec<u8>,
+    /// The last delimiter line was there.
+    is_closed: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -124,7 +129,7 @@ impl<'a> Parts<'a> {
         let mut delimiter = Vec::with_capacity(boundary.len() + 2);
         delimiter.extend_from_slice(b"--");
         delimiter.extend_from_slice(boundary.as_bytes());
-        let mut parts = Parts { rest: Some(body), delimiter };
+        let mut parts = Parts { rest: Some(body), delimiter, is_closed: false };
         // What precedes the first delimiter is no part.
         parts.rest = match parts.find_delimiter(body) {
             Some((_, after, false)) => Some(after),
@@ -161,6 +166,7 @@ impl<'a> Iterator for Parts<'a> {
         match self.find_delimiter(rest) {
             Some((at, after, last)) => {
                 self.rest = (!last).then_some(after);
+                self.is_closed = last;
                 Some(&rest[..at])
             }
             None => {

@@ -128,6 +128,11 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         };
         let mut body = pin!(self.body);
         match request::collect_body(body.as_mut(), size_max).await {
+            // A stream of HTTP/2 can end without an error before all that was announced has come.
+            Ok(bytes) if announced.is_some_and(|size| size != bytes.len() as u64) => {
+                tracing::debug!("a request's body ended after {} bytes", bytes.len());
+                Err(ErrorCode::InvalidInput.into())
+            }
             Ok(bytes) => Ok(WholeBody { bytes, room }),
             Err(error) => {
                 drop(room);
@@ -143,9 +148,32 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::FutureExt;
+    use futures_util::{FutureExt, TryStreamExt};
     use http_body_util::Full;
     use hyper::Request;
+
+    /// A body that ended before all that was announced had come, as HTTP/2 lets it without an error, was taken for whole.
+    #[test]
+    fn a_body_that_ends_early_is_refused() {
+        let limits = Limits::default();
+        let clock = base::system::SystemClock::new();
+        let large_bodies = Semaphore::new(1 << 20);
+        for (announced, is_whole) in [(Some("5"), true), (None, true), (Some("6"), false), (Some("4"), false)]
+        {
+            let mut request = Request::builder();
+            if let Some(announced) = announced {
+                request = request.header(hyper::header::CONTENT_LENGTH, announced);
+            }
+            let (parts, ()) = request.body(()).expect("a request").into_parts();
+            // It says nothing of its length, as one whose stream may still end.
+            let portions =
+                futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"hello"))]);
+            let body = http_body_util::StreamBody::new(portions.map_ok(hyper::body::Frame::data));
+            let body = IncomingBody::new(body, &parts, &limits, &large_bodies, &clock);
+            let read = body.read_whole().now_or_never().expect("it is there");
+            assert_eq!(read.is_ok(), is_whole, "{announced:?}");
+        }
+    }
 
     /// Lists of blocks once had no place among the large bodies: very many at once took memory without a bound.
     #[test]

@@ -50,8 +50,8 @@ const OPERATION: &str = "Content-Type: application/http\n\nPUT /acct/T(Partition
 
 #[test]
 fn liberal_forms() {
-    // Bare line feeds, no last boundary, a quoted boundary, blanks after the boundary.
-    let body = format!("--b\nContent-Type: multipart/mixed; boundary=\"c\"\n\n\n--c \n{OPERATION}");
+    // Bare line feeds, no last boundary of the batch, a quoted boundary, blanks after the boundary.
+    let body = format!("--b\nContent-Type: multipart/mixed; boundary=\"c\"\n\n\n--c \n{OPERATION}--c--");
     let parts = change_set(&body, "b");
     assert_eq!(parts.len(), 1);
     assert_eq!(parts[0].target, "/acct/T(PartitionKey='a b',RowKey='1')");
@@ -90,6 +90,19 @@ fn malformed_batches() {
     ] {
         let error = read_batch(body.as_bytes(), "b").expect_err(body);
         assert_eq!(error.code, ErrorCode::InvalidInput);
+    }
+}
+
+/// A body that ended early between two operations was taken for a shorter change set, and applied.
+#[test]
+fn a_change_set_that_was_cut_off_is_refused() {
+    let whole = format!(
+        "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n{OPERATION}--c\n{OPERATION}--c--\n--b--\n"
+    );
+    let end = whole.find("\n--c--").expect("an end") + "\n--c--".len();
+    for cut in 0..whole.len() {
+        let read = read_batch(&whole.as_bytes()[..cut], "b");
+        assert_eq!(read.is_ok(), cut >= end, "{}", &whole[..cut]);
     }
 }
 
