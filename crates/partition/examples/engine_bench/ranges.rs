@@ -13,10 +13,6 @@ const SPLIT_COUNT: u64 = 10;
 const BETWEEN_CHANGES: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 const COMPARED_FOR: Duration = Duration::from_secs(4);
-/// The processor is the limit from this share of all cores on, whoever keeps them busy.
-const PROCESSOR_BUSY_SHARE: f64 = 0.85;
-/// The journal's disk is, from this share of the time on: all ranges share it.
-const JOURNAL_BUSY_SHARE: f64 = 0.6;
 /// Writers while one range is compared with two: so many that some are always ready while others wait for a sync.
 const COMPARED_WRITERS: u64 = 1024;
 /// Syncs of a bare file beside which those of the journal are shown.
@@ -211,29 +207,35 @@ async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut 
         "  a bare file of this disk takes {bare:.0} writes and syncs/s of {} KiB while nothing else runs",
         two.group_size_bytes >> 10
     );
-    let both_busy = two.all_cores_busy / cores;
-    // What is busy with two ranges is what keeps them from being faster.
-    let (limit, serial_section_is_limit) = if both_busy >= PROCESSOR_BUSY_SHARE {
-        ("the processor", false)
-    } else if two.journal_busy >= JOURNAL_BUSY_SHARE {
-        ("syncing the journal, which all ranges share,", false)
-    } else {
-        ("the serial section", true)
-    };
+    let (limit, serial_section_is_limit) = limit_of_one(one, cores);
+    let busy = |written: &Written| 100.0 * written.all_cores_busy / cores;
     verdicts.judge(
         "two ranges against one",
         &format!(
-            "{gain:.2} times; with one range its serial section was held {:.0} % of the time; with two {:.0} % of all cores were busy (with one {:.0} %) and the \
-             journal {:.0} % of the time: {limit} is the limit",
+            "{gain:.2} times; with one range its serial section was held {:.0} % of the time, {:.0} % of all cores were busy \
+             (with two {:.0} %) and the journal {:.0} % of the time (with two {:.0} %): {limit} is the limit of one range",
             one.serial_section_held * 100.0,
-            both_busy * 100.0,
-            one.all_cores_busy / cores * 100.0,
+            busy(one),
+            busy(two),
+            one.journal_busy * 100.0,
             two.journal_busy * 100.0
         ),
         "1.5 times, if the serial section is the limit",
         gain >= 1.5 || !serial_section_is_limit,
     );
     Ok(())
+}
+
+/// What holds up writers of one range: of all that it may be, what was busy the largest part of the time. Tells also whether
+/// it is the serial section, the one that a second range has for itself.
+fn limit_of_one(one: &Written, cores: f64) -> (&'static str, bool) {
+    let others = [
+        (one.all_cores_busy / cores, "the processor"),
+        (one.journal_busy, "syncing the journal, which all ranges share,"),
+    ];
+    let (busiest, name) =
+        others.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or_default();
+    if one.serial_section_held > busiest { ("the serial section", true) } else { (name, false) }
 }
 
 /// Writes groups of this size to a file that is there in full, and syncs each, as the journal does.
