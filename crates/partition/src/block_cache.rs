@@ -63,13 +63,49 @@ pub(crate) struct BlockCache {
 
 /// Bytes of blocks that checkpoints hold.
 struct HeldBytes {
-    size_bytes: AtomicU64,
+    filters_size_bytes: AtomicU64,
+    indexes_size_bytes: AtomicU64,
     size_bytes_max: u64,
+}
+
+/// What is held.
+#[derive(Clone, Copy)]
+enum Kind {
+    Filter,
+    Index,
+}
+
+impl HeldBytes {
+    fn of(&self, kind: Kind) -> &AtomicU64 {
+        match kind {
+            Kind::Filter => &self.filters_size_bytes,
+            Kind::Index => &self.indexes_size_bytes,
+        }
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.filters_size_bytes.load(Ordering::Relaxed) + self.indexes_size_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How much of this kind may be held now. Two that look at the same time may go beyond it by one block.
+    fn size_bytes_max_of(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Filter => {
+                self.size_bytes_max.saturating_sub(self.indexes_size_bytes.load(Ordering::Relaxed))
+            }
+            Kind::Index => {
+                let others = self.filters_size_bytes.load(Ordering::Relaxed);
+                let share = self.size_bytes_max / 100 * HELD_INDEX_SHARE_PERCENT;
+                share.min(self.size_bytes_max.saturating_sub(others))
+            }
+        }
+    }
 }
 
 /// A block that its checkpoint holds; its bytes are given back when it is dropped.
 pub(crate) struct HeldBlock<T> {
     block: T,
+    kind: Kind,
     size_bytes: u64,
     all: Arc<HeldBytes>,
 }
@@ -84,7 +120,7 @@ impl<T> Deref for HeldBlock<T> {
 
 impl<T> Drop for HeldBlock<T> {
     fn drop(&mut self) {
-        self.all.size_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
+        self.all.of(self.kind).fetch_sub(self.size_bytes, Ordering::Relaxed);
     }
 }
 
@@ -109,14 +145,18 @@ impl BlockCache {
         let count = (cached_max / TYPICAL_BLOCK_SIZE_BYTES).max(16) as usize;
         let blocks =
             Cache::with(count, cached_max, BySize, FixedHasher::default(), DefaultLifecycle::default());
-        let held = Arc::new(HeldBytes { size_bytes: AtomicU64::new(0), size_bytes_max: held_max });
+        let held = Arc::new(HeldBytes {
+            filters_size_bytes: AtomicU64::new(0),
+            indexes_size_bytes: AtomicU64::new(0),
+            size_bytes_max: held_max,
+        });
         BlockCache { blocks, held, row_blocks_read: AtomicU64::new(0) }
     }
 
     /// Lets a checkpoint hold a filter, if there is room for it.
     pub(crate) fn hold_filter(&self, filter: Filter) -> Result<HeldBlock<Filter>, Filter> {
         let size_bytes = filter.size_bytes();
-        self.hold(filter, size_bytes, self.held.size_bytes_max)
+        self.hold(filter, size_bytes, Kind::Filter)
     }
 
     /// Lets a checkpoint hold an index block, if there is room for it.
@@ -125,16 +165,16 @@ impl BlockCache {
         index: Arc<IndexBlock>,
     ) -> Result<HeldBlock<Arc<IndexBlock>>, Arc<IndexBlock>> {
         let size_bytes = index.size_bytes();
-        self.hold(index, size_bytes, self.held.size_bytes_max / 100 * HELD_INDEX_SHARE_PERCENT)
+        self.hold(index, size_bytes, Kind::Index)
     }
 
-    /// Lets a checkpoint hold `block`, if all together then hold `size_bytes_max` at most.
-    fn hold<T>(&self, block: T, size_bytes: usize, size_bytes_max: u64) -> Result<HeldBlock<T>, T> {
+    /// Lets a checkpoint hold `block`, if there is room for its kind.
+    fn hold<T>(&self, block: T, size_bytes: usize, kind: Kind) -> Result<HeldBlock<T>, T> {
         let size_bytes = (size_bytes + ENTRY_OVERHEAD_BYTES) as u64;
         let all = &self.held;
-        let room = |held: u64| Some(held + size_bytes).filter(|sum| *sum <= size_bytes_max);
-        match all.size_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
-            Ok(_) => Ok(HeldBlock { block, size_bytes, all: all.clone() }),
+        let room = |held: u64| Some(held + size_bytes).filter(|sum| *sum <= all.size_bytes_max_of(kind));
+        match all.of(kind).fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
+            Ok(_) => Ok(HeldBlock { block, kind, size_bytes, all: all.clone() }),
             Err(_) => Err(block),
         }
     }
@@ -163,7 +203,7 @@ impl BlockCache {
             hits: self.blocks.hits(),
             misses: self.blocks.misses(),
             row_blocks_read: self.row_blocks_read.load(Ordering::Relaxed),
-            size_bytes: self.blocks.weight() + self.held.size_bytes.load(Ordering::Relaxed),
+            size_bytes: self.blocks.weight() + self.held.size_bytes(),
         }
     }
 }
@@ -174,22 +214,21 @@ mod tests {
 
     #[test]
     fn checkpoints_hold_blocks_up_to_their_share_and_give_it_back() {
+        use Kind::{Filter, Index};
         let cache = BlockCache::new(400_000);
-        let max = cache.held.size_bytes_max;
-        let size = 40_000 - ENTRY_OVERHEAD_BYTES;
-        let first = cache.hold("first", size, max).map_err(|_| ()).expect("there is room");
-        let second = cache.hold("second", size, max).map_err(|_| ()).expect("there is room");
-        assert_eq!((*first, *second, cache.statistics().size_bytes), ("first", "second", 80_000));
-        assert_eq!(
-            cache.hold("third", size, max).err(),
-            Some("third"),
-            "it would be 120,000 of 100,000 bytes"
-        );
-        assert!(cache.hold("small", 100, max).is_ok(), "who may fill all of it finds room");
-        assert!(cache.hold("small", 100, max / 2).is_err(), "who may fill half of it does not");
-        drop(first);
-        assert!(cache.hold("third", size, max).is_ok());
-        drop(second);
-        assert_eq!(cache.statistics().size_bytes, 0);
+        let hold = |kind, size: usize| cache.hold("a block", size - ENTRY_OVERHEAD_BYTES, kind).ok();
+        let held = || cache.statistics().size_bytes;
+        let index = hold(Index, 40_000).expect("there is room");
+        assert!(hold(Index, 20_000).is_none(), "60,000 of 50,000 bytes for index blocks");
+        let first = hold(Filter, 30_000).expect("there is room");
+        let second = hold(Filter, 30_000).expect("filters may fill what index blocks leave");
+        assert!(hold(Filter, 1_000).is_none(), "101,000 of 100,000 bytes");
+        assert_eq!((*first, held()), ("a block", 100_000));
+        drop(index);
+        assert_eq!(held(), 60_000);
+        let index = hold(Index, 40_000).expect("its own bytes count, and what is left");
+        assert!(hold(Index, 1_000).is_none(), "101,000 of 100,000 bytes");
+        drop((first, second, index));
+        assert_eq!(held(), 0);
     }
 }

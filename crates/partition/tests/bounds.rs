@@ -245,3 +245,51 @@ fn a_range_read_goes_over_any_number_of_deleted_rows() {
         .unwrap();
     assert_eq!(found, Ok(vec![key(1, "p", "z").as_bytes().to_vec()]));
 }
+
+/// Rows that a hand-over copies lie in the tables of two ranges, the old one of which nobody flushes. They counted twice for
+/// as long as somebody read the old one, and could hold up all writers of all ranges.
+#[test]
+fn rows_of_a_range_that_was_handed_over_count_once() {
+    let mut copied = 0;
+    for seed in 0..10 {
+        let settings = PartitionSettings {
+            memory_table_size_bytes: 1 << 20,
+            memory_tables_size_bytes_max: 8 << 20,
+            range_size_bytes_max: 1 << 30,
+            hot_requests_per_second: u64::MAX,
+            cold_requests_per_second: 0,
+            ..PartitionSettings::tiny()
+        };
+        let world = World::new(seed);
+        world.disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
+        copied += world
+            .run(|env, _| async move {
+                let (_, partitions) = open(&env, settings).await.unwrap();
+                let partitions = &partitions;
+                let done = std::cell::Cell::new(false);
+                let writer = async |writer: u64| {
+                    for at in (0..).take_while(|_| !done.get()) {
+                        let key = key(1, &format!("p{writer}"), &format!("{at:05}"));
+                        let changes = vec![(key, Some(value(at, 500)))];
+                        partitions.execute(Write { changes }).await.unwrap();
+                    }
+                };
+                let split = async {
+                    env.clock.sleep(Duration::from_millis(50)).await;
+                    partitions.split(TABLE, &key(1, "p4", "")).await.unwrap();
+                    done.set(true);
+                    partitions.statistics()
+                };
+                let (at_once, _) = tokio::join!(split, join_all((0..8).map(writer)));
+                // By now nobody reads the old range any more, and what the writers still had under way is in.
+                env.clock.sleep(Duration::from_secs(60)).await;
+                let later = partitions.statistics();
+                assert_eq!(at_once.flushes, later.flushes, "seed {seed}");
+                let (counted, left) = (at_once.memory.table_size_bytes, later.memory.table_size_bytes);
+                assert!(counted <= left, "seed {seed}: {counted} bytes count, {left} are there");
+                later.longest_pause.copied_bytes
+            })
+            .unwrap();
+    }
+    assert!(copied > 0, "nothing was copied");
+}

@@ -103,8 +103,8 @@ pub(crate) async fn finish(env: &Environment) -> Result<(), StreamError> {
     write_format(env).await
 }
 
-/// Declares a folder of an older format to be one of the present format, which older programs refuse. Only once nothing
-/// stands in the way of serving it, because there is no way back.
+/// Declares a folder of an older format to be one of the present format, which older programs refuse. Only once
+/// its log and its journal were read whole, because there is no way back.
 pub(crate) async fn raise(env: &Environment) -> Result<(), StreamError> {
     let failed = |error: std::io::Error| StreamError::write("data folder", &error);
     // Left by a raise that was cut off.

@@ -20,10 +20,12 @@ use crate::partition_map::MapEntry;
 use crate::pause::Pause;
 use crate::range_partition::{Heir, RangePartition};
 use crate::routes::Routes;
+use base::Ticks;
 use bytes::Bytes;
 use futures_util::future::{join, join_all, join3};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use stream::StreamChange;
 use tokio::sync::oneshot;
 
@@ -35,6 +37,11 @@ const FLUSHED_REST_SIZE_BYTES: u64 = 1 << 20;
 const COPY_ROUND_COUNT_MAX: usize = 8;
 /// A round that copied so little is the last one before the pause.
 const COPIED_REST_SIZE_BYTES: u64 = 128 << 10;
+
+/// What is older than this when a round ends was held up by one parent: the others' rows since then are not copied yet.
+const SETTLED_AGE_MAX: Duration = Duration::from_millis(20);
+/// It is looked again after this long.
+const SETTLED_POLL_AFTER: Duration = Duration::from_millis(1);
 
 /// How the ranges of a table shall change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -216,7 +223,12 @@ impl PartitionServer {
             let copies = join_all(heirs.iter_mut().map(|heir| heir.copy(shared, parents, up_to))).await;
             let copied_bytes: u64 = copies.into_iter().sum::<Result<_, _>>()?;
             if copied_bytes <= COPIED_REST_SIZE_BYTES {
-                break;
+                if !is_behind(up_to, floor) {
+                    break;
+                }
+                // A parent that seldom writes has a group on its way, and nobody's newer rows were copied.
+                parents.iter().for_each(|parent| parent.hurry());
+                shared.clock.sleep(SETTLED_POLL_AFTER).await;
             }
         }
         Ok(heirs)
@@ -333,6 +345,11 @@ async fn flush_most(parents: &[Arc<RangePartition>]) -> Result<(), PartitionErro
         }
     }
     Ok(())
+}
+
+/// Whether much may have been written since version `up_to`; `now` is the version that a change would have now.
+fn is_behind(up_to: RowVersion, now: RowVersion) -> bool {
+    Ticks(up_to.0).plus(SETTLED_AGE_MAX) < Ticks(now.0)
 }
 
 fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {

@@ -27,6 +27,9 @@ const PENDING_SIZE_BYTES_MAX: usize = 32 << 20;
 const RANGE_READ_SPARE_COUNT: usize = 32;
 const RANGE_READ_SPARE_COUNT_MAX: usize = 64 << 10;
 
+/// An operation fetches anew so many times because changes have left memory meanwhile, at most. Each flush is one such time.
+const STALE_COUNT_MAX: usize = 32;
+
 /// What checkpoints hold for one read.
 enum Fetched {
     /// A point: the newest change that a checkpoint knows.
@@ -70,6 +73,7 @@ impl RangePartition {
             .map_err(|_| PartitionError::Unavailable("range is closed".to_owned()))?;
         self.wait_for_room().await?;
         let mut spare = RANGE_READ_SPARE_COUNT;
+        let mut stale_count = 0;
         loop {
             let tree = self.tree.load();
             let fetched = fetch(&tree, reads, spare).await?;
@@ -81,7 +85,8 @@ impl RangePartition {
                     waiting.await?;
                     return Ok(Executed::Done(reply));
                 }
-                Verdict::Stale => {}
+                Verdict::Stale if stale_count >= STALE_COUNT_MAX => return Err(PartitionError::Busy),
+                Verdict::Stale => stale_count += 1,
                 Verdict::Short if spare >= RANGE_READ_SPARE_COUNT_MAX => return Err(PartitionError::Busy),
                 Verdict::Short => spare = (spare * 4).min(RANGE_READ_SPARE_COUNT_MAX),
             }

@@ -13,10 +13,14 @@ use crate::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use stream::{ExtentId, Location, StreamName};
 
 /// Rows between two looks at whether something else comes first.
 const STEP_ROW_COUNT: u64 = 256;
+
+/// A flush looks again after this long whether another one of its range has ended.
+const LOCK_POLL_AFTER: Duration = Duration::from_millis(1);
 
 /// What a flush found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,19 @@ impl RangePartition {
         if self.keeps_memory.load(Ordering::Acquire) {
             return Ok(Flush::Nothing);
         }
-        let _flushing = self.flushing.lock().await;
+        // Flushes of other ranges must not wait behind a hand-over that has the lock.
+        let _flushing = loop {
+            if let Ok(flushing) = self.flushing.try_lock() {
+                break flushing;
+            }
+            if self.keeps_memory.load(Ordering::Acquire) {
+                return Ok(Flush::Nothing);
+            }
+            self.shared.clock.sleep(LOCK_POLL_AFTER).await;
+        };
+        if self.keeps_memory.load(Ordering::Acquire) {
+            return Ok(Flush::Nothing);
+        }
         let tree = self.tree();
         let Some(frozen) = tree.frozen.last().cloned() else { return Ok(Flush::Nothing) };
         if self.visible() < frozen.last_version {

@@ -124,6 +124,11 @@ impl RangePartition {
         Ok(decided)
     }
 
+    /// Lets the group that gathers become durable soon.
+    pub(crate) fn hurry(&self) {
+        self.commit_wake.notify_one();
+    }
+
     /// The version of the newest decision.
     pub(crate) fn last_version(&self) -> RowVersion {
         self.serial.lock().last_version
@@ -150,6 +155,8 @@ impl RangePartition {
     /// Other ranges have taken over.
     pub(crate) fn leave(&self) {
         self.serial.lock().standing = Standing::Gone;
+        // Its rows count for the others: what a slow reader keeps of it must hold up no writer.
+        self.tree().memory_tables().for_each(|memory| memory.release());
         // There will be no flush here any more: who waits for one goes to the others.
         self.tell_waiting_writers();
         self.commit_wake.notify_one();

@@ -267,24 +267,29 @@ impl Heir {
     }
 }
 
-/// Groups of a log that hold these changes, sorted by version, each with the version at which it ends. A group takes no
-/// further operation from `size_bytes` on. Rows of several parents may carry the same version: they make one operation.
-fn groups_of(rest: &[(RowVersion, RowChange)], size_bytes: usize) -> Vec<(Vec<u8>, RowVersion)> {
-    let mut groups: Vec<(Vec<u8>, RowVersion)> = Vec::new();
-    for operation in rest.chunk_by(|(a, _), (b, _)| a == b) {
-        let version = operation[0].0;
-        let changes: Vec<RowChange> = operation.iter().map(|(_, change)| change.clone()).collect();
-        if groups.last().is_none_or(|(group, _)| group.len() >= size_bytes) {
-            let mut group = Vec::new();
-            commit_log::start_group(&mut group);
-            groups.push((group, version));
+/// Groups of a log that hold these changes, sorted by version, each with the version at which it ends, one made after the
+/// other was taken. A group takes no further operation from `size_bytes` on. Rows of several parents may carry the same
+/// version: they make one operation.
+fn groups_of(
+    rest: &[(RowVersion, RowChange)],
+    size_bytes: usize,
+) -> impl Iterator<Item = (Vec<u8>, RowVersion)> {
+    let mut operations = rest.chunk_by(|(a, _), (b, _)| a == b);
+    std::iter::from_fn(move || {
+        let mut operation = operations.next()?;
+        let mut group = Vec::new();
+        commit_log::start_group(&mut group);
+        loop {
+            let version = operation[0].0;
+            let changes: Vec<RowChange> = operation.iter().map(|(_, change)| change.clone()).collect();
+            commit_log::put_operation(&mut group, version, &changes);
+            let has_room = group.len() < size_bytes;
+            match has_room.then(|| operations.next()).flatten() {
+                Some(next) => operation = next,
+                None => return Some((group, version)),
+            }
         }
-        if let Some((group, end)) = groups.last_mut() {
-            commit_log::put_operation(group, version, &changes);
-            *end = version;
-        }
-    }
-    groups
+    })
 }
 
 /// What `checkpoint` is for an heir of `range`; `None`: it holds none of its rows.
@@ -427,7 +432,7 @@ mod tests {
             }
             assert_eq!(found, expected, "{size_bytes} bytes");
         }
-        assert_eq!(groups_of(&[], 1), []);
+        assert_eq!(groups_of(&[], 1).count(), 0);
     }
 
     #[test]
