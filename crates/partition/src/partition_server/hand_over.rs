@@ -355,3 +355,18 @@ fn is_behind(up_to: RowVersion, now: RowVersion) -> bool {
 fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {
     MapEntry { table, id, range: range.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_parent_holds_up_for_long_is_behind() {
+        let ticks = |time: Duration| RowVersion(Ticks(1000).plus(time).0);
+        let now = ticks(Duration::from_secs(5));
+        assert!(!is_behind(now, now));
+        assert!(!is_behind(ticks(Duration::from_secs(9)), now), "a clock that was set back");
+        assert!(!is_behind(ticks(Duration::from_secs(5) - SETTLED_AGE_MAX), now));
+        assert!(is_behind(ticks(Duration::from_secs(4)), now));
+    }
+}
