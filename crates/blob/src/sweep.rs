@@ -3,8 +3,9 @@
 //!
 //! It walks over all blobs in small rounds, which take a small part of the time; all these times are counted in days, so a
 //! walk need not be quick. What always holds: a round walks over a bounded number of rows; what is removed is decided by an
-//! ordinary operation over the blob as it is then; what can't be read stays, and keeps nothing that is behind it; a walk
-//! that is cut off begins anew with the next process.
+//! ordinary operation over the blob as it is then; a row that can't be
+//! decoded stays, and keeps nothing that is behind it (rows that can't be read from the disk end the walk over their
+//! container); a walk that is cut off begins anew with the next process.
 
 use crate::blob_rows::{BlobAddress, Head};
 use crate::blob_service::{BlobAt, BlobService};

@@ -19,7 +19,8 @@ pub struct Limits {
     pub header_read_for_max: Duration,
     /// How long a request may take, body included; a client may ask for less.
     pub request_for_max: Duration,
-    /// How long a client may leave the next part of an answer, 4 MiB at most, untaken.
+    /// How long a client may leave the next part of an answer that is read from the disk as it is sent, 128 KiB at most,
+    /// untaken.
     pub reply_taken_for_max: Duration,
     /// How long requests in flight may go on after a stop.
     pub drain_for_max: Duration,

@@ -87,8 +87,8 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
         assert_eq!(put(&stamp, path, headers, Vec::new(), 0).await.0, StatusCode::CREATED, "{path}");
     }
     // With the fields that the version signs: from 2018-11-09 on also the kind, and the snapshot, which is none.
-    let sign = |version: &str, kind: &str, name: &str| {
-        let kind = if version < "2018-11-09" { String::new() } else { format!("\n{kind}\n") };
+    let sign = |version: &str, kind: &str, name: &str, snapshot: &str| {
+        let kind = if version < "2018-11-09" { String::new() } else { format!("\n{kind}\n{snapshot}") };
         let resource = format!("/blob/devstoreaccount1/{name}");
         let text = format!("r\n\n2027-01-01\n{resource}\n\n\n\n{version}{kind}\n\n\n\n\n");
         format!("sv={version}&sp=r&se=2027-01-01&sig={}", stamp.sas_signature(&text))
@@ -103,7 +103,7 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
         ("2017-07-29", "b", "box/dir", "/box/dir", "sr=bv", refused),
         ("2017-07-29", "b", "box/dir", "/box/dir", "sr=x", refused),
         ("2017-07-29", "c", "box", "/box/dir/a", "sr=c", granted),
-        ("2018-11-09", "bv", "box/dir", "/box/dir", "sr=bv", refused),
+        ("2018-11-09", "bv", "box/dir", "/box/dir", "sr=bv&versionid=x", refused),
         ("2019-12-12", "d", "box/dir", "/box/dir/a", "sr=d&sdd=1", refused),
         ("2020-02-10", "d", "box/dir", "/box/dir/a", "sr=d&sdd=1", granted),
         ("2020-02-10", "d", "box/dir", "/box/dir", "sr=d&sdd=1", granted),
@@ -114,8 +114,14 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
         ("2020-02-10", "b", "box/dir", "/box/dir", "sr=b", granted),
     ];
     for (version, kind, name, path, kind_sent, expected) in table {
-        let parameters = format!("{}&{kind_sent}", sign(version, kind, name));
+        let parameters = format!("{}&{kind_sent}", sign(version, kind, name, ""));
         let found = get_with(&stamp, path, &parameters).await;
         assert_eq!(found, expected, "{version} {kind} for {name} on {path} with {kind_sent}");
+    }
+    // A version that is not there, for whose signature it is looked for all the same.
+    let at = "2026-01-01T00:00:00.0000000Z";
+    for (version, expected) in [("2017-07-29", refused), ("2018-11-09", StatusCode::NOT_FOUND)] {
+        let parameters = format!("{}&sr=bv&versionid={at}", sign(version, "bv", "box/dir", at));
+        assert_eq!(get_with(&stamp, "/box/dir", &parameters).await, expected, "{version}");
     }
 }

@@ -60,7 +60,7 @@ const BLOB_RESOURCES_SINCE: [(&str, &str); 5] = [
     ("b", SERVICE_SAS_SINCE),
     ("c", SERVICE_SAS_SINCE),
     ("bs", RESOURCE_KIND_SINCE),
-    ("bv", "2019-12-12"),
+    ("bv", RESOURCE_KIND_SINCE),
     ("d", "2020-02-10"),
 ];
 

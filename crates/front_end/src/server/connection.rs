@@ -1,6 +1,6 @@
 //! One connection: its protocol, its requests, its end.
 //!
-//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of an answer, is dropped
+//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of a blob, is dropped
 //! in time, with the bytes that were kept for it; a stop lets the request under way finish.
 
 use super::activity::{Activity, UnderWay};

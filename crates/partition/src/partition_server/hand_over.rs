@@ -40,8 +40,9 @@ const COPIED_REST_SIZE_BYTES: u64 = 128 << 10;
 
 /// What is older than this when a round ends was held up by one parent: the others' rows since then are not copied yet.
 const SETTLED_AGE_MAX: Duration = Duration::from_millis(20);
-/// It is looked again after this long.
+/// It is looked again after this long, for this long at most.
 const SETTLED_POLL_AFTER: Duration = Duration::from_millis(1);
+const SETTLED_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// How the ranges of a table shall change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,21 +216,26 @@ impl PartitionServer {
             join(shares, join_all(heirs.iter().map(|heir| heir.write_metadata(shared)))).await;
         shares?;
         written.into_iter().collect::<Result<(), _>>()?;
-        for _ in 0..COPY_ROUND_COUNT_MAX {
+        let waited_until = shared.clock.monotonic() + SETTLED_WAIT_MAX;
+        let mut rounds_left = COPY_ROUND_COUNT_MAX;
+        while rounds_left > 0 {
             // Versions of all parents are copied in their order, so none may come later that is older.
             let floor = RowVersion(shared.clock.now().0);
             let settled = parents.iter().map(|parent| parent.settle(floor)).min();
             let up_to = settled.unwrap_or(floor);
             let copies = join_all(heirs.iter_mut().map(|heir| heir.copy(shared, parents, up_to))).await;
             let copied_bytes: u64 = copies.into_iter().sum::<Result<_, _>>()?;
-            if copied_bytes <= COPIED_REST_SIZE_BYTES {
-                if !is_behind(up_to, floor) {
-                    break;
-                }
+            let little = copied_bytes <= COPIED_REST_SIZE_BYTES;
+            if little && is_behind(up_to, floor) && shared.clock.monotonic() < waited_until {
                 // A parent that seldom writes has a group on its way, and nobody's newer rows were copied.
                 parents.iter().for_each(|parent| parent.hurry());
                 shared.clock.sleep(SETTLED_POLL_AFTER).await;
+                continue;
             }
+            if little {
+                break;
+            }
+            rounds_left -= 1;
         }
         Ok(heirs)
     }
