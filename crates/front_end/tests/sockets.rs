@@ -18,18 +18,31 @@ struct Running {
     served: tokio::task::JoinHandle<()>,
 }
 
+/// The service that listens.
+#[derive(Clone, Copy)]
+enum Service {
+    Table,
+    Blob,
+}
+
 async fn start(limits: Limits) -> Running {
+    start_service(limits, Service::Table).await
+}
+
+async fn start_service(limits: Limits, service: Service) -> Running {
     let stamp = Stamp::with_limits(limits).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let (stop, stopped) = oneshot::channel::<()>();
     let front_end = stamp.front_end.clone();
     let served = tokio::spawn(async move {
-        front_end
-            .serve_table(listener, async {
-                let _ = stopped.await;
-            })
-            .await;
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        match service {
+            Service::Table => front_end.serve_table(listener, stopped).await,
+            Service::Blob => front_end.serve_blob(listener, stopped).await,
+        }
     });
     Running { stamp, address, stop, served }
 }
@@ -205,20 +218,8 @@ const BLOB_SIZE_BYTES: usize = 16 * MIB;
 
 /// The Blob service with a blob that no kernel keeps whole for a client that reads nothing.
 async fn start_with_blob(limits: Limits) -> Running {
-    let stamp = Stamp::with_limits(limits).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let (stop, stopped) = oneshot::channel::<()>();
-    let front_end = stamp.front_end.clone();
-    let served = tokio::spawn(async move {
-        front_end
-            .serve_blob(listener, async {
-                let _ = stopped.await;
-            })
-            .await;
-    });
-    let running = Running { stamp, address, stop, served };
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let running = start_service(limits, Service::Blob).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
     for (path, kind, size) in
         [("/box?restype=container", "", 0), ("/box/large", "BlockBlob", BLOB_SIZE_BYTES)]
     {

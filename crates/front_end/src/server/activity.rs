@@ -1,5 +1,6 @@
 //! What a connection is doing, noted by its requests and looked at now and then: one timer for each connection, none for
-//! each request or part of an answer.
+//! each request or part of an answer. What always holds: a request counts as under way until its answer is sent or given up,
+//! and an answer that is still taken, however slowly, is never called stalled.
 
 use base::Clock;
 use parking_lot::Mutex;

@@ -2,7 +2,8 @@
 //! over the keys themselves fetches a far place of memory with each step.
 //!
 //! The bytes are those behind what all keys have in common, since the keys of one checkpoint begin alike: with account
-//! and table.
+//! and table. What always holds: the answer is the one that comparing whole keys gives; keys with the same head are
+//! compared whole.
 
 /// The heads of sorted keys. It does not keep the keys.
 #[derive(Clone, Debug, Default)]

@@ -36,9 +36,6 @@ pub(crate) enum Flush {
 impl RangePartition {
     /// Turns the oldest frozen memory table into a checkpoint.
     pub(crate) async fn flush(&self) -> Result<Flush, PartitionError> {
-        if self.keeps_memory.load(Ordering::Acquire) {
-            return Ok(Flush::Nothing);
-        }
         // Flushes of other ranges must not wait behind a hand-over that has the lock.
         let _flushing = loop {
             if let Ok(flushing) = self.flushing.try_lock() {
