@@ -151,7 +151,7 @@ impl Partitions {
         key: &RowKey,
         bytes: Bytes,
     ) -> Result<(Piece, DataPin), PartitionError> {
-        self.server.owner(table, key.as_bytes())?.append_data(bytes).await
+        self.server.append_data(table, key, bytes).await
     }
 
     /// The row at `key`, as [`Self::get`] finds it; its pieces can be read while the pin is held.

@@ -298,7 +298,7 @@ impl PartitionServer {
         decided.into_iter().collect::<Result<(), _>>()?;
         let copied_bytes = copied.into_iter().sum::<Result<_, _>>()?;
         data_shared?;
-        heirs.iter_mut().try_for_each(|heir| heir.open_data(shared))?;
+        heirs.iter_mut().try_for_each(|heir| heir.open_data(shared, parents))?;
         Ok(copied_bytes)
     }
 

@@ -18,9 +18,11 @@ use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
 use crate::pause::Pause;
-use crate::range_partition::{Executed, RangePartition, Shared};
+use crate::piece::Piece;
+use crate::range_partition::{DataPin, Executed, RangePartition, Shared};
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +93,23 @@ impl PartitionServer {
             owner.load.note(key);
             match owner.execute(operation, &reads).await? {
                 Executed::Done(reply) => return Ok(reply),
+                Executed::Moved => self.wait_for_hand_over(&owner).await,
+            }
+        }
+    }
+
+    /// Appends blob data at the range that owns `key`, wherever that moves.
+    pub(crate) async fn append_data(
+        &self,
+        table: ObjectTable,
+        key: &crate::key::RowKey,
+        bytes: Bytes,
+    ) -> Result<(Piece, DataPin), PartitionError> {
+        loop {
+            let owner = self.owner(table, key.as_bytes())?;
+            owner.load.note(key.as_bytes());
+            match owner.append_data(bytes.clone()).await? {
+                Executed::Done(appended) => return Ok(appended),
                 Executed::Moved => self.wait_for_hand_over(&owner).await,
             }
         }

@@ -230,7 +230,10 @@ impl RangePartition {
                 while (bytes.len() as u64) < piece.size_bytes() {
                     bytes.extend_from_slice(&pin.read(&piece, bytes.len() as u64).await?);
                 }
-                let (copy, copy_pin) = self.append_data(bytes.freeze()).await?;
+                let Executed::Done((copy, copy_pin)) = self.append_data(bytes.freeze()).await? else {
+                    // Those who take over will choose for themselves.
+                    return Ok(copied_bytes);
+                };
                 copied_bytes += copy.size_bytes();
                 copies.insert(piece, copy);
                 pins.push(copy_pin);
@@ -241,7 +244,6 @@ impl RangePartition {
             let operation = MovePieces { table: self.table, key, copies: own };
             match self.execute(&operation, &operation.reads()).await? {
                 Executed::Done(()) => {}
-                // Those who take over will choose for themselves.
                 Executed::Moved => break,
             }
         }

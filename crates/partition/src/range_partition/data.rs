@@ -5,21 +5,24 @@
 //!   does not list is refused: so a row never names bytes that are not there;
 //! - an extent leaves the list only while nobody has it pinned and no row names it (`collect_data`);
 //! - pins are in memory: who appends has them until the row is durable, who reads until the last byte is read. After a
-//!   restart there are neither, and what no row names is garbage.
+//!   restart there are neither, and what no row names is garbage;
+//! - what is appended before a range is handed over may be named in rows of its heirs: these list the extent, and ask their
+//!   ancestors for pins before they let it go. What is appended while it is handed over is appended again at the heirs.
 //!
 //! A pin keeps its range, too: the streams of a range that was handed over stay while somebody reads from it.
 
-use super::RangePartition;
+use super::{RangePartition, Standing};
 use crate::error::PartitionError;
 use crate::key::RowKey;
 use crate::operation::{Row, RowChange};
 use crate::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, take_pieces};
+use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use stream::{ExtentId, StreamName};
 
 /// Appends of up to this many bytes go through the journal, whose thread does the waiting.
@@ -40,6 +43,8 @@ pub(crate) struct RangeData {
     pub(super) changes: AtomicU64,
     /// Held during a collection.
     pub(super) collecting: tokio::sync::Mutex<()>,
+    /// Ranges that it has taken over from, directly or not, and that somebody still uses.
+    ancestors: Vec<Weak<RangePartition>>,
 }
 
 /// The list and what is just leaving it.
@@ -69,7 +74,30 @@ impl RangeData {
             forgotten: AtomicU64::new(0),
             changes: AtomicU64::new(1),
             collecting: tokio::sync::Mutex::new(()),
+            ancestors: Vec::new(),
         }
+    }
+
+    /// The same for an heir of `parents`.
+    pub(super) fn inherited_from(self, parents: &[Arc<RangePartition>]) -> Self {
+        let former =
+            parents.iter().filter_map(|parent| parent.data.as_ref()).flat_map(|data| &data.ancestors);
+        let used = former.filter(|ancestor| ancestor.strong_count() > 0).cloned();
+        RangeData { ancestors: parents.iter().map(Arc::downgrade).chain(used).collect(), ..self }
+    }
+
+    /// Extents that are pinned at an ancestor: an upload may have begun there whose row will be one of this range. Nobody
+    /// begins another one there, so those that are missing here stay so.
+    fn pinned_at_ancestors(&self) -> BTreeSet<ExtentId> {
+        let mut pinned = BTreeSet::new();
+        for ancestor in self.ancestors.iter().filter_map(Weak::upgrade) {
+            if let Some(data) = &ancestor.data {
+                let extents = data.extents.lock();
+                let its = extents.used.iter().filter(|(_, found)| found.pins > 0);
+                pinned.extend(its.map(|(extent, _)| *extent));
+            }
+        }
+        pinned
     }
 
     /// Pins all of these extents, or none because one has gone.
@@ -111,11 +139,13 @@ impl RangeData {
 
     /// Condemns those of `wanted` that nobody has pinned, and says which.
     pub(super) fn condemn(&self, wanted: impl Iterator<Item = ExtentId>) -> Vec<ExtentId> {
+        let inherited = self.pinned_at_ancestors();
         let extents = &mut self.extents.lock().used;
         let mut condemned = Vec::new();
         for extent in wanted {
             if let Some(found) = extents.get_mut(&extent)
                 && found.pins == 0
+                && !inherited.contains(&extent)
             {
                 found.condemned = true;
                 condemned.push(extent);
@@ -252,11 +282,12 @@ impl RangePartition {
         self.data.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
     }
 
-    /// Appends bytes, durable when it returns; the piece stays at least until the pin is dropped.
+    /// Appends bytes, durable when it returns; the piece stays at least until the pin is dropped, here and in ranges that
+    /// take over. Moved: it is being handed over, and those may not have got the bytes.
     pub(crate) async fn append_data(
         self: &Arc<Self>,
         bytes: Bytes,
-    ) -> Result<(Piece, DataPin), PartitionError> {
+    ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {
         let data = self.range_data()?;
         if bytes.is_empty() || bytes.len() > PIECE_SIZE_BYTES_MAX {
             return Err(PartitionError::Operation("a piece has 1 byte to 4 MiB"));
@@ -279,7 +310,12 @@ impl RangePartition {
             let is_in_stream =
                 || stat().is_ok_and(|stat| stat.extents.iter().any(|(extent, _)| *extent == piece.extent));
             if data.pin_appended(piece.extent, is_in_stream) {
-                return Ok((piece, DataPin { range: self.clone(), extents: vec![piece.extent] }));
+                let pin = DataPin { range: self.clone(), extents: vec![piece.extent] };
+                // Heirs get what the stream lists after the range has paused.
+                return Ok(match self.serial.lock().standing {
+                    Standing::HandingOver | Standing::Gone => Executed::Moved,
+                    Standing::Open | Standing::Closed(_) => Executed::Done((piece, pin)),
+                });
             }
         }
         Err(PartitionError::Busy)

@@ -236,9 +236,13 @@ impl Heir {
     }
 
     /// Learns of its blob data; its streams are there.
-    pub(crate) fn open_data(&mut self, shared: &Shared) -> Result<(), PartitionError> {
+    pub(crate) fn open_data(
+        &mut self,
+        shared: &Shared,
+        parents: &[Arc<RangePartition>],
+    ) -> Result<(), PartitionError> {
         if let Some(data) = &self.names.data {
-            self.data = Some(open_data(&shared.streams, data)?);
+            self.data = Some(open_data(&shared.streams, data)?.inherited_from(parents));
         }
         Ok(())
     }
