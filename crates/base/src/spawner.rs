@@ -1,17 +1,19 @@
 //! Starting tasks, handed in, so that a simulation decides who runs when.
 
 use crate::BoxFuture;
+use std::io;
 
 /// Starts tasks. The task's name is for logs and debuggers.
 pub trait Spawner: Send + Sync + 'static {
     /// Starts a task that never blocks its thread.
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
     /// Starts a task that may block its thread (disk writes and syncs): it gets a thread of its own.
-    /// In a simulation it is an ordinary task, because there the disk waits in virtual time.
-    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>);
+    /// In a simulation it is an ordinary task, because there the disk waits in virtual time. An error says that there is
+    /// no thread to be had; the task is dropped, and no part of it has run.
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()>;
     /// Starts a task as [`Spawner::spawn_dedicated`] does, for long work that requests do not wait for: whenever it gives
     /// way ([`give_way`]), its thread offers its core to the threads that wait for one.
-    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>);
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()>;
 }
 
 /// Lets others run. Work in the background calls it every some tens of microseconds: the kernel would otherwise leave

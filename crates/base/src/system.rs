@@ -124,11 +124,11 @@ impl Spawner for WorkerSpawner {
     fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
         self.next_worker().spawn(task);
     }
-    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.next_worker().clone(), name, &self.allowed, task);
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        spawn_thread(self.next_worker().clone(), name, &self.allowed, task)
     }
-    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.next_worker().clone(), name, &self.allowed, offering_core(task));
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        spawn_thread(self.next_worker().clone(), name, &self.allowed, offering_core(task))
     }
 }
 
@@ -174,17 +174,15 @@ fn spawn_thread(
     name: &'static str,
     allowed: &[usize],
     task: BoxFuture<'static, ()>,
-) {
+) -> io::Result<()> {
     let allowed = allowed.to_vec();
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || {
-            if !allowed.is_empty() {
-                affinity::keep_to(&allowed);
-            }
-            runtime.block_on(task)
-        })
-        .expect("the operating system refuses a thread at start: nothing can run");
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        if !allowed.is_empty() {
+            affinity::keep_to(&allowed);
+        }
+        runtime.block_on(task)
+    });
+    thread.map(|_| ())
 }
 
 /// Tasks on a tokio runtime, dedicated tasks on threads of their own.
@@ -203,11 +201,11 @@ impl Spawner for TokioSpawner {
     fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
         self.runtime.spawn(task);
     }
-    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.runtime.clone(), name, &[], task);
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        spawn_thread(self.runtime.clone(), name, &[], task)
     }
-    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        spawn_thread(self.runtime.clone(), name, &[], offering_core(task));
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        spawn_thread(self.runtime.clone(), name, &[], offering_core(task))
     }
 }
 
@@ -346,13 +344,11 @@ mod tests {
     fn a_dedicated_task_has_its_own_thread_and_the_timers() {
         let workers = WorkerSpawner::start(1, true).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
-        workers.spawn_dedicated(
-            "test",
-            Box::pin(async move {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-                sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
-            }),
-        );
+        let task = async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+        };
+        workers.spawn_dedicated("test", Box::pin(task)).unwrap();
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("test"));
     }
 
@@ -387,15 +383,13 @@ mod tests {
     fn work_in_the_background_goes_on_after_it_gave_way() {
         let workers = WorkerSpawner::start(1, false).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
-        workers.spawn_background(
-            "test",
-            Box::pin(async move {
-                for _ in 0..3 {
-                    crate::give_way().await;
-                }
-                sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
-            }),
-        );
+        let task = async move {
+            for _ in 0..3 {
+                crate::give_way().await;
+            }
+            sender.send(std::thread::current().name().map(str::to_owned)).unwrap();
+        };
+        workers.spawn_background("test", Box::pin(task)).unwrap();
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("test"));
     }
 }

@@ -36,13 +36,15 @@ struct Job {
 
 impl DataWriter {
     /// Starts the threads; they end when the writer is dropped.
-    pub(crate) fn start(spawner: &dyn Spawner, streams: &Arc<Streams>) -> Arc<Self> {
+    pub(crate) fn start(spawner: &dyn Spawner, streams: &Arc<Streams>) -> Result<Arc<Self>, PartitionError> {
         let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..WRITER_COUNT {
-            spawner.spawn_dedicated("blob-data", Box::pin(run(jobs.clone(), streams.clone())));
+            spawner
+                .spawn_dedicated("blob-data", Box::pin(run(jobs.clone(), streams.clone())))
+                .map_err(PartitionError::no_thread("blob-data"))?;
         }
-        Arc::new(DataWriter { queue, in_flight: Semaphore::new(IN_FLIGHT_KIB_MAX) })
+        Ok(Arc::new(DataWriter { queue, in_flight: Semaphore::new(IN_FLIGHT_KIB_MAX) }))
     }
 
     /// Waits until there is room for an append of so many bytes.

@@ -1,5 +1,6 @@
 //! Why the partition layer could not answer, and by its kind, what the caller does next.
 
+use std::io;
 use stream::StreamError;
 
 /// A failure of the partition layer. None of them ever means "no rows".
@@ -17,6 +18,10 @@ pub enum PartitionError {
     /// The system opens no more files: what needs no new one goes on, the rest doesn't until others are closed.
     #[error("{0}")]
     OutOfFiles(String),
+    /// The system starts no more threads: the layer can't be opened, or ranges can't be split or merged. Nothing that is
+    /// stored has changed.
+    #[error("{0}")]
+    OutOfThreads(String),
     /// What is stored could not be read or written.
     #[error("storage failed: {0}")]
     Storage(String),
@@ -33,6 +38,11 @@ impl PartitionError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, PartitionError::DiskFull | PartitionError::OutOfFiles(_))
     }
+
+    /// A thread that could not be started.
+    pub(crate) fn no_thread(name: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| StreamError::OutOfThreads { name, error: error.to_string() }.into()
+    }
 }
 
 impl From<StreamError> for PartitionError {
@@ -40,6 +50,7 @@ impl From<StreamError> for PartitionError {
         match error {
             StreamError::DiskFull => PartitionError::DiskFull,
             StreamError::OutOfFiles(_) => PartitionError::OutOfFiles(error.to_string()),
+            StreamError::OutOfThreads { .. } => PartitionError::OutOfThreads(error.to_string()),
             StreamError::OldEpoch { .. } | StreamError::NotOwner { .. } | StreamError::Closing => {
                 PartitionError::Unavailable(error.to_string())
             }

@@ -7,7 +7,7 @@ use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::range_partition::{Flush, RangePartition};
 use crate::retries::{RangeName, Retries};
-use base::{Clock, Spawner};
+use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::select;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -112,13 +112,19 @@ fn note_failure(
 }
 
 impl Maintenance {
-    /// Starts the tasks.
-    pub(crate) fn start(spawner: &dyn Spawner, clock: &Arc<dyn Clock>) -> Arc<Self> {
+    /// Starts the tasks, all or none.
+    pub(crate) fn start(spawner: &dyn Spawner, clock: &Arc<dyn Clock>) -> Result<Arc<Self>, PartitionError> {
         let maintenance = Arc::new(Maintenance::default());
-        spawner.spawn_background("flush", Box::pin(maintenance.clone().run_flushes(clock.clone())));
-        spawner.spawn_background("merge", Box::pin(maintenance.clone().run_merges(clock.clone())));
-        spawner.spawn_background("collect", Box::pin(maintenance.clone().run_collections(clock.clone())));
-        maintenance
+        let tasks: [(_, BoxFuture<'static, ()>); 3] = [
+            ("flush", Box::pin(maintenance.clone().run_flushes(clock.clone()))),
+            ("merge", Box::pin(maintenance.clone().run_merges(clock.clone()))),
+            ("collect", Box::pin(maintenance.clone().run_collections(clock.clone()))),
+        ];
+        for (name, task) in tasks {
+            let started = spawner.spawn_background(name, task).map_err(PartitionError::no_thread(name));
+            started.inspect_err(|_| maintenance.close())?;
+        }
+        Ok(maintenance)
     }
 
     /// Takes care of a range until it is dropped.

@@ -82,7 +82,7 @@ impl Partitions {
         settings: PartitionSettings,
     ) -> Result<Self, PartitionError> {
         settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
-        let data_writer = DataWriter::start(&*env.spawner, &streams);
+        let data_writer = DataWriter::start(&*env.spawner, &streams)?;
         let shared = Shared {
             clock: env.clock.clone(),
             spawner: env.spawner.clone(),
@@ -91,7 +91,7 @@ impl Partitions {
             memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
             dead: Arc::default(),
             settings,
-            maintenance: Maintenance::start(&*env.spawner, &env.clock),
+            maintenance: Maintenance::start(&*env.spawner, &env.clock)?,
             data_writer,
         };
         Ok(Partitions { server: PartitionServer::open(shared).await? })

@@ -219,7 +219,7 @@ fn an_update_can_t_hide_a_message_until_after_it_expires() {
 #[test]
 fn expired_messages_vanish_without_anyone_reading_them() {
     play(|stage| async move {
-        stage.service.start_sweeping(&sim::SimSpawner);
+        stage.service.start_sweeping(&sim::SimSpawner::default());
         for index in 0..300 {
             stage.put("short", seconds(index % 5), Some(seconds(60))).await;
             stage.put("long", Duration::ZERO, Some(seconds(3600))).await;
@@ -273,7 +273,7 @@ impl Operation for Damage {
 #[test]
 fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
     play(|stage| async move {
-        stage.service.start_sweeping(&sim::SimSpawner);
+        stage.service.start_sweeping(&sim::SimSpawner::default());
         let mut damaged = vec![(ObjectTable::Container, container_key(ACCOUNT, SERVICE_QUEUE, "a-row"))];
         let mut before: Option<(String, u64)> = None;
         for queue in ["a-row", "b-head", "c-message"] {
@@ -568,7 +568,7 @@ fn random_histories_agree_with_a_plain_model() {
             let model = &mut model;
             let finished = world.run(|env, clock| async move {
                 let stage = Stage::open(&env, clock).await;
-                stage.service.start_sweeping(&sim::SimSpawner);
+                stage.service.start_sweeping(&sim::SimSpawner::default());
                 for _ in 0..80 {
                     step(&stage, model, &random, seed).await;
                 }

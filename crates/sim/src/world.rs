@@ -5,8 +5,9 @@ use crate::disk::SimDisk;
 use base::random::splitmix64;
 use base::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use parking_lot::Mutex;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Seeded random bits, shared by all that hold a clone.
@@ -70,17 +71,33 @@ impl Clock for SimClock {
 }
 
 /// Starts tasks on the simulated process.
-pub struct SimSpawner;
+#[derive(Default)]
+pub struct SimSpawner {
+    /// Threads that are still to be had; without it any number.
+    threads_left: Option<AtomicUsize>,
+}
+
+impl SimSpawner {
+    fn start_thread(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        if let Some(left) = &self.threads_left {
+            let less = |left: usize| left.checked_sub(1);
+            let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            taken.map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "no more threads"))?;
+        }
+        self.spawn(name, task);
+        Ok(())
+    }
+}
 
 impl Spawner for SimSpawner {
     fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
         tokio::spawn(task);
     }
-    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        self.spawn(name, task);
+    fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.start_thread(name, task)
     }
-    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) {
-        self.spawn(name, task);
+    fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+        self.start_thread(name, task)
     }
 }
 
@@ -92,6 +109,8 @@ pub struct World {
     pub random: SimRandom,
     /// The wall clock at the next start.
     wall: Mutex<Ticks>,
+    /// Threads that a process can start.
+    threads_max: Mutex<Option<usize>>,
 }
 
 /// Where the wall clock of each world starts: 2026-01-01T00:00:00Z.
@@ -102,14 +121,24 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let random = SimRandom::new(seed);
         let disk = Arc::new(SimDisk::new(random.clone()));
-        World { disk, random, wall: Mutex::new(Ticks::from_unix(WALL_AT_START)) }
+        World {
+            disk,
+            random,
+            wall: Mutex::new(Ticks::from_unix(WALL_AT_START)),
+            threads_max: Mutex::default(),
+        }
     }
 
     /// A world with the same files and wall clock, whose chance is another.
     pub fn copy(&self, seed: u64) -> Self {
         let random = SimRandom::new(seed);
         let disk = Arc::new(self.disk.copy(random.clone()));
-        World { disk, random, wall: Mutex::new(*self.wall.lock()) }
+        World { disk, random, wall: Mutex::new(*self.wall.lock()), threads_max: Mutex::default() }
+    }
+
+    /// Lets each further life start so many threads; `None`: any number.
+    pub fn set_threads_max(&self, count: Option<usize>) {
+        *self.threads_max.lock() = count;
     }
 
     /// One life of the process: runs `life` to its end, or until the disk crashes (then the result is `None`); then
@@ -128,7 +157,9 @@ impl World {
                 clock: clock.clone(),
                 random: Arc::new(self.random.clone()),
                 disk: self.disk.clone(),
-                spawner: Arc::new(SimSpawner),
+                spawner: Arc::new(SimSpawner {
+                    threads_left: (*self.threads_max.lock()).map(AtomicUsize::new),
+                }),
             };
             let outcome = tokio::select! {
                 biased;

@@ -48,6 +48,14 @@ pub enum StreamError {
     /// The system has nothing left to open another file with: nothing was written; try again later.
     #[error("the system opens no more files: {0}")]
     OutOfFiles(String),
+    /// The system starts no more threads, without which the layer can't be opened. Nothing that is stored has changed.
+    #[error("the system starts no more threads ({name}): {error}")]
+    OutOfThreads {
+        /// What the thread is for.
+        name: &'static str,
+        /// The operating system's words.
+        error: String,
+    },
     /// The disk failed to read.
     #[error("reading {what} failed: {error}")]
     Read {
@@ -79,6 +87,11 @@ impl StreamError {
     /// A failed read of `what`.
     pub(crate) fn read(what: &str, error: &io::Error) -> Self {
         StreamError::Read { what: what.to_owned(), error: error.to_string() }
+    }
+
+    /// A thread that could not be started.
+    pub(crate) fn no_thread(name: &'static str) -> impl Fn(io::Error) -> Self {
+        move |error| StreamError::OutOfThreads { name, error: error.to_string() }
     }
 
     /// A failed write or sync of `what`.

@@ -41,10 +41,11 @@ impl Rolls {
         node: Arc<ExtentNode>,
         manager: Arc<StreamManager>,
         rolling: Arc<Mutex<()>>,
-    ) -> Self {
+    ) -> Result<Self, StreamError> {
         let (rolls, asked) = mpsc::channel(ROLL_QUEUE_COUNT_MAX);
-        spawner.spawn_dedicated("roll", Box::pin(Roller { node, manager, rolling }.run(asked)));
-        Rolls(rolls)
+        let task = Roller { node, manager, rolling }.run(asked);
+        spawner.spawn_dedicated("roll", Box::pin(task)).map_err(StreamError::no_thread("roll"))?;
+        Ok(Rolls(rolls))
     }
 
     /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open tail.

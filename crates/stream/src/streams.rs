@@ -87,14 +87,14 @@ impl Streams {
         let rolling = Arc::new(tokio::sync::Mutex::default());
         let collecting = Default::default();
         let scrub = Arc::new(Scrub::default());
-        let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone());
+        let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
         let streams = Streams { node, manager, settings, scrub, rolling, rolls, collecting };
         streams.reconcile().await?;
         if streams.settings.scrub_bytes_per_second > 0 {
             let rate = streams.settings.scrub_bytes_per_second;
             let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
             let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
-            env.spawner.spawn_background("scrub", Box::pin(task));
+            env.spawner.spawn_background("scrub", Box::pin(task)).map_err(StreamError::no_thread("scrub"))?;
         }
         Ok(Arc::new(streams))
     }

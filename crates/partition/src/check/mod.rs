@@ -19,7 +19,7 @@ use base::Environment;
 use base::overlay_disk::OverlayDisk;
 use ranges::RangeCheck;
 use std::sync::Arc;
-use stream::{DamagedPart, StreamCheck, StreamDamage, StreamSettings, Streams, check_streams};
+use stream::{DamagedPart, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams, check_streams};
 
 /// One damaged thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,11 +80,13 @@ pub async fn check_folder(
     let mut explained = Vec::new();
     match Streams::open(env, settings).await {
         Ok(opened) => {
-            let mut ranges = RangeCheck::new(shared(env, opened.clone()), &streams.damages);
+            let mut ranges = RangeCheck::new(shared(env, opened.clone())?, &streams.damages);
             ranges.run(&mut found).await;
             explained = ranges.explained();
             opened.close().await;
         }
+        // Says nothing about the folder.
+        Err(error @ StreamError::OutOfThreads { .. }) => return Err(error.into()),
         Err(error) if streams.damages.is_empty() => found.damages.push(Damage {
             place: "the folder".to_owned(),
             problem: error.to_string(),
@@ -108,17 +110,17 @@ fn told(damage: StreamDamage) -> Damage {
 }
 
 /// What loading a range takes; nothing runs in the background.
-fn shared(env: &Environment, streams: Arc<Streams>) -> Shared {
+fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared, PartitionError> {
     let settings = PartitionSettings::default();
-    Shared {
+    Ok(Shared {
         clock: env.clock.clone(),
         spawner: env.spawner.clone(),
-        data_writer: DataWriter::start(&*env.spawner, &streams),
+        data_writer: DataWriter::start(&*env.spawner, &streams)?,
         streams,
         cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
         memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
         dead: Arc::default(),
         settings,
         maintenance: Arc::new(Maintenance::default()),
-    }
+    })
 }

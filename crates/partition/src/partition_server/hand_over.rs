@@ -83,7 +83,10 @@ impl PartitionServer {
             let _ = reply.send(server.run_change(table, &change).await);
         };
         // On a thread of its own: it flushes, which must not hold up connections.
-        self.shared.spawner.spawn_dedicated("hand-over", Box::pin(task));
+        self.shared
+            .spawner
+            .spawn_dedicated("hand-over", Box::pin(task))
+            .map_err(PartitionError::no_thread("hand-over"))?;
         outcome.await.unwrap_or_else(|_| Err(PartitionError::Unavailable("the hand-over stopped".to_owned())))
     }
 

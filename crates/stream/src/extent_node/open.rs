@@ -96,8 +96,13 @@ impl ExtentNode {
         let (journal, requests) = mpsc::channel(JOURNAL_QUEUE_COUNT_MAX);
         let stop = writer.stop.clone();
         let drain = writer.drain.clone();
-        env.spawner.spawn_background("extent-drain", Box::pin(drain.run(env.clock.clone())));
-        env.spawner.spawn_dedicated("journal", Box::pin(writer.run(requests)));
+        env.spawner
+            .spawn_background("extent-drain", Box::pin(drain.clone().run(env.clock.clone())))
+            .map_err(StreamError::no_thread("extent-drain"))?;
+        if let Err(error) = env.spawner.spawn_dedicated("journal", Box::pin(writer.run(requests))) {
+            drain.close();
+            return Err(StreamError::no_thread("journal")(error));
+        }
         Ok(Arc::new(ExtentNode {
             disk: env.disk.clone(),
             settings: settings.clone(),

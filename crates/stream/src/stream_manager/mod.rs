@@ -51,8 +51,10 @@ impl StreamManager {
         let next_extent = AtomicU64::new(recovered.state.next_extent);
         let state = Arc::new(RwLock::new(recovered.state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);
+        let task = log.run(state.clone(), requests, env.clock.clone());
         env.spawner
-            .spawn_dedicated("stream-manager", Box::pin(log.run(state.clone(), requests, env.clock.clone())));
+            .spawn_dedicated("stream-manager", Box::pin(task))
+            .map_err(StreamError::no_thread("stream-manager"))?;
         Ok(StreamManager { state, next_extent, log: sender })
     }
 
