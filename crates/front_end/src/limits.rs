@@ -15,12 +15,11 @@ pub struct Limits {
     pub body_size_bytes_max: usize,
     /// Bytes of all larger bodies that are being read or worked on at once; more wait.
     pub bodies_size_bytes_max: usize,
-    /// How long a client may take to send a request's headers, and how long a connection may idle.
+    /// How long a client may take to send a request's headers, and how long a connection may be without requests.
     pub header_read_for_max: Duration,
     /// How long a request may take, body included; a client may ask for less.
     pub request_for_max: Duration,
-    /// How long a client may leave the next part of an answer that is read from the disk as it is sent, 128 KiB at most,
-    /// untaken.
+    /// How long a client may take nothing of an answer, or send nothing of a request that has begun.
     pub reply_taken_for_max: Duration,
     /// How long requests in flight may go on after a stop.
     pub drain_for_max: Duration,

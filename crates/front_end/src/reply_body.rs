@@ -1,8 +1,8 @@
 //! A response's body: whole in memory, or streamed from where its bytes are.
 //!
 //! What always holds: a stream has the length that was announced, or breaks off with an error that closes the
-//! connection; whoever counts requests under way counts one until its body is sent or given up, and can tell whether it
-//! is still asked for more.
+//! connection; a guard lives until a stream is sent or given up; who takes a body in slices has room for all of it when
+//! it ends.
 
 use bytes::Bytes;
 use futures_util::stream::Stream;
@@ -11,9 +11,10 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+
+/// Bytes of a body that are handed over at once to whoever takes it in slices: a frame of HTTP/2.
+const SLICE_SIZE_BYTES: usize = 16 << 10;
 
 /// Bytes that are read while they are sent.
 pub(crate) struct ReplyStream {
@@ -30,46 +31,60 @@ impl fmt::Debug for ReplyStream {
 
 /// The body of a response.
 pub struct ResponseBody {
-    content: Content,
+    /// What is in memory.
+    ready: Bytes,
+    /// What comes after it.
+    stream: Option<ReplyStream>,
+    /// Bytes that were not handed over yet.
+    left: u64,
     /// Dropped with the body.
     guard: Option<Box<dyn Any + Send>>,
-    /// How often it was asked for more, for whoever watches it.
-    asked: Option<Arc<AtomicU64>>,
-}
-
-enum Content {
-    Whole(Option<Bytes>),
-    Stream(ReplyStream),
+    is_sliced: bool,
 }
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        ResponseBody {
-            content: Content::Whole((!bytes.is_empty()).then_some(bytes)),
-            guard: None,
-            asked: None,
-        }
+        let left = bytes.len() as u64;
+        ResponseBody { ready: bytes, stream: None, left, guard: None, is_sliced: false }
     }
 
     pub(crate) fn stream(stream: ReplyStream) -> Self {
-        ResponseBody { content: Content::Stream(stream), guard: None, asked: None }
+        let left = stream.size;
+        ResponseBody { ready: Bytes::new(), stream: Some(stream), left, guard: None, is_sliced: false }
     }
 
-    /// Keeps `guard` until the body is sent, if that takes time.
+    /// Keeps `guard` until a streamed body is handed over.
     pub(crate) fn guarded(mut self, guard: impl Any + Send) -> Self {
-        if matches!(self.content, Content::Stream(_)) {
+        if self.stream.is_some() {
             self.guard = Some(Box::new(guard));
         }
         self
     }
 
-    /// Counts in what `watch` gives how often the body is asked for more, if it is sent bit by bit.
-    pub(crate) fn watched(mut self, watch: impl FnOnce() -> Arc<AtomicU64>) -> Self {
-        if matches!(self.content, Content::Stream(_)) {
-            self.asked = Some(watch());
-        }
+    /// Hands itself over in slices, the last of which is one byte, if it is longer than a slice. HTTP/2 asks for a slice
+    /// when the client has made room for all before and a byte: so the client is asked for each slice, and once the body
+    /// ends nothing of it waits for the client but in the socket.
+    pub(crate) fn in_slices(mut self) -> Self {
+        self.is_sliced = self.left > SLICE_SIZE_BYTES as u64;
         self
     }
+
+    /// The next bytes of what is in memory.
+    fn next_ready(&mut self) -> Frame<Bytes> {
+        let size = if self.is_sliced { slice_size(self.ready.len(), self.left) } else { self.ready.len() };
+        self.left = self.left.saturating_sub(size as u64);
+        Frame::data(if size == self.ready.len() {
+            std::mem::take(&mut self.ready)
+        } else {
+            self.ready.split_to(size)
+        })
+    }
+}
+
+/// How many of the bytes that are ready are handed over next, if so many are left.
+fn slice_size(ready: usize, left: u64) -> usize {
+    let size = ready.min(SLICE_SIZE_BYTES);
+    if size as u64 == left && size > 1 { size - 1 } else { size }
 }
 
 impl Body for ResponseBody {
@@ -80,39 +95,97 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        if let Some(asked) = &self.asked {
-            asked.fetch_add(1, Ordering::Relaxed);
+        if !self.ready.is_empty() {
+            return Poll::Ready(Some(Ok(self.next_ready())));
         }
-        match &mut self.content {
-            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Content::Stream(stream) => match stream.bytes.as_mut().poll_next(context) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(Some(Ok(bytes))) => {
-                    stream.size = stream.size.saturating_sub(bytes.len() as u64);
-                    Poll::Ready(Some(Ok(Frame::data(bytes))))
-                }
-                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
-                Poll::Ready(None) if stream.size > 0 => {
-                    Poll::Ready(Some(Err(io::Error::other("the blob's bytes ended early"))))
-                }
-                Poll::Ready(None) => Poll::Ready(None),
-            },
+        let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        match ready!(stream.bytes.as_mut().poll_next(context)) {
+            Some(Ok(bytes)) => {
+                self.ready = bytes;
+                Poll::Ready(Some(Ok(self.next_ready())))
+            }
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            None if self.left > 0 => Poll::Ready(Some(Err(io::Error::other("the blob's bytes ended early")))),
+            None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Whole(bytes) => bytes.is_none(),
-            Content::Stream(stream) => stream.size == 0,
-        }
+        self.left == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{FutureExt, StreamExt, stream};
+    use http_body_util::BodyExt;
+
+    #[test]
+    fn the_last_byte_is_a_slice() {
+        for (ready, left, size) in [
+            (1, 1, 1),
+            (2, 2, 1),
+            (2, 3, 2),
+            (SLICE_SIZE_BYTES, 1 << 20, SLICE_SIZE_BYTES),
+            (SLICE_SIZE_BYTES + 1, SLICE_SIZE_BYTES as u64 + 1, SLICE_SIZE_BYTES),
+            (SLICE_SIZE_BYTES, SLICE_SIZE_BYTES as u64, SLICE_SIZE_BYTES - 1),
+            (1 << 20, 1 << 20, SLICE_SIZE_BYTES),
+        ] {
+            assert_eq!(slice_size(ready, left), size, "{ready} of {left}");
+        }
+    }
+
+    /// What a body hands over; the sizes of its parts.
+    fn parts(mut body: ResponseBody) -> (Vec<u8>, Vec<usize>) {
+        let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
+        while !body.is_end_stream() {
+            let frame = body.frame().now_or_never().expect("it is there").expect("more").expect("no failure");
+            let data = frame.into_data().expect("bytes");
+            sizes.push(data.len());
+            bytes.extend_from_slice(&data);
+            assert_eq!(body.size_hint().exact(), Some(body.left));
+        }
+        assert!(body.frame().now_or_never().expect("it is there").is_none());
+        (bytes, sizes)
+    }
+
+    #[test]
+    fn slices_are_the_whole_body() {
+        for size in [0, 1, SLICE_SIZE_BYTES, SLICE_SIZE_BYTES + 1, 3 * SLICE_SIZE_BYTES, 100_000] {
+            let content: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+            let chunks: Vec<Bytes> = content.chunks(40_000).map(Bytes::copy_from_slice).collect();
+            let streamed = || {
+                let bytes = Box::pin(stream::iter(chunks.clone()).map(Ok));
+                ResponseBody::stream(ReplyStream { bytes, size: size as u64 })
+            };
+            let whole = || ResponseBody::whole(Bytes::from(content.clone()));
+            for body in [whole(), streamed()] {
+                let (bytes, sizes) = parts(body);
+                assert!(bytes == content && sizes.len() <= chunks.len(), "{size}: {sizes:?}");
             }
-            Content::Stream(stream) => SizeHint::with_exact(stream.size),
+            for body in [whole(), streamed()] {
+                let (bytes, sizes) = parts(body.in_slices());
+                assert!(bytes == content, "{size}: {sizes:?}");
+                assert!(sizes.iter().all(|part| *part <= SLICE_SIZE_BYTES), "{size}: {sizes:?}");
+                assert!(size <= SLICE_SIZE_BYTES || sizes.last() == Some(&1), "{size}: {sizes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_early_is_an_error() {
+        for is_sliced in [false, true] {
+            let bytes = Box::pin(stream::iter([Ok(Bytes::from_static(b"half"))]));
+            let mut body = ResponseBody::stream(ReplyStream { bytes, size: 100_000 });
+            body.is_sliced = is_sliced;
+            let mut next = || body.frame().now_or_never().expect("it is there").expect("more");
+            assert!(next().is_ok());
+            assert!(next().is_err());
         }
     }
 }

@@ -1,9 +1,10 @@
 //! One connection: its protocol, its requests, its end.
 //!
-//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of a blob, is dropped
-//! in time, with the bytes that were kept for it; a stop lets the request under way finish.
+//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of its answer, is dropped
+//! in time, with the bytes that were kept for it; over HTTP/2 only the request is dropped, as long as others go on. A
+//! stop lets the requests under way finish.
 
-use super::activity::{Activity, UnderWay};
+use super::activity::{Activity, Ended, Patience, UnderWay};
 use super::listener::Phase;
 use super::opening::{Opened, open};
 use super::preface::Protocol;
@@ -13,14 +14,15 @@ use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
 use crate::reply_body::ResponseBody;
 use base::{Clock, Spawner};
 use futures_util::future::{Either, select};
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
 use std::convert::Infallible;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +36,11 @@ const HTTP2_STREAMS_MAX: u32 = 256;
 /// Smallest read buffer that hyper takes, and so the smallest bound of headers.
 const BUFFER_SIZE_BYTES_MIN: usize = 8192;
 
-/// How often an idle HTTP/2 client is asked whether it is still there.
-const HTTP2_PING_EVERY: Duration = Duration::from_secs(60);
+/// Requests that an HTTP/2 client may cancel before they are looked at; one that cancels more is cut off.
+const HTTP2_PENDING_RESETS_MAX: usize = 20;
+
+/// Streams of an HTTP/2 connection that the server may reset for a client's mistakes before it is cut off.
+const HTTP2_ERROR_RESETS_MAX: usize = 1024;
 
 /// How long a connection is silent before the kernel asks, how often it asks again, and how often in vain.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
@@ -45,8 +50,9 @@ const KEEP_ALIVE_COUNT: u32 = 4;
 /// What all connections share.
 pub(crate) struct ConnectionSettings {
     http1: http1::Builder,
-    http2: http2::Builder<TaskExecutor>,
+    header_size_bytes_max: usize,
     clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
     header_read_for_max: Duration,
     reply_taken_for_max: Duration,
     tls: Option<TlsIdentity>,
@@ -60,33 +66,64 @@ impl ConnectionSettings {
         clock: Arc<dyn Clock>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let header_size = limits.header_size_bytes_max.max(BUFFER_SIZE_BYTES_MIN);
+        let header_size_bytes_max = limits.header_size_bytes_max.max(BUFFER_SIZE_BYTES_MIN);
         let mut http1 = http1::Builder::new();
         // No header timer: it would cost each request a timer of its own. The activity watch below bounds silence.
-        http1.max_header_size(header_size).max_buf_size(header_size);
-        let mut http2 = http2::Builder::new(TaskExecutor { spawner });
-        http2
-            .timer(TokioTimer::new())
-            .max_header_list_size(u32::try_from(header_size).unwrap_or(u32::MAX))
-            .max_concurrent_streams(HTTP2_STREAMS_MAX)
-            .keep_alive_interval(HTTP2_PING_EVERY);
+        http1.max_header_size(header_size_bytes_max).max_buf_size(header_size_bytes_max);
         let Limits { header_read_for_max, reply_taken_for_max, .. } = *limits;
-        ConnectionSettings { http1, http2, clock, header_read_for_max, reply_taken_for_max, tls }
+        ConnectionSettings {
+            http1,
+            header_size_bytes_max,
+            clock,
+            spawner,
+            header_read_for_max,
+            reply_taken_for_max,
+            tls,
+        }
+    }
+
+    /// No pings: their answers come behind all that a slow client has not read yet. Silence is bounded by the activity
+    /// watch, and vanished clients are found by the kernel.
+    fn http2(&self, activity: Arc<Activity>) -> http2::Builder<RequestExecutor> {
+        let executor = RequestExecutor {
+            spawner: self.spawner.clone(),
+            activity,
+            unmoved_for_max: self.reply_taken_for_max,
+        };
+        let mut http2 = http2::Builder::new(executor);
+        http2
+            .max_header_list_size(u32::try_from(self.header_size_bytes_max).unwrap_or(u32::MAX))
+            .max_concurrent_streams(HTTP2_STREAMS_MAX)
+            .max_pending_accept_reset_streams(HTTP2_PENDING_RESETS_MAX)
+            .max_local_error_reset_streams(HTTP2_ERROR_RESETS_MAX);
+        http2
+    }
+
+    fn patience(&self, protocol: Protocol) -> Patience {
+        Patience {
+            silence_max: self.header_read_for_max,
+            unmoved_for_max: self.reply_taken_for_max,
+            requests_together: protocol == Protocol::Http1,
+        }
     }
 }
 
-/// Starts the tasks that HTTP/2 needs for its streams.
+/// Starts the requests of one HTTP/2 connection, each a task.
 #[derive(Clone)]
-struct TaskExecutor {
+struct RequestExecutor {
     spawner: Arc<dyn Spawner>,
+    activity: Arc<Activity>,
+    unmoved_for_max: Duration,
 }
 
-impl<F> Executor<F> for TaskExecutor
+impl<F> Executor<F> for RequestExecutor
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    fn execute(&self, task: F) {
-        self.spawner.spawn("HTTP/2 stream", Box::pin(task));
+    fn execute(&self, request: F) {
+        let under_way = UnderWay::start(self.activity.clone());
+        let task = Activity::run_request(under_way, request, self.unmoved_for_max);
+        self.spawner.spawn("HTTP/2 request", Box::pin(task));
     }
 }
 
@@ -100,20 +137,16 @@ pub(crate) async fn serve_connection<S: ServiceApi>(
 ) {
     // The listener's thread took it; from here on it belongs to the one that runs this task.
     let moved = stream.into_std().and_then(TcpStream::from_std);
-    let prepared = moved.and_then(|stream| {
-        stream.set_nodelay(true)?;
-        keep_alive(&stream)?;
-        Ok(stream)
-    });
-    let stream = match prepared {
+    let stream = match moved.and_then(prepare) {
         Ok(stream) => stream,
         Err(error) => {
             tracing::debug!("a connection broke at once: {error}");
             return;
         }
     };
+    let activity = Arc::new(Activity::default());
     let (opened, protocol) = {
-        let opening = pin!(open(stream, settings.tls.as_ref(), &*settings.clock));
+        let opening = pin!(open(stream, settings.tls.as_ref(), &*settings.clock, activity.clone()));
         let too_late = settings.clock.sleep(settings.header_read_for_max);
         let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
         match select(opening, select(too_late, stopped)).await {
@@ -127,9 +160,20 @@ pub(crate) async fn serve_connection<S: ServiceApi>(
         }
     };
     match opened {
-        Opened::Clear(stream) => serve_stream(api, info, stream, protocol, settings, phase).await,
-        Opened::Encrypted(stream) => serve_stream(api, info, stream, protocol, settings, phase).await,
+        Opened::Clear(stream) => {
+            serve_stream(api, info, stream, protocol, activity, settings, phase).await;
+        }
+        Opened::Encrypted(stream) => {
+            serve_stream(api, info, stream, protocol, activity, settings, phase).await;
+        }
     }
+}
+
+/// Sends answers at once, and sees to it that a client that vanished is found.
+fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
+    stream.set_nodelay(true)?;
+    keep_alive(&stream)?;
+    Ok(stream)
 }
 
 /// Has the kernel ask a silent peer whether it is still there: one that vanished says nothing, for ever.
@@ -146,39 +190,42 @@ async fn serve_stream<S, T>(
     info: ConnectionInfo,
     stream: T,
     protocol: Protocol,
+    activity: Arc<Activity>,
     settings: &ConnectionSettings,
     phase: watch::Receiver<Phase>,
 ) where
     S: ServiceApi,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::new(Activity::default());
-    let watched = activity.clone();
-    let handler = service_fn(move |request: Request<Incoming>| {
-        let api = api.clone();
-        let activity = activity.clone();
-        let under_way = UnderWay::start(activity.clone());
-        async move {
-            let response = api.handle(info, request).await;
-            // A whole body is as good as sent; a streamed one keeps the request under way as long as it is taken.
-            let response = response.map(|body| body.guarded(under_way).watched(|| activity.watch_reply()));
-            Ok::<Response<ResponseBody>, Infallible>(response)
-        }
-    });
     let io = TokioIo::new(stream);
-    let clock = settings.clock.clone();
-    let (silence_max, taken_for_max) = (settings.header_read_for_max, settings.reply_taken_for_max);
+    let end = || activity.end(&*settings.clock, settings.patience(protocol));
     let result = match protocol {
         Protocol::Http1 => {
+            let noted = activity.clone();
+            let handler = service_fn(move |request: Request<Incoming>| {
+                let api = api.clone();
+                let under_way = UnderWay::start(noted.clone());
+                async move {
+                    let response = api.handle(info, request).await;
+                    // A whole body goes to the socket at once; a streamed one may wait for the disk.
+                    Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
+                }
+            });
             let connection = settings.http1.serve_connection(io, handler);
-            let silence = watched.silence(clock, Some(silence_max), taken_for_max);
-            run(connection, http1::Connection::graceful_shutdown, phase, silence).await
+            run(connection, http1::Connection::graceful_shutdown, phase, end, |_| false).await
         }
         Protocol::Http2 => {
-            let connection = settings.http2.serve_connection(io, handler);
-            // Between requests its pings tell whether the client is there.
-            let silence = watched.silence(clock, None, taken_for_max);
-            run(connection, http2::Connection::graceful_shutdown, phase, silence).await
+            let handler = service_fn(move |request: Request<Incoming>| {
+                let api = api.clone();
+                async move {
+                    let response = api.handle(info, request).await;
+                    Ok::<_, Infallible>(response.map(ResponseBody::in_slices))
+                }
+            });
+            let connection = settings.http2(activity.clone()).serve_connection(io, handler);
+            // A request may be on its way: the client is told which ones were not looked at.
+            let takes_leave = |ended| ended == Ended::Silent;
+            run(connection, http2::Connection::graceful_shutdown, phase, end, takes_leave).await
         }
     };
     if let Err(error) = result {
@@ -186,26 +233,37 @@ async fn serve_stream<S, T>(
     }
 }
 
-/// Runs a connection; on a stop it finishes its requests, and when time is up, or it was silent for too long, it is
-/// dropped.
-async fn run<C: Future<Output = hyper::Result<()>>>(
+/// Runs a connection; on a stop it finishes its requests, and when time is up it is dropped. So it is when it has ended
+/// for us, unless it takes leave: then it finishes what may be under way, and is dropped when it ends for us once more.
+async fn run<C, E>(
     connection: C,
     finish: impl FnOnce(Pin<&mut C>),
     mut phase: watch::Receiver<Phase>,
-    silence: impl Future<Output = ()>,
-) -> hyper::Result<()> {
+    end: impl Fn() -> E,
+    takes_leave: impl FnOnce(Ended) -> bool,
+) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+    E: Future<Output = Ended>,
+{
     let mut connection = pin!(connection);
-    {
+    let ended = {
         let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
-        match select(connection.as_mut(), select(stopped, pin!(silence))).await {
+        match select(connection.as_mut(), select(stopped, pin!(end()))).await {
             Either::Left((result, _)) => return result,
-            Either::Right((Either::Right(_), _)) => return Ok(()),
-            Either::Right((Either::Left(_), _)) => {}
+            Either::Right((Either::Left(_), _)) => None,
+            Either::Right((Either::Right((ended, _)), _)) => Some(ended),
         }
+    };
+    match ended {
+        Some(ended) if !takes_leave(ended) => {
+            tracing::debug!(?ended, "a connection is dropped");
+            return Ok(());
+        }
+        _ => finish(connection.as_mut()),
     }
-    finish(connection.as_mut());
     let closed = pin!(phase.wait_for(|phase| *phase == Phase::Closed));
-    match select(connection, closed).await {
+    match select(connection, select(closed, pin!(end()))).await {
         Either::Left((result, _)) => result,
         Either::Right(_) => Ok(()),
     }

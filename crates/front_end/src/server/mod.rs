@@ -6,6 +6,7 @@ mod listener;
 mod opening;
 mod preface;
 mod tls;
+mod watched_socket;
 
 pub(crate) use listener::serve;
 pub use tls::{TlsError, TlsIdentity};

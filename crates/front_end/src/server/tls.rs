@@ -8,7 +8,7 @@ use super::preface::Protocol;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
@@ -88,7 +88,10 @@ impl TlsIdentity {
     }
 
     /// Shakes hands; the caller bounds the time. A client that chooses no protocol speaks HTTP/1.1.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<(TlsStream<TcpStream>, Protocol)> {
+    pub(crate) async fn accept<T>(&self, stream: T) -> io::Result<(TlsStream<T>, Protocol)>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
         let stream = self.acceptor.accept(stream).await?;
         let protocol = match stream.get_ref().1.alpn_protocol() {
             Some(ALPN_HTTP2) => Protocol::Http2,

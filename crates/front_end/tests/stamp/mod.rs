@@ -1,6 +1,8 @@
 //! A whole stamp in memory, asked without sockets: requests are signed as clients sign them.
 #![allow(dead_code)] // Each test file uses its part.
 
+pub(crate) mod listening;
+
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Clock, Environment, Ticks};
 use bytes::Bytes;
