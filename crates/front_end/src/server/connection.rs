@@ -268,3 +268,24 @@ where
         Either::Right(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)] // The test opens the sockets that production code is handed.
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    /// Clients that vanish without a word were waited for for ever.
+    #[tokio::test]
+    async fn the_kernel_asks_after_silent_clients() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let _client = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a client");
+        let (accepted, _) = listener.accept().await.expect("a connection");
+        let stream = prepare(accepted).expect("its options");
+        assert_eq!(stream.nodelay().ok(), Some(true));
+        assert_eq!(sockopt::socket_keepalive(&stream), Ok(true));
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(KEEP_ALIVE_AFTER));
+        assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(KEEP_ALIVE_EVERY));
+        assert_eq!(sockopt::tcp_keepcnt(&stream), Ok(KEEP_ALIVE_COUNT));
+    }
+}
