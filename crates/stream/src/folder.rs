@@ -103,8 +103,16 @@ pub(crate) async fn finish(env: &Environment) -> Result<(), StreamError> {
     write_format(env).await
 }
 
+/// Makes sure of the FORMAT file of a folder that has one. A former process may have ended between giving the file its
+/// name and syncing that: then a power loss would take the name, or bring back that of an older format, which what this
+/// process writes is not in.
+pub(crate) async fn confirm(env: &Environment) -> Result<(), StreamError> {
+    let failed = |error: std::io::Error| StreamError::write("data folder", &error);
+    env.disk.sync_folder("").await.map_err(failed)
+}
+
 /// Declares a folder of an older format to be one of the present format, which older programs refuse. Only once
-/// its log and its journal were read whole, because there is no way back.
+/// its log and its journal were read whole and agree, because there is no way back.
 pub(crate) async fn raise(env: &Environment) -> Result<(), StreamError> {
     let failed = |error: std::io::Error| StreamError::write("data folder", &error);
     // Left by a raise that was cut off.

@@ -2,13 +2,13 @@
 //! bytes?). Upper layers see only this.
 
 use crate::error::StreamError;
-use crate::extent_node::{ExtentNode, ExtentReader};
+use crate::extent_node::{ExtentNode, ExtentReader, ExtentTable};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
 use crate::rolls::Rolls;
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
-use crate::stream_manager::{Command, StreamManager};
+use crate::stream_manager::{Command, State, StreamManager};
 use base::Environment;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -75,12 +75,14 @@ impl Streams {
             StreamManager::format(env, &settings).await?;
             folder::finish(env).await?;
         }
-        // Both are read before either changes a file: a damaged folder is refused as it is.
+        // Both are read, and compared, before either changes a file: a damaged folder is refused as it is.
         let listed = StreamManager::read(env).await?;
-        let recovered = ExtentNode::recover(env).await?;
-        if folder == Folder::Older {
+        let recovered = ExtentNode::recover(env, |table| compare(&listed.state, table)).await?;
+        match folder {
+            Folder::Fresh => {}
+            Folder::Ready => folder::confirm(env).await?,
             // From here on journal and log hold what programs of the older format would misread.
-            folder::raise(env).await?;
+            Folder::Older => folder::raise(env).await?,
         }
         let node = ExtentNode::start(env, &settings, recovered).await?;
         let manager = Arc::new(StreamManager::start(env, &settings, listed).await?);
@@ -99,8 +101,8 @@ impl Streams {
         Ok(Arc::new(streams))
     }
 
-    /// Makes the node and the manager agree after a stop: finishes deletions and sealings, removes extents that no
-    /// stream ever listed. An extent that a stream lists and the node lacks is damage.
+    /// Makes the node and the manager agree after a stop, who do not contradict each other (see [`compare`]): finishes
+    /// deletions and sealings, removes extents that no stream ever listed.
     async fn reconcile(&self) -> Result<(), StreamError> {
         self.collect().await?;
         let known = self.manager.with(|state| state.extents.clone());
@@ -118,16 +120,8 @@ impl Streams {
                 .node
                 .stat(extent)
                 .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
-            match info.sealed {
-                Some(sealed) => {
-                    if let Some(problem) = sealed.contradiction(stat.sealed(), stat.frozen) {
-                        return Err(StreamError::Corrupt(format!("extent {extent}: {problem}")));
-                    }
-                }
-                None if stat.frozen => {
-                    self.manager.multi_modify(vec![Command::Seal { extent, sealed: stat.sealed() }]).await?;
-                }
-                None => {}
+            if info.sealed.is_none() && stat.frozen {
+                self.manager.multi_modify(vec![Command::Seal { extent, sealed: stat.sealed() }]).await?;
             }
         }
         Ok(())
@@ -373,6 +367,20 @@ impl Streams {
         self.manager.close().await;
         self.node.close().await;
     }
+}
+
+/// Whether what the manager lists and what the node's journal knows can both be true. An extent that a stream lists and
+/// the node lacks is damage, and so is one that is not what it was when it was sealed.
+fn compare(listed: &State, known: &ExtentTable) -> Result<(), StreamError> {
+    for (extent, info) in listed.extents.iter().filter(|(_, info)| info.references > 0) {
+        let missing = || StreamError::Corrupt(format!("extent {extent} is missing"));
+        let state = known.extents.get(extent).ok_or_else(missing)?;
+        let contradiction = info.sealed.and_then(|sealed| sealed.contradiction(state.sealed(), state.frozen));
+        if let Some(problem) = contradiction {
+            return Err(StreamError::Corrupt(format!("extent {extent}: {problem}")));
+        }
+    }
+    Ok(())
 }
 
 /// The stream whose extents a change shares.

@@ -57,3 +57,66 @@ fn a_used_folder_without_its_format_file_is_refused_as_it_is() {
     }
     assert!(world.disk.contents() == before, "a refused folder was changed");
 }
+
+/// A process that ended between giving FORMAT its name and syncing the folder: the next one saw the name, went on, and a
+/// power loss took it. The folder was refused from then on.
+#[test]
+fn a_format_that_a_former_process_did_not_sync_is_synced_by_the_next() {
+    let has_format = |world: &World| world.disk.files().iter().any(|(path, _)| path == "FORMAT");
+    for seed in 0..40 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world.run(|env, _| async move {
+            // The first process ends as soon as the name is there.
+            let opening = Streams::open(&env, StreamSettings::tiny());
+            let named =
+                std::future::poll_fn(|context| match disk.files().iter().any(|file| file.0 == "FORMAT") {
+                    true => std::task::Poll::Ready(()),
+                    false => {
+                        context.waker().wake_by_ref();
+                        std::task::Poll::Pending
+                    }
+                });
+            tokio::select! {
+                biased;
+                () = named => {}
+                opened = opening => panic!("{:?}", opened.map(|_| ())),
+            }
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let name = StreamName::new("test/0");
+            streams.create(std::slice::from_ref(&name)).await.unwrap();
+            streams.append(&name, OwnerEpoch(1), vec![Bytes::from_static(LAST)]).await.unwrap();
+        });
+        assert!(has_format(&world), "seed {seed}: the power loss took FORMAT");
+        let opened =
+            world.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) });
+        assert_eq!(opened, Some(Ok(())), "seed {seed}");
+    }
+}
+
+/// A folder of format 1 whose log and journal contradict each other was raised to format 2, and only then refused: the
+/// program that had written it could not be asked any more.
+#[test]
+fn a_folder_that_contradicts_itself_is_refused_before_its_format_is_raised() {
+    const LOG: &str = "stream_manager/log";
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world.run(|env, _| async move {
+        let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+        let name = StreamName::new("test/0");
+        streams.create(std::slice::from_ref(&name)).await.unwrap();
+        streams.append(&name, OwnerEpoch(1), vec![Bytes::from_static(LAST)]).await.unwrap();
+        let before = disk.contents().remove(LOG).unwrap();
+        streams.delete(&name).await.unwrap();
+        streams.close().await;
+        // A log that somebody has brought back from a backup.
+        disk.replace(LOG, before);
+        disk.replace("FORMAT", b"larimar data folder, format 1\n".to_vec());
+    });
+    let before = world.disk.contents();
+    let opened =
+        world.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) });
+    let Some(Err(StreamError::Corrupt(why))) = opened else { panic!("{opened:?}") };
+    assert!(why.contains("missing"), "{why}");
+    assert!(world.disk.contents() == before, "a refused folder was changed");
+}

@@ -22,6 +22,7 @@ mod stop;
 
 pub(crate) use check::{NodeFacts, read_node};
 pub(crate) use read::ExtentReader;
+pub(crate) use state::ExtentTable;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};

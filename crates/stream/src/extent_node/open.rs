@@ -60,8 +60,12 @@ impl ExtentNode {
         writer.start_segment().await
     }
 
-    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is.
-    pub(crate) async fn recover(env: &Environment) -> Result<RecoveredNode, StreamError> {
+    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is. No file is changed
+    /// if `check` finds what the journal says of the extents wrong.
+    pub(crate) async fn recover(
+        env: &Environment,
+        check: impl FnOnce(&ExtentTable) -> Result<(), StreamError>,
+    ) -> Result<RecoveredNode, StreamError> {
         let files = open_segments(env).await?;
         let mut contents = Vec::with_capacity(SEGMENT_COUNT);
         for file in &files {
@@ -72,6 +76,7 @@ impl ExtentNode {
         let contents = contents.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
         let recovered = recover(&contents)?;
         drop(contents);
+        check(&recovered.table)?;
         let extents = open_extents(&*env.disk, &recovered).await?;
         Ok(RecoveredNode { files, recovered, extents })
     }
