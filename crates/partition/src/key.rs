@@ -13,6 +13,7 @@
 
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
 
 /// An encoded row key.
@@ -211,6 +212,65 @@ impl KeyRange {
     }
 }
 
+/// Rows to be read: one, or all between two keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// One row.
+    Point(RowKey),
+    /// A range of rows.
+    Range(KeyRange),
+}
+
+impl Span {
+    /// The first key that may be seen.
+    pub fn start(&self) -> &Bytes {
+        match self {
+            Span::Point(key) => key.as_bytes(),
+            Span::Range(range) => &range.start,
+        }
+    }
+
+    /// Whether no key can lie inside.
+    fn is_empty(&self) -> bool {
+        matches!(self, Span::Range(range) if range.is_empty())
+    }
+
+    /// Whether every key of this one comes before `key`.
+    fn ends_before(&self, key: &[u8]) -> bool {
+        match self {
+            Span::Point(point) => point.as_bytes().as_ref() < key,
+            Span::Range(range) => range.end.as_ref().is_some_and(|end| end.as_ref() <= key),
+        }
+    }
+}
+
+/// Whether each span lies behind the one before it, as a walk in key order needs them.
+pub(crate) fn are_in_order(spans: &[Span]) -> bool {
+    spans.windows(2).all(|pair| pair[0].ends_before(pair[1].start()))
+}
+
+/// Takes from the front of `spans`, which are in order, what lies before `end` (`None`: all of it). A range that
+/// reaches beyond is cut, and its rest stays; empty ones are dropped.
+pub(crate) fn take_before(spans: &mut VecDeque<Span>, end: Option<&Bytes>) -> Vec<Span> {
+    let mut taken = Vec::with_capacity(spans.len());
+    while let Some(span) = spans.pop_front() {
+        match (span, end) {
+            (span, _) if span.is_empty() => {}
+            (span, Some(end)) if span.start() >= end => {
+                spans.push_front(span);
+                break;
+            }
+            (Span::Range(range), Some(end)) if range.end.as_ref().is_none_or(|last| last > end) => {
+                taken.push(Span::Range(KeyRange { start: range.start, end: Some(end.clone()) }));
+                spans.push_front(Span::Range(KeyRange { start: end.clone(), end: range.end }));
+                break;
+            }
+            (span, _) => taken.push(span),
+        }
+    }
+    taken
+}
+
 /// The smallest bytes after every key that starts with `prefix`; `None` if there are none.
 fn prefix_end(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
@@ -316,6 +376,52 @@ mod tests {
             KeyRange::container("acct", u64::MAX)
                 .contains(RowKey::new("acct", u64::MAX, "x", "y").as_bytes())
         );
+    }
+
+    fn range(start: &'static str, end: Option<&'static str>) -> Span {
+        Span::Range(KeyRange { start: Bytes::from(start), end: end.map(Bytes::from) })
+    }
+
+    fn point(key: &'static str) -> Span {
+        Span::Point(RowKey::from_bytes(Bytes::from(key)))
+    }
+
+    #[test]
+    fn spans_are_cut_where_a_range_partition_ends() {
+        let all =
+            [range("a", Some("c")), point("c"), range("f", Some("f")), range("g", Some("p")), point("x")];
+        let cut = |end: Option<&'static str>| {
+            let mut rest = VecDeque::from(all.to_vec());
+            let taken = take_before(&mut rest, end.map(Bytes::from).as_ref());
+            (taken, Vec::from(rest))
+        };
+        let (g_p, x) = (range("g", Some("p")), point("x"));
+        assert_eq!(cut(None), (vec![all[0].clone(), point("c"), g_p.clone(), x.clone()], vec![]));
+        assert_eq!(cut(Some("a")), (vec![], all.to_vec()));
+        assert_eq!(cut(Some("c")), (vec![all[0].clone()], all[1..].to_vec()));
+        assert_eq!(cut(Some("d")), (vec![all[0].clone(), point("c")], vec![g_p.clone(), x.clone()]));
+        let (taken, rest) = cut(Some("m"));
+        assert_eq!(taken, [all[0].clone(), point("c"), range("g", Some("m"))]);
+        assert_eq!(rest, [range("m", Some("p")), x.clone()]);
+        let mut open = VecDeque::from([range("g", None)]);
+        assert_eq!(take_before(&mut open, Some(&Bytes::from("h"))), [range("g", Some("h"))]);
+        assert_eq!(open, [range("h", None)]);
+    }
+
+    #[test]
+    fn spans_that_touch_are_in_order_and_those_that_overlap_are_not() {
+        for (spans, expected) in [
+            (vec![], true),
+            (vec![range("a", Some("c")), point("c"), range("d", None)], true),
+            (vec![range("a", Some("c")), range("c", Some("d"))], true),
+            (vec![point("c"), point("c")], false),
+            (vec![point("c"), range("c", None)], false),
+            (vec![range("a", Some("c")), point("b")], false),
+            (vec![range("a", None), point("b")], false),
+            (vec![point("b"), point("a")], false),
+        ] {
+            assert_eq!(are_in_order(&spans), expected, "{spans:?}");
+        }
     }
 
     proptest! {

@@ -41,7 +41,7 @@ mod tree;
 pub use block_cache::CacheStatistics;
 pub use check::{Damage, FolderCheck, check_folder};
 pub use error::PartitionError;
-pub use key::{KeyRange, RowKey, RowKeyParts};
+pub use key::{KeyRange, RowKey, RowKeyParts, Span};
 pub use memory_budget::MemoryStatistics;
 pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,

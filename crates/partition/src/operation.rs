@@ -182,15 +182,23 @@ pub enum Visit {
 
 /// Code that is pushed down to the rows: it filters, projects and collects.
 pub trait Scan: Send + 'static {
-    /// Called for each row of the range, in key order, from one snapshot per partition name.
+    /// Called for each row of the spans, in key order. All rows of one partition name are of one snapshot, however many
+    /// spans they lie in.
     fn visit(&mut self, row: RowRef<'_>) -> Visit;
+
+    /// Called between spans, and every now and then between rows: so many deleted rows, which are not shown, were passed
+    /// over since the last call. A scan that bounds its work can say here that it has had enough: then it ends before the
+    /// next row, there or deleted, or the next point.
+    fn pass_over(&mut self, _unseen: u64) -> Visit {
+        Visit::Continue
+    }
 }
 
 /// Where a scan ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanEnd {
-    /// Every row of the range was shown.
+    /// Every row was shown.
     Complete,
-    /// More may be there: go on at this key (inclusive).
+    /// The scan asked to stop: more may be there, go on at this key (inclusive).
     More(Bytes),
 }

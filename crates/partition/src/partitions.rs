@@ -7,7 +7,7 @@ use crate::block_cache::{BlockCache, CacheStatistics};
 use crate::data_writer::DataWriter;
 use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
-use crate::key::{KeyRange, RowKey};
+use crate::key::{KeyRange, RowKey, Span};
 use crate::maintenance::Maintenance;
 use crate::memory_budget::{MemoryBudget, MemoryStatistics};
 use crate::operation::{ObjectTable, Operation, Row, RowVersion, Scan, ScanEnd};
@@ -137,9 +137,20 @@ impl Partitions {
         &self,
         table: ObjectTable,
         range: KeyRange,
+        scan: S,
+    ) -> Result<(S, ScanEnd), PartitionError> {
+        self.scan_spans(table, vec![Span::Range(range)], scan).await
+    }
+
+    /// Shows the rows of `spans` to `scan`; each span lies behind the one before it. Rows of one partition name are of one
+    /// snapshot, also if they lie in several spans.
+    pub async fn scan_spans<S: Scan>(
+        &self,
+        table: ObjectTable,
+        spans: Vec<Span>,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        let end = self.server.scan(table, range, &mut scan).await?;
+        let end = self.server.scan(table, spans, &mut scan).await?;
         Ok((scan, end))
     }
 

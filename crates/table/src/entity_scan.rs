@@ -70,6 +70,10 @@ impl Scan for EntityScan {
             Visit::StopBefore
         })
     }
+
+    fn pass_over(&mut self, unseen: u64) -> Visit {
+        if self.budget.pass_over(unseen, self.entities.len()) { Visit::Continue } else { Visit::StopBefore }
+    }
 }
 
 impl PageScan for EntityScan {

@@ -15,7 +15,7 @@ mod lexer;
 mod parser;
 mod predicate;
 
-pub(crate) use key_ranges::{KeyRanges, Span};
+pub(crate) use key_ranges::KeyRanges;
 pub(crate) use predicate::{EntityRow, Scratch, TableNameRow};
 
 use crate::limits::TABLE_NAME_LEN_MAX;

@@ -5,7 +5,7 @@ use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
 use partition::{
     KeyRange, ObjectTable, Operation, PartitionError, Read, Row, RowChange, RowKey, RowRef, RowVersion, Rows,
-    Scan, ScanEnd, Visit,
+    Scan, ScanEnd, Span, Visit,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +18,6 @@ use std::time::Duration;
 pub(crate) struct MemoryRows {
     rows: BTreeMap<(ObjectTable, Bytes), (RowVersion, Bytes)>,
     version: u64,
-    /// Rows that one scan shows at most, as at the end of a range partition.
-    pub(crate) scan_rows_max: Option<usize>,
 }
 
 impl MemoryRows {
@@ -61,24 +59,31 @@ impl MemoryRows {
 }
 
 impl RowSource for MemoryRows {
-    async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
-        Ok(self.row(table, key))
-    }
-
-    async fn scan<S: Scan>(
+    async fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
-        range: KeyRange,
+        spans: Vec<Span>,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        let from = self.rows.range((table, range.start.clone())..);
-        let inside = from.take_while(|((other, key), _)| *other == table && range.contains(key));
-        for (index, ((_, key), (version, value))) in inside.enumerate() {
-            let row = RowRef { key, version: *version, value };
-            let ended = self.scan_rows_max.is_some_and(|max| index >= max);
-            if ended || scan.visit(row) == Visit::StopBefore {
-                return Ok((scan, ScanEnd::More(key.clone())));
+        let mut has_had_enough = false;
+        for span in spans {
+            let is_point = matches!(span, Span::Point(_));
+            let range = match span {
+                Span::Point(key) => KeyRange { end: Some(key.successor()), start: key.as_bytes().clone() },
+                Span::Range(range) => range,
+            };
+            if is_point && has_had_enough {
+                return Ok((scan, ScanEnd::More(range.start)));
             }
+            let from = self.rows.range((table, range.start.clone())..);
+            let inside = from.take_while(|((other, key), _)| *other == table && range.contains(key));
+            for ((_, key), (version, value)) in inside {
+                let row = RowRef { key, version: *version, value };
+                if has_had_enough || scan.visit(row) == Visit::StopBefore {
+                    return Ok((scan, ScanEnd::More(key.clone())));
+                }
+            }
+            has_had_enough = scan.pass_over(0) == Visit::StopBefore;
         }
         Ok((scan, ScanEnd::Complete))
     }

@@ -2,9 +2,10 @@
 //!
 //! A page ends at the number of rows that was asked for, at [`PAGE_BYTES_MAX`], at [`PAGE_EXAMINED_ROWS_MAX`] or after
 //! [`PAGE_TIME_MAX`]. When it ends because it has what was asked for, up to [`LOOK_AHEAD_ROWS`] more rows are examined for
-//! one that matches: without it, clients would be told to come back for a page with nothing in it.
+//! one that matches: without it, clients would be told to come back for a page with nothing in it. Rows that were deleted,
+//! but are still stored, count like rows that don't match: there may be millions of them.
 //!
-//! What always holds: each page examines one row at least, if there is one, so following tokens ends.
+//! What always holds: each page gets over one row at least, if there is one, so following tokens ends.
 
 use crate::limits::PAGE_ROWS_MAX;
 use base::Clock;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 /// Size of a page's stored entities and keys, in bytes; one entity may go over it.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
-/// Rows examined for one page, whether they match or not.
+/// Rows examined for one page, whether they match or not, and deleted ones that were passed over.
 pub(crate) const PAGE_EXAMINED_ROWS_MAX: u64 = 200_000;
 /// Time that one page takes.
 pub(crate) const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -28,6 +29,7 @@ pub(crate) struct PageBudget {
     deadline: Duration,
     rows_max: usize,
     rows_read: u64,
+    rows_passed_over: u64,
     look_ahead: u64,
     out_of_time: bool,
     stopped: bool,
@@ -41,6 +43,7 @@ impl PageBudget {
             clock,
             rows_max: top.clamp(1, PAGE_ROWS_MAX),
             rows_read: 0,
+            rows_passed_over: 0,
             look_ahead: LOOK_AHEAD_ROWS,
             out_of_time: false,
             stopped: false,
@@ -52,9 +55,7 @@ impl PageBudget {
         if self.rows_read > 0 && self.rows_read.is_multiple_of(ROWS_PER_CLOCK_READ) {
             self.read_clock();
         }
-        let spent = self.rows_read >= PAGE_EXAMINED_ROWS_MAX || (self.out_of_time && self.rows_read > 0);
-        if spent || (self.is_full(rows) && self.look_ahead == 0) {
-            self.stopped = true;
+        if !self.goes_on(rows) {
             return false;
         }
         self.rows_read += 1;
@@ -62,6 +63,25 @@ impl PageBudget {
             self.look_ahead -= 1;
         }
         true
+    }
+
+    /// Counts deleted rows that were passed over, when the page has `rows` rows. Whether it goes on behind them.
+    pub(crate) fn pass_over(&mut self, unseen: u64, rows: usize) -> bool {
+        self.rows_passed_over += unseen;
+        if self.is_full(rows) {
+            self.look_ahead = self.look_ahead.saturating_sub(unseen);
+        }
+        self.read_clock();
+        self.goes_on(rows)
+    }
+
+    fn goes_on(&mut self, rows: usize) -> bool {
+        let walked = self.rows_read + self.rows_passed_over;
+        let spent = walked >= PAGE_EXAMINED_ROWS_MAX || (self.out_of_time && walked > 0);
+        if spent || (self.is_full(rows) && self.look_ahead == 0) {
+            self.stopped = true;
+        }
+        !self.stopped
     }
 
     /// Whether a row that matches fits, when the page has `rows` rows and `bytes` bytes.
@@ -73,16 +93,11 @@ impl PageBudget {
     }
 
     /// Looks whether time is up; then the next row stops the scan.
-    pub(crate) fn read_clock(&mut self) {
+    fn read_clock(&mut self) {
         self.out_of_time |= self.clock.monotonic() >= self.deadline;
     }
 
-    /// Whether the page has ended before the rows did.
-    pub(crate) fn stopped(&self) -> bool {
-        self.stopped
-    }
-
-    /// Rows examined.
+    /// Rows examined, without deleted ones.
     pub(crate) fn rows_read(&self) -> u64 {
         self.rows_read
     }

@@ -1,43 +1,32 @@
-//! Walks spans of rows for one page: points by `get`, ranges by scans, until the page ends or the rows do.
+//! Walks spans of rows for one page, until the page ends or the rows do.
+//!
+//! What always holds: the spans are read in one go, so that the rows of one partition name are of one snapshot, in
+//! however many spans the filter has them.
 
-use crate::filter::Span;
 use crate::page_budget::PageBudget;
 use base::codec::DecodeError;
 use bytes::Bytes;
-use partition::{
-    KeyRange, ObjectTable, PartitionError, Partitions, Row, RowKey, RowRef, Scan, ScanEnd, Visit,
-};
+use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, Span};
 
 /// Where rows are read: the partition layer, or rows in memory in tests.
 pub(crate) trait RowSource {
-    /// One row.
-    fn get(
+    /// The rows of spans that are in order, until the scan stops; those of one partition name are of one snapshot.
+    fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
-        key: &RowKey,
-    ) -> impl Future<Output = Result<Option<Row>, PartitionError>> + Send;
-
-    /// The rows of a range, in key order.
-    fn scan<S: Scan>(
-        &self,
-        table: ObjectTable,
-        range: KeyRange,
+        spans: Vec<Span>,
         scan: S,
     ) -> impl Future<Output = Result<(S, ScanEnd), PartitionError>> + Send;
 }
 
 impl RowSource for Partitions {
-    async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
-        Partitions::get(self, table, key).await
-    }
-
-    async fn scan<S: Scan>(
+    async fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
-        range: KeyRange,
+        spans: Vec<Span>,
         scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        Partitions::scan(self, table, range, scan).await
+        Partitions::scan_spans(self, table, spans, scan).await
     }
 }
 
@@ -54,58 +43,14 @@ pub(crate) async fn walk<R: RowSource, S: PageScan>(
     rows: &R,
     table: ObjectTable,
     spans: Vec<Span>,
-    mut scan: S,
+    scan: S,
 ) -> Result<(S, Option<Bytes>), PartitionError> {
-    for span in spans {
-        let stopped_at;
-        (scan, stopped_at) = match span {
-            Span::Point(key) => visit_point(rows, table, key, scan).await?,
-            Span::Range(range) => visit_range(rows, table, range, scan).await?,
-        };
-        if let Some(damage) = scan.damage() {
-            return Err(PartitionError::Storage(format!("stored row: {damage}")));
-        }
-        if stopped_at.is_some() {
-            return Ok((scan, stopped_at));
-        }
-        scan.budget().read_clock();
+    let (scan, end) = rows.scan_spans(table, spans, scan).await?;
+    if let Some(damage) = scan.damage() {
+        return Err(PartitionError::Storage(format!("stored row: {damage}")));
     }
-    Ok((scan, None))
-}
-
-async fn visit_point<R: RowSource, S: PageScan>(
-    rows: &R,
-    table: ObjectTable,
-    key: RowKey,
-    mut scan: S,
-) -> Result<(S, Option<Bytes>), PartitionError> {
-    let Some(row) = rows.get(table, &key).await? else {
-        return Ok((scan, None));
-    };
-    let visit = scan.visit(RowRef { key: row.key.as_bytes(), version: row.version, value: &row.value });
-    let stopped_at = (visit == Visit::StopBefore).then(|| key.as_bytes().clone());
-    Ok((scan, stopped_at))
-}
-
-async fn visit_range<R: RowSource, S: PageScan>(
-    rows: &R,
-    table: ObjectTable,
-    mut range: KeyRange,
-    mut scan: S,
-) -> Result<(S, Option<Bytes>), PartitionError> {
-    loop {
-        let end;
-        (scan, end) = rows.scan(table, range.clone(), scan).await?;
-        match end {
-            ScanEnd::Complete => return Ok((scan, None)),
-            ScanEnd::More(key) if scan.budget().stopped() || scan.damage().is_some() => {
-                return Ok((scan, Some(key)));
-            }
-            // The layer below ended, at a range's end or a bound of its own: the page goes on.
-            ScanEnd::More(key) => {
-                range.start = key;
-                scan.budget().read_clock();
-            }
-        }
-    }
+    Ok(match end {
+        ScanEnd::Complete => (scan, None),
+        ScanEnd::More(key) => (scan, Some(key)),
+    })
 }

@@ -1,7 +1,7 @@
 //! Reading one page of an account's tables.
 
 use crate::error::TableError;
-use crate::filter::{Filter, Span};
+use crate::filter::Filter;
 use crate::page_budget::PageBudget;
 use crate::page_walk::{RowSource, walk};
 use crate::query::{TableListPage, TableListQuery};
@@ -9,7 +9,7 @@ use crate::table_scan::TableNameScan;
 use base::Clock;
 use base::codec::DecodeError;
 use partition::key::parse_row_key;
-use partition::{KeyRange, ObjectTable};
+use partition::{KeyRange, ObjectTable, Span};
 use service::SERVICE_TABLE;
 use service::container::{container_key, containers_range};
 use std::sync::Arc;

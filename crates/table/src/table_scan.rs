@@ -47,6 +47,10 @@ impl Scan for TableNameScan {
             Visit::StopBefore
         })
     }
+
+    fn pass_over(&mut self, unseen: u64) -> Visit {
+        if self.budget.pass_over(unseen, self.names.len()) { Visit::Continue } else { Visit::StopBefore }
+    }
 }
 
 impl PageScan for TableNameScan {

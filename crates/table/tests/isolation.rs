@@ -140,6 +140,17 @@ const STORM_WRITERS: i32 = 3;
 const STORM_READERS: usize = 3;
 const STORM_GROUPS: i32 = 25;
 
+/// What readers ask for, and how many of the rows that is: one range, points, ranges beside each other, both.
+const STORM_FILTERS: &[(&str, usize)] = &[
+    ("PartitionKey eq 'p'", STORM_ROWS),
+    ("PartitionKey eq 'p' and RowKey ge 'r0' and RowKey lt 's'", STORM_ROWS),
+    ("", STORM_ROWS),
+    ("PartitionKey eq 'p' and (RowKey eq 'r0' or RowKey eq 'r3' or RowKey eq 'r7')", 3),
+    ("PartitionKey eq 'p' and RowKey ne 'r4'", STORM_ROWS - 1),
+    ("PartitionKey eq 'p' and (RowKey lt 'r2' or RowKey gt 'r5')", 4),
+    ("PartitionKey eq 'p' and (RowKey eq 'r1' or RowKey gt 'r5')", 3),
+];
+
 /// A value that only refused groups write.
 const POISON: i32 = -1;
 
@@ -197,20 +208,16 @@ async fn write_storm_group(stage: &Stage, value: i32) {
 }
 
 async fn read_storm(stage: &Stage, newest: &mut RowVersion) {
-    let filter = match stage.random.below(3) {
-        0 => "PartitionKey eq 'p'",
-        1 => "PartitionKey eq 'p' and RowKey ge 'r0' and RowKey lt 's'",
-        _ => "",
-    };
+    let (filter, row_count) = STORM_FILTERS[stage.random.below(STORM_FILTERS.len() as u64) as usize];
     let found = stage.query(filter).await;
     let seed = stage.seed;
     let Some((_, version, value)) = found.first() else {
         return;
     };
-    assert_eq!(found.len(), STORM_ROWS, "seed {seed}: half of a group: {found:?}");
+    assert_eq!(found.len(), row_count, "seed {seed}: half of a group by {filter}: {found:?}");
     assert!(
         found.iter().all(|(_, other_version, other)| (other_version, other) == (version, value)),
-        "seed {seed}: two groups mixed: {found:?}"
+        "seed {seed}: two groups mixed by {filter}: {found:?}"
     );
     assert_ne!(*value, Some(POISON), "seed {seed}: a refused group is seen");
     assert!(version >= newest, "seed {seed}: an older state after a newer one");

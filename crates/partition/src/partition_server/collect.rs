@@ -4,7 +4,7 @@
 use super::PartitionServer;
 use crate::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContainer};
 use crate::error::PartitionError;
-use crate::key::{KeyRange, container_prefix, parse_container_prefix};
+use crate::key::{KeyRange, Span, container_prefix, parse_container_prefix};
 use crate::operation::{ObjectTable, RowRef, Scan, ScanEnd, Visit};
 use base::clock::TICKS_PER_SECOND;
 use bytes::Bytes;
@@ -77,7 +77,7 @@ impl PartitionServer {
             Some(KeyRange { end: None, .. }) => return Ok(None),
         };
         let mut first = FirstContainer::default();
-        match self.scan(table, range, &mut first).await? {
+        match self.scan(table, vec![Span::Range(range)], &mut first).await? {
             ScanEnd::Complete if first.prefix.is_none() => Ok(None),
             _ => {
                 let found = first.prefix.as_deref().and_then(parse_container_prefix);

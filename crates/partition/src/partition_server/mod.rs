@@ -13,7 +13,7 @@ pub(crate) use hand_over::Change;
 pub(crate) use open::{FIRST_RANGE_ID, check_cover, range_ids};
 
 use crate::error::PartitionError;
-use crate::key::KeyRange;
+use crate::key::{Span, are_in_order, take_before};
 use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
@@ -24,6 +24,7 @@ use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
@@ -149,28 +150,28 @@ impl PartitionServer {
         Ok(RangeMoment { table, range_id: owner.id(), visible: owner.visible() })
     }
 
-    /// Shows the rows of `range`, over as many range partitions as it takes.
+    /// Shows the rows of `spans`, which are in order, over as many range partitions as it takes. What one of these has of
+    /// them it shows from one snapshot; so all rows of a partition name are of one, because no range is cut inside a name.
     pub(crate) async fn scan<S: Scan>(
         &self,
         table: ObjectTable,
-        mut range: KeyRange,
+        spans: Vec<Span>,
         scan: &mut S,
     ) -> Result<ScanEnd, PartitionError> {
-        loop {
-            if range.is_empty() {
-                return Ok(ScanEnd::Complete);
-            }
-            let owner = self.owner(table, &range.start)?;
-            owner.load.note(&range.start);
-            match owner.scan(&range, scan).await? {
+        if !are_in_order(&spans) {
+            return Err(PartitionError::Operation("spans that are not in order"));
+        }
+        let mut rest = VecDeque::from(spans);
+        while let Some(first) = rest.front() {
+            let owner = self.owner(table, first.start())?;
+            let here = take_before(&mut rest, owner.range().end.as_ref());
+            here.iter().for_each(|span| owner.load.note(span.start()));
+            match owner.scan(&here, scan).await? {
                 ScanEnd::Complete => {}
                 more => return Ok(more),
             }
-            match &owner.range().end {
-                Some(end) => range.start = end.clone(),
-                None => return Ok(ScanEnd::Complete),
-            }
         }
+        Ok(ScanEnd::Complete)
     }
 
     /// Changes the partition map. False: the map does not hold `old`.

@@ -7,7 +7,7 @@
 use super::{HandOverCounts, PartitionServer};
 use crate::dead_containers::ReadMarks;
 use crate::error::PartitionError;
-use crate::key::KeyRange;
+use crate::key::{KeyRange, Span};
 use crate::operation::{OBJECT_TABLES, ObjectTable};
 use crate::partition_map::{MapEntry, ReadMap};
 use crate::range_partition::{RangePartition, Shared};
@@ -34,7 +34,7 @@ impl PartitionServer {
                 .await?;
         let mut entries = read_map(&map).await?;
         let mut marks = ReadMarks::new();
-        map.scan(&ReadMarks::range(), &mut marks).await?;
+        map.scan(&[Span::Range(ReadMarks::range())], &mut marks).await?;
         let shared = Shared { dead: Arc::new(marks.into_known()?), ..shared };
         let mut routes = Routes::default();
         routes.add(ObjectTable::PartitionMap, everything, map);
@@ -109,7 +109,7 @@ impl PartitionServer {
 
 async fn read_map(map: &RangePartition) -> Result<Vec<MapEntry>, PartitionError> {
     let mut read = ReadMap::default();
-    map.scan(&ReadMap::range(), &mut read).await?;
+    map.scan(&[Span::Range(ReadMap::range())], &mut read).await?;
     read.entries()
 }
 

@@ -20,7 +20,7 @@ use crate::choose_emptied::{
 };
 use crate::dead_containers::DeadFilter;
 use crate::error::PartitionError;
-use crate::key::{RowKey, partition_prefix};
+use crate::key::{RowKey, Span, partition_prefix};
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
@@ -187,7 +187,7 @@ impl RangePartition {
     async fn count_named(&self) -> Result<BTreeMap<ExtentId, Named>, PartitionError> {
         let forgotten = self.data.as_ref().map(|data| data.forgotten.load(Ordering::Relaxed));
         let mut count = CountNamed::new(self.shared.dead.filter(self.table));
-        self.scan(&self.range.clone(), &mut count).await?;
+        self.scan(&[Span::Range(self.range.clone())], &mut count).await?;
         if let Some(error) = count.damage {
             return Err(error);
         }
@@ -209,7 +209,7 @@ impl RangePartition {
     ) -> Result<u64, PartitionError> {
         let dead = self.shared.dead.filter(self.table);
         let mut find = FindNaming { extents: extents.clone(), dead, keys: Vec::new(), damage: None };
-        self.scan(&self.range.clone(), &mut find).await?;
+        self.scan(&[Span::Range(self.range.clone())], &mut find).await?;
         if let Some(error) = find.damage {
             return Err(error);
         }

@@ -3,7 +3,7 @@
 use super::RangePartition;
 use crate::checkpoint::{Caching, HashedKey, Probe};
 use crate::error::PartitionError;
-use crate::key::{KeyRange, RowKey};
+use crate::key::{KeyRange, RowKey, Span};
 use crate::memory_table::Found;
 use crate::merge_cursor::MergeCursor;
 use crate::operation::{Row, RowRef, RowVersion, Scan, ScanEnd, Visit};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 /// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole table
-/// must not hold up the group commit.
+/// must not hold up the group commit. It also tells its scan then how many of them were deletions, which are not shown.
 pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
 
 /// So many checkpoints are asked at a time whether they may have a row.
@@ -22,38 +22,113 @@ impl RangePartition {
     /// The row at `key`, if it is there.
     pub(crate) async fn get(&self, key: &RowKey) -> Result<Option<Row>, PartitionError> {
         let (tree, visible) = self.snapshot();
-        let hashed = HashedKey::new(key.as_bytes());
-        let found = match find_in_memory(&tree, hashed, visible) {
-            Some(found) => Some(found),
-            None => find_in_checkpoints(&tree, hashed).await?,
-        };
-        Ok(found.and_then(|found| to_row(key, found)))
+        get_from(&tree, visible, key).await
     }
 
-    /// Shows the rows of `range`, as far as they lie here, from one snapshot.
+    /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes rows in
+    /// several spans is seen whole or not at all.
     pub(crate) async fn scan<S: Scan>(
         &self,
-        range: &KeyRange,
+        spans: &[Span],
         scan: &mut S,
     ) -> Result<ScanEnd, PartitionError> {
         let (tree, visible) = self.snapshot();
-        let range = range.intersect(&self.range);
-        let mut cursor = MergeCursor::over_tree(&tree, &range, visible, Caching::Keep).await?;
-        let mut walked: u64 = 0;
-        while let Some(row) = cursor.row() {
-            if let Some(value) = row.value
-                && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
-            {
-                return Ok(ScanEnd::More(Bytes::copy_from_slice(row.key)));
+        let mut walk = Walk { scan, walked: 0, unseen: 0, has_had_enough: false };
+        for span in spans {
+            let stopped_at = match span {
+                Span::Point(key) => walk.point(&tree, visible, key).await?,
+                Span::Range(range) => walk.range(&tree, visible, &range.intersect(&self.range)).await?,
+            };
+            if let Some(key) = stopped_at {
+                return Ok(ScanEnd::More(key));
             }
-            cursor.step().await?;
-            walked += 1;
-            if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
-                tokio::task::yield_now().await;
-            }
+            walk.tell();
         }
         Ok(ScanEnd::Complete)
     }
+}
+
+/// A scan on its way over a snapshot.
+struct Walk<'a, S> {
+    scan: &'a mut S,
+    /// Rows and points that it has gone over.
+    walked: u64,
+    /// Deleted rows that the scan was not told of yet.
+    unseen: u64,
+    /// The scan ends at whatever comes next.
+    has_had_enough: bool,
+}
+
+impl<S: Scan> Walk<'_, S> {
+    /// Shows the row at `key`, if it is there. Returns where the scan ended.
+    async fn point(
+        &mut self,
+        tree: &Tree,
+        visible: RowVersion,
+        key: &RowKey,
+    ) -> Result<Option<Bytes>, PartitionError> {
+        if self.has_had_enough {
+            return Ok(Some(key.as_bytes().clone()));
+        }
+        if let Some(row) = get_from(tree, visible, key).await? {
+            let row = RowRef { key: key.as_bytes(), version: row.version, value: &row.value };
+            if self.scan.visit(row) == Visit::StopBefore {
+                return Ok(Some(key.as_bytes().clone()));
+            }
+        }
+        self.count().await;
+        Ok(None)
+    }
+
+    /// Shows the rows of `range`. Returns where the scan ended.
+    async fn range(
+        &mut self,
+        tree: &Tree,
+        visible: RowVersion,
+        range: &KeyRange,
+    ) -> Result<Option<Bytes>, PartitionError> {
+        let mut cursor = MergeCursor::over_tree(tree, range, visible, Caching::Keep).await?;
+        while let Some(row) = cursor.row() {
+            let visit = match row.value {
+                _ if self.has_had_enough => Visit::StopBefore,
+                Some(value) => self.scan.visit(RowRef { key: row.key, version: row.version, value }),
+                None => Visit::Continue,
+            };
+            if visit == Visit::StopBefore {
+                return Ok(Some(Bytes::copy_from_slice(row.key)));
+            }
+            cursor.step().await?;
+            self.count().await;
+        }
+        Ok(None)
+    }
+
+    /// Counts a row or point. Every so many, lets other work go on, and tells the scan of deleted ones.
+    async fn count(&mut self) {
+        self.walked += 1;
+        if self.walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
+            if self.unseen > 0 {
+                self.tell();
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Tells the scan how many deleted rows it was not shown, and lets it say that it has had enough.
+    fn tell(&mut self) {
+        let unseen = std::mem::take(&mut self.unseen);
+        self.has_had_enough |= self.scan.pass_over(unseen) == Visit::StopBefore;
+    }
+}
+
+/// The row at `key` in a snapshot, if it is there.
+async fn get_from(tree: &Tree, visible: RowVersion, key: &RowKey) -> Result<Option<Row>, PartitionError> {
+    let hashed = HashedKey::new(key.as_bytes());
+    let found = match find_in_memory(tree, hashed, visible) {
+        Some(found) => Some(found),
+        None => find_in_checkpoints(tree, hashed).await?,
+    };
+    Ok(found.and_then(|found| to_row(key, found)))
 }
 
 /// A found change as a row; `None` if it is a deletion.

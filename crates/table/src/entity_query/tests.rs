@@ -211,7 +211,6 @@ proptest! {
             "(PartitionKey eq 'b' or PartitionKey eq '') and (RowKey eq 'a' or RowKey eq '\u{e000}')",
         ][..]),
         top in 1usize..6,
-        scan_rows_max in prop::option::of(1usize..4),
         step_ms in prop::sample::select(&[0u64, 2_000, 10_000][..]),
     ) {
         let mut rows = MemoryRows::default();
@@ -239,7 +238,6 @@ proptest! {
         }
         prop_assert_eq!(whole.len(), entities.len());
 
-        rows.scan_rows_max = scan_rows_max;
         let mut query = query(filter, top);
         let mut found = Vec::new();
         for pages in 0.. {

@@ -15,7 +15,7 @@ use super::expression::Operator;
 use super::predicate::{Node, Predicate};
 use crate::error::KeyColumn;
 use crate::query::QueryClass;
-use partition::{KeyRange, RowKey};
+use partition::{KeyRange, RowKey, Span};
 
 /// Boxes kept for one filter at most.
 pub(crate) const BOXES_MAX: usize = 128;
@@ -27,15 +27,6 @@ const LEAST: &[u8] = &[0, 1];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRanges {
     boxes: Vec<KeyBox>,
-}
-
-/// Rows to be read: one, or all between two keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Span {
-    /// One row.
-    Point(RowKey),
-    /// A range of rows.
-    Range(KeyRange),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,64 +171,55 @@ impl KeyRanges {
         let mut disjoint: Vec<Span> = Vec::with_capacity(spans.len());
         for span in spans {
             match disjoint.last_mut() {
-                Some(last) if last.reaches(span.start()) => last.extend_over(span),
+                Some(last) if reaches(last, span.start()) => extend_over(last, span),
                 _ => disjoint.push(span),
             }
         }
         match start {
-            Some(start) => disjoint.into_iter().filter_map(|span| span.from(start)).collect(),
+            Some(start) => disjoint.into_iter().filter_map(|span| rest_from(span, start)).collect(),
             None => disjoint,
         }
     }
 }
 
-impl Span {
-    fn start(&self) -> &[u8] {
-        match self {
-            Span::Point(key) => key.as_bytes(),
-            Span::Range(range) => &range.start,
-        }
+/// Whether a span that starts at `start`, not before `span`, touches it.
+fn reaches(span: &Span, start: &[u8]) -> bool {
+    match span {
+        Span::Point(key) => start == key.as_bytes().as_ref(),
+        Span::Range(range) => range.end.as_ref().is_none_or(|end| start <= end.as_ref()),
     }
+}
 
-    /// Whether a span that starts at `start`, not before this one, touches this one.
-    fn reaches(&self, start: &[u8]) -> bool {
-        match self {
-            Span::Point(key) => start == key.as_bytes().as_ref(),
-            Span::Range(range) => range.end.as_ref().is_none_or(|end| start <= end.as_ref()),
+/// Has `span` take in `next`, which it reaches.
+fn extend_over(span: &mut Span, next: Span) {
+    match (&mut *span, next) {
+        (Span::Range(range), Span::Range(next)) => {
+            range.end = match (range.end.take(), next.end) {
+                (Some(a), Some(b)) => Some(a.max(b)),
+                _ => None,
+            };
         }
-    }
-
-    /// Takes in `next`, which this one reaches.
-    fn extend_over(&mut self, next: Span) {
-        match (&mut *self, next) {
-            (Span::Range(range), Span::Range(next)) => {
-                range.end = match (range.end.take(), next.end) {
-                    (Some(a), Some(b)) => Some(a.max(b)),
-                    _ => None,
-                };
+        (Span::Range(range), Span::Point(key)) => {
+            // A point at the very end is one row more.
+            if range.end.as_ref().is_some_and(|end| end == key.as_bytes()) {
+                range.end = Some(key.successor());
             }
-            (Span::Range(range), Span::Point(key)) => {
-                // A point at the very end is one row more.
-                if range.end.as_ref().is_some_and(|end| end == key.as_bytes()) {
-                    range.end = Some(key.successor());
-                }
-            }
-            // A range that starts at the point holds it.
-            (Span::Point(_), Span::Range(next)) => *self = Span::Range(next),
-            (Span::Point(_), Span::Point(_)) => {}
         }
+        // A range that starts at the point holds it.
+        (Span::Point(_), Span::Range(next)) => *span = Span::Range(next),
+        (Span::Point(_), Span::Point(_)) => {}
     }
+}
 
-    /// What remains from `start` on.
-    fn from(self, start: &[u8]) -> Option<Span> {
-        match self {
-            Span::Point(key) => (key.as_bytes().as_ref() >= start).then_some(Span::Point(key)),
-            Span::Range(mut range) => {
-                if range.start.as_ref() < start {
-                    range.start = start.to_vec().into();
-                }
-                (!range.is_empty()).then_some(Span::Range(range))
+/// What remains of a span from `start` on.
+fn rest_from(span: Span, start: &[u8]) -> Option<Span> {
+    match span {
+        Span::Point(key) => (key.as_bytes().as_ref() >= start).then_some(Span::Point(key)),
+        Span::Range(mut range) => {
+            if range.start.as_ref() < start {
+                range.start = start.to_vec().into();
             }
+            (!range.is_empty()).then_some(Span::Range(range))
         }
     }
 }

@@ -6,8 +6,12 @@ use crate::entity::Properties;
 use crate::entity_group::EntityVerb;
 use crate::filter::Filter;
 use base::memory_disk::MemoryDisk;
+use base::{BoxFuture, Ticks};
+use parking_lot::Mutex;
 use partition::PartitionSettings;
 use service::{Condition, CorsRule};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use stream::{StreamSettings, Streams};
 
 const ACCOUNT: &str = "acct";
@@ -202,4 +206,87 @@ async fn entities_of_deleted_tables_are_retired_at_once_or_at_the_next_start() {
     service.create_table(ACCOUNT, "Deleted").await.unwrap();
     service.execute(ACCOUNT, "Deleted", insert("again", 2)).await.unwrap();
     assert_eq!(row_keys(&service, "Deleted", "PartitionKey eq 'p'").await, ["again"]);
+}
+
+/// A clock at whose second reading something happens, once: the first one is the beginning of a page, the second one is
+/// in the middle of it.
+struct Meddler {
+    clock: Arc<dyn Clock>,
+    readings: AtomicU32,
+    meddle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Clock for Meddler {
+    fn now(&self) -> Ticks {
+        self.clock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        if self.readings.fetch_add(1, Ordering::SeqCst) == 1
+            && let Some(meddle) = self.meddle.lock().take()
+        {
+            meddle();
+        }
+        self.clock.monotonic()
+    }
+
+    fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(sleep_for)
+    }
+}
+
+/// A filter with `or` or `ne` has several spans of rows. Each was read from a snapshot of its own, and a page inside one
+/// partition showed half of a group that was committed while it was read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
+    const ROWS: usize = 120;
+    let row_key = |row: usize| format!("{row:03}");
+    let points: Vec<String> = (0..ROWS).map(|row| format!("RowKey eq '{}'", row_key(row))).collect();
+    for filter in [
+        format!("PartitionKey eq 'p' and ({})", points.join(" or ")),
+        "PartitionKey eq 'p' and RowKey ne '100'".to_owned(),
+        "(PartitionKey eq 'p' and RowKey lt '100') or (PartitionKey eq 'p' and RowKey gt '110')".to_owned(),
+        "(PartitionKey eq 'p' and RowKey lt '100') or (PartitionKey eq 'p' and RowKey eq '119')".to_owned(),
+    ] {
+        let service = Arc::new(open().await);
+        service.create_table(ACCOUNT, "People").await.unwrap();
+        for rows in (0..ROWS).collect::<Vec<_>>().chunks(60) {
+            let group = rows.iter().map(|row| insert(&row_key(*row), 1)).collect();
+            service.execute_group(ACCOUNT, "People", group).await.unwrap();
+        }
+        let writer = service.clone();
+        let runtime = tokio::runtime::Handle::current();
+        let meddle = move || {
+            let replace =
+                |row| operation(EntityVerb::Replace, &row_key(row), &[("Number", 2)], Condition::Exists);
+            let group = vec![replace(0), replace(ROWS - 1)];
+            let execute = writer.execute_group(ACCOUNT, "People", group);
+            tokio::task::block_in_place(|| runtime.block_on(execute)).unwrap();
+        };
+        let clock = Arc::new(Meddler {
+            clock: service.clock.clone(),
+            readings: AtomicU32::new(0),
+            meddle: Mutex::new(Some(Box::new(meddle))),
+        });
+        let reader = TableService::new(service.partitions.clone(), clock.clone());
+        let query = EntityQuery {
+            filter: Some(Filter::parse(&filter).unwrap()),
+            select: None,
+            top: 1000,
+            start: None,
+        };
+        let numbers = |page: &EntityPage| {
+            let first_and_last = [page.entities().next(), page.entities().last()];
+            first_and_last.map(|entity| {
+                let entity = entity.unwrap();
+                (entity.row_key().to_owned(), entity.property("Number").map(|value| value.to_owned()))
+            })
+        };
+        let expected = |number| [0, ROWS - 1].map(|row| (format!("{row:03}"), Some(EdmValue::Int32(number))));
+        let page = reader.query(ACCOUNT, "People", &query).await.unwrap();
+        assert!(clock.meddle.lock().is_none(), "{filter}: nothing happened in between");
+        assert_eq!(numbers(&page), expected(1), "{filter}");
+        let page = reader.query(ACCOUNT, "People", &query).await.unwrap();
+        assert_eq!(numbers(&page), expected(2), "{filter}");
+    }
 }

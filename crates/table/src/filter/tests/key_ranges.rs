@@ -1,10 +1,10 @@
 //! Which rows a filter looks at: never too few, and for the filters people write, no more than needed.
 
-use super::super::key_ranges::{BOXES_MAX, Span};
+use super::super::key_ranges::BOXES_MAX;
 use super::model::{ModelEntity, any_entity, any_expression, evaluate, print};
 use super::{container, parse};
 use crate::query::QueryClass;
-use partition::{KeyRange, RowKey};
+use partition::{KeyRange, RowKey, Span};
 use proptest::prelude::*;
 
 fn holds(span: &Span, key: &[u8]) -> bool {
