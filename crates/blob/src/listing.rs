@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 
 /// Rows besides head and snapshots that are walked over before the rest of a blob's rows is jumped over.
 const EXTRA_ROWS_MAX: usize = 16;
-/// Rows that one page walks over; then it ends with a marker, short or empty.
+/// Rows that one page walks over, deleted ones included; then it ends with a marker, short or empty.
 const WALKED_ROWS_MAX: usize = 200_000;
 
 /// What a listing asks for.
@@ -267,6 +267,15 @@ impl<C: Collect> Scan for WalkScan<C> {
                 Visit::StopBefore
             }
         }
+    }
+
+    fn pass_over(&mut self, unseen: u64) -> Visit {
+        self.walked = self.walked.saturating_add(usize::try_from(unseen).unwrap_or(usize::MAX));
+        if self.walked < WALKED_ROWS_MAX {
+            return Visit::Continue;
+        }
+        self.end = WalkEnd::Full;
+        Visit::StopBefore
     }
 }
 

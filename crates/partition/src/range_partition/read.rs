@@ -92,7 +92,10 @@ impl<S: Scan> Walk<'_, S> {
             let visit = match row.value {
                 _ if self.has_had_enough => Visit::StopBefore,
                 Some(value) => self.scan.visit(RowRef { key: row.key, version: row.version, value }),
-                None => Visit::Continue,
+                None => {
+                    self.unseen += 1;
+                    Visit::Continue
+                }
             };
             if visit == Visit::StopBefore {
                 return Ok(Some(Bytes::copy_from_slice(row.key)));
