@@ -7,6 +7,7 @@ use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::pages::PageRange;
+use crate::put_pages::copy_regions;
 use crate::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
 use crate::versions::keep_version;
 use base::Ticks;
@@ -109,7 +110,17 @@ pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> R
     Ok(())
 }
 
-/// Takes the base blob away; it stays as a version where they are kept, else with a retention as a deleted snapshot.
+/// Until when a base blob that is replaced at `now` can come back. What was deleted before keeps the time that it was
+/// deleted with, whatever the setting is now; `None`: not at all.
+fn choose_deletion(deleted: Option<Deletion>, retention_days: Option<u32>, now: Ticks) -> Option<Deletion> {
+    match deleted {
+        Some(deleted) => deleted.days_left(now).map(|_| deleted),
+        None => retention_days.map(|days| Deletion { at: now, days }),
+    }
+}
+
+/// Takes the base blob away; it stays as a version where they are kept, else, while it can come back, as a deleted
+/// snapshot.
 pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
     if new.versioned && rows.head.live().is_some() {
         keep_version(rows)?;
@@ -119,15 +130,18 @@ pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> 
         };
     }
     let Some(mut old) = rows.head.current.take() else { return Ok(()) };
-    match new.retention_days {
-        Some(days) if !matches!(old.content, Content::Pages(_)) => {
-            old.deleted = old.deleted.or(Some(Deletion { at: now, days }));
-            rows.put(snapshot_row(now.0), encode_snapshot(&old));
-            rows.head.deleted_snapshots += 1;
-            Ok(())
-        }
-        _ => rows.release(&old.content),
+    let Some(deletion) = choose_deletion(old.deleted, new.retention_days, now) else {
+        return rows.release(&old.content);
+    };
+    old.deleted = Some(deletion);
+    if let Content::Pages(owner) = old.content {
+        // Where they are, the pages of the next blob will be.
+        old.content = copy_regions(rows, owner, now.0)?;
+        rows.release(&Content::Pages(owner))?;
     }
+    rows.put(snapshot_row(now.0), encode_snapshot(&old));
+    rows.head.deleted_snapshots += 1;
+    Ok(())
 }
 
 impl BlobChange for PutBlob {
@@ -196,7 +210,10 @@ pub(crate) fn set_tier(record: &mut BlobRecord, tier: Option<&str>, now: Ticks) 
 mod tests {
     use super::*;
     use crate::blob_rows::memory::MemoryBlob;
+    use crate::blob_rows::{Revision, decode_snapshot, region_row};
+    use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TierConditions, Undelete};
     use crate::lease::LeaseAction;
+    use crate::pages::decode_region;
     use crate::put_block::PutBlock;
     use crate::set_blob::LeaseBlob;
 
@@ -279,5 +296,98 @@ mod tests {
         let kept = PutBlob { new: NewBlob { retention_days: Some(1), ..NewBlob::default() }, ..put(b"four") };
         blob.run(kept, 14).unwrap();
         assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1));
+    }
+
+    #[test]
+    fn what_was_deleted_keeps_its_time_and_what_is_replaced_gets_the_settings() {
+        let day = 86_400 * base::clock::TICKS_PER_SECOND;
+        let now = Ticks(10 * day);
+        let deletion = |at: u64, days| Some(Deletion { at: Ticks(at), days });
+        for (deleted, setting, expected) in [
+            (None, None, None),
+            (None, Some(7), deletion(now.0, 7)),
+            (deletion(8 * day, 7), None, deletion(8 * day, 7)),
+            (deletion(8 * day, 7), Some(30), deletion(8 * day, 7)),
+            (deletion(8 * day, 7), Some(1), deletion(8 * day, 7)),
+            (deletion(3 * day, 7), None, None),
+            (deletion(3 * day, 7), Some(30), None),
+        ] {
+            assert_eq!(choose_deletion(deleted, setting, now), expected, "{deleted:?} {setting:?}");
+        }
+    }
+
+    fn delete(retention_days: Option<u32>) -> DeleteBlob {
+        let (conditions, tier) = (Conditions::default(), TierConditions::default());
+        let (revision, snapshots) = (Revision::Current, DeleteSnapshots::Refuse);
+        DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
+    }
+
+    /// A blob that had been deleted softly was lost at once when another was put in its place after soft delete had been
+    /// switched off.
+    #[test]
+    fn what_was_deleted_softly_comes_back_from_under_another_blob_whatever_the_setting_is_now() {
+        for retention_days in [None, Some(1), Some(30)] {
+            let mut blob = MemoryBlob::default();
+            blob.run(put(b"old"), 1).unwrap();
+            blob.run(delete(Some(7)), 2).unwrap();
+            let new = NewBlob { retention_days, ..NewBlob::default() };
+            blob.run(PutBlob { new, ..put(b"new") }, 3).unwrap();
+            blob.run(Undelete, 4).unwrap();
+            assert_eq!((blob.head().snapshots, blob.count("1s")), (1, 1), "{retention_days:?}");
+            let snapshot = decode_snapshot(&blob.rows[&snapshot_row(3)]).unwrap();
+            assert_eq!(snapshot.inline().unwrap().as_ref(), b"old");
+            let current = blob.head().live().and_then(BlobRecord::inline).cloned();
+            assert_eq!(current.unwrap().as_ref(), b"new");
+        }
+    }
+
+    #[test]
+    fn what_is_over_goes_when_another_blob_is_put_in_its_place() {
+        let day = 86_400 * base::clock::TICKS_PER_SECOND;
+        let mut blob = MemoryBlob::default();
+        blob.run(put(b"old"), 1).unwrap();
+        blob.run(delete(Some(1)), 2).unwrap();
+        let new = NewBlob { retention_days: Some(30), ..NewBlob::default() };
+        blob.run(PutBlob { new, ..put(b"new") }, 2 + day).unwrap();
+        assert_eq!((blob.head().deleted_snapshots, blob.rows.len()), (0, 1));
+    }
+
+    /// A page blob that was replaced was lost, soft delete or not.
+    #[test]
+    fn a_page_blob_that_is_replaced_comes_back_with_its_pages() {
+        let page = |number: u64| PageRange {
+            start: 0,
+            len: 512,
+            piece: Piece::for_tests(number, 0, 512),
+            piece_offset: 0,
+        };
+        let pages = |number: u64, retention_days: Option<u32>| {
+            let content = NewContent::Pages { size: 1024, sequence_number: 0, ranges: vec![page(number)] };
+            let new = NewBlob { retention_days, ..NewBlob::default() };
+            PutBlob { blob_type: BlobType::Page, size: 1024, content, new }
+        };
+        for (deleted_first, retention_days) in [(false, Some(7)), (true, Some(7)), (true, None)] {
+            for next in [pages(2, retention_days), PutBlob { new: pages(2, retention_days).new, ..put(b"x") }]
+            {
+                let mut blob = MemoryBlob::default();
+                blob.run(pages(1, None), 1).unwrap();
+                if deleted_first {
+                    blob.run(delete(Some(7)), 2).unwrap();
+                }
+                let is_page = next.blob_type == BlobType::Page;
+                blob.run(next, 3).unwrap();
+                assert_eq!((blob.head().deleted_snapshots, blob.count("0g")), (1, 0));
+                blob.run(Undelete, 4).unwrap();
+                let snapshot = decode_snapshot(&blob.rows[&snapshot_row(3)]).unwrap();
+                assert_eq!((snapshot.content, snapshot.deleted), (Content::Pages(3), None));
+                let region =
+                    |owner| blob.rows.get(&region_row(owner, 0)).map(|row| decode_region(0, row).unwrap());
+                assert_eq!(region(3), Some(vec![page(1)]));
+                assert_eq!(region(0), is_page.then(|| vec![page(2)]), "those of the new one");
+                let only_snapshots = DeleteBlob { snapshots: DeleteSnapshots::Include, ..delete(None) };
+                blob.run(only_snapshots, 5).unwrap();
+                assert_eq!(blob.rows.len(), 0, "nothing is left");
+            }
+        }
     }
 }
