@@ -8,13 +8,13 @@ use crate::message_store::{MessageStore, Position};
 use crate::peek_messages::PeekMessages;
 use crate::put_message::PutMessage;
 use crate::remove_expired::{NoteSweep, RemoveExpired, SweepNote};
-use crate::take_messages::{TakeMessages, read_count};
+use crate::take_messages::{READ_COUNT_MAX, TakeMessages, next_read_count, read_count};
 use crate::update_message::UpdateMessage;
 use crate::{QueueError, limits};
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;
 use bytes::Bytes;
-use partition::{Decision, Operation, Row, RowChange, RowVersion, Rows};
+use partition::{Decision, Operation, Read, Row, RowChange, RowVersion, Rows};
 use std::time::Duration;
 
 const NOW: RowVersion = RowVersion(1_000 * TICKS_PER_SECOND);
@@ -98,6 +98,7 @@ fn take(count: usize) -> TakeMessages {
         low_water: Ticks(3),
         until: Ticks(NOW.0),
         count,
+        read_count: read_count(count),
         invisible_for: Duration::from_secs(30),
     }
 }
@@ -162,8 +163,8 @@ fn an_empty_get_raises_the_low_water_only_with_a_change() {
 #[test]
 fn a_peek_changes_nothing() {
     let front = vec![row(at(10, 10), &message(NEVER)), row(at(20, 20), &message(Ticks(5)))];
-    let peek =
-        PeekMessages { store: store(), from: Position::first_at(Ticks(0)), until: Ticks(NOW.0), count: 5 };
+    let from = Position::first_at(Ticks(0));
+    let peek = PeekMessages { store: store(), from, until: Ticks(NOW.0), count: 5, read_count: 13 };
     let decision = peek.decide(&Rows::new(vec![front]), NOW);
     assert!(decision.changes.is_empty());
     let shown = decision.reply.unwrap().messages;
@@ -242,4 +243,21 @@ fn a_sweep_keeps_the_expiries_of_messages_put_meanwhile() {
 #[test]
 fn the_longest_get_reads_few_rows() {
     assert!(read_count(limits::MESSAGES_TAKEN_MAX) <= 64);
+}
+
+/// A get that met nothing but expired messages read nine of them at a time, each time with a sync: ten thousand kept it
+/// busy for a thousand syncs.
+#[test]
+fn reads_of_nothing_but_expired_messages_grow_up_to_a_bound() {
+    let counts = std::iter::successors(Some(read_count(1)), |count| Some(next_read_count(*count)));
+    assert_eq!(counts.take(5).collect::<Vec<_>>(), [9, 36, 144, READ_COUNT_MAX, READ_COUNT_MAX]);
+    assert_eq!(next_read_count(read_count(limits::MESSAGES_TAKEN_MAX)), 160);
+    let dead = message(Ticks(1));
+    let expired: Vec<Row> = (1..=36).map(|index| row(at(index, index), &dead)).collect();
+    let get = TakeMessages { read_count: 36, ..take(1) };
+    let [Read::Range { limit: 36, .. }, _] = get.reads()[..] else { panic!("{:?}", get.reads()) };
+    let reply = get.decide(&Rows::new(vec![expired.clone(), vec![]]), NOW).reply.unwrap();
+    assert!(reply.again, "as many as were asked for");
+    let reply = get.decide(&Rows::new(vec![expired[..35].to_vec(), vec![]]), NOW).reply.unwrap();
+    assert!(!reply.again, "there are no more");
 }

@@ -6,7 +6,7 @@
 use crate::error::QueueError;
 use crate::message::Message;
 use crate::message_store::{MessageStore, Position};
-use crate::take_messages::{read_count, sort_front};
+use crate::take_messages::sort_front;
 use base::Ticks;
 use partition::{Decision, ObjectTable, Operation, Read, RowVersion, Rows};
 
@@ -21,6 +21,8 @@ pub(crate) struct PeekMessages {
     pub(crate) until: Ticks,
     /// How many at most.
     pub(crate) count: usize,
+    /// Rows to read, as for a get.
+    pub(crate) read_count: usize,
 }
 
 /// What was seen.
@@ -40,15 +42,12 @@ impl Operation for PeekMessages {
     }
 
     fn reads(&self) -> Vec<Read> {
-        vec![Read::Range {
-            range: self.store.messages_from(self.from, self.until),
-            limit: read_count(self.count),
-        }]
+        vec![Read::Range { range: self.store.messages_from(self.from, self.until), limit: self.read_count }]
     }
 
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
-        let front = sort_front(rows, self.count, self.until, Ticks(version.0)).map_err(QueueError::from);
-        Decision::unchanged(front.map(|front| {
+        let front = sort_front(rows, self.count, self.read_count, self.until, Ticks(version.0));
+        Decision::unchanged(front.map_err(QueueError::from).map(|front| {
             let last = front.expired.last().filter(|_| front.again);
             let visible = front.visible.into_iter();
             Peeked {

@@ -16,7 +16,7 @@ use crate::put_message::PutMessage;
 use crate::queue_list::{QueueListPage, QueueListQuery, read_queue_page};
 use crate::queue_row::{Metadata, QueueRow, check_metadata, messages_id_of};
 use crate::sweep;
-use crate::take_messages::TakeMessages;
+use crate::take_messages::{TakeMessages, next_read_count, read_count};
 use crate::update_message::UpdateMessage;
 use base::{Clock, Random, Spawner, Ticks};
 use bytes::Bytes;
@@ -198,13 +198,16 @@ impl QueueService {
         invisible_for: Duration,
     ) -> Result<Vec<Message>, QueueError> {
         let store = self.store(account, queue).await?;
+        let count = count.min(MESSAGES_TAKEN_MAX);
+        let mut read_count = read_count(count);
         loop {
             let front = self.front(&store).await?;
             let take = TakeMessages {
                 store: store.clone(),
                 low_water: front.low_water,
                 until: front.newest,
-                count: count.min(MESSAGES_TAKEN_MAX),
+                count,
+                read_count,
                 invisible_for,
             };
             let taken = self.partitions.execute(take).await??;
@@ -212,6 +215,7 @@ impl QueueService {
             if !taken.again {
                 return Ok(taken.messages);
             }
+            read_count = next_read_count(read_count);
         }
     }
 
@@ -225,14 +229,16 @@ impl QueueService {
         let store = self.store(account, queue).await?;
         let front = self.front(&store).await?;
         let mut from = Position::first_at(front.low_water);
+        let count = count.min(MESSAGES_TAKEN_MAX);
+        let mut read_count = read_count(count);
         loop {
-            let count = count.min(MESSAGES_TAKEN_MAX);
-            let peek = PeekMessages { store: store.clone(), from, until: front.newest, count };
+            let peek = PeekMessages { store: store.clone(), from, until: front.newest, count, read_count };
             let peeked = self.partitions.execute(peek).await??;
             match peeked.go_on {
                 Some(behind) => from = behind,
                 None => return Ok(peeked.messages),
             }
+            read_count = next_read_count(read_count);
         }
     }
 

@@ -19,6 +19,11 @@ use std::time::Duration;
 /// expired.
 const SPARE_ROW_COUNT: usize = 8;
 
+/// While all that is read has expired, each next read is larger by this factor, up to so many rows: each that removes
+/// some waits for a sync of its own.
+const READ_GROWTH: usize = 4;
+pub(crate) const READ_COUNT_MAX: usize = 512;
+
 /// The stored low water may be this much behind: traces of about that time are walked over by each get from an empty
 /// queue, and once after a restart.
 const LOW_WATER_LAG_MAX: Duration = Duration::from_secs(1);
@@ -34,6 +39,8 @@ pub(crate) struct TakeMessages {
     pub(crate) until: Ticks,
     /// How many at most.
     pub(crate) count: usize,
+    /// Rows to read: [`read_count`] at first.
+    pub(crate) read_count: usize,
     /// How long they are invisible.
     pub(crate) invisible_for: Duration,
 }
@@ -61,9 +68,15 @@ pub(crate) struct Front {
     pub(crate) again: bool,
 }
 
-/// Which of the rows that the first read found, a range from the front up to `until`, are visible at `now`; at most
-/// `count`.
-pub(crate) fn sort_front(rows: &Rows, count: usize, until: Ticks, now: Ticks) -> Result<Front, DecodeError> {
+/// Which of the rows that the first read found, a range of up to `read_count` from the front up to `until`, are visible at
+/// `now`; at most `count`.
+pub(crate) fn sort_front(
+    rows: &Rows,
+    count: usize,
+    read_count: usize,
+    until: Ticks,
+    now: Ticks,
+) -> Result<Front, DecodeError> {
     let read = rows.range(0);
     let last = until.min(now);
     let mut front = Front { visible: Vec::new(), expired: Vec::new(), low_water: last, again: false };
@@ -82,7 +95,7 @@ pub(crate) fn sort_front(rows: &Rows, count: usize, until: Ticks, now: Ticks) ->
             return Ok(front);
         }
     }
-    if let Some(row) = read.get(read_count(count) - 1) {
+    if let Some(row) = read_count.checked_sub(1).and_then(|last| read.get(last)) {
         // There may be more, also with the same instant.
         let position = position_of(row.key.as_bytes()).ok_or(DecodeError("message key"))?;
         front.low_water = position.visible_at;
@@ -96,6 +109,11 @@ pub(crate) fn read_count(count: usize) -> usize {
     count + SPARE_ROW_COUNT
 }
 
+/// Rows to read after all of the last `read_count` had expired.
+pub(crate) fn next_read_count(read_count: usize) -> usize {
+    read_count.saturating_mul(READ_GROWTH).min(READ_COUNT_MAX)
+}
+
 impl TakeMessages {
     fn take(
         &self,
@@ -103,7 +121,7 @@ impl TakeMessages {
         version: RowVersion,
     ) -> Result<Decision<Result<Taken, QueueError>>, QueueError> {
         let now = Ticks(version.0);
-        let front = sort_front(rows, self.count, self.until, now)?;
+        let front = sort_front(rows, self.count, self.read_count, self.until, now)?;
         let mut changes = Vec::with_capacity(front.visible.len() * 3 + front.expired.len() * 2 + 1);
         for position in &front.expired {
             message_changes::remove(&mut changes, &self.store, *position);
@@ -142,7 +160,7 @@ impl Operation for TakeMessages {
 
     fn reads(&self) -> Vec<Read> {
         let range = self.store.messages_between(self.low_water, self.until);
-        vec![Read::Range { range, limit: read_count(self.count) }, Read::Point(self.store.head_key())]
+        vec![Read::Range { range, limit: self.read_count }, Read::Point(self.store.head_key())]
     }
 
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
