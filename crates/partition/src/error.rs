@@ -43,6 +43,17 @@ impl PartitionError {
     pub(crate) fn no_thread(name: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| StreamError::OutOfThreads { name, error: error.to_string() }.into()
     }
+
+    /// Whether an operation that ended with it has changed nothing for certain, now and after a restart. Otherwise it may
+    /// have, or may yet: what was appended is durable or not, and only the next start knows.
+    pub(crate) fn changed_nothing(&self) -> bool {
+        match self {
+            // They come before a decision, or from an append that did not begin.
+            PartitionError::Busy | PartitionError::Settings(_) | PartitionError::Operation(_) => true,
+            PartitionError::DiskFull | PartitionError::OutOfFiles(_) => true,
+            PartitionError::Unavailable(_) | PartitionError::Storage(_) => false,
+        }
+    }
 }
 
 impl From<StreamError> for PartitionError {

@@ -69,6 +69,13 @@ enum Ended {
     Unknown(PartitionError),
 }
 
+impl Ended {
+    /// What the map's operation came to that ended with `error`.
+    fn choose(error: PartitionError) -> Ended {
+        if error.changed_nothing() { Ended::NotDone(error) } else { Ended::Unknown(error) }
+    }
+}
+
 impl PartitionServer {
     /// Changes the ranges of `table`. False: there was nothing to change.
     pub(crate) async fn change_ranges(
@@ -271,8 +278,7 @@ impl PartitionServer {
                 let what = "the partition map does not hold the ranges that are served";
                 Ended::NotDone(PartitionError::Storage(what.to_owned()))
             }
-            Err(error) if error.is_refusal() => Ended::NotDone(error),
-            Err(error) => Ended::Unknown(error),
+            Err(error) => Ended::choose(error),
         }
     }
 
@@ -368,6 +374,25 @@ fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A map that was too busy to decide closed healthy ranges until the next start.
+    #[test]
+    fn the_parents_go_on_unless_the_map_may_have_changed() {
+        let text = || "why".to_owned();
+        for (error, goes_on) in [
+            (PartitionError::Busy, true),
+            (PartitionError::DiskFull, true),
+            (PartitionError::OutOfFiles(text()), true),
+            (PartitionError::Settings(text()), true),
+            (PartitionError::Operation("why"), true),
+            (PartitionError::Storage(text()), false),
+            (PartitionError::Unavailable(text()), false),
+        ] {
+            let ended = Ended::choose(error.clone());
+            assert_eq!(matches!(ended, Ended::NotDone(_)), goes_on, "{error}");
+            assert_eq!(matches!(ended, Ended::Unknown(_)), !goes_on, "{error}");
+        }
+    }
 
     #[test]
     fn only_what_a_parent_holds_up_for_long_is_behind() {
