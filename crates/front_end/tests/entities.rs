@@ -112,7 +112,7 @@ async fn refused_writes_have_their_codes() {
         ("{", "InvalidInput"),
         (r#"{"PartitionKey":"p","RowKey":"r","A":1,"A":1}"#, "DuplicatePropertiesSpecified"),
         (r#"{"PartitionKey":"a/b","RowKey":"r"}"#, "OutOfRangeInput"),
-        (r#"{"PartitionKey":"p","RowKey":"r","A":3000000000}"#, "InvalidInput"),
+        (r#"{"PartitionKey":"p","RowKey":"r","A":3000000000,"A@odata.type":"Edm.Int32"}"#, "InvalidInput"),
         (r#"{"PartitionKey":"p","RowKey":"r","a-b":1}"#, "PropertyNameInvalid"),
         // Once taken for an annotation: the insert was accepted and the value dropped.
         (r#"{"PartitionKey":"p","RowKey":"r","a@b":1}"#, "PropertyNameInvalid"),

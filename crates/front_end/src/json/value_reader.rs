@@ -1,9 +1,8 @@
 //! One JSON value and its type annotation, as a property value.
 //!
-//! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32, a number with point or
-//! exponent is a Double. An integer outside Int32 needs an annotation: its type can't be guessed. (Beyond 64 bits the
-//! JSON parser hands out a floating point number, and it is a Double.) With annotation the
-//! value must fit the type; numbers and booleans may be written as text, as clients do for Int64 and some for the others.
+//! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32 if it fits, any other
+//! number is a Double. With annotation the value must fit the type; numbers and booleans may be written as text, as
+//! clients do for Int64 and some for the others.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -119,7 +118,11 @@ pub(crate) fn property_value(
         (None | Some(EdmType::String), JsonValue::Text(text)) => EdmValue::String(text.into_owned()),
         (None | Some(EdmType::Boolean), JsonValue::Boolean(value)) => EdmValue::Boolean(value),
         (Some(EdmType::Boolean), JsonValue::Text(text)) => EdmValue::Boolean(boolean(&text)?),
-        (None | Some(EdmType::Int32), JsonValue::Integer(value)) => {
+        (None, JsonValue::Integer(value)) => match i32::try_from(value) {
+            Ok(value) => EdmValue::Int32(value),
+            Err(_) => EdmValue::Double(value as f64),
+        },
+        (Some(EdmType::Int32), JsonValue::Integer(value)) => {
             EdmValue::Int32(i32::try_from(value).map_err(|_| invalid())?)
         }
         (Some(EdmType::Int32), JsonValue::Text(text)) => {
@@ -194,8 +197,28 @@ mod tests {
         assert_eq!(read("2.0", None), Ok(Some(EdmValue::Double(2.0))));
         assert_eq!(read("1e3", None), Ok(Some(EdmValue::Double(1000.0))));
         assert_eq!(read("null", None), Ok(None));
-        for wrong in ["2147483648", "-2147483649", "9223372036854775808", "[1]", "{}", "1e999"] {
+        for wrong in ["[1]", "{}", "1e999"] {
             assert_eq!(read(wrong, None), Err(ErrorCode::InvalidInput), "{wrong}");
+        }
+    }
+
+    /// They were refused; Azure takes them as numbers of the next type that holds them.
+    #[test]
+    fn integers_outside_int32_without_annotation_are_doubles() {
+        for (text, value) in [
+            ("2147483647", EdmValue::Int32(i32::MAX)),
+            ("-2147483648", EdmValue::Int32(i32::MIN)),
+            ("2147483648", EdmValue::Double(2_147_483_648.0)),
+            ("-2147483649", EdmValue::Double(-2_147_483_649.0)),
+            ("5454161346626", EdmValue::Double(5_454_161_346_626.0)),
+            ("9223372036854775807", EdmValue::Double(9_223_372_036_854_775_807.0)),
+            ("18446744073709551615", EdmValue::Double(18_446_744_073_709_551_615.0)),
+            ("18446744073709551616", EdmValue::Double(18_446_744_073_709_551_616.0)),
+        ] {
+            assert_eq!(read(text, None), Ok(Some(value)), "{text}");
+        }
+        for text in ["2147483648", "-2147483649"] {
+            assert_eq!(read(text, Some("Edm.Int32")), Err(ErrorCode::InvalidInput), "{text}");
         }
     }
 
