@@ -50,7 +50,9 @@ impl PartitionError {
         match self {
             // They come before a decision, or from an append that did not begin.
             PartitionError::Busy | PartitionError::Settings(_) | PartitionError::Operation(_) => true,
-            PartitionError::DiskFull | PartitionError::OutOfFiles(_) => true,
+            PartitionError::DiskFull | PartitionError::OutOfFiles(_) | PartitionError::OutOfThreads(_) => {
+                true
+            }
             PartitionError::Unavailable(_) | PartitionError::Storage(_) => false,
         }
     }
