@@ -18,6 +18,8 @@ use bytes::Bytes;
 const FORMAT: u8 = 1;
 const KIND_PUT: u8 = 1;
 const KIND_DELETE: u8 = 2;
+/// Bytes of a number of variable length, at most.
+const VARINT_SIZE_MAX: usize = 10;
 
 /// Starts a group in an empty buffer.
 pub(crate) fn start_group(out: &mut Vec<u8>) {
@@ -41,6 +43,15 @@ pub(crate) fn put_operation(out: &mut Vec<u8>, version: RowVersion, changes: &[R
             }
         }
     }
+}
+
+/// Bytes that an operation with these changes takes in a group, at most.
+pub(crate) fn operation_size_bytes_max(changes: &[RowChange]) -> usize {
+    let change_size = |change: &RowChange| match change {
+        RowChange::Put { key, value } => 1 + 2 * VARINT_SIZE_MAX + key.as_bytes().len() + value.len(),
+        RowChange::Delete { key } => 1 + VARINT_SIZE_MAX + key.as_bytes().len(),
+    };
+    8 + VARINT_SIZE_MAX + changes.iter().map(change_size).sum::<usize>()
 }
 
 /// Reads a group back.
@@ -91,7 +102,11 @@ mod tests {
             let mut out = Vec::new();
             start_group(&mut out);
             let operations: Vec<_> = operations.into_iter().map(|(version, changes)| (RowVersion(version), changes)).collect();
-            operations.iter().for_each(|(version, changes)| put_operation(&mut out, *version, changes));
+            for (version, changes) in &operations {
+                let before = out.len();
+                put_operation(&mut out, *version, changes);
+                prop_assert!(out.len() - before <= operation_size_bytes_max(changes));
+            }
             prop_assert_eq!(parse_group(&out), Ok(operations));
         }
 

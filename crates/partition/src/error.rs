@@ -22,6 +22,14 @@ pub enum PartitionError {
     /// stored has changed.
     #[error("{0}")]
     OutOfThreads(String),
+    /// An operation would change more at once than one record of the log holds. Nothing was changed.
+    #[error("an operation would change {size_bytes} bytes at once, and {size_bytes_max} are allowed")]
+    TooLarge {
+        /// Bytes of its changes.
+        size_bytes: u64,
+        /// Bytes allowed.
+        size_bytes_max: u64,
+    },
     /// What is stored could not be read or written.
     #[error("storage failed: {0}")]
     Storage(String),
@@ -50,6 +58,7 @@ impl PartitionError {
         match self {
             // They come before a decision, or from an append that did not begin.
             PartitionError::Busy | PartitionError::Settings(_) | PartitionError::Operation(_) => true,
+            PartitionError::TooLarge { .. } => true,
             PartitionError::DiskFull | PartitionError::OutOfFiles(_) | PartitionError::OutOfThreads(_) => {
                 true
             }
@@ -66,6 +75,9 @@ impl From<StreamError> for PartitionError {
             StreamError::OutOfThreads { .. } => PartitionError::OutOfThreads(error.to_string()),
             StreamError::OldEpoch { .. } | StreamError::NotOwner { .. } | StreamError::Closing => {
                 PartitionError::Unavailable(error.to_string())
+            }
+            StreamError::TooLarge { size_bytes, size_bytes_max } => {
+                PartitionError::TooLarge { size_bytes, size_bytes_max }
             }
             other => PartitionError::Storage(other.to_string()),
         }

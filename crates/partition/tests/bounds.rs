@@ -13,6 +13,29 @@ use std::time::Duration;
 
 const RANGES: u64 = 6;
 
+/// The log refused the group that held such an operation, as too large for a block. That was taken for a failed disk: the
+/// range, with everybody's rows, took no more writes until the next start, and the same request closed it again.
+#[test]
+fn an_operation_too_large_for_the_log_is_refused_alone() {
+    World::new(3).run(|env, _| async move {
+        let (_, partitions) = open(&env, PartitionSettings::default()).await.unwrap();
+        let execute = |name: &str, size: usize| {
+            partitions.execute(Write { changes: vec![(key(1, "p", name), Some(vec![7; size].into()))] })
+        };
+        let (too_large, beside) =
+            futures_util::future::join(execute("huge", 65 << 20), execute("a", 10)).await;
+        assert!(matches!(too_large, Err(PartitionError::TooLarge { .. })), "{too_large:?}");
+        beside.unwrap();
+        execute("large", 63 << 20).await.unwrap();
+        execute("b", 10).await.unwrap();
+        partitions.close().await;
+        let (_, partitions) = open(&env, PartitionSettings::default()).await.unwrap();
+        let rows = read_everything(&partitions).await.unwrap();
+        assert_eq!(rows.len(), 3);
+        partitions.close().await;
+    });
+}
+
 /// Each range had memory tables of its own once: thirty ranges took thirty times the memory of one.
 #[test]
 fn memory_tables_of_many_ranges_stay_within_one_budget() {

@@ -16,6 +16,13 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
             tracing::error!("a write was refused: {error}");
             ApiError::with_message(ErrorCode::ServerBusy, "The server can't open another file at present.")
         }
+        PartitionError::TooLarge { size_bytes, size_bytes_max } => ApiError::with_message(
+            ErrorCode::InvalidInput,
+            format!(
+                "The request would change {size_bytes} bytes of rows at once, and the server can change \
+                 {size_bytes_max}. Do it in parts: delete snapshots one by one, for example."
+            ),
+        ),
         _ => {
             tracing::error!("a request failed: {error}");
             ErrorCode::InternalError.into()

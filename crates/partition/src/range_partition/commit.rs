@@ -2,7 +2,7 @@
 //!
 //! What always holds: groups are appended in the order of their versions. When an append fails, every operation that
 //! waits fails, their rows leave the memory table, and unless it was refused for certain (the disk is full, no file can be
-//! opened) the range takes no more writes, because nobody knows whether the group is in the log.
+//! opened, it is too large) the range takes no more writes, because nobody knows whether the group is in the log.
 
 use super::{RangePartition, Standing};
 use crate::commit_log;
@@ -239,7 +239,7 @@ impl RangePartition {
         for (key, version) in group.rows.iter().chain(&gathered.rows) {
             tree.memory_tables().for_each(|memory| memory.remove(key.as_bytes(), *version));
         }
-        if error.is_refusal() {
+        if error.changed_nothing() {
             // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a memory table
             // that was frozen meanwhile may claim to reach up to them. An operation that had seen the rows has not asked
             // the checkpoints for them: it must.

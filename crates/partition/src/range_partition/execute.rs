@@ -19,9 +19,14 @@ use crate::tree::Tree;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use stream::BLOCK_PAYLOAD_SIZE_MAX;
 
-/// Bytes of changes that may wait for one group.
+/// With so many bytes of changes that wait for one group no further operation is decided.
 const PENDING_SIZE_BYTES_MAX: usize = 32 << 20;
+/// Bytes that a group may have: it is one block of the log.
+const GROUP_SIZE_BYTES_MAX: usize = BLOCK_PAYLOAD_SIZE_MAX;
+/// Bytes that an operation's changes may have: alone they fit into a group.
+const OPERATION_SIZE_BYTES_MAX: usize = GROUP_SIZE_BYTES_MAX - (1 << 10);
 /// Rows of checkpoints that are fetched for a range read besides those it asks for, in case operations that are decided
 /// meanwhile delete some: at first, and at most.
 const RANGE_READ_SPARE_COUNT: usize = 32;
@@ -140,6 +145,7 @@ impl RangePartition {
         let decision = operation.decide(&rows, version);
         if !decision.changes.is_empty() {
             check_changes(&decision.changes, &self.range)?;
+            check_size(&decision.changes, serial.pending.size_bytes())?;
             if let Some(data) = &self.data {
                 data.check_changes(&decision.changes, rows.all())?;
             }
@@ -242,6 +248,18 @@ fn check_reads(reads: &[Read], range: &KeyRange) -> Result<(), PartitionError> {
     if reads.iter().all(inside) { Ok(()) } else { Err(PartitionError::Operation("a read outside the range")) }
 }
 
+/// An operation's changes fit into a group, beside what waits there already. One that the log would refuse must not get
+/// that far: everything that was decided beside it would fail with it.
+fn check_size(changes: &[RowChange], pending_bytes: usize) -> Result<(), PartitionError> {
+    let size_bytes = commit_log::operation_size_bytes_max(changes);
+    if size_bytes > OPERATION_SIZE_BYTES_MAX {
+        let (size_bytes, size_bytes_max) = (size_bytes as u64, OPERATION_SIZE_BYTES_MAX as u64);
+        return Err(PartitionError::TooLarge { size_bytes, size_bytes_max });
+    }
+    // A group has a byte in front.
+    if pending_bytes.max(1) + size_bytes > GROUP_SIZE_BYTES_MAX { Err(PartitionError::Busy) } else { Ok(()) }
+}
+
 /// An operation's changes lie in one partition name of this range.
 fn check_changes(changes: &[RowChange], range: &KeyRange) -> Result<(), PartitionError> {
     let prefix =
@@ -276,6 +294,26 @@ mod tests {
         ] {
             assert_eq!(next_version(now, RowVersion(last), RowVersion(floor)), RowVersion(expected));
         }
+    }
+
+    #[test]
+    fn an_operation_fits_into_a_group_or_is_refused() {
+        let put = |size| {
+            vec![RowChange::Put { key: RowKey::new("a", 1, "p", "r"), value: Bytes::from(vec![0; size]) }]
+        };
+        let overhead = commit_log::operation_size_bytes_max(&put(0));
+        let largest = put(OPERATION_SIZE_BYTES_MAX - overhead);
+        assert_eq!(check_size(&largest, 0), Ok(()));
+        assert_eq!(check_size(&largest, 1 << 10), Ok(()));
+        assert_eq!(check_size(&largest, (1 << 10) + 1), Err(PartitionError::Busy));
+        let too_large = check_size(&put(OPERATION_SIZE_BYTES_MAX - overhead + 1), 0);
+        assert!(matches!(too_large, Err(PartitionError::TooLarge { .. })), "{too_large:?}");
+        let half = put(30 << 20);
+        assert_eq!(
+            check_size(&half, PENDING_SIZE_BYTES_MAX),
+            Ok(()),
+            "what may wait leaves room for as much"
+        );
     }
 
     #[test]
