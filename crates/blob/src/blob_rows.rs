@@ -117,7 +117,12 @@ pub(crate) fn version_row(version: u64) -> String {
 
 /// Row name of a chunk.
 pub(crate) fn chunk_row(generation: u64, index: usize) -> String {
-    format!("3c{generation:016x}{index:08x}")
+    format!("{}{index:08x}", chunks_prefix(generation))
+}
+
+/// Start of the row names of a generation's chunks.
+pub(crate) fn chunks_prefix(generation: u64) -> String {
+    format!("3c{generation:016x}")
 }
 
 /// Row name of a region of pages.
@@ -462,7 +467,7 @@ impl BlobRows {
                 if of_head == Some(blocks.generation) || self.count_named(blocks.generation)? > 0 {
                     return Ok(());
                 }
-                for name in self.names(&format!("3c{:016x}", blocks.generation))? {
+                for name in self.names(&chunks_prefix(blocks.generation))? {
                     self.delete(&name);
                 }
                 Ok(())

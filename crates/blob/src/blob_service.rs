@@ -19,7 +19,7 @@ use crate::tag_filter::TagFilter;
 use crate::upload::UploadCount;
 use base::codec::DecodeError;
 use base::{Clock, Spawner, Ticks};
-use partition::{ObjectTable, PartitionError, Partitions, Row, RowRef, Scan, ScanEnd, Visit};
+use partition::{ObjectTable, PartitionError, Partitions, Row, RowRef, Scan, ScanEnd, Span, Visit};
 use service::container::{container_key, containers_range, settings_key};
 use service::policy::check_policies;
 use service::properties::RETENTION_DAYS_MAX;
@@ -292,7 +292,7 @@ impl BlobService {
         Ok(found)
     }
 
-    fn check_read(&self, found: &FoundRecord, conditions: &Conditions) -> Result<(), BlobError> {
+    pub(crate) fn check_read(&self, found: &FoundRecord, conditions: &Conditions) -> Result<(), BlobError> {
         conditions.check_read(found.record.present())?;
         Ok(found.lease.check_read(conditions.lease(), self.now())?)
     }
@@ -468,8 +468,13 @@ impl BlobService {
         at: &BlobAt,
         prefix: &str,
     ) -> Result<Vec<(String, Vec<u8>)>, BlobError> {
-        let range = at.address.rows_with_prefix(prefix);
-        let (scan, end) = self.partitions.scan(ObjectTable::Blob, range, CollectRows::default()).await?;
+        self.rows_in(vec![Span::Range(at.address.rows_with_prefix(prefix))]).await
+    }
+
+    /// Rows of one blob that lie in these spans, which are in order: all of one snapshot.
+    pub(crate) async fn rows_in(&self, spans: Vec<Span>) -> Result<Vec<(String, Vec<u8>)>, BlobError> {
+        let scan = CollectRows::default();
+        let (scan, end) = self.partitions.scan_spans(ObjectTable::Blob, spans, scan).await?;
         if scan.damaged || end != ScanEnd::Complete {
             return Err(DecodeError("blob key").into());
         }

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Times that a blob is looked up again because it was replaced meanwhile.
-const LOOK_UP_COUNT_MAX: usize = 8;
+pub(crate) const LOOK_UP_COUNT_MAX: usize = 8;
 /// Bytes of zeros at a time.
 const ZEROS_SIZE_BYTES: usize = 64 << 10;
 

@@ -2,7 +2,8 @@
 
 use crate::append_block::{AppendBlock, Appended, SealBlob};
 use crate::blob_rows::{
-    HEAD, Head, Revision, SNAPSHOT_PREFIX, STAGED_PREFIX, chunk_row, decode_snapshot, regions_prefix,
+    HEAD, Head, Revision, SNAPSHOT_PREFIX, STAGED_PREFIX, chunk_row, chunks_prefix, decode_snapshot,
+    regions_prefix,
 };
 use crate::blob_service::{BlobAt, BlobService};
 use crate::condition::Conditions;
@@ -10,7 +11,7 @@ use crate::content::{Block, Content, decode_block_row};
 use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete, snapshot_in};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
-use crate::lease::{LeaseAction, LeaseOutcome};
+use crate::lease::{Lease, LeaseAction, LeaseOutcome};
 use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
 use crate::name::{Pairs, check_metadata, check_tags};
 use crate::pages::{PageRange, Spans, cleared_since, decode_region, difference, joined};
@@ -18,12 +19,12 @@ use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::put_block::PutBlock;
 use crate::put_block_list::{BlockSource, PutBlockList};
 use crate::put_pages::{PagesWritten, PutPages, SequenceConditions, region_in};
-use crate::read_blob::{FoundRecord, find};
+use crate::read_blob::{FoundRecord, LOOK_UP_COUNT_MAX, find};
 use crate::record::{BlobRecord, BlobType, ContentProperties};
 use crate::set_blob::{LeaseBlob, SequenceAction, SetMetadata, SetProperties, SetTags, SetTier};
 use crate::upload::{Upload, Uploaded};
 use bytes::Bytes;
-use partition::ObjectTable;
+use partition::{ObjectTable, Span};
 
 /// Blocks of a blob: those of its list, and the staged ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,6 +148,40 @@ impl BlobService {
         Ok(blocks)
     }
 
+    /// A blob's head, the blocks of its list and those that are staged, all of one moment: a list that is committed
+    /// meanwhile would let blocks vanish from both.
+    async fn head_and_blocks(&self, at: &BlobAt) -> Result<(Head, Vec<Block>, Vec<Block>), BlobError> {
+        let mut chunks = None;
+        for _ in 0..LOOK_UP_COUNT_MAX {
+            let mut spans = vec![Span::Point(at.address.key(HEAD))];
+            let prefixes = chunks.as_deref().into_iter().chain([STAGED_PREFIX]);
+            spans.extend(prefixes.map(|prefix| Span::Range(at.address.rows_with_prefix(prefix))));
+            let mut rows = self.rows_in(spans).await?.into_iter();
+            let head = match rows.next() {
+                Some((name, value)) if name == HEAD => Head::decode(&value)?,
+                _ => return Err(BlobError::BlobNotFound),
+            };
+            let content = head.live().and_then(|live| match &live.content {
+                Content::Blocks(content) => Some(content),
+                _ => None,
+            });
+            let long = content.filter(|content| !content.chunks.is_empty());
+            let wanted = long.map(|content| chunks_prefix(content.generation));
+            if wanted != chunks {
+                chunks = wanted;
+                continue;
+            }
+            let (mut committed, mut staged) = (Vec::new(), Vec::new());
+            for (name, value) in rows {
+                let blocks = if name.starts_with(STAGED_PREFIX) { &mut staged } else { &mut committed };
+                blocks.extend(decode_block_row(&value)?);
+            }
+            committed.extend(content.into_iter().flat_map(|content| content.tail.iter().cloned()));
+            return Ok((head, committed, staged));
+        }
+        Err(partition::PartitionError::Busy.into())
+    }
+
     /// The blocks of a blob.
     pub async fn block_lists(
         &self,
@@ -154,41 +189,36 @@ impl BlobService {
         revision: Revision,
         conditions: &Conditions,
     ) -> Result<BlockLists, BlobError> {
-        let mut lists = BlockLists::default();
         let now = self.now();
-        let head = match revision {
+        let of_head = match revision {
             Revision::Snapshot(_) => None,
             _ => {
-                let row = self.partitions.get(ObjectTable::Blob, &at.address.key(HEAD)).await?;
-                let head = Head::decode(&row.ok_or(BlobError::BlobNotFound)?.value)?;
-                (revision.resolve(&head) == Revision::Current).then_some(head)
+                let of_head = self.head_and_blocks(at).await?;
+                (revision.resolve(&of_head.0) == Revision::Current).then_some(of_head)
             }
         };
-        let record = match &head {
-            None => Some(find(&self.partitions, &at.address, revision).await?.0.record),
-            Some(head) => head.live().cloned(),
-        };
-        if let Some(head) = &head {
-            head.lease.check_read(conditions.lease(), now)?;
-            if head.live().is_none() && head.staged == 0 {
-                return Err(BlobError::BlobNotFound);
+        let (record, committed, staged) = match of_head {
+            None => {
+                let record = find(&self.partitions, &at.address, revision).await?.0.record;
+                let blocks = self.blocks_of(at, &record).await?;
+                (Some(record), blocks, Vec::new())
             }
-        }
+            Some((head, committed, staged)) => {
+                head.lease.check_read(conditions.lease(), now)?;
+                if head.live().is_none() && head.staged == 0 {
+                    return Err(BlobError::BlobNotFound);
+                }
+                (head.live().cloned(), committed, staged)
+            }
+        };
         if let Some(record) = &record {
             conditions.check_read(record.present())?;
             if record.blob_type != BlobType::Block {
                 return Err(BlobError::InvalidBlobType);
             }
-            let named = |block: &Block| !block.id.is_empty();
-            lists.committed = pairs(self.blocks_of(at, record).await?.into_iter().filter(named).collect());
         }
-        if head.is_some_and(|head| head.staged > 0) {
-            for (_, value) in self.rows_of(at, STAGED_PREFIX).await? {
-                lists.staged.extend(pairs(decode_block_row(&value)?));
-            }
-        }
-        lists.record = record;
-        Ok(lists)
+        let named = committed.into_iter().filter(|block| !block.id.is_empty());
+        Ok(BlockLists { record, committed: pairs(named.collect()), staged: pairs(staged) })
     }
 
     /// Appends to an append blob.
@@ -244,6 +274,44 @@ impl BlobService {
         Ok(ranges)
     }
 
+    /// A page blob and its ranges, all of one moment.
+    async fn found_ranges(
+        &self,
+        at: &BlobAt,
+        revision: Revision,
+        conditions: &Conditions,
+    ) -> Result<(FoundRecord, Vec<PageRange>), BlobError> {
+        for _ in 0..LOOK_UP_COUNT_MAX {
+            // It tells which rows there are to read; what they are is read again with them.
+            let before = self.find(at, revision, conditions).await?;
+            let Content::Pages(owner) = before.record.content else { return Err(BlobError::InvalidBlobType) };
+            let row = before.revision.row().unwrap_or_else(|| HEAD.to_owned());
+            let regions = at.address.rows_with_prefix(&regions_prefix(owner));
+            let spans = vec![Span::Point(at.address.key(&row)), Span::Range(regions)];
+            let mut rows = self.rows_in(spans).await?.into_iter();
+            let Some((_, value)) = rows.next().filter(|(name, _)| *name == row) else { continue };
+            let (record, lease) = if row == HEAD {
+                let head = Head::decode(&value)?;
+                let is_same = revision.resolve(&head) == Revision::Current;
+                let Some(live) = head.live().filter(|_| is_same) else { continue };
+                (live.clone(), head.lease)
+            } else {
+                (decode_snapshot(&value)?, Lease::None)
+            };
+            if record.deleted.is_some() || record.content != before.record.content {
+                continue;
+            }
+            let found = FoundRecord { record, lease, revision: before.revision };
+            self.check_read(&found, conditions)?;
+            let mut ranges = Vec::new();
+            for (name, value) in rows {
+                ranges.extend(decode_region(region_in(&name)?, &value)?);
+            }
+            return Ok((found, ranges));
+        }
+        Err(partition::PartitionError::Busy.into())
+    }
+
     /// Pages that snapshots between these two have.
     async fn pages_between(&self, at: &BlobAt, after: u64, before: Option<u64>) -> Result<Spans, BlobError> {
         let mut spans = Spans::new();
@@ -268,17 +336,16 @@ impl BlobService {
         range: Option<(u64, Option<u64>)>,
         conditions: &Conditions,
     ) -> Result<PageLists, BlobError> {
-        let found = self.find(at, revision, conditions).await?;
+        let (found, ranges) = self.found_ranges(at, revision, conditions).await?;
         let snapshot = match revision {
             Revision::Snapshot(snapshot) => Some(snapshot),
             _ => None,
         };
-        let ranges = self.ranges_of(at, &found.record).await?;
         let (written, cleared) = match previous {
             None => (joined(ranges.iter().map(|range| (range.start, range.start + range.len))), Vec::new()),
             Some(previous) => {
-                let old = find(&self.partitions, &at.address, Revision::Snapshot(previous)).await;
-                let (old, _) = old.map_err(|error| match error {
+                let old = self.found_ranges(at, Revision::Snapshot(previous), &Conditions::default()).await;
+                let (old, old_ranges) = old.map_err(|error| match error {
                     BlobError::BlobNotFound => BlobError::PreviousSnapshotNotFound,
                     other => other,
                 })?;
@@ -288,8 +355,7 @@ impl BlobService {
                 if old.record.created_at != found.record.created_at {
                     return Err(BlobError::BlobOverwritten);
                 }
-                let old = self.ranges_of(at, &old.record).await?;
-                let (written, cleared) = difference(&old, &ranges);
+                let (written, cleared) = difference(&old_ranges, &ranges);
                 let between = self.pages_between(at, previous, snapshot).await?;
                 (written, cleared_since(cleared, between, &ranges))
             }
