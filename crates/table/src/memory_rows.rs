@@ -66,12 +66,16 @@ impl RowSource for MemoryRows {
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
         let mut has_had_enough = false;
+        let mut end_before = Some(Bytes::new());
         for span in spans {
             let is_point = matches!(span, Span::Point(_));
             let range = match span {
                 Span::Point(key) => KeyRange { end: Some(key.successor()), start: key.as_bytes().clone() },
                 Span::Range(range) => range,
             };
+            let is_behind = end_before.as_ref().is_some_and(|end| *end <= range.start);
+            assert!(is_behind, "the partition layer refuses spans that are not in order");
+            end_before.clone_from(&range.end);
             if is_point && has_had_enough {
                 return Ok((scan, ScanEnd::More(range.start)));
             }

@@ -39,16 +39,15 @@ pub(crate) async fn read_table_page<R: RowSource>(
     Ok(TableListPage { names: scan.names, next })
 }
 
-/// The rows of `range` to be read: those of the tables that the filter names, or all.
+/// The rows of `range` to be read, in key order: those of the tables that the filter names, or all.
 fn spans(account: &str, filter: Option<&Filter>, range: KeyRange) -> Vec<Span> {
-    match filter.and_then(Filter::table_names) {
-        Some(names) => (names.iter())
-            .map(|name| container_key(account, SERVICE_TABLE, name))
-            .filter(|key| range.contains(key.as_bytes()))
-            .map(Span::Point)
-            .collect(),
-        None => vec![Span::Range(range)],
-    }
+    let Some(names) = filter.and_then(Filter::table_names) else { return vec![Span::Range(range)] };
+    let keys = names.iter().map(|name| container_key(account, SERVICE_TABLE, name));
+    let mut keys: Vec<_> = keys.filter(|key| range.contains(key.as_bytes())).collect();
+    // What a filter names need not be a table's name, and not all texts sort as their keys do.
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter().map(Span::Point).collect()
 }
 
 #[cfg(test)]

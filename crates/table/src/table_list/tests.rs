@@ -56,6 +56,18 @@ fn filters() {
     );
 }
 
+/// Keys sort by UTF-16 unit, texts in memory by code point.
+#[test]
+fn tables_that_a_filter_names_are_asked_for_once_and_in_key_order() {
+    let names = ["\u{e000}", "b", "\u{1f600}", "B", "a"];
+    let terms: Vec<String> = names.iter().map(|name| format!("TableName eq '{name}'")).collect();
+    let filter = Filter::parse(&terms.join(" or ")).unwrap();
+    let spans = spans("acct", Some(&filter), containers_range("acct", SERVICE_TABLE));
+    let expected = ["a", "b", "\u{1f600}", "\u{e000}"];
+    let points = expected.map(|name| Span::Point(container_key("acct", SERVICE_TABLE, name)));
+    assert_eq!(spans, points);
+}
+
 #[test]
 fn a_damaged_row_is_an_error() {
     let mut rows = tables(&["abc"]);
