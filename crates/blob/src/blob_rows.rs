@@ -291,6 +291,11 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
         false
     }
 
+    /// See [`Operation::gives_back`].
+    fn gives_back(&self) -> bool {
+        false
+    }
+
     /// Decides; what it has changed in `rows` is stored unless it stops.
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop>;
 }
@@ -616,6 +621,10 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
             return vec![Read::Range { range, limit: ROWS_OF_A_BLOB_MAX }];
         }
         self.row_names().iter().map(|row| Read::Point(self.address.key(row))).collect()
+    }
+
+    fn gives_back(&self) -> bool {
+        self.change.gives_back()
     }
 
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {

@@ -108,6 +108,11 @@ impl BlobChange for DeleteBlob {
         true
     }
 
+    fn gives_back(&self) -> bool {
+        // If it can come back, later.
+        true
+    }
+
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
         if let Some(row) = self.revision.row() {
             if self.revision.resolve(&rows.head) == Revision::Current {

@@ -44,6 +44,10 @@ impl BlobChange for RemoveExpired {
         true
     }
 
+    fn gives_back(&self) -> bool {
+        true
+    }
+
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<u64, Stop> {
         let mut removed = 0;
         if rows.head.deleted_snapshots > 0 {

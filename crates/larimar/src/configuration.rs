@@ -9,7 +9,7 @@ use partition::{PartitionSettings, SettingError};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use stream::StreamSettings;
+use stream::{RESERVE_SIZE_BYTES, StreamSettings};
 
 /// Where the data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,8 +99,11 @@ impl Configuration {
         let versioned = VersionedAccounts(arguments.versioned_accounts.iter().cloned().collect());
         let host = resolve(&arguments.host)?;
         let partitions = given_partition_settings(&arguments)?;
-        let streams =
-            StreamSettings { scrub_bytes_per_second: arguments.scrub_rate, ..StreamSettings::default() };
+        let streams = StreamSettings {
+            scrub_bytes_per_second: arguments.scrub_rate,
+            reserve_size_bytes: if arguments.in_memory { 0 } else { RESERVE_SIZE_BYTES },
+            ..StreamSettings::default()
+        };
         let tls = given_identity(&arguments)?;
         if arguments.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);

@@ -155,6 +155,11 @@ impl Operation for MarkContainer {
         vec![Read::Point(self.dead.key())]
     }
 
+    fn gives_back(&self) -> bool {
+        // The container's rows go.
+        true
+    }
+
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
         let key = self.dead.key();
         let change = match (self.since, rows.point(0)) {

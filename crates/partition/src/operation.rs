@@ -155,6 +155,12 @@ pub trait Operation: Send + Sync + 'static {
     /// Which rows the decision must see. Never empty: the first read also says which range owns the operation.
     fn reads(&self) -> Vec<Read>;
 
+    /// Whether it is there to give space back, now or later, and so is taken while space is scarce although it puts rows.
+    /// What only deletes rows is taken anyway, and so is what changes nothing.
+    fn gives_back(&self) -> bool {
+        false
+    }
+
     /// Decides. Pure: the same rows and version give the same decision. `version` is what the changes will carry, and
     /// serves as the time of the decision.
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply>;

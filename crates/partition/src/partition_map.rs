@@ -84,6 +84,11 @@ impl Operation for ChangeMap {
         self.old.iter().chain(&self.new).map(|entry| Read::Point(entry.key())).collect()
     }
 
+    fn gives_back(&self) -> bool {
+        // Who made ready for a hand-over has used the space already; what it replaces goes.
+        true
+    }
+
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<bool> {
         let there =
             |index: usize, entry: &MapEntry| rows.point(index).is_some_and(|row| row.value == entry.value());

@@ -56,6 +56,10 @@ impl Operation for ChangeQueue {
         vec![Read::Point(self.key.clone())]
     }
 
+    fn gives_back(&self) -> bool {
+        matches!(self.change, QueueChange::Clear)
+    }
+
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
         match self.change(rows, version) {
             Ok((change, before)) => Decision { changes: vec![change], reply: Ok(before) },

@@ -76,6 +76,10 @@ impl Operation for DeleteMessage {
         vec![Read::Point(message), Read::Point(self.store.head_key())]
     }
 
+    fn gives_back(&self) -> bool {
+        true
+    }
+
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
         self.delete(rows, version).unwrap_or_else(|error| Decision::unchanged(Err(error)))
     }

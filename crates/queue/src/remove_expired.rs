@@ -56,6 +56,10 @@ impl Operation for RemoveExpired {
         std::iter::once(self.store.head_key()).chain(messages).map(Read::Point).collect()
     }
 
+    fn gives_back(&self) -> bool {
+        true
+    }
+
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
         self.remove(rows, version).unwrap_or_else(|error| Decision::unchanged(Err(error)))
     }
@@ -88,6 +92,11 @@ impl Operation for NoteSweep {
 
     fn reads(&self) -> Vec<Read> {
         vec![Read::Point(self.store.head_key())]
+    }
+
+    fn gives_back(&self) -> bool {
+        // A sweep that can't be noted removes nothing.
+        true
     }
 
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Self::Reply> {

@@ -163,6 +163,11 @@ impl Operation for TakeMessages {
         vec![Read::Range { range, limit: self.read_count }, Read::Point(self.store.head_key())]
     }
 
+    fn gives_back(&self) -> bool {
+        // Whoever works a queue off takes a message before deleting it.
+        true
+    }
+
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
         self.take(rows, version).unwrap_or_else(|error| Decision::unchanged(Err(error)))
     }

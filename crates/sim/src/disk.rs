@@ -306,8 +306,9 @@ impl Tree {
         self.name_changes.push(NameChange { folder: folder_of(path).to_owned(), changes });
     }
 
+    /// Bytes of all files that have a name: what is removed takes no more space, as if nobody had it open.
     fn used_bytes(&self) -> u64 {
-        self.files.values().map(|content| content.current.len() as u64).sum()
+        self.names.values().map(|id| self.files[id].current.len() as u64).sum()
     }
 }
 

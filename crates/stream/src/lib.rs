@@ -16,6 +16,7 @@ mod rolls;
 mod scrub;
 mod sealed;
 mod settings;
+mod space;
 mod stream_manager;
 mod streams;
 
@@ -25,5 +26,5 @@ pub use error::StreamError;
 pub use folder::FORMAT_VERSION;
 pub use ids::{ExtentId, Location, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
 pub use scrub::ScrubStatistics;
-pub use settings::StreamSettings;
+pub use settings::{RESERVE_SIZE_BYTES, StreamSettings};
 pub use streams::{Replay, StreamChange, StreamStat, Streams};

@@ -1,5 +1,8 @@
 //! Sizes and bounds of the stream layer.
 
+/// What a server keeps back for a full disk: enough for the checkpoints of deletions and for small merges.
+pub const RESERVE_SIZE_BYTES: u64 = 64 << 20;
+
 /// Settings of the stream layer of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSettings {
@@ -13,6 +16,8 @@ pub struct StreamSettings {
     pub manager_log_growth_bytes: u64,
     /// Sealed extents are read again and again in the background, this many bytes a second; 0: never.
     pub scrub_bytes_per_second: u64,
+    /// Bytes that are kept back for a full disk; 0: none. See `space.rs`.
+    pub reserve_size_bytes: u64,
 }
 
 impl Default for StreamSettings {
@@ -23,6 +28,7 @@ impl Default for StreamSettings {
             journaled_append_size_bytes_max: 1 << 20,
             manager_log_growth_bytes: 1 << 20,
             scrub_bytes_per_second: 4 << 20,
+            reserve_size_bytes: 0,
         }
     }
 }
@@ -36,6 +42,7 @@ impl StreamSettings {
             journaled_append_size_bytes_max: 8 << 10,
             manager_log_growth_bytes: 32 << 10,
             scrub_bytes_per_second: 0,
+            reserve_size_bytes: 0,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
 use crate::rolls::Rolls;
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
+use crate::space::{RESERVE_PATH, Space};
 use crate::stream_manager::{Command, State, StreamManager};
 use base::Environment;
 use bytes::Bytes;
@@ -21,6 +22,7 @@ pub struct Streams {
     manager: Arc<StreamManager>,
     settings: StreamSettings,
     scrub: Arc<Scrub>,
+    space: Arc<Space>,
     /// Held while a stream gets a new extent, so that two appenders don't both add one.
     rolling: Arc<tokio::sync::Mutex<()>>,
     rolls: Rolls,
@@ -69,34 +71,52 @@ impl Streams {
     pub async fn open(env: &Environment, settings: StreamSettings) -> Result<Arc<Self>, StreamError> {
         settings.check().map_err(StreamError::Folder)?;
         let folder = folder::inspect(env).await?;
+        let space = Space::open(env, &settings).await;
+        let space = space.map_err(|error| StreamError::read(RESERVE_PATH, &error))?;
         if folder == Folder::Fresh {
             folder::clear(env).await?;
-            ExtentNode::format(env, &settings).await?;
-            StreamManager::format(env, &settings).await?;
+            ExtentNode::format(env, &settings, &space).await?;
+            StreamManager::format(env, &settings, &space).await?;
             folder::finish(env).await?;
         }
         // Both are read, and compared, before either changes a file: a damaged folder is refused as it is.
         let listed = StreamManager::read(env).await?;
-        let recovered = ExtentNode::recover(env, |table| compare(&listed.state, table)).await?;
+        let recover = || ExtentNode::recover(env, |table| compare(&listed.state, table));
+        let given_up = space.given_up();
+        let recovered = match recover().await {
+            Err(StreamError::DiskFull) if space.give_up(given_up).await => recover().await?,
+            recovered => recovered?,
+        };
         match folder {
             Folder::Fresh => {}
             Folder::Ready => folder::confirm(env).await?,
-            // From here on journal and log hold what programs of the older format would misread.
-            Folder::Older => folder::raise(env).await?,
+            Folder::Older => {
+                // From here on journal and log hold what programs of the older format would misread.
+                let given_up = space.given_up();
+                match folder::raise(env).await {
+                    Err(StreamError::DiskFull) if space.give_up(given_up).await => folder::raise(env).await?,
+                    raised => raised?,
+                }
+            }
         }
-        let node = ExtentNode::start(env, &settings, recovered).await?;
-        let manager = Arc::new(StreamManager::start(env, &settings, listed).await?);
+        let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
+        let manager = Arc::new(StreamManager::start(env, &settings, listed, &space).await?);
         let rolling = Arc::new(tokio::sync::Mutex::default());
         let collecting = Default::default();
         let scrub = Arc::new(Scrub::default());
         let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
-        let streams = Streams { node, manager, settings, scrub, rolling, rolls, collecting };
+        let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
         streams.reconcile().await?;
         if streams.settings.scrub_bytes_per_second > 0 {
             let rate = streams.settings.scrub_bytes_per_second;
             let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
             let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
             env.spawner.spawn_background("scrub", Box::pin(task)).map_err(StreamError::no_thread("scrub"))?;
+        }
+        if streams.settings.reserve_size_bytes > 0 {
+            let space = streams.space.clone();
+            let task = space.clone().run(space.closing(), env.clock.clone());
+            env.spawner.spawn_background("space", Box::pin(task)).map_err(StreamError::no_thread("space"))?;
         }
         Ok(Arc::new(streams))
     }
@@ -356,6 +376,17 @@ impl Streams {
         self.node.check_writes()
     }
 
+    /// Whether the disk was full and its reserve was given up: until there is space again, only what gives space back
+    /// should be asked for.
+    pub fn is_scarce(&self) -> bool {
+        self.space.is_scarce()
+    }
+
+    /// Whether there is room for work that gives space back but takes so many bytes first; always, unless space is scarce.
+    pub async fn has_room_for(&self, size_bytes: u64) -> bool {
+        self.space.has_room_for(size_bytes).await
+    }
+
     /// What the background scrub has read and found.
     pub fn scrub_statistics(&self) -> ScrubStatistics {
         self.scrub.statistics()
@@ -364,6 +395,7 @@ impl Streams {
     /// Brings everything to its extents and stops the layer's tasks.
     pub async fn close(&self) {
         self.scrub.close().await;
+        self.space.close().await;
         self.manager.close().await;
         self.node.close().await;
     }

@@ -172,3 +172,132 @@ fn the_managers_log_goes_on_while_no_file_can_be_opened_for_its_successor() {
     });
     assert_eq!(found, Some(vec![name(0)]));
 }
+
+fn with_reserve() -> StreamSettings {
+    StreamSettings { reserve_size_bytes: RESERVE, ..StreamSettings::tiny() }
+}
+
+const RESERVE: u64 = 128 << 10;
+const VICTIM_COUNT: usize = 60;
+
+fn reserve_size(disk: &SimDisk) -> u64 {
+    disk.files().iter().find(|(path, _)| path == "reserve").map_or(0, |(_, size)| *size)
+}
+
+/// Appends to a stream whose disk is full until the reserve is given up. Returns what was taken.
+async fn append_until_scarce(streams: &Streams) -> Vec<Bytes> {
+    let mut taken = Vec::new();
+    for _ in 0..1000 {
+        if streams.is_scarce() {
+            return taken;
+        }
+        let block = Bytes::from(vec![taken.len() as u8; 5000]);
+        match streams.append(&name(0), EPOCH, vec![block.clone()]).await {
+            Ok(_) => taken.push(block),
+            // The drain is at it.
+            Err(StreamError::DiskFull) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("a full disk must cost the reserve");
+}
+
+/// On a disk that was full to the last byte, with a journal that was full, nothing could be deleted.
+#[test]
+fn a_reserve_lets_deletions_go_on_where_the_disk_and_the_journal_are_full() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let appended = world.run(|env, _| async move {
+            let streams = Streams::open(&env, with_reserve()).await.unwrap();
+            for at in 0..=VICTIM_COUNT {
+                streams.create(&[name(at)]).await.unwrap();
+                for block in [9000, 9000] {
+                    streams.append(&name(at), EPOCH, vec![Bytes::from(vec![7; block])]).await.unwrap();
+                }
+            }
+            env.clock.sleep(Duration::from_secs(10)).await;
+            assert_eq!((reserve_size(&disk), streams.is_scarce()), (RESERVE, false), "seed {seed}");
+            fill_up(&disk);
+            let appended = append_until_scarce(&streams).await;
+            assert_eq!(reserve_size(&disk), 0, "seed {seed}");
+            appended
+        });
+        let appended = appended.unwrap();
+        // The next life begins on a full disk, still knows that space is scarce, and deletes.
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let streams = Streams::open(&env, with_reserve()).await.unwrap();
+                assert!(streams.is_scarce() && !streams.has_room_for(1 << 20).await, "seed {seed}");
+                for at in 1..=VICTIM_COUNT {
+                    assert_eq!(streams.delete(&name(at)).await, Ok(()), "seed {seed}, {at}");
+                }
+                env.clock.sleep(Duration::from_secs(10)).await;
+                assert_eq!((reserve_size(&disk), streams.is_scarce()), (RESERVE, false), "seed {seed}");
+                streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"after")]).await.unwrap();
+                assert_eq!(streams.list("test/"), [name(0)]);
+            })
+            .unwrap();
+        // A power loss may bring names back that were removed.
+        world.disk.set_free_bytes(None);
+        world
+            .run(|env, _| async move {
+                let streams = Streams::open(&env, with_reserve()).await.unwrap();
+                assert!(!streams.is_scarce());
+                let mut replay = streams.replay(&name(0), None).unwrap();
+                let mut blocks = Vec::new();
+                while let Some((_, block)) = replay.next().await.unwrap() {
+                    blocks.push(block);
+                }
+                let expected = appended.into_iter().chain([Bytes::from_static(b"after")]);
+                assert!(blocks.into_iter().skip(2).eq(expected), "seed {seed}");
+            })
+            .unwrap();
+    }
+}
+
+/// The stream manager's log had no room for the deletion that would have given space back.
+#[test]
+fn a_reserve_makes_room_in_the_managers_log() {
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world
+        .run(|env, _| async move {
+            let streams = Streams::open(&env, with_reserve()).await.unwrap();
+            env.clock.sleep(Duration::from_secs(10)).await;
+            fill_up(&disk);
+            let mut count = 0;
+            while !streams.is_scarce() {
+                assert!(count < 100, "the log must fill up");
+                assert_eq!(streams.create(&[name(count)]).await, Ok(()), "stream {count}");
+                count += 1;
+            }
+            for at in 0..count {
+                assert_eq!(streams.delete(&name(at)).await, Ok(()), "stream {at}");
+            }
+        })
+        .unwrap();
+}
+
+/// Where there never was space for a reserve, a full disk is what it was without: no more is refused than what has no room.
+#[test]
+fn a_disk_without_room_for_a_reserve_is_never_scarce() {
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world
+        .run(|env, _| async move {
+            let streams = Streams::open(&env, with_reserve()).await.unwrap();
+            streams.create(&[name(0)]).await.unwrap();
+            disk.set_free_bytes(Some(RESERVE));
+            env.clock.sleep(Duration::from_secs(10)).await;
+            assert_eq!(reserve_size(&disk), 0);
+            while streams.append(&name(0), EPOCH, vec![Bytes::from(vec![7; 5000])]).await.is_ok() {}
+            assert!(!streams.is_scarce());
+            // Space that comes back is used for one.
+            disk.set_free_bytes(Some(2 * RESERVE));
+            env.clock.sleep(Duration::from_secs(10)).await;
+            assert_eq!((reserve_size(&disk), streams.is_scarce()), (RESERVE, false));
+        })
+        .unwrap();
+}

@@ -10,7 +10,10 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
         PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
         PartitionError::DiskFull => {
             tracing::error!("a write was refused: {error}");
-            ApiError::with_message(ErrorCode::ServerBusy, "The server has no space left for writes.")
+            ApiError::with_message(
+                ErrorCode::ServerBusy,
+                "The server has no space left for writes. Deletions are taken so far as they find room.",
+            )
         }
         PartitionError::OutOfFiles(_) => {
             tracing::error!("a write was refused: {error}");

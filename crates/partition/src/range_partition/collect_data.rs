@@ -112,7 +112,20 @@ impl RangePartition {
             }
         });
         let counted: Vec<CountedExtent> = counted.collect();
-        let chosen = choose_emptied(&counted, self.shared.streams.extent_size_bytes_max());
+        let mut chosen = Vec::new();
+        let mut copied_bytes = 0;
+        for one in choose_emptied(&counted, self.shared.streams.extent_size_bytes_max()) {
+            // What needs no copy always has room.
+            let has_room = one.named_bytes == 0
+                || self.shared.streams.has_room_for(copied_bytes + one.named_bytes).await;
+            if has_room {
+                copied_bytes += one.named_bytes;
+                chosen.push(one);
+            } else {
+                // There may be room after others have left.
+                data.changes.fetch_add(1, Ordering::Relaxed);
+            }
+        }
         if chosen.is_empty() || give_up() {
             return Ok(collected);
         }
@@ -230,7 +243,7 @@ impl RangePartition {
                 while (bytes.len() as u64) < piece.size_bytes() {
                     bytes.extend_from_slice(&pin.read(&piece, bytes.len() as u64).await?);
                 }
-                let Executed::Done((copy, copy_pin)) = self.append_data(bytes.freeze()).await? else {
+                let Executed::Done((copy, copy_pin)) = self.append_piece(bytes.freeze()).await? else {
                     // Those who take over will choose for themselves.
                     return Ok(copied_bytes);
                 };
@@ -383,6 +396,11 @@ impl Operation for MovePieces {
 
     fn reads(&self) -> Vec<Read> {
         vec![Read::Point(self.key.clone())]
+    }
+
+    fn gives_back(&self) -> bool {
+        // Once nobody names it any more, the extent it was copied from goes.
+        true
     }
 
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {

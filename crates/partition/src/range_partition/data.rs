@@ -282,9 +282,21 @@ impl RangePartition {
         self.data.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
     }
 
-    /// Appends bytes, durable when it returns; the piece stays at least until the pin is dropped, here and in ranges that
-    /// take over. Moved: it is being handed over, and those may not have got the bytes.
+    /// Appends bytes that somebody uploads, durable when it returns; the piece stays at least until the pin is dropped, here
+    /// and in ranges that take over. Moved: it is being handed over, and those may not have got the bytes.
     pub(crate) async fn append_data(
+        self: &Arc<Self>,
+        bytes: Bytes,
+    ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {
+        // Before any of it is stored: the row that would name it will be refused.
+        if self.shared.streams.is_scarce() {
+            return Err(PartitionError::DiskFull);
+        }
+        self.append_piece(bytes).await
+    }
+
+    /// As [`Self::append_data`], also while space is scarce.
+    pub(super) async fn append_piece(
         self: &Arc<Self>,
         bytes: Bytes,
     ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {

@@ -146,6 +146,10 @@ impl RangePartition {
         if !decision.changes.is_empty() {
             check_changes(&decision.changes, &self.range)?;
             check_size(&decision.changes, serial.pending.size_bytes())?;
+            let is_scarce = self.shared.streams.is_scarce();
+            if !has_space(is_scarce, operation.gives_back(), &decision.changes) {
+                return Err(PartitionError::DiskFull);
+            }
             if let Some(data) = &self.data {
                 data.check_changes(&decision.changes, rows.all())?;
             }
@@ -239,6 +243,11 @@ fn next_version(now_ticks: u64, last: RowVersion, floor: RowVersion) -> RowVersi
     RowVersion(now_ticks.max(last.max(floor).0 + 1))
 }
 
+/// Whether an operation may make these changes: while space is scarce only what gives some back may.
+fn has_space(is_scarce: bool, gives_back: bool, changes: &[RowChange]) -> bool {
+    !is_scarce || gives_back || changes.iter().all(|change| matches!(change, RowChange::Delete { .. }))
+}
+
 /// An operation reads only what this range can know: a foreign row would look as if it were not there.
 fn check_reads(reads: &[Read], range: &KeyRange) -> Result<(), PartitionError> {
     let inside = |read: &Read| match read {
@@ -314,6 +323,23 @@ mod tests {
             Ok(()),
             "what may wait leaves room for as much"
         );
+    }
+
+    #[test]
+    fn only_what_gives_space_back_is_taken_while_space_is_scarce() {
+        let key = || RowKey::new("a", 1, "p", "r");
+        let delete = || RowChange::Delete { key: key() };
+        let put = || RowChange::Put { key: key(), value: Bytes::new() };
+        for (is_scarce, gives_back, changes, expected) in [
+            (false, false, vec![put()], true),
+            (true, false, vec![put()], false),
+            (true, false, vec![delete(), put()], false),
+            (true, false, vec![delete(), delete()], true),
+            (true, true, vec![put(), delete()], true),
+        ] {
+            let outcome = has_space(is_scarce, gives_back, &changes);
+            assert_eq!(outcome, expected, "{is_scarce} {gives_back} {changes:?}");
+        }
     }
 
     #[test]

@@ -55,13 +55,17 @@ impl RangePartition {
         self.remove_retired().await?;
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
-        let run = match choose_merge(&sizes_of(&tree.checkpoints), count_min) {
-            Some(run) => run,
+        let sizes = sizes_of(&tree.checkpoints);
+        let (run, written_bytes) = match choose_merge(&sizes, count_min) {
+            Some(run) => (run.clone(), sizes[run].iter().sum()),
             None => match self.choose_rewrite(&tree).await? {
-                Some(index) => index..index + 1,
+                Some((index, kept_bytes)) => (index..index + 1, kept_bytes),
                 None => return Ok(0),
             },
         };
+        if !self.shared.streams.has_room_for(written_bytes).await {
+            return Err(PartitionError::DiskFull);
+        }
         let merged = tree.checkpoints[run.clone()].to_vec();
         let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
@@ -152,8 +156,8 @@ impl RangePartition {
         self.remove_retired().await
     }
 
-    /// The checkpoint that is worth rewriting without rows of deleted containers, if any.
-    async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<usize>, PartitionError> {
+    /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it is kept.
+    async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<(usize, u64)>, PartitionError> {
         let dead = self.shared.dead.of_table(self.table);
         if dead.is_empty() {
             return Ok(None);
@@ -163,7 +167,8 @@ impl RangePartition {
             let size_bytes = checkpoint.visible_bytes().await?;
             held.push(Held { size_bytes, dead_bytes: checkpoint.dead_bytes(&dead).await? });
         }
-        Ok(choose_rewrite(&held, dead.len()))
+        let kept_bytes = |index: usize| held[index].size_bytes.saturating_sub(held[index].dead_bytes);
+        Ok(choose_rewrite(&held, dead.len()).map(|index| (index, kept_bytes(index))))
     }
 
     /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way to a

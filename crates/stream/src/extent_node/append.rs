@@ -49,14 +49,16 @@ impl ExtentNode {
             digest = digest.map(|digest| digest.then(checksum));
         }
         let what = format!("extent {}", extent.id);
-        extent.file.write_at(state.length, encoded.into()).await.map_err(|error| {
-            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing.
-            if is_disk_full(&error) {
-                StreamError::DiskFull
-            } else {
-                self.stopped(StreamError::write(&what, &error))
+        let given_up = self.space.given_up();
+        if let Err(error) = extent.file.write_at(state.length, encoded.into()).await {
+            if !is_disk_full(&error) {
+                return Err(self.stopped(StreamError::write(&what, &error)));
             }
-        })?;
+            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing. It may be
+            // the one that the reserve is not for: whoever has sent it tries again, or is told.
+            self.space.give_up(given_up).await;
+            return Err(StreamError::DiskFull);
+        }
         extent.file.sync_data().await.map_err(|error| self.stopped(StreamError::write(&what, &error)))?;
         let (offset, size) = (state.length, size_bytes);
         let length =

@@ -1,13 +1,14 @@
 //! Moves journaled bytes to their extents: written soon, synced when the journal wants a segment back.
 //!
 //! What always holds: a journal segment is recycled only after every byte it holds was synced in its extent. A full
-//! disk makes the drain wait and try the write again; a failed sync stops all writing, because nobody knows what the
+//! disk costs its reserve, then makes the drain wait and try the write again; a failed sync stops all writing, because nobody knows what the
 //! disk holds.
 
 use super::extent::Extent;
 use super::stop::Stop;
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::ExtentId;
+use crate::space::Space;
 use base::{Clock, give_way};
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
@@ -29,6 +30,7 @@ pub(crate) struct Drain {
     wake: Notify,
     progress: watch::Sender<Progress>,
     stop: Arc<Stop>,
+    space: Arc<Space>,
 }
 
 #[derive(Default)]
@@ -57,9 +59,9 @@ pub(crate) struct Progress {
 
 impl Drain {
     /// A drain that owes nothing.
-    pub(crate) fn new(stop: Arc<Stop>) -> Self {
+    pub(crate) fn new(stop: Arc<Stop>, space: Arc<Space>) -> Self {
         let progress = watch::Sender::new(Progress::default());
-        Drain { queues: Mutex::default(), wake: Notify::new(), progress, stop }
+        Drain { queues: Mutex::default(), wake: Notify::new(), progress, stop, space }
     }
 
     /// The extent has `size_bytes` more pending bytes.
@@ -103,9 +105,11 @@ impl Drain {
     /// The drain's task.
     pub(crate) async fn run(self: Arc<Self>, clock: Arc<dyn Clock>) {
         loop {
+            let given_up = self.space.given_up();
             match self.pass().await {
                 Ok(true) => break,
                 Ok(false) => self.wake.notified().await,
+                Err(StreamError::DiskFull) if self.space.give_up(given_up).await => {}
                 // The journal holds what could not be written: the next start writes it.
                 Err(StreamError::DiskFull) if self.queues.lock().closing => break,
                 Err(StreamError::DiskFull) => {

@@ -4,7 +4,7 @@ use super::extent::Extent;
 use super::journal::Request;
 use super::state::ExtentState;
 use super::{ExtentNode, ExtentStat, extent_path};
-use crate::error::{StreamError, not_made};
+use crate::error::{StreamError, is_disk_full, not_made};
 use crate::ids::{ExtentId, OwnerEpoch};
 use base::OpenMode;
 use base::disk::is_out_of_files;
@@ -16,7 +16,11 @@ impl ExtentNode {
     pub(crate) async fn create(&self, extent: ExtentId, epoch: OwnerEpoch) -> Result<(), StreamError> {
         self.stop.check()?;
         let path = extent_path(extent);
-        let file = self.disk.open(&path, OpenMode::CreateNew).await;
+        let given_up = self.space.given_up();
+        let mut file = self.disk.open(&path, OpenMode::CreateNew).await;
+        if file.as_ref().is_err_and(is_disk_full) && self.space.give_up(given_up).await {
+            file = self.disk.open(&path, OpenMode::CreateNew).await;
+        }
         let file = file.map_err(|error| not_made(&path, &error))?;
         if let Err(error) = self.disk.sync_folder("extents").await {
             if is_out_of_files(&error) {

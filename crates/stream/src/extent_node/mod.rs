@@ -28,6 +28,7 @@ use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
 use crate::sealed::{ExtentDigest, Sealed};
 use crate::settings::StreamSettings;
+use crate::space::Space;
 use base::Disk;
 use extent::Extent;
 use journal::Request;
@@ -77,6 +78,7 @@ pub(crate) struct ExtentNode {
     extents: RwLock<BTreeMap<ExtentId, Arc<Extent>>>,
     journal: mpsc::Sender<Request>,
     stop: Arc<Stop>,
+    space: Arc<Space>,
 }
 
 impl ExtentNode {

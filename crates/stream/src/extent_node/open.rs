@@ -12,6 +12,7 @@ use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX, extent_path};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
 use crate::settings::StreamSettings;
+use crate::space::Space;
 use base::{Disk, Environment, OpenMode};
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -31,7 +32,11 @@ pub(crate) struct RecoveredNode {
 
 impl ExtentNode {
     /// Lays out an empty node: zeroed journal files and the folder for extents, all durable.
-    pub(crate) async fn format(env: &Environment, settings: &StreamSettings) -> Result<(), StreamError> {
+    pub(crate) async fn format(
+        env: &Environment,
+        settings: &StreamSettings,
+        space: &Arc<Space>,
+    ) -> Result<(), StreamError> {
         let failed = |what: &'static str| move |error: std::io::Error| StreamError::write(what, &error);
         env.disk.create_folder("extents").await.map_err(failed("folder extents"))?;
         env.disk.create_folder("journal").await.map_err(failed("folder journal"))?;
@@ -56,7 +61,8 @@ impl ExtentNode {
         // Unguessable, so that stored user data can't look like a record of this folder's journal.
         let generation = (env.random.next_u64() >> 2) + 2;
         let files = files.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
-        let mut writer = new_writer(env, files, ExtentTable::default(), generation, 0, 0).await?;
+        let mut writer =
+            new_writer(env, files, ExtentTable::default(), generation, 0, 0, space.clone()).await?;
         writer.start_segment().await
     }
 
@@ -86,6 +92,7 @@ impl ExtentNode {
         env: &Environment,
         settings: &StreamSettings,
         node: RecoveredNode,
+        space: Arc<Space>,
     ) -> Result<Arc<Self>, StreamError> {
         let RecoveredNode { files, recovered, extents } = node;
         let mut writer = new_writer(
@@ -95,6 +102,7 @@ impl ExtentNode {
             recovered.generation + 1,
             recovered.sequence,
             recovered.free_file,
+            space.clone(),
         )
         .await?;
         writer.start_segment().await?;
@@ -114,6 +122,7 @@ impl ExtentNode {
             extents: RwLock::new(extents),
             journal,
             stop,
+            space,
         }))
     }
 }
@@ -136,6 +145,7 @@ async fn new_writer(
     generation: u64,
     sequence: u64,
     file: usize,
+    space: Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
     // The files keep the size they were made with; a changed setting counts from the next format on.
     let segment_size_bytes =
@@ -150,7 +160,7 @@ async fn new_writer(
         sequence,
         offset: 0,
         table,
-        drain: Arc::new(Drain::new(stop.clone())),
+        drain: Arc::new(Drain::new(stop.clone(), space)),
         owed: 0,
         stop,
         clock: env.clock.clone(),

@@ -14,6 +14,7 @@ use super::state::{Command, State};
 use crate::error::{StreamError, is_disk_full, not_made};
 use crate::record::{self, RECORD_ALIGNMENT, RecordBuilder};
 use crate::settings::StreamSettings;
+use crate::space::Space;
 use base::codec::{Decoder, Encode};
 use base::{Clock, Disk, DiskFile, Environment, OpenMode};
 use bytes::Bytes;
@@ -52,6 +53,7 @@ pub(crate) struct Log {
     unmarked: bool,
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
+    space: Arc<Space>,
 }
 
 fn write_failed(error: std::io::Error) -> StreamError {
@@ -59,11 +61,16 @@ fn write_failed(error: std::io::Error) -> StreamError {
 }
 
 /// Lays out the log of no streams.
-pub(crate) async fn format(env: &Environment, settings: &StreamSettings) -> Result<(), StreamError> {
+pub(crate) async fn format(
+    env: &Environment,
+    settings: &StreamSettings,
+    space: &Arc<Space>,
+) -> Result<(), StreamError> {
     env.disk.create_folder(FOLDER).await.map_err(write_failed)?;
     // Unguessable, for the same reason as the journal's.
     let generation = (env.random.next_u64() >> 2) + 1;
-    write_snapshot(&env.disk, &State::default(), generation, settings.manager_log_growth_bytes).await?;
+    write_snapshot(&env.disk, &State::default(), generation, settings.manager_log_growth_bytes, space)
+        .await?;
     Ok(())
 }
 
@@ -73,6 +80,7 @@ async fn write_snapshot(
     state: &State,
     generation: u64,
     growth_bytes: u64,
+    space: &Arc<Space>,
 ) -> Result<Log, StreamError> {
     if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
         disk.remove(NEW_PATH).await.map_err(write_failed)?;
@@ -103,6 +111,7 @@ async fn write_snapshot(
         growth_bytes,
         unmarked: false,
         stopped: None,
+        space: space.clone(),
     })
 }
 
@@ -165,9 +174,10 @@ impl Log {
         env: &Environment,
         settings: &StreamSettings,
         recovered: &Recovered,
+        space: &Arc<Space>,
     ) -> Result<Log, StreamError> {
         let growth_bytes = settings.manager_log_growth_bytes;
-        write_snapshot(&env.disk, &recovered.state, recovered.generation + 1, growth_bytes).await
+        write_snapshot(&env.disk, &recovered.state, recovered.generation + 1, growth_bytes, space).await
     }
 
     /// The log's task: one list of commands at a time. `shown` is what others see.
@@ -242,11 +252,13 @@ impl Log {
             return Ok(());
         }
         let growth = size_bytes.max(self.growth_bytes);
-        let grown = async {
-            self.file.write_at(self.grown_to, vec![0; growth as usize].into()).await.map_err(write_failed)?;
-            self.file.sync_data().await.map_err(write_failed)
-        };
-        match grown.await {
+        let given_up = self.space.given_up();
+        let mut grown = self.write_zeros(growth).await;
+        // Without this log nothing can be given back.
+        if grown == Err(StreamError::DiskFull) && self.space.give_up(given_up).await {
+            grown = self.write_zeros(growth).await;
+        }
+        match grown {
             Ok(()) => {
                 self.grown_to += growth;
                 Ok(())
@@ -259,9 +271,15 @@ impl Log {
         }
     }
 
+    async fn write_zeros(&self, size_bytes: u64) -> Result<(), StreamError> {
+        self.file.write_at(self.grown_to, vec![0; size_bytes as usize].into()).await.map_err(write_failed)?;
+        self.file.sync_data().await.map_err(write_failed)
+    }
+
     async fn append(&mut self, next: &State, record: Bytes) -> Result<(), StreamError> {
         if self.offset > LOG_SIZE_BYTES_MAX {
-            match write_snapshot(&self.disk, next, self.generation + 1, self.growth_bytes).await {
+            let generation = self.generation + 1;
+            match write_snapshot(&self.disk, next, generation, self.growth_bytes, &self.space).await {
                 Ok(log) => {
                     *self = log;
                     return Ok(());

@@ -13,6 +13,7 @@ pub(crate) use state::State;
 use crate::error::StreamError;
 use crate::ids::{ExtentId, StreamName};
 use crate::settings::StreamSettings;
+use crate::space::Space;
 use base::Environment;
 use log::{Log, Request};
 use parking_lot::RwLock;
@@ -32,8 +33,12 @@ pub(crate) struct StreamManager {
 
 impl StreamManager {
     /// Lays out an empty log.
-    pub(crate) async fn format(env: &Environment, settings: &StreamSettings) -> Result<(), StreamError> {
-        log::format(env, settings).await
+    pub(crate) async fn format(
+        env: &Environment,
+        settings: &StreamSettings,
+        space: &Arc<Space>,
+    ) -> Result<(), StreamError> {
+        log::format(env, settings, space).await
     }
 
     /// Reads the log without changing anything.
@@ -46,8 +51,15 @@ impl StreamManager {
         env: &Environment,
         settings: &StreamSettings,
         recovered: Recovered,
+        space: &Arc<Space>,
     ) -> Result<Self, StreamError> {
-        let log = Log::start(env, settings, &recovered).await?;
+        let given_up = space.given_up();
+        let log = match Log::start(env, settings, &recovered, space).await {
+            Err(StreamError::DiskFull) if space.give_up(given_up).await => {
+                Log::start(env, settings, &recovered, space).await?
+            }
+            started => started?,
+        };
         let next_extent = AtomicU64::new(recovered.state.next_extent);
         let state = Arc::new(RwLock::new(recovered.state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);

@@ -1,0 +1,261 @@
+//! Space that is kept back for a full disk: a file that is given up when a write finds no space.
+//!
+//! Why: whoever wants to delete on a full disk needs space first, for the log of the deletion and for the checkpoint, merge
+//! or copy that gives space back. What always holds: only a write that was refused for want of space has the reserve given
+//! up; from then on space is scarce, also after a restart, and only what gives space back should be asked of this layer,
+//! which is the layer above's to see to; space is no longer scarce once the whole reserve is there again.
+//!
+//! ```text
+//! reserve       noise, so that no file system stores it in less; its size is all that counts:
+//!               whole: kept back; 0: given up; between: being made
+//! ```
+//!
+//! A folder on a disk that never had room for it has no such file, and there space is never scarce: writes are refused
+//! when the disk is full, deletions as well.
+
+use crate::settings::StreamSettings;
+use base::random::splitmix64;
+use base::{Clock, Disk, DiskFile, Environment, OpenMode, Random};
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Mutex, watch};
+
+pub(crate) const RESERVE_PATH: &str = "reserve";
+/// A reserve that is not whole is looked after this often.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// It is written in pieces of this size, with a pause after each: others want the disk, too.
+const PIECE_SIZE_BYTES: u64 = 1 << 20;
+const PIECE_PAUSE: Duration = Duration::from_millis(10);
+/// It is only made while this part of its size stays free besides; else the next write would have it given up again.
+const MARGIN_DIVISOR: u64 = 4;
+
+/// The reserve of a data folder.
+pub(crate) struct Space {
+    disk: Arc<dyn Disk>,
+    random: Arc<dyn Random>,
+    /// Of the whole reserve; 0: there is none.
+    size_bytes: u64,
+    reserve: Mutex<Reserve>,
+    scarce: AtomicBool,
+    /// How often it was given up.
+    given_up: AtomicU64,
+    closing: watch::Sender<bool>,
+}
+
+/// What there is of the file.
+#[derive(Default)]
+struct Reserve {
+    file: Option<Arc<dyn DiskFile>>,
+    held_bytes: u64,
+    /// Nothing more is tried with the file until the next start.
+    failed: bool,
+}
+
+/// What to do about a reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing.
+    Rest,
+    /// So many bytes more.
+    Grow(u64),
+}
+
+/// What is done about a reserve of which so much is held, on a disk with so much free.
+fn choose_step(held_bytes: u64, size_bytes: u64, free_bytes: u64) -> Step {
+    let missing_bytes = size_bytes.saturating_sub(held_bytes);
+    let margin_bytes = size_bytes / MARGIN_DIVISOR;
+    if missing_bytes == 0 || free_bytes < missing_bytes + margin_bytes {
+        return Step::Rest;
+    }
+    Step::Grow(missing_bytes.min(PIECE_SIZE_BYTES))
+}
+
+/// Whether there is room for work that gives space back but takes so many bytes first. Half of what is free stays for
+/// others: a large merge that fails for want of space would have kept it from all deletions meanwhile.
+fn has_room(is_scarce: bool, free_bytes: u64, size_bytes: u64) -> bool {
+    !is_scarce || size_bytes <= free_bytes / 2
+}
+
+impl Space {
+    /// Looks at what the folder has.
+    pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> io::Result<Arc<Self>> {
+        let mut reserve = Reserve::default();
+        let mut scarce = false;
+        if settings.reserve_size_bytes > 0 && env.disk.exists(RESERVE_PATH).await? {
+            let file = env.disk.open(RESERVE_PATH, OpenMode::Write).await?;
+            reserve.held_bytes = file.size().await?.min(settings.reserve_size_bytes);
+            reserve.file = Some(file);
+            scarce = reserve.held_bytes == 0;
+        }
+        Ok(Arc::new(Space {
+            disk: env.disk.clone(),
+            random: env.random.clone(),
+            size_bytes: settings.reserve_size_bytes,
+            reserve: Mutex::new(reserve),
+            scarce: AtomicBool::new(scarce),
+            given_up: AtomicU64::new(0),
+            closing: watch::Sender::new(false),
+        }))
+    }
+
+    /// Whether the reserve was given up and is not there again.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.scarce.load(Ordering::Relaxed)
+    }
+
+    /// See [`has_room`].
+    pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
+        let is_scarce = self.is_scarce();
+        !is_scarce || has_room(is_scarce, self.disk.free_bytes().await.unwrap_or(0), size_bytes)
+    }
+
+    /// How often the reserve was given up: to be asked before a write, and told if that finds no space.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    /// A write found no space that began when the reserve had been given up `seen` times. True: there may be space now.
+    pub(crate) async fn give_up(&self, seen: u64) -> bool {
+        let mut reserve = self.reserve.lock().await;
+        if self.given_up() != seen {
+            return true;
+        }
+        let Some(file) = reserve.file.clone().filter(|_| reserve.held_bytes > 0 && !reserve.failed) else {
+            return false;
+        };
+        self.scarce.store(true, Ordering::Relaxed);
+        tracing::warn!(
+            reserve_bytes = reserve.held_bytes,
+            "the disk is full: its reserve is given up, and until there is space only deletions are taken"
+        );
+        reserve.held_bytes = 0;
+        let emptied = async {
+            file.set_len(0).await?;
+            file.sync_data().await
+        };
+        if let Err(error) = emptied.await {
+            self.fail(&mut reserve, &error);
+            return false;
+        }
+        self.given_up.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// The file can't be used: as if there were none.
+    fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
+        tracing::warn!(%error, "the reserve for a full disk can't be used");
+        reserve.failed = true;
+        self.scarce.store(false, Ordering::Relaxed);
+    }
+
+    /// Learns of the end; made before the task starts, so that closing waits for it.
+    pub(crate) fn closing(&self) -> watch::Receiver<bool> {
+        self.closing.subscribe()
+    }
+
+    /// Ends the task and returns once it has ended.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        self.closing.closed().await;
+    }
+
+    /// The task: makes the reserve, and makes it again after it was given up and there is space.
+    pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>, clock: Arc<dyn Clock>) {
+        // A folder that is used for a moment only should not have to pay for it.
+        let mut pause_for = if self.is_scarce() { Duration::ZERO } else { WATCH_EVERY };
+        loop {
+            tokio::select! {
+                biased;
+                // An error would mean that nobody is left to end it.
+                _ = closing.wait_for(|closing| *closing) => return,
+                () = clock.sleep(pause_for) => {}
+            }
+            pause_for = if self.grow().await { PIECE_PAUSE } else { WATCH_EVERY };
+        }
+    }
+
+    /// Makes a piece of the reserve, if there is space. False: there is nothing more to do for now.
+    async fn grow(&self) -> bool {
+        let mut reserve = self.reserve.lock().await;
+        if reserve.failed || reserve.held_bytes >= self.size_bytes {
+            return false;
+        }
+        let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
+        let Step::Grow(size_bytes) = choose_step(reserve.held_bytes, self.size_bytes, free_bytes) else {
+            return false;
+        };
+        match self.write_piece(&mut reserve, size_bytes).await {
+            Ok(()) => {}
+            // Somebody else was faster, or may use less than what is free.
+            Err(error) if crate::error::is_disk_full(&error) => return false,
+            Err(error) => {
+                self.fail(&mut reserve, &error);
+                return false;
+            }
+        }
+        let is_whole = reserve.held_bytes >= self.size_bytes;
+        if is_whole && self.scarce.swap(false, Ordering::Relaxed) {
+            tracing::warn!("the disk has space again: its reserve is there, and all writes are taken");
+        }
+        !is_whole
+    }
+
+    async fn write_piece(&self, reserve: &mut Reserve, size_bytes: u64) -> io::Result<()> {
+        let file = match &reserve.file {
+            Some(file) => file.clone(),
+            None => {
+                let file = self.disk.open(RESERVE_PATH, OpenMode::CreateNew).await?;
+                reserve.file = Some(file.clone());
+                self.disk.sync_folder("").await?;
+                file
+            }
+        };
+        let mut state = self.random.next_u64();
+        let words = (0..size_bytes.div_ceil(8)).flat_map(|_| splitmix64(&mut state).to_le_bytes());
+        let noise: Bytes = words.take(size_bytes as usize).collect();
+        file.write_at(reserve.held_bytes, noise).await?;
+        // Space that a file system only promises is refused here.
+        file.sync_data().await?;
+        reserve.held_bytes += size_bytes;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserve_is_made_where_a_margin_stays_free() {
+        const MIB: u64 = 1 << 20;
+        for (held, size, free, expected) in [
+            (0, 64 * MIB, u64::MAX, Step::Grow(MIB)),
+            (0, 64 * MIB, 80 * MIB, Step::Grow(MIB)),
+            (0, 64 * MIB, 80 * MIB - 1, Step::Rest),
+            (63 * MIB, 64 * MIB, 17 * MIB, Step::Grow(MIB)),
+            (63 * MIB, 64 * MIB, 17 * MIB - 1, Step::Rest),
+            (64 * MIB - 5, 64 * MIB, u64::MAX, Step::Grow(5)),
+            (64 * MIB, 64 * MIB, u64::MAX, Step::Rest),
+            (65 * MIB, 64 * MIB, u64::MAX, Step::Rest),
+            (0, 0, u64::MAX, Step::Rest),
+        ] {
+            assert_eq!(choose_step(held, size, free), expected, "{held} of {size}, {free} free");
+        }
+    }
+
+    #[test]
+    fn half_of_what_is_free_stays_for_others_while_space_is_scarce() {
+        for (is_scarce, free, size, expected) in [
+            (false, 0, 1 << 30, true),
+            (true, 100, 50, true),
+            (true, 100, 51, false),
+            (true, 0, 0, true),
+            (true, 0, 1, false),
+        ] {
+            assert_eq!(has_room(is_scarce, free, size), expected, "{is_scarce} {free} {size}");
+        }
+    }
+}
