@@ -11,14 +11,16 @@ use base::codec::{Decoder, Encode};
 use base::random::splitmix64;
 use base::{Environment, Random};
 use bytes::Bytes;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Piece, Read,
-    RowChange, RowKey, RowVersion, Rows, put_pieces, take_pieces,
+    RowChange, RowKey, RowVersion, Rows, check_folder, put_pieces, take_pieces,
 };
-use sim::{Faults, SimClock, World};
-use std::collections::BTreeMap;
+use sim::{Faults, SimClock, SimDisk, World};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use stream::{StreamSettings, Streams};
 
@@ -42,6 +44,8 @@ fn seeds() -> Vec<u64> {
 struct Name {
     key: RowKey,
     content: Option<(Vec<Piece>, u64)>,
+    /// Bytes that the row has besides.
+    padding: usize,
 }
 
 impl Operation for Name {
@@ -63,6 +67,7 @@ impl Operation for Name {
                 let mut value = Vec::new();
                 put_pieces(&mut value, pieces);
                 value.put_u64_field(*mark);
+                value.resize(value.len() + self.padding, 0);
                 RowChange::Put { key, value: value.into() }
             }
         };
@@ -202,6 +207,7 @@ async fn write(
     random: &dyn Random,
     writer: u64,
     seed: u64,
+    padding: usize,
 ) -> Result<(), PartitionError> {
     for _ in 0..random.next_u64() % 25 {
         let name = random.next_u64() % NAMES;
@@ -231,7 +237,7 @@ async fn write(
         // A collection may come between the bytes and the row that names them.
         base::Clock::sleep(clock, Duration::from_millis(random.next_u64() % 6)).await;
         model.lock().entry((writer, name)).or_default().unknown = Some(mark);
-        let outcome = partitions.execute(Name { key: key.clone(), content }).await;
+        let outcome = partitions.execute(Name { key: key.clone(), content, padding }).await;
         {
             let mut model = model.lock();
             let expected = model.entry((writer, name)).or_default();
@@ -305,7 +311,7 @@ fn blob_data_survives_crashes_splits_and_collections() {
                     retire_lost(&partitions, model).await.unwrap();
                     let (partitions, random) = (&partitions, &*random);
                     let writers =
-                        (0..WRITERS).map(|writer| write(partitions, model, clock, random, writer, seed));
+                        (0..WRITERS).map(|writer| write(partitions, model, clock, random, writer, seed, 0));
                     let ((), outcomes) = futures_util::future::join(
                         disturb(partitions, model, clock, random, collected),
                         futures_util::future::join_all(writers),
@@ -352,7 +358,7 @@ fn bytes_that_are_named_during_a_collection_stay() {
                 async move { partitions.append_data(TABLE, &key, vec![name as u8; len].into()).await.unwrap() }
             };
             let name = |name: u64, piece: Piece| {
-                partitions.execute(Name { key: key(0, name), content: Some((vec![piece], name)) })
+                partitions.execute(Name { key: key(0, name), content: Some((vec![piece], name)), padding: 0 })
             };
             // One extent that will be copied: half of it is dead. It takes long, because there are several pieces.
             let mut pins = Vec::new();
@@ -504,7 +510,10 @@ fn bytes_of_deleted_containers_come_back() {
             async move {
                 let bytes = Bytes::from(vec![container as u8; 4000]);
                 let (piece, _pin) = partitions.append_data(TABLE, &key, bytes).await.unwrap();
-                partitions.execute(Name { key, content: Some((vec![piece], name)) }).await.unwrap();
+                partitions
+                    .execute(Name { key, content: Some((vec![piece], name)), padding: 0 })
+                    .await
+                    .unwrap();
             }
         };
         for name in 0..60 {
@@ -536,14 +545,17 @@ fn a_split_copies_no_bytes() {
         for name in 0..60 {
             let bytes = Bytes::from(vec![name as u8; 4000]);
             let (piece, _pin) = partitions.append_data(TABLE, &key(name), bytes).await.unwrap();
-            partitions.execute(Name { key: key(name), content: Some((vec![piece], name)) }).await.unwrap();
+            partitions
+                .execute(Name { key: key(name), content: Some((vec![piece], name)), padding: 0 })
+                .await
+                .unwrap();
         }
         assert!(partitions.split(TABLE, &RowKey::new("acct", 1, "30", "b")).await.unwrap());
         let collected = partitions.collect_data_now(TABLE).await.unwrap();
         assert_eq!((collected.copied_bytes, collected.extents), (0, 0));
         // What is deleted comes back from both nevertheless.
         for name in (0..60).filter(|name| name % 10 > 0) {
-            partitions.execute(Name { key: key(name), content: None }).await.unwrap();
+            partitions.execute(Name { key: key(name), content: None, padding: 0 }).await.unwrap();
         }
         let mut collected = 0;
         for _ in 0..4 {
@@ -572,7 +584,10 @@ fn space_of_overwritten_and_deleted_bytes_comes_back_while_readers_go_on() {
             let partitions = &partitions;
             async move {
                 let (piece, _pin) = partitions.append_data(TABLE, &key, chunk(mark)).await.unwrap();
-                partitions.execute(Name { key, content: Some((vec![piece], mark)) }).await.unwrap();
+                partitions
+                    .execute(Name { key, content: Some((vec![piece], mark)), padding: 0 })
+                    .await
+                    .unwrap();
             }
         };
         // One reader begins before everything is overwritten.
@@ -585,7 +600,7 @@ fn space_of_overwritten_and_deleted_bytes_comes_back_while_readers_go_on() {
             }
         }
         for name in 3..50 {
-            partitions.execute(Name { key: key(name % 3, name), content: None }).await.unwrap();
+            partitions.execute(Name { key: key(name % 3, name), content: None, padding: 0 }).await.unwrap();
         }
         let before = stored();
         let first = partitions.collect_data_now(TABLE).await.unwrap();
@@ -604,4 +619,176 @@ fn space_of_overwritten_and_deleted_bytes_comes_back_while_readers_go_on() {
         assert_eq!(whole, [KeyRange::all()]);
         partitions.close().await;
     });
+}
+
+/// Rows are so large that a hand-over copies them in several rounds, while writers go on.
+const PADDING: usize = 40_000;
+
+fn with_large_rows() -> PartitionSettings {
+    PartitionSettings {
+        memory_table_size_bytes: 4 << 20,
+        memory_tables_size_bytes_max: 16 << 20,
+        range_size_bytes_max: 1 << 30,
+        ..PartitionSettings::tiny()
+    }
+}
+
+async fn open_large(env: &Environment) -> (Arc<Streams>, Partitions) {
+    let streams = Streams::open(env, StreamSettings::tiny()).await.unwrap();
+    let partitions = Partitions::open(env, streams.clone(), with_large_rows()).await.unwrap();
+    (streams, partitions)
+}
+
+/// After everything had its time: no bytes that nobody names, no extent and no range that nobody knows.
+async fn find_no_leaks(
+    (streams, partitions): (&Streams, &Partitions),
+    model: &Model,
+    clock: &SimClock,
+    disk: &SimDisk,
+    seed: u64,
+) {
+    base::Clock::sleep(clock, Duration::from_secs(60)).await;
+    while partitions.collect_data_now(TABLE).await.unwrap().extents > 0 {}
+    let (stored, named) = stored_and_named(streams, partitions, model).await;
+    let most = named / 10 * 15 + EXTENT_SIZE_BYTES;
+    assert!(stored <= most, "seed {seed}: {stored} bytes are stored, {named} named");
+    let extents = streams.list("").into_iter().flat_map(|name| streams.stat(&name).unwrap().extents);
+    let listed: BTreeSet<String> = extents.map(|(extent, _)| format!("extents/{extent}")).collect();
+    let files = disk.files().into_iter().map(|(path, _)| path);
+    let unlisted: Vec<String> =
+        files.filter(|path| path.starts_with("extents/") && !listed.contains(path)).collect();
+    assert!(unlisted.is_empty(), "seed {seed}: nobody lists {unlisted:?}");
+    let names = streams.list("blob/");
+    let folders: BTreeSet<&str> = names.iter().filter_map(|name| name.as_str().split('/').nth(1)).collect();
+    assert_eq!(folders.len(), partitions.ranges(TABLE).len(), "seed {seed}: ranges with streams");
+}
+
+/// Changes ranges under writers and a collector, and stops `crash_after` operations into the change (`None`: never).
+/// Returns how many operations the change took, and after how many of them a log of an heir was seen to grow.
+fn change_under_writers(is_merge: bool, seed: u64, crash_after: Option<u64>) -> (u64, Vec<u64>) {
+    let world = World::new(seed);
+    let model = Model::default();
+    let took = Mutex::new((0, Vec::new()));
+    let middle = key_of(1);
+    world.run(|env, clock| {
+        let (model, took, disk, clock, middle) = (&model, &took, world.disk.clone(), clock, middle.clone());
+        async move {
+            let (streams, partitions) = open_large(&env).await;
+            let (streams, partitions, clock, random) = (&streams, &partitions, &*clock, &*env.random);
+            if is_merge {
+                assert_eq!(partitions.split(TABLE, &middle).await, Ok(true));
+            }
+            for (writer, name) in (0..WRITERS).flat_map(|writer| (0..NAMES).map(move |name| (writer, name))) {
+                let (key, mark) = (model.key(writer, name), random.next_u64());
+                let (piece, _pin) = partitions.append_data(TABLE, &key, bytes_of(mark, 0)).await.unwrap();
+                let content = Some((vec![piece], mark));
+                partitions.execute(Name { key, content, padding: PADDING }).await.unwrap();
+                model.lock().insert((writer, name), Expected { mark: Some(mark), unknown: None });
+            }
+            base::Clock::sleep(clock, Duration::from_secs(2)).await;
+            let before = disk.operation_count();
+            let crash_at_operation = crash_after.map_or(0, |after| before + after);
+            disk.set_faults(Faults { slow_one_in: 3, crash_at_operation, ..Faults::default() });
+            let done = AtomicBool::new(false);
+            let change = async {
+                let changed = match is_merge {
+                    true => partitions.merge(TABLE, &model.key(0, 0)).await,
+                    false => partitions.split(TABLE, &middle).await,
+                };
+                assert_eq!(changed, Ok(true), "seed {seed}");
+                done.store(true, Ordering::Relaxed);
+                disk.operation_count() - before
+            };
+            let writers =
+                (0..WRITERS).map(|writer| write(partitions, model, clock, random, writer, seed, PADDING));
+            let mut steps = Vec::new();
+            let before_change = streams.list("blob/");
+            let watch = async {
+                let mut sizes = BTreeMap::new();
+                while !done.load(Ordering::Relaxed) {
+                    for log in
+                        streams.list("blob/").into_iter().filter(|name| name.as_str().ends_with("/log"))
+                    {
+                        let Ok(stat) = streams.stat(&log) else { continue };
+                        let size: u64 = stat.extents.iter().map(|(_, length)| length).sum();
+                        if !before_change.contains(&log) && size > 0 && sizes.insert(log, size) != Some(size)
+                        {
+                            steps.push(disk.operation_count() - before);
+                        }
+                    }
+                    base::Clock::sleep(clock, Duration::from_millis(1)).await;
+                }
+            };
+            let collects = async {
+                while !done.load(Ordering::Relaxed) {
+                    drop(partitions.collect_data_now(TABLE).await);
+                    base::Clock::sleep(clock, Duration::from_millis(3)).await;
+                }
+            };
+            let (operations, written, (), ()) =
+                futures_util::future::join4(change, join_all(writers), watch, collects).await;
+            written.into_iter().for_each(|written| written.unwrap());
+            *took.lock() = (operations, steps);
+            verify(partitions, model, seed).await;
+            find_no_leaks((streams, partitions), model, clock, &disk, seed).await;
+            verify(partitions, model, seed).await;
+        }
+    });
+    world.disk.set_faults(Faults::default());
+    world
+        .run(|env, clock| {
+            let (model, disk) = (&model, world.disk.clone());
+            async move {
+                let checked = check_folder(&env, &mut |_, _| {}).await.unwrap();
+                assert_eq!(checked.damages, [], "seed {seed}, cut off after {crash_after:?}");
+                let (streams, partitions) = open_large(&env).await;
+                verify(&partitions, model, seed).await;
+                retire_lost(&partitions, model).await.unwrap();
+                find_no_leaks((&streams, &partitions), model, &clock, &disk, seed).await;
+                verify(&partitions, model, seed).await;
+                partitions.close().await;
+            }
+        })
+        .unwrap();
+    took.into_inner()
+}
+
+/// The first key of a writer's container.
+fn key_of(writer: u64) -> RowKey {
+    RowKey::new("acct", container_id(writer, 0), "blob0", "b")
+}
+
+/// Times that the logs of heirs grow, at least: each of two heirs in two rounds, or one in as many.
+const STEP_COUNT_MIN: usize = 4;
+/// Moments of a hand-over at which it is cut off, besides those at which its copies grow.
+const CUT_COUNT: u64 = 24;
+
+/// A hand-over that is cut off in any of its rounds of copies: what rows name stays, what nobody names goes. With
+/// `LARIMAR_SIM_SEEDS` at so many of its operations; a large number is each of them.
+fn blob_data_outlives_a_hand_over_that_is_cut_off(is_merge: bool) {
+    let several_rounds = |seed| {
+        let (operations, steps) = change_under_writers(is_merge, seed, None);
+        (steps.len() >= STEP_COUNT_MIN).then_some((seed, operations, steps))
+    };
+    let found = (0..20).find_map(several_rounds);
+    let (seed, operations, steps) = found.expect("a hand-over with several rounds of copies");
+    println!("seed {seed}: {operations} disk operations; the heirs' logs had grown after {steps:?}");
+    let number = |text: String| text.parse::<u64>().ok();
+    let count = std::env::var("LARIMAR_SIM_SEEDS").ok().and_then(number).unwrap_or(CUT_COUNT).max(1);
+    let mut cuts: BTreeSet<u64> = (1..=operations).step_by((operations / count).max(1) as usize).collect();
+    cuts.extend(steps.iter().flat_map(|step| [step.saturating_sub(3), step.saturating_sub(1), *step]));
+    cuts.remove(&0);
+    for cut in cuts {
+        change_under_writers(is_merge, seed, Some(cut));
+    }
+}
+
+#[test]
+fn blob_data_outlives_a_split_that_is_cut_off() {
+    blob_data_outlives_a_hand_over_that_is_cut_off(false);
+}
+
+#[test]
+fn blob_data_outlives_a_merge_that_is_cut_off() {
+    blob_data_outlives_a_hand_over_that_is_cut_off(true);
 }
