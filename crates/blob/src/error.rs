@@ -148,6 +148,16 @@ pub enum LeaseError {
     Lost,
 }
 
+impl BlobError {
+    /// What the partition layer could not do, if that is why.
+    pub(crate) fn below(&self) -> Option<&PartitionError> {
+        match self {
+            BlobError::Partition(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<DecodeError> for BlobError {
     /// A stored row that can't be read: what is stored is damaged, which is never "not found".
     fn from(error: DecodeError) -> Self {

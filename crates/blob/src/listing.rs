@@ -123,6 +123,14 @@ impl<'a> Walk<'a> {
         Ok(Walk { partitions, range, skip })
     }
 
+    /// Begins at this name, if that is behind where it would begin.
+    pub(crate) fn starting_at(mut self, name: &str) -> Self {
+        let mut start = self.range.start[..self.skip].to_vec();
+        put_text_open(&mut start, name);
+        self.range.start = self.range.start.max(start.into());
+        self
+    }
+
     /// The key of a row before `key` that the collector would have to see again to go on at `key`. `None`: there is no
     /// such row, or the walk began with it and would not get on.
     fn held_back<C: Collect>(&self, collector: &C, key: &[u8]) -> Option<Bytes> {

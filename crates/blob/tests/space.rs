@@ -339,3 +339,64 @@ fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
         stage.close().await;
     });
 }
+
+/// A block of blobs' rows that could not be read ended the walk over its container at each round: what was deleted before it
+/// stayed as well as what was deleted behind it.
+#[test]
+fn rows_that_can_t_be_read_keep_only_what_is_near_them() {
+    const COUNT: usize = 150;
+    let name = |index: usize| format!("{index:03}{}", "x".repeat(300));
+    let world = World::new(6);
+    let disk = world.disk.clone();
+    let damaged = world.run(|env, _| async move {
+        let stage = Stage::open(&env).await.unwrap();
+        let own = BlobSettingsUpdate { retention: Some((Some(1), false)), website: None };
+        stage.service.set_settings(ACCOUNT, ServicePropertiesUpdate::default(), own).await.unwrap();
+        stage.create("box").await;
+        for index in 0..COUNT {
+            stage.put("box", &name(index)).await;
+            let at = stage.at("box", &name(index)).await;
+            let (snapshots, conditions) = (DeleteSnapshots::Include, Conditions::default());
+            let deleted =
+                stage.service.delete(&at, Revision::Current, snapshots, Default::default(), conditions);
+            deleted.await.unwrap();
+        }
+        env.clock.sleep(Duration::from_secs(10)).await;
+        // In the middle of the largest checkpoint.
+        let checkpoints = stage.streams.list("blob/1/row_data/");
+        let extents = checkpoints.iter().flat_map(|name| stage.streams.stat(name).unwrap().extents);
+        let (extent, length) = extents.max_by_key(|(_, length)| *length).unwrap();
+        stage.close().await;
+        (format!("extents/{extent}"), length / 2)
+    });
+    let (path, at) = damaged.unwrap();
+    disk.flip_bit(&path, at * 8);
+    world.run(|env, _| async move {
+        let stage = Stage::open(&env).await.unwrap();
+        let id = stage.service.container(ACCOUNT, "box").await.unwrap().id;
+        let key = |index: usize| RowKey::new(ACCOUNT, id, &name(index), "2h");
+        let mut unreadable = Vec::new();
+        for index in 0..COUNT {
+            if stage.partitions.get(ObjectTable::Blob, &key(index)).await.is_err() {
+                unreadable.push(index);
+            }
+        }
+        assert!((1..COUNT / 2).contains(&unreadable.len()), "{unreadable:?}");
+        stage.service.start_sweeping(&*env.spawner);
+        env.clock.sleep(26 * HOUR).await;
+        let mut kept = Vec::new();
+        for index in 0..COUNT {
+            match stage.partitions.get(ObjectTable::Blob, &key(index)).await {
+                Ok(None) => {}
+                Ok(Some(_)) => kept.push(index),
+                Err(_) => assert!(unreadable.contains(&index)),
+            }
+        }
+        let still = unreadable.iter().filter(|index| !kept.contains(index)).count();
+        assert_eq!(still, unreadable.len(), "nobody takes what can't be read for gone");
+        // Names share their first two digits by tens.
+        let (first, last) = (unreadable[0], unreadable[unreadable.len() - 1]);
+        assert!(kept.iter().all(|index| (first..=last + 10).contains(index)), "{kept:?} near {unreadable:?}");
+        assert!(kept.len() < 20, "{kept:?} near {unreadable:?}");
+    });
+}

@@ -65,6 +65,11 @@ impl PartitionError {
             PartitionError::Unavailable(_) | PartitionError::Storage(_) => false,
         }
     }
+
+    /// Whether it passes without anybody doing something about what is stored.
+    pub fn is_transient(&self) -> bool {
+        self.is_refusal() || matches!(self, PartitionError::Unavailable(_) | PartitionError::Busy)
+    }
 }
 
 impl From<StreamError> for PartitionError {

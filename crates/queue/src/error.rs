@@ -42,6 +42,16 @@ pub enum QueueError {
     Partition(#[from] PartitionError),
 }
 
+impl QueueError {
+    /// What the partition layer could not do, if that is why.
+    pub(crate) fn below(&self) -> Option<&PartitionError> {
+        match self {
+            QueueError::Partition(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<DecodeError> for QueueError {
     /// A stored row that can't be read: what is stored is damaged, which is never "not found".
     fn from(error: DecodeError) -> Self {

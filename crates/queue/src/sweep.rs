@@ -131,7 +131,7 @@ async fn sweep_round(
                     round.unfinished.push_back(Unfinished { store, from: go_on, removed });
                 }
             }
-            Err(error) => passed_over.note(&error),
+            Err(error) => passed_over.note_failure(error.below(), &error),
         }
     }
     Ok(round)
@@ -158,7 +158,7 @@ async fn catch_up(
             removed
         }
         Err(error) => {
-            passed_over.note(&error);
+            passed_over.note_failure(error.below(), &error);
             0
         }
     }
@@ -205,7 +205,7 @@ async fn sweep_queue(
                 for position in positions {
                     match remove(service, store, std::slice::from_ref(position)).await {
                         Ok(count) => removed += count,
-                        Err(error) => passed_over.note(&error),
+                        Err(error) => passed_over.note_failure(error.below(), &error),
                     }
                 }
             }
