@@ -11,6 +11,7 @@
 
 pub mod accounts;
 mod addressing;
+mod answer_room;
 pub mod auth;
 mod batch;
 mod blob_api;

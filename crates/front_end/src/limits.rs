@@ -15,6 +15,9 @@ pub struct Limits {
     pub body_size_bytes_max: usize,
     /// Bytes of all larger bodies that are being read or worked on at once; more wait.
     pub bodies_size_bytes_max: usize,
+    /// Bytes of all larger answers in memory that clients are taking at once; a read whose answer has no room gets 503
+    /// `ServerBusy`.
+    pub answers_size_bytes_max: usize,
     /// How long a client may take to send a request's headers, and how long a connection may be without requests.
     pub header_read_for_max: Duration,
     /// How long a request may take, body included; a client may ask for less.
@@ -25,7 +28,8 @@ pub struct Limits {
     pub drain_for_max: Duration,
 }
 
-/// Bodies up to this size do not count towards [`Limits::bodies_size_bytes_max`].
+/// Bodies up to this size do not count towards [`Limits::bodies_size_bytes_max`], nor answers towards
+/// [`Limits::answers_size_bytes_max`].
 pub(crate) const SMALL_BODY_SIZE_BYTES_MAX: usize = 64 * 1024;
 
 impl Limits {
@@ -43,6 +47,7 @@ impl Default for Limits {
             header_size_bytes_max: 64 * 1024,
             body_size_bytes_max: 4 * 1024 * 1024,
             bodies_size_bytes_max: 256 * 1024 * 1024,
+            answers_size_bytes_max: 512 * 1024 * 1024,
             header_read_for_max: Duration::from_secs(120),
             request_for_max: Duration::from_secs(30),
             // The service gives up reads that take longer than two minutes for each MiB.

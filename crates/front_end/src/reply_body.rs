@@ -4,6 +4,7 @@
 //! connection; a guard lives until a stream is sent or given up; who takes a body in slices has room for all of it when
 //! it ends.
 
+use crate::answer_room::TakenRoom;
 use bytes::Bytes;
 use futures_util::stream::Stream;
 use hyper::body::{Body, Frame, SizeHint};
@@ -15,6 +16,10 @@ use std::task::{Context, Poll, ready};
 
 /// Bytes of a body that are handed over at once to whoever takes it in slices: a frame of HTTP/2.
 const SLICE_SIZE_BYTES: usize = 16 << 10;
+
+/// Bytes of a large body in memory that are handed over at once otherwise, so that its room is taken until nearly all of it
+/// is sent.
+const PORTION_SIZE_BYTES: usize = 128 << 10;
 
 /// Bytes that are read while they are sent.
 pub(crate) struct ReplyStream {
@@ -40,17 +45,26 @@ pub struct ResponseBody {
     /// Dropped with the body.
     guard: Option<Box<dyn Any + Send>>,
     is_sliced: bool,
+    /// Given back with the body.
+    room: Option<TakenRoom>,
 }
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
         let left = bytes.len() as u64;
-        ResponseBody { ready: bytes, stream: None, left, guard: None, is_sliced: false }
+        ResponseBody { ready: bytes, stream: None, left, guard: None, is_sliced: false, room: None }
     }
 
     pub(crate) fn stream(stream: ReplyStream) -> Self {
         let left = stream.size;
-        ResponseBody { ready: Bytes::new(), stream: Some(stream), left, guard: None, is_sliced: false }
+        ResponseBody {
+            ready: Bytes::new(),
+            stream: Some(stream),
+            left,
+            guard: None,
+            is_sliced: false,
+            room: None,
+        }
     }
 
     /// Keeps `guard` until a streamed body is handed over.
@@ -58,6 +72,12 @@ impl ResponseBody {
         if self.stream.is_some() {
             self.guard = Some(Box::new(guard));
         }
+        self
+    }
+
+    /// Keeps the room that it takes until it is handed over.
+    pub(crate) fn in_room(mut self, room: TakenRoom) -> Self {
+        self.room = Some(room);
         self
     }
 
@@ -71,7 +91,11 @@ impl ResponseBody {
 
     /// The next bytes of what is in memory.
     fn next_ready(&mut self) -> Frame<Bytes> {
-        let size = if self.is_sliced { slice_size(self.ready.len(), self.left) } else { self.ready.len() };
+        let size = match &self.room {
+            _ if self.is_sliced => slice_size(self.ready.len(), self.left),
+            Some(_) => self.ready.len().min(PORTION_SIZE_BYTES),
+            None => self.ready.len(),
+        };
         self.left = self.left.saturating_sub(size as u64);
         Frame::data(if size == self.ready.len() {
             std::mem::take(&mut self.ready)

@@ -38,8 +38,13 @@ const SLOW_FROM: Duration = Duration::from_millis(3600);
 
 /// The Blob service with a large and a small blob.
 async fn start() -> Running {
-    let limits =
+    start_with(|_| {}).await
+}
+
+async fn start_with(change: impl FnOnce(&mut Limits)) -> Running {
+    let mut limits =
         Limits { header_read_for_max: SILENT_AFTER, reply_taken_for_max: STALLED_AFTER, ..Limits::default() };
+    change(&mut limits);
     let running = Running::start(limits, Service::Blob).await;
     let mut stream = connect(&running).await;
     for (path, size) in [("/box?restype=container", 0), ("/box/large", BLOB_SIZE_BYTES), ("/box/small", 10)] {
@@ -133,6 +138,31 @@ async fn uploads_that_stand_still_are_dropped_and_slow_ones_are_not() {
     assert!(read_answer(&mut slow).await.starts_with("HTTP/1.1 201"));
     assert!(began.elapsed() > SLOW_FROM, "it was not slow");
     assert!(ends(&mut stands_still).await);
+}
+
+/// Nothing bounded how many bytes waited for clients that take none: over HTTP/2 some connections were enough for more
+/// memory than there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_wait_for_their_clients_have_a_bound() {
+    let running = start_with(|limits| limits.answers_size_bytes_max = BLOB_SIZE_BYTES * 3 / 2).await;
+    let request = running.blob_request("GET", "/box/large", IN_MEMORY);
+    let mut first = connect(&running).await;
+    first.write_all(request.as_bytes()).await.expect("sent");
+    tokio::time::sleep(STEP).await;
+    let mut second = connect(&running).await;
+    second.write_all(request.as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut second).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("ServerBusy"), "{answer}");
+    let small = running.blob_request("GET", "/box/small", &[]);
+    second.write_all(small.as_bytes()).await.expect("sent");
+    assert!(read_answer(&mut second).await.starts_with("HTTP/1.1 200"), "small ones need no room");
+    let mut head = vec![0; BLOB_SIZE_BYTES];
+    first.read_exact(&mut head).await.expect("the first answer");
+    tokio::time::sleep(STEP).await;
+    second.write_all(request.as_bytes()).await.expect("sent");
+    let mut status = [0; 12];
+    second.read_exact(&mut status).await.expect("an answer");
+    assert_eq!(&status, b"HTTP/1.1 206", "what was taken has given its room back");
 }
 
 // Types, flags and codes of RFC 9113.

@@ -29,6 +29,7 @@ use crate::auth::{
 use crate::compression::compress;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use crate::limits::SMALL_BODY_SIZE_BYTES_MAX;
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::reply_body::ResponseBody;
@@ -249,7 +250,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 }
             }
         };
-        let mut reply = result.unwrap_or_else(|error| {
+        let tell = |error: ApiError| {
             tracing::debug!(
                 request_id = request_id.as_str(),
                 code = error.code.as_str(),
@@ -266,11 +267,27 @@ impl<S: ServiceApi> Pipeline<S> {
                 reply.headers.retain(|(name, _)| name != CONTENT_TYPE);
             }
             reply
-        });
+        };
+        let mut reply = result.unwrap_or_else(tell);
         if S::COMPRESSES {
             reply = compress(reply, &parts.headers);
         }
+        let size = reply.body.len();
+        let mut room = None;
+        if size > SMALL_BODY_SIZE_BYTES_MAX {
+            // Who has changed something has to learn of it.
+            room = match parts.method {
+                Method::GET => shared.large_answers.take(size),
+                _ => Some(shared.large_answers.take_anyway(size)),
+            };
+            if room.is_none() {
+                reply = tell(ErrorCode::ServerBusy.into());
+            }
+        }
         let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
+        if let Some(room) = room {
+            response = response.map(|body| body.in_room(room));
+        }
         if response.status() == StatusCode::UNAUTHORIZED && shared.bearer.is_some() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
         }

@@ -4,6 +4,7 @@
 
 use super::response::VersionLog;
 use crate::accounts::Accounts;
+use crate::answer_room::AnswerRoom;
 use crate::auth::bearer::BearerAuthority;
 use crate::in_flight::InFlight;
 use crate::limits::Limits;
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(super) requests: InFlight,
     /// Permits are KiB.
     pub(super) large_bodies: Semaphore,
+    pub(super) large_answers: Arc<AnswerRoom>,
     pub(super) versions: VersionLog,
 }
 
@@ -36,6 +38,7 @@ impl Shared {
         Shared {
             requests: InFlight::new(limits.requests_in_flight_max),
             large_bodies: Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024)),
+            large_answers: AnswerRoom::new(limits.answers_size_bytes_max),
             accounts,
             bearer,
             limits,

@@ -1,0 +1,71 @@
+//! How many bytes of answers wait in memory for their clients: a bound without a queue.
+//!
+//! What always holds: answers to reads never hold more than the bound, but for one that is larger than all of it; an
+//! answer that is sent or given up gives its room back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The bound and what is taken of it.
+#[derive(Debug)]
+pub(crate) struct AnswerRoom {
+    taken_bytes: AtomicUsize,
+    size_bytes_max: usize,
+}
+
+/// The room of one answer, until dropped.
+#[derive(Debug)]
+pub(crate) struct TakenRoom {
+    room: Arc<AnswerRoom>,
+    size_bytes: usize,
+}
+
+impl AnswerRoom {
+    /// Nothing taken.
+    pub(crate) fn new(size_bytes_max: usize) -> Arc<Self> {
+        Arc::new(AnswerRoom { taken_bytes: AtomicUsize::new(0), size_bytes_max })
+    }
+
+    /// Room for an answer of so many bytes, if there is some left.
+    pub(crate) fn take(self: &Arc<Self>, size_bytes: usize) -> Option<TakenRoom> {
+        let (before, room) = self.add(size_bytes);
+        // Dropping it at once gives back what was taken too much.
+        (before == 0 || before.saturating_add(size_bytes) <= self.size_bytes_max).then_some(room)
+    }
+
+    /// The same, if there is none left, too: for answers that say what was done.
+    pub(crate) fn take_anyway(self: &Arc<Self>, size_bytes: usize) -> TakenRoom {
+        self.add(size_bytes).1
+    }
+
+    /// What was taken before.
+    fn add(self: &Arc<Self>, size_bytes: usize) -> (usize, TakenRoom) {
+        let before = self.taken_bytes.fetch_add(size_bytes, Ordering::Relaxed);
+        (before, TakenRoom { room: self.clone(), size_bytes })
+    }
+}
+
+impl Drop for TakenRoom {
+    fn drop(&mut self) {
+        self.room.taken_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_holds_and_room_comes_back() {
+        let room = AnswerRoom::new(100);
+        let first = room.take(60);
+        assert!(first.is_some());
+        assert!(room.take(50).is_none());
+        assert!(room.take(40).is_some(), "a refusal takes nothing");
+        let told = room.take_anyway(50);
+        assert!(room.take(1).is_none());
+        drop((first, told));
+        assert!(room.take(200).is_some(), "alone, any is let through");
+        assert!(room.take(100).is_some());
+    }
+}
