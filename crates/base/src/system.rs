@@ -103,13 +103,12 @@ impl WorkerSpawner {
         for core in cores {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             workers.push(runtime.handle().clone());
+            let worker = Worker { runtime: Some(runtime) };
             let mut running = running.subscribe();
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
-                runtime.spawn(crate::wakes::relay());
                 // An error means that the sender is gone: the end.
-                runtime.block_on(async { while running.changed().await.is_ok() {} });
-                runtime.shutdown_background();
+                worker.run(async move { while running.changed().await.is_ok() {} });
             })?;
         }
         Ok(WorkerSpawner { workers, next: AtomicUsize::new(0), allowed, _running: running })
@@ -117,6 +116,29 @@ impl WorkerSpawner {
 
     fn next_worker(&self) -> &tokio::runtime::Handle {
         &self.workers[self.next.fetch_add(1, Ordering::Relaxed) % self.workers.len()]
+    }
+}
+
+/// The runtime of a worker. It ends without waiting for what runs on it, so that it can be dropped anywhere: where it was
+/// made, too, if it gets no thread.
+struct Worker {
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Worker {
+    fn run(&self, until: impl Future<Output = ()>) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(crate::wakes::relay());
+            runtime.block_on(until);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

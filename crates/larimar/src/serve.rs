@@ -77,6 +77,8 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     env.spawner =
         Arc::new(WorkerSpawner::start(cores, configuration.pin_workers).map_err(ServeError::Runtime)?);
+    // The workers end with the process: threads that were started before something failed use their timers to the last.
+    std::mem::forget(env.spawner.clone());
     let streams = Streams::open(&env, configuration.streams.clone()).await.map_err(stream_failed)?;
     let partitions = Partitions::open(&env, streams.clone(), configuration.partitions.clone()).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);

@@ -5,6 +5,7 @@
 use base::checksum::crc64;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -383,4 +384,50 @@ fn a_folder_in_use() {
     first.kill().expect("a child");
     first.wait().expect("a child");
     refused.expect("refused");
+}
+
+/// A thread that was refused was a panic, or the right line with panics of other threads behind it.
+#[test]
+fn a_system_that_starts_no_more_threads() {
+    let place = Place::new();
+    let everybody = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(place.folder.path(), everybody(0o777)).expect("permissions");
+    // Nobody has no threads yet; root has as many as it likes.
+    let is_root = std::fs::metadata("/proc/self").expect("a process").uid() == 0;
+    let program = place.path("program");
+    std::fs::copy(PROGRAM, &program).expect("a copy");
+    std::fs::set_permissions(&program, everybody(0o755)).expect("permissions");
+    let script = "ulimit -u $1; shift; exec \"$@\"";
+    for threads_max in 1..=64 {
+        let ready = place.path("ready");
+        let mut command = Command::new(if is_root { "setpriv" } else { "env" });
+        if is_root {
+            command.args(["--reuid=65534", "--clear-groups"]);
+        }
+        command.args(["bash", "-c", script, "bash"]).arg(threads_max.to_string()).arg(&program);
+        command.args(["--in-memory", "--blob-port", "0", "--queue-port", "0", "--table-port", "0"]);
+        command.arg("--ready-file").arg(&ready);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the program");
+        let started = Instant::now();
+        while child.try_wait().expect("a process").is_none() {
+            if ready.exists() {
+                child.kill().expect("running");
+                assert!(child.wait().is_ok() && threads_max > 1);
+                return;
+            }
+            assert!(started.elapsed() < ENDS_WITHIN, "with {threads_max} threads it waits");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().expect("its output");
+        let text = String::from_utf8(output.stderr).expect("text");
+        let says = text.contains("starts no more threads") || text.contains("refuses the server's threads");
+        assert!(says && text.lines().count() == 1, "with {threads_max} threads: {text}");
+        assert_eq!(output.status.code(), Some(1), "with {threads_max} threads: {text}");
+        if !is_root {
+            // How many threads the user has otherwise is not known.
+            return;
+        }
+    }
+    panic!("it never starts");
 }
