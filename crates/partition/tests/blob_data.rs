@@ -428,7 +428,7 @@ fn an_upload_goes_on_through_splits_merges_and_collections() {
                 partitions.collect_data_now(TABLE).await.unwrap();
             }
         }
-        let name = |content| partitions.execute(Name { key: key("50"), content });
+        let name = |content| partitions.execute(Name { key: key("50"), content, padding: 0 });
         name(Some((pieces.clone(), 1))).await.unwrap();
         drop(pins);
         while partitions.collect_data_now(TABLE).await.unwrap().extents > 0 {}
@@ -465,7 +465,10 @@ fn bytes_that_are_appended_during_a_split_can_be_named() {
         let meanwhile = world.run(|env, clock| async move {
             let (_streams, partitions) = open(&env).await.unwrap();
             for name in 0..8 {
-                partitions.execute(Name { key: key(name, 0), content: Some((vec![], name)) }).await.unwrap();
+                partitions
+                    .execute(Name { key: key(name, 0), content: Some((vec![], name)), padding: 0 })
+                    .await
+                    .unwrap();
             }
             let append = async {
                 base::Clock::sleep(&*clock, Duration::from_millis(step * STEP_MS)).await;
@@ -482,7 +485,10 @@ fn bytes_that_are_appended_during_a_split_can_be_named() {
             for _ in 0..3 {
                 partitions.collect_data_now(TABLE).await.unwrap();
             }
-            partitions.execute(Name { key: key(5, 1), content: Some((vec![piece], 1)) }).await.unwrap();
+            partitions
+                .execute(Name { key: key(5, 1), content: Some((vec![piece], 1)), padding: 0 })
+                .await
+                .unwrap();
             drop(pin);
             partitions.collect_data_now(TABLE).await.unwrap();
             let (_, pin) = partitions.get_with_data(TABLE, &key(5, 1)).await.unwrap().unwrap();
