@@ -7,8 +7,9 @@ use bytes::Bytes;
 use front_end::ConnectionInfo;
 use front_end::auth::shared_key::SignedService;
 use futures_util::stream::{self, StreamExt};
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use hyper::header::HeaderMap;
 use hyper::{Request, StatusCode};
 use stamp::{ROOT, Stamp};
 use std::convert::Infallible;
@@ -123,5 +124,84 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
     for (version, expected) in [("2017-07-29", refused), ("2018-11-09", StatusCode::NOT_FOUND)] {
         let parameters = format!("{}&sr=bv&versionid={at}", sign(version, "bv", "box/dir", at));
         assert_eq!(get_with(&stamp, "/box/dir", &parameters).await, expected, "{version}");
+    }
+}
+
+/// Asks as the account does, with a whole body: status, the error's code, headers and body.
+async fn ask(
+    stamp: &Stamp,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String, HeaderMap) {
+    let target = format!("{ROOT}{path}");
+    let length = body.len().to_string();
+    let mut all = vec![("x-ms-version", "2026-10-06"), ("content-length", length.as_str())];
+    all.extend_from_slice(headers);
+    let mut request = Request::builder().method(method).uri(&target);
+    for (name, value) in &stamp.headers_signed_for(SignedService::BlobOrQueue, method, &target, &all) {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).expect("a request");
+    let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+    let (parts, _) = stamp.front_end.handle_blob(connection, request).await.into_parts();
+    let code = parts.headers.get("x-ms-error-code").map(|code| code.to_str().expect("text").to_owned());
+    (parts.status.as_u16(), code.unwrap_or_default(), parts.headers)
+}
+
+/// Makes a container and blobs without bytes.
+async fn make(stamp: &Stamp, container: &str, blobs: &[&str]) {
+    let path = format!("/{container}?restype=container");
+    assert_eq!(ask(stamp, ("PUT", &path), &[], "").await.0, 201, "{path}");
+    for blob in blobs {
+        let path = format!("/{container}/{blob}");
+        let made = ask(stamp, ("PUT", &path), &[("x-ms-blob-type", "BlockBlob")], "").await;
+        assert_eq!((made.0, made.1.as_str()), (201, ""), "{path}");
+    }
+}
+
+/// `DELETE /box/`, which is what deletes a blob if its name happens to be empty, deleted the container.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_request_that_says_so_is_about_a_container() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    make(&stamp, "$root", &["b"]).await;
+    let lease = ("x-ms-lease-action", "acquire");
+    let (uri, parameter) = ("InvalidUri", "InvalidQueryParameterValue");
+    for (method, path, code) in [
+        ("DELETE", "/box/", uri),
+        ("DELETE", "/$root", uri),
+        ("DELETE", "/$root/", uri),
+        ("DELETE", "/box/?restype=", uri),
+        ("DELETE", "/box/?restype=service", parameter),
+        ("DELETE", "/box?restype=blob", parameter),
+        ("PUT", "/other/", uri),
+        ("GET", "/box/", uri),
+        ("HEAD", "/box/", uri),
+        ("GET", "/box/?comp=list", parameter),
+        ("GET", "/$root?comp=list", parameter),
+        ("GET", "/box/?comp=acl", parameter),
+        ("PUT", "/box/?comp=acl", parameter),
+        ("PUT", "/box/?comp=metadata", parameter),
+        ("PUT", "/box/?comp=lease", parameter),
+        ("POST", "/box/?comp=batch", parameter),
+    ] {
+        let (status, found, _) = ask(&stamp, (method, path), &[lease], "").await;
+        assert_eq!((status, found.as_str()), (400, code), "{method} {path}");
+    }
+    for (method, path, expected) in [
+        ("GET", "/box/a", 200),
+        ("GET", "/b", 200),
+        ("GET", "/$root/b", 200),
+        ("GET", "/box/?restype=container", 200),
+        ("HEAD", "/$root?restype=container", 200),
+        ("GET", "/box?restype=container&comp=list", 200),
+        ("GET", "/?comp=list", 200),
+        ("GET", "/box?restype=account&comp=properties", 200),
+        ("DELETE", "/box/?restype=container", 202),
+        ("GET", "/box/a", 404),
+    ] {
+        let (status, code, _) = ask(&stamp, (method, path), &[], "").await;
+        assert_eq!(status, expected, "{method} {path}: {code}");
     }
 }

@@ -87,10 +87,17 @@ impl Route {
         }
         let found = match target {
             Target::Account => Self::of_account(method, comp, restype),
-            Target::Container(_) => Self::of_container(method, comp),
+            Target::Container(_) if restype == "container" => Self::of_container(method, comp),
+            // A blob whose name happens to be empty, perhaps: what was meant for it must not reach the container.
+            Target::Container(_) => None,
             Target::Blob { .. } => Self::of_blob(method, comp, headers),
         };
+        let names_container_only = matches!(target, Target::Container(_)) && restype != "container";
         found.ok_or_else(|| match *method {
+            _ if names_container_only && restype.is_empty() && comp.is_empty() => {
+                ApiError::new(ErrorCode::InvalidUri)
+            }
+            _ if names_container_only => ApiError::new(ErrorCode::InvalidQueryParameterValue),
             Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::POST if !comp.is_empty() => {
                 ApiError::new(ErrorCode::InvalidQueryParameterValue)
             }

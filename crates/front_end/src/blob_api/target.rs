@@ -1,7 +1,8 @@
 //! What a request's path names: the account, a container, or a blob.
 //!
 //! Names are percent-decoded once, here, and `\` in a blob's name is `/`. A path of one segment is a container if the
-//! parameters speak of one, else a blob in the root container.
+//! parameters speak of one, else a blob in the root container. One that ends where a blob's name would begin names only
+//! the container, too; that no operation on a container is asked for so, the route sees to.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
