@@ -28,6 +28,11 @@ pub(crate) struct PageRange {
 }
 
 impl PageRange {
+    /// First byte and end, in the blob.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        (self.start, self.end())
+    }
+
     fn end(&self) -> u64 {
         self.start + self.len
     }
@@ -156,24 +161,35 @@ pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Spans, Spans)
 }
 
 /// What was cleared since an earlier state: with what was written and cleared again in between, as `between` shows.
-pub(crate) fn cleared_since(cleared: Spans, mut between: Spans, now: &[PageRange]) -> Spans {
+///
+/// `now` are the bytes that are written, in order and apart. It is gone through once, as the others are when they are
+/// sorted: a large blob has a million ranges, and its snapshots have as many.
+pub(crate) fn cleared_since(
+    cleared: Spans,
+    mut between: Spans,
+    now: impl IntoIterator<Item = (u64, u64)>,
+) -> Spans {
     between.extend(cleared);
     between.sort_unstable();
+    let mut now = now.into_iter().peekable();
     let mut out = Spans::new();
-    for (mut start, end) in between {
-        // Parts that are covered already, or are written now, are left out.
-        start = start.max(out.last().map_or(0, |last| last.1));
-        for range in now {
-            if range.end() <= start || range.start >= end {
-                continue;
+    // Everything before is told, or is written now.
+    let mut told = 0;
+    for (start, end) in between {
+        told = start.max(told);
+        while told < end {
+            let Some(&(from, to)) = now.peek() else {
+                out.push((told, end));
+                told = end;
+                break;
+            };
+            if told < from {
+                out.push((told, from.min(end)));
             }
-            if range.start > start {
-                out.push((start, range.start));
+            told = if end <= from { end } else { told.max(to.min(end)) };
+            if to <= told {
+                now.next();
             }
-            start = range.end();
-        }
-        if start < end {
-            out.push((start, end));
         }
     }
     joined(out)
@@ -182,13 +198,71 @@ pub(crate) fn cleared_since(cleared: Spans, mut between: Spans, now: &[PageRange
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_was_written_and_cleared_since_is_cleared() {
-        let now = [range(0, 512, 1), range(1024, 512, 1)];
-        assert_eq!(cleared_since(vec![], vec![(0, 1536)], &now), [(512, 1024)]);
-        assert_eq!(cleared_since(vec![(2048, 4096)], vec![(0, 2560)], &now), [(512, 1024), (1536, 4096)]);
-        assert_eq!(cleared_since(vec![(512, 1024)], vec![], &now), [(512, 1024)]);
+        type Table<'a> = &'a [(&'a [(u64, u64)], &'a [(u64, u64)], &'a [(u64, u64)], &'a [(u64, u64)])];
+        let table: Table<'_> = &[
+            // Cleared, written in between, written now, and what is told.
+            (&[], &[], &[], &[]),
+            (&[], &[], &[(0, 5)], &[]),
+            (&[(0, 5)], &[], &[], &[(0, 5)]),
+            (&[], &[(0, 15)], &[(0, 5), (10, 15)], &[(5, 10)]),
+            (&[(20, 40)], &[(0, 25)], &[(0, 5), (10, 15)], &[(5, 10), (15, 40)]),
+            (&[(5, 10)], &[], &[(0, 5), (10, 15)], &[(5, 10)]),
+            // Spans in each other, next to each other, and twice.
+            (&[], &[(0, 100), (10, 20), (10, 20), (20, 30), (90, 120)], &[(80, 100)], &[(0, 80), (100, 120)]),
+            (&[(3, 4)], &[(0, 2), (2, 3)], &[], &[(0, 4)]),
+            // One range over many spans, and one span over many ranges.
+            (&[(0, 2), (4, 6), (8, 10)], &[], &[(1, 9)], &[(0, 1), (9, 10)]),
+            (&[], &[(0, 10)], &[(1, 2), (3, 4), (5, 6)], &[(0, 1), (2, 3), (4, 5), (6, 10)]),
+            // Ranges before, between and behind the spans.
+            (&[(10, 12), (20, 22)], &[], &[(0, 3), (14, 16), (22, 30)], &[(10, 12), (20, 22)]),
+            (&[(10, 12), (20, 22)], &[], &[(0, 11), (15, 21)], &[(11, 12), (21, 22)]),
+            (&[(10, 20)], &[], &[(10, 20)], &[]),
+            (&[(10, 20)], &[], &[(5, 25)], &[]),
+        ];
+        for (cleared, between, now, expected) in table {
+            let found = cleared_since(cleared.to_vec(), between.to_vec(), now.to_vec());
+            assert_eq!(found, *expected, "{cleared:?} {between:?} {now:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_told_as_cleared_is_what_each_byte_says(
+            spans in proptest::collection::vec((0u64..40, 1u64..12), 0..8),
+            cuts in proptest::collection::btree_set(0u64..50, 0..10),
+        ) {
+            let spans: Spans = spans.into_iter().map(|(start, len)| (start, start + len)).collect();
+            let cuts: Vec<u64> = cuts.into_iter().collect();
+            let now: Spans = cuts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+            let is_in = |spans: &[(u64, u64)], at: u64| spans.iter().any(|(start, end)| (*start..*end).contains(&at));
+            let (cleared, between) = spans.split_at(spans.len() / 2);
+            let told = cleared_since(cleared.to_vec(), between.to_vec(), now.clone());
+            for at in 0..60 {
+                prop_assert_eq!(is_in(&told, at), is_in(&spans, at) && !is_in(&now, at), "{}", at);
+            }
+            prop_assert!(told.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", told);
+        }
+    }
+
+    /// All ranges of the blob were gone through for each span of its snapshots: on a large blob that took minutes, in
+    /// which nothing else was done.
+    #[test]
+    fn the_ranges_of_a_large_blob_are_gone_through_once() {
+        const COUNT: u64 = 500_000;
+        let between: Spans = (0..COUNT).map(|number| (number * 4096, number * 4096 + 2048)).collect();
+        let steps = std::cell::Cell::new(0);
+        let now = (0..COUNT).map(|number| {
+            steps.set(steps.get() + 1);
+            (number * 4096 + 512, number * 4096 + 1024)
+        });
+        let told = cleared_since(Vec::new(), between, now);
+        assert!(steps.get() <= COUNT, "{} steps", steps.get());
+        assert_eq!(told.len() as u64, 2 * COUNT);
+        assert_eq!(told[..2], [(0, 512), (1024, 2048)]);
     }
 
     fn range(start: u64, len: u64, piece: u64) -> PageRange {

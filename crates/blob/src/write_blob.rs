@@ -321,7 +321,7 @@ impl BlobService {
             let is_page = matches!(record.content, Content::Pages(_)) && record.deleted.is_none();
             if is_page && snapshot > after && before.is_none_or(|before| snapshot < before) {
                 let ranges = self.ranges_of(at, &record).await?;
-                spans.extend(ranges.iter().map(|range| (range.start, range.start + range.len)));
+                spans.extend(joined(ranges.iter().map(PageRange::span)));
             }
         }
         Ok(spans)
@@ -342,7 +342,7 @@ impl BlobService {
             _ => None,
         };
         let (written, cleared) = match previous {
-            None => (joined(ranges.iter().map(|range| (range.start, range.start + range.len))), Vec::new()),
+            None => (joined(ranges.iter().map(PageRange::span)), Vec::new()),
             Some(previous) => {
                 let old = self.found_ranges(at, Revision::Snapshot(previous), &Conditions::default()).await;
                 let (old, old_ranges) = old.map_err(|error| match error {
@@ -357,7 +357,7 @@ impl BlobService {
                 }
                 let (written, cleared) = difference(&old_ranges, &ranges);
                 let between = self.pages_between(at, previous, snapshot).await?;
-                (written, cleared_since(cleared, between, &ranges))
+                (written, cleared_since(cleared, between, ranges.iter().map(PageRange::span)))
             }
         };
         let size = found.record.size;
