@@ -9,13 +9,12 @@ use crate::container_row::{ContainerRow, PublicAccess};
 use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
-use crate::listing::{FoundBlob, ListPage, ListQuery, find_in_container, list_blobs};
+use crate::listing::{ListPage, ListQuery, list_blobs};
 use crate::name::{Pairs, check_blob, check_container, check_metadata};
 use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
 use crate::record::BlobRecord;
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
 use crate::sweep;
-use crate::tag_filter::TagFilter;
 use crate::upload::UploadCount;
 use base::codec::DecodeError;
 use base::{Clock, Spawner, Ticks};
@@ -243,41 +242,6 @@ impl BlobService {
         query: ListQuery,
     ) -> Result<ListPage, BlobError> {
         list_blobs(&self.partitions, account, container.id, query, self.now()).await
-    }
-
-    /// Blobs of one container, or of all, with such tags, and where the search goes on.
-    pub async fn find_by_tags(
-        &self,
-        account: &str,
-        container: Option<&ContainerRow>,
-        filter: &TagFilter,
-        marker: Option<&str>,
-        max: usize,
-    ) -> Result<(Vec<FoundBlob>, Option<String>), BlobError> {
-        let (name, inside) = match marker.filter(|marker| !marker.is_empty()) {
-            Some(marker) => {
-                let (name, inside) = marker.split_once('!').ok_or(BlobError::InvalidMarker)?;
-                (Some(name), Some(inside))
-            }
-            None => (None, None),
-        };
-        let containers = match container {
-            Some(container) => vec![container.clone()],
-            None => self.list_containers(account, "", name, usize::MAX).await?.0,
-        };
-        let mut found = Vec::new();
-        for container in containers {
-            let from = inside.filter(|_| name == Some(container.name.as_str()));
-            let place = (container.name.as_str(), container.id);
-            let left = max - found.len();
-            let (more, next) =
-                find_in_container(&self.partitions, account, place, filter, from, left).await?;
-            found.extend(more);
-            if let Some(next) = next {
-                return Ok((found, Some(format!("{}!{next}", container.name))));
-            }
-        }
-        Ok((found, None))
     }
 
     /// A blob or snapshot that is there and may be read under these conditions.

@@ -20,6 +20,7 @@ mod delete_blob;
 mod encryption;
 mod error;
 mod fields;
+mod find_blobs;
 mod lease;
 pub mod limits;
 mod listing;

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// Rows besides head and snapshots that are walked over before the rest of a blob's rows is jumped over.
 const EXTRA_ROWS_MAX: usize = 16;
 /// Rows that one page walks over, deleted ones included; then it ends with a marker, short or empty.
-const WALKED_ROWS_MAX: usize = 200_000;
+pub(crate) const WALKED_ROWS_MAX: usize = 200_000;
 
 /// What a listing asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,11 +143,21 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks until the collector is full or everything was seen; the marker says where it would go on.
-    pub(crate) async fn run<C: Collect>(mut self, collector: C) -> Result<(C, Option<String>), BlobError> {
-        let mut scan = WalkScan { collector, extra: 0, walked: 0, end: WalkEnd::Going };
+    pub(crate) async fn run<C: Collect>(self, collector: C) -> Result<(C, Option<String>), BlobError> {
+        self.run_within(collector, &mut { WALKED_ROWS_MAX }).await
+    }
+
+    /// As [`Self::run`], but ends after `rows_left` rows, and takes off it what was walked over.
+    pub(crate) async fn run_within<C: Collect>(
+        mut self,
+        collector: C,
+        rows_left: &mut usize,
+    ) -> Result<(C, Option<String>), BlobError> {
+        let mut scan = WalkScan { collector, extra: 0, rows_left: *rows_left, end: WalkEnd::Going };
         loop {
             let (done, end) = self.partitions.scan(ObjectTable::Blob, self.range.clone(), scan).await?;
             scan = done;
+            *rows_left = scan.rows_left;
             match (std::mem::replace(&mut scan.end, WalkEnd::Going), end) {
                 (WalkEnd::Damaged(error), _) => return Err(error.into()),
                 (_, ScanEnd::Complete) => return Ok((scan.collector, None)),
@@ -210,17 +220,18 @@ pub(crate) trait Collect: Send + 'static {
 struct WalkScan<C> {
     collector: C,
     extra: usize,
-    walked: usize,
+    /// Rows that may still be walked over.
+    rows_left: usize,
     end: WalkEnd,
 }
 
 impl<C: Collect> WalkScan<C> {
     fn take(&mut self, row: RowRef<'_>) -> Result<Visit, DecodeError> {
-        self.walked += 1;
-        if self.walked > WALKED_ROWS_MAX {
+        let Some(rows_left) = self.rows_left.checked_sub(1) else {
             self.end = WalkEnd::Full;
             return Ok(Visit::StopBefore);
-        }
+        };
+        self.rows_left = rows_left;
         let parts = parse_row_key(row.key).ok_or(DecodeError("blob key"))?;
         let taken = if parts.object_name == HEAD {
             self.extra = 0;
@@ -278,8 +289,8 @@ impl<C: Collect> Scan for WalkScan<C> {
     }
 
     fn pass_over(&mut self, unseen: u64) -> Visit {
-        self.walked = self.walked.saturating_add(usize::try_from(unseen).unwrap_or(usize::MAX));
-        if self.walked < WALKED_ROWS_MAX {
+        self.rows_left = self.rows_left.saturating_sub(usize::try_from(unseen).unwrap_or(usize::MAX));
+        if self.rows_left > 0 {
             return Visit::Continue;
         }
         self.end = WalkEnd::Full;
@@ -463,7 +474,8 @@ impl Collect for CollectTagged {
     }
 }
 
-/// Blobs of one container with such tags, and where the search goes on.
+/// Blobs of one container with such tags, and where the search goes on: it ends early after `rows_left` rows, from which
+/// it takes those that it walked over.
 pub(crate) async fn find_in_container(
     partitions: &Partitions,
     account: &str,
@@ -471,6 +483,7 @@ pub(crate) async fn find_in_container(
     filter: &TagFilter,
     marker: Option<&str>,
     max: usize,
+    rows_left: &mut usize,
 ) -> Result<(Vec<FoundBlob>, Option<String>), BlobError> {
     let walk = Walk::new(partitions, account, container.1, "", marker)?;
     let collector = CollectTagged {
@@ -480,7 +493,7 @@ pub(crate) async fn find_in_container(
         max,
         found: Vec::new(),
     };
-    let (collector, marker) = walk.run(collector).await?;
+    let (collector, marker) = walk.run_within(collector, rows_left).await?;
     Ok((collector.found, marker))
 }
 

@@ -93,6 +93,17 @@ impl TagFilter {
         }
     }
 
+    /// The container that all blobs it holds for lie in, if it says one.
+    pub(crate) fn container(&self) -> Option<&str> {
+        match self {
+            TagFilter::Any(_) => None,
+            TagFilter::All(parts) => parts.iter().find_map(TagFilter::container),
+            TagFilter::Compare { name, how, value } => {
+                (name == CONTAINER && *how == Comparison::Equal).then_some(value)
+            }
+        }
+    }
+
     /// The tags that it names.
     pub fn names(&self) -> Vec<&str> {
         match self {
@@ -326,6 +337,22 @@ mod tests {
                 "a condition has no such bounds: {condition}"
             );
         }
+    }
+
+    #[test]
+    fn searches_of_one_container() {
+        for (text, expected) in [
+            ("a='1'", None),
+            ("@container='box'", Some("box")),
+            ("a='1' and @container='box'", Some("box")),
+            ("@container>'box'", None),
+            ("@container>='box' and @container='box'", Some("box")),
+        ] {
+            let filter = TagFilter::parse(text, true).unwrap();
+            assert_eq!(filter.container(), expected, "{text}");
+        }
+        let either = TagFilter::parse("a='1' or b='1'", false).unwrap();
+        assert_eq!(either.container(), None);
     }
 
     /// A condition of some hundred comparisons was refused as too long.
