@@ -67,7 +67,7 @@ async fn uploads_that_stall_hold_up_nobody() {
 }
 
 /// What a GET answers that shows nothing but a signature.
-async fn get_with(stamp: &Stamp, path: &str, parameters: &str) -> StatusCode {
+async fn get_with(stamp: &Stamp, path: &str, parameters: &str) -> (StatusCode, HeaderMap) {
     let request = Request::builder()
         .method("GET")
         .uri(format!("{ROOT}{path}?{parameters}"))
@@ -75,7 +75,8 @@ async fn get_with(stamp: &Stamp, path: &str, parameters: &str) -> StatusCode {
         .body(http_body_util::Empty::<Bytes>::new())
         .expect("a request");
     let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
-    stamp.front_end.handle_blob(connection, request).await.status()
+    let (parts, _) = stamp.front_end.handle_blob(connection, request).await.into_parts();
+    (parts.status, parts.headers)
 }
 
 /// Old versions don't sign what kind of resource a signature is for: one for the blob `box/dir` was good for all blobs
@@ -116,14 +117,14 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
     ];
     for (version, kind, name, path, kind_sent, expected) in table {
         let parameters = format!("{}&{kind_sent}", sign(version, kind, name, ""));
-        let found = get_with(&stamp, path, &parameters).await;
+        let (found, _) = get_with(&stamp, path, &parameters).await;
         assert_eq!(found, expected, "{version} {kind} for {name} on {path} with {kind_sent}");
     }
     // A version that is not there, for whose signature it is looked for all the same.
     let at = "2026-01-01T00:00:00.0000000Z";
     for (version, expected) in [("2017-07-29", refused), ("2018-11-09", StatusCode::NOT_FOUND)] {
         let parameters = format!("{}&sr=bv&versionid={at}", sign(version, "bv", "box/dir", at));
-        assert_eq!(get_with(&stamp, "/box/dir", &parameters).await, expected, "{version}");
+        assert_eq!(get_with(&stamp, "/box/dir", &parameters).await.0, expected, "{version}");
     }
 }
 
@@ -204,4 +205,30 @@ async fn only_a_request_that_says_so_is_about_a_container() {
         let (status, code, _) = ask(&stamp, (method, path), &[], "").await;
         assert_eq!(status, expected, "{method} {path}: {code}");
     }
+}
+
+/// Whoever had a signature for the account, which signs none of these, chose what a blob's readers were told of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_signed_headers_are_told_in_place_of_the_blobs() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    let of_blob = "application/octet-stream";
+    let for_account = "devstoreaccount1\nr\nb\no\n\n2027-01-01\n\n\n2018-11-09\n";
+    let old = "r\n\n2027-01-01\n/devstoreaccount1/box/a\n\n2012-02-12";
+    let new = "r\n\n2027-01-01\n/blob/devstoreaccount1/box/a\n\n\n\n2018-11-09\nb\n\n\n\n\n\ntext/html";
+    for (signed, version, parameters, expected) in [
+        (for_account, "2018-11-09", "ss=b&srt=o", of_blob),
+        (old, "2012-02-12", "sr=b", of_blob),
+        (new, "2018-11-09", "sr=b", "text/html"),
+    ] {
+        let signature = stamp.sas_signature(signed);
+        let parameters =
+            format!("{parameters}&sv={version}&sp=r&se=2027-01-01&rsct=text/html&sig={signature}");
+        let (status, headers) = get_with(&stamp, "/box/a", &parameters).await;
+        assert_eq!(status, StatusCode::OK, "{parameters}");
+        assert_eq!(headers["content-type"], expected, "{parameters}");
+    }
+    // An account's key signs no more than what it asks for.
+    let own = ask(&stamp, ("GET", "/box/a?sig=x&rsct=text/html"), &[], "").await;
+    assert!(own.0 != 200 || own.2["content-type"] == of_blob);
 }

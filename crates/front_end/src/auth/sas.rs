@@ -96,6 +96,11 @@ impl<'a> SasToken<'a> {
         !self.is_account() && self.field("skoid").is_some()
     }
 
+    /// Whether `rscc`, `rscd`, `rsce`, `rscl` and `rsct` are signed if it is for a blob.
+    pub(crate) fn signs_response_headers(&self) -> bool {
+        !self.is_account() && self.version() >= RESPONSE_HEADERS_SINCE
+    }
+
     fn line(&self, sink: &mut impl SignSink, name: &str) {
         sink.put(self.field(name).unwrap_or_default().as_bytes());
         sink.put(b"\n");
@@ -158,7 +163,7 @@ impl<'a> SasToken<'a> {
                 if version >= ENCRYPTION_SCOPE_SINCE {
                     rest.push("ses");
                 }
-                if version >= RESPONSE_HEADERS_SINCE {
+                if self.signs_response_headers() {
                     rest.extend(["rscc", "rscd", "rsce", "rscl", "rsct"]);
                 }
             }

@@ -404,9 +404,12 @@ fn refuse_what_is_not_kept(
     }
 }
 
-/// A signature may say how a blob's content is told.
+/// A signature for a blob or its container may say how the blob's content is told. One for the account signs nothing of
+/// the kind.
 fn override_headers(reply: &mut Reply, request: &ApiRequest<'_>, route: Route) {
-    if route != Route::ReadBlob || request.query.find("sig").is_none() {
+    let is_of_service = matches!(request.grant, Grant::Service { .. });
+    let token = SasToken::find(request.query).filter(|_| is_of_service && route == Route::ReadBlob);
+    if !token.is_some_and(|token| token.signs_response_headers()) {
         return;
     }
     let names = [
