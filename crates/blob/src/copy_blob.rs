@@ -11,6 +11,7 @@ use crate::pages::{PageRange, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::read_blob::{BlobReader, FoundRecord, find};
 use crate::record::{BlobType, CopyState};
+use crate::set_blob::check_tier;
 use crate::upload::{Upload, Uploaded};
 use bytes::Bytes;
 use partition::{DataPin, PIECE_SIZE_BYTES_MAX};
@@ -134,13 +135,14 @@ impl BlobService {
         let opened = self.open(source, wanted.revision, &still, None, wanted.may_be_archived).await;
         let (found, (_, size), reader) = opened.map_err(replaced)?;
         let blob_type = found.record.blob_type;
+        let mut new = prepare(&found);
+        check_tier(blob_type, new.tier.as_deref())?;
         let mut portions = Portions { reader, rest: Bytes::new() };
         let (content, pins) = match blob_type {
             BlobType::Page => self.copy_pages(at, source, &found).await?,
             _ => self.copy_blocks(at, source, &found, &mut portions).await?,
         };
         self.check_unchanged(source, wanted.revision, &found).await?;
-        let mut new = prepare(&found);
         let completed_at = Some(self.now());
         let copy = CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..copy };
         new.copy = Some(copy.clone());

@@ -171,19 +171,20 @@ impl BlobChange for SetTier {
     }
 }
 
-fn change_tier(record: &mut BlobRecord, set: &SetTier, now: Ticks) -> Result<bool, BlobError> {
-    let tiers: &[&str] = match record.blob_type {
-        BlobType::Block => &BLOCK_TIERS,
-        BlobType::Page => &PAGE_TIERS,
-        BlobType::Append => return Err(BlobError::AccessTierNotSupportedForBlobType),
-    };
-    if !tiers.contains(&set.tier.as_str()) {
-        let other = BLOCK_TIERS.iter().chain(&PAGE_TIERS).any(|tier| *tier == set.tier);
-        return Err(match other {
-            true => BlobError::AccessTierNotSupportedForBlobType,
-            false => BlobError::InvalidBlobTier,
-        });
+/// Refuses a tier that blobs of this type are never in: of the tiers of append blobs none is known.
+pub fn check_tier(blob_type: BlobType, tier: Option<&str>) -> Result<(), BlobError> {
+    let Some(tier) = tier else { return Ok(()) };
+    let (of_block, of_page) = (BLOCK_TIERS.contains(&tier), PAGE_TIERS.contains(&tier));
+    match blob_type {
+        BlobType::Block if of_block => Ok(()),
+        BlobType::Page if of_page => Ok(()),
+        BlobType::Block | BlobType::Page if !of_block && !of_page => Err(BlobError::InvalidBlobTier),
+        _ => Err(BlobError::AccessTierNotSupportedForBlobType),
     }
+}
+
+fn change_tier(record: &mut BlobRecord, set: &SetTier, now: Ticks) -> Result<bool, BlobError> {
+    check_tier(record.blob_type, Some(&set.tier))?;
     if record.is_archived() && set.tier != "Archive" {
         if record.archive_status.is_some() {
             return Err(BlobError::BlobBeingRehydrated);
@@ -256,6 +257,26 @@ mod tests {
         let tags =
             SetTags { tags: Vec::new(), revision: Revision::Current, conditions: Conditions::default() };
         assert!(blob.run(tags, 6).is_err());
+    }
+
+    #[test]
+    fn each_type_of_blob_has_its_tiers() {
+        let (ok, other) = (Ok(()), Err(BlobError::AccessTierNotSupportedForBlobType));
+        let unknown = Err(BlobError::InvalidBlobTier);
+        for (tier, block, page, append) in [
+            (None, &ok, &ok, &ok),
+            (Some("Hot"), &ok, &other, &other),
+            (Some("Archive"), &ok, &other, &other),
+            (Some("P10"), &other, &ok, &other),
+            (Some("Lukewarm"), &unknown, &unknown, &other),
+            (Some("hot"), &unknown, &unknown, &other),
+        ] {
+            for (kind, expected) in
+                [(BlobType::Block, block), (BlobType::Page, page), (BlobType::Append, append)]
+            {
+                assert_eq!(check_tier(kind, tier), *expected, "{kind:?} {tier:?}");
+            }
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::put_block_list::{BlockSource, PutBlockList};
 use crate::put_pages::{PagesWritten, PutPages, SequenceConditions, region_in};
 use crate::read_blob::{FoundRecord, LOOK_UP_COUNT_MAX, find};
 use crate::record::{BlobRecord, BlobType, ContentProperties};
-use crate::set_blob::{LeaseBlob, SequenceAction, SetMetadata, SetProperties, SetTags, SetTier};
+use crate::set_blob::{LeaseBlob, SequenceAction, SetMetadata, SetProperties, SetTags, SetTier, check_tier};
 use crate::upload::{Upload, Uploaded};
 use bytes::Bytes;
 use partition::{ObjectTable, Span};
@@ -80,6 +80,7 @@ impl BlobService {
     pub(crate) async fn put(&self, at: &BlobAt, mut put: PutBlob) -> Result<Written, BlobError> {
         check_metadata(&put.new.metadata)?;
         check_tags(&put.new.tags)?;
+        check_tier(put.blob_type, put.new.tier.as_deref())?;
         put.new.retention_days = self.retention_days(at).await?;
         put.new.versioned = self.is_versioned(at);
         self.run(at, put).await
@@ -129,6 +130,7 @@ impl BlobService {
     ) -> Result<Written, BlobError> {
         check_metadata(&new.metadata)?;
         check_tags(&new.tags)?;
+        check_tier(BlobType::Block, new.tier.as_deref())?;
         new.retention_days = self.retention_days(at).await?;
         new.versioned = self.is_versioned(at);
         self.run(at, PutBlockList { list, new }).await

@@ -232,3 +232,48 @@ async fn only_signed_headers_are_told_in_place_of_the_blobs() {
     let own = ask(&stamp, ("GET", "/box/a?sig=x&rsct=text/html"), &[], "").await;
     assert!(own.0 != 200 || own.2["content-type"] == of_blob);
 }
+
+/// A block blob could be put into a tier of page blobs, and an append blob into any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_blob_is_written_into_tiers_of_its_type_only() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["block"]).await;
+    let (size, source) = (("x-ms-blob-content-length", "512"), "http://127.0.0.1:10002/devstoreaccount1/box");
+    for (kind, path) in [("PageBlob", "/box/page"), ("AppendBlob", "/box/append")] {
+        let made = ask(&stamp, ("PUT", path), &[("x-ms-blob-type", kind), size], "").await;
+        assert_eq!((made.0, made.1.as_str()), (201, ""), "{path}");
+    }
+    let from = |name: &str| ("x-ms-copy-source", format!("{source}/{name}"));
+    let kind = |kind: &str| ("x-ms-blob-type", kind.to_owned());
+    for (what, (header, value), tier, done) in [
+        ("", kind("BlockBlob"), "Cool", true),
+        ("", kind("BlockBlob"), "P10", false),
+        ("", kind("PageBlob"), "P10", true),
+        ("", kind("PageBlob"), "Cool", false),
+        ("", kind("AppendBlob"), "Cool", false),
+        ("", kind("AppendBlob"), "P10", false),
+        ("?comp=blocklist", ("x-ms-meta-a", "1".to_owned()), "Cool", true),
+        ("?comp=blocklist", ("x-ms-meta-a", "1".to_owned()), "P10", false),
+        ("", from("block"), "Cool", true),
+        ("", from("block"), "P10", false),
+        ("", from("page"), "P10", true),
+        ("", from("page"), "Cool", false),
+        ("", from("append"), "Cool", false),
+    ] {
+        let path = format!("/box/{}{what}", if done { "yes" } else { "no" });
+        let body = if what.is_empty() { "" } else { "<BlockList/>" };
+        if done {
+            // Its place may be taken by a blob of another type.
+            ask(&stamp, ("DELETE", "/box/yes"), &[], "").await;
+        }
+        let mut headers = vec![(header, value.as_str()), ("x-ms-access-tier", tier)];
+        headers.extend((value == "PageBlob").then_some(size));
+        let (status, code, _) = ask(&stamp, ("PUT", &path), &headers, body).await;
+        let refused = (400, "AccessTierNotSupportedForBlobType");
+        match done {
+            true => assert!(matches!(status, 201 | 202), "{value} {tier}: {status} {code}"),
+            false => assert_eq!((status, code.as_str()), refused, "{value} {tier}"),
+        }
+        assert_eq!(ask(&stamp, ("HEAD", "/box/no"), &[], "").await.0, 404, "{value} {tier}");
+    }
+}

@@ -23,6 +23,7 @@ use blob::limits::{
 };
 use blob::{
     BLOCK_TIERS, BlobAt, BlobType, BlockSource, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
+    check_tier,
 };
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -145,7 +146,7 @@ async fn receive<B: RequestBody>(
     Ok(uploaded)
 }
 
-/// The tier that a request sets.
+/// The tier that a request sets, of whatever type of blob.
 pub(crate) fn tier(context: &BlobRequest<'_>) -> Result<Option<String>, ApiError> {
     match text(context.headers(), "x-ms-access-tier") {
         None => Ok(None),
@@ -206,6 +207,8 @@ pub(crate) async fn put_blob<B: RequestBody>(
     };
     let (size, mut expected) = announced(context, &body, PUT_BLOB_SIZE_BYTES_MAX)?;
     let mut new = new_blob(context)?;
+    // Before its bytes are taken.
+    check_tier(blob_type, new.tier.as_deref()).map_err(from_blob)?;
     let at = context.blob().await?;
     encrypt(&at, &mut new)?;
     let mut reply = Reply::new(StatusCode::CREATED);
