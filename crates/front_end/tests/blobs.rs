@@ -277,3 +277,26 @@ async fn a_blob_is_written_into_tiers_of_its_type_only() {
         assert_eq!(ask(&stamp, ("HEAD", "/box/no"), &[], "").await.0, 404, "{value} {tier}");
     }
 }
+
+/// A sequence number that no client's signed number can hold was stored, and could never be incremented.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sequence_numbers_have_63_bits() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let page = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "512")];
+    let update = [("x-ms-sequence-number-action", "update")];
+    let max = [("x-ms-sequence-number-action", "max")];
+    let (last, first_beyond) = ("9223372036854775807", "9223372036854775808");
+    for (path, others, number, expected) in [
+        ("/box/a", &page[..], first_beyond, (400, "InvalidHeaderValue")),
+        ("/box/a", &page[..], "-1", (400, "InvalidHeaderValue")),
+        ("/box/a", &page[..], last, (201, "")),
+        ("/box/a?comp=properties", &update[..], first_beyond, (400, "InvalidHeaderValue")),
+        ("/box/a?comp=properties", &max[..], first_beyond, (400, "InvalidHeaderValue")),
+        ("/box/a?comp=properties", &update[..], last, (200, "")),
+    ] {
+        let headers = [others, &[("x-ms-blob-sequence-number", number)]].concat();
+        let (status, code, _) = ask(&stamp, ("PUT", path), &headers, "").await;
+        assert_eq!((status, code.as_str()), expected, "{path} {number}");
+    }
+}

@@ -4,7 +4,7 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::{put, put_version, put_written, snapshot_text};
 use super::request_headers::{
-    blob_properties, conditions, invalid, metadata, number, required, text, tier_conditions,
+    blob_properties, conditions, invalid, metadata, number, required, sequence_number, text, tier_conditions,
 };
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -20,7 +20,7 @@ pub(crate) async fn set_properties(context: &BlobRequest<'_>) -> Result<Reply, A
     if size.is_some_and(|size| !size.is_multiple_of(512)) {
         return Err(invalid("x-ms-blob-content-length", "not a multiple of 512"));
     }
-    let sequence_number = number(headers, "x-ms-blob-sequence-number")?;
+    let sequence_number = sequence_number(headers)?;
     let sequence = match text(headers, "x-ms-sequence-number-action") {
         None => None,
         Some(action) => Some(match (action.to_ascii_lowercase().as_str(), sequence_number) {

@@ -44,6 +44,15 @@ pub(crate) fn number(headers: Headers<'_>, name: &str) -> Result<Option<u64>, Ap
     }
 }
 
+/// A page blob's sequence number, for which clients have 63 bits.
+pub(crate) fn sequence_number(headers: Headers<'_>) -> Result<Option<u64>, ApiError> {
+    const NAME: &str = "x-ms-blob-sequence-number";
+    match number(headers, NAME)? {
+        Some(number) if number > i64::MAX as u64 => Err(invalid(NAME, &number.to_string())),
+        number => Ok(number),
+    }
+}
+
 /// `true` or `false` in a header.
 pub(crate) fn flag(headers: Headers<'_>, name: &str) -> Result<bool, ApiError> {
     match text(headers, name) {

@@ -8,7 +8,7 @@ use super::errors::from_blob;
 use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written};
 use super::request_headers::{
     blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, parse_md5,
-    range, required, tags, text,
+    range, required, sequence_number, tags, text,
 };
 use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
 use crate::error::ApiError;
@@ -224,7 +224,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
         if !pages.is_multiple_of(512) {
             return Err(invalid("x-ms-blob-content-length", &pages.to_string()));
         }
-        let sequence = number(headers, "x-ms-blob-sequence-number")?.unwrap_or(0);
+        let sequence = sequence_number(headers)?.unwrap_or(0);
         let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
         put_written(&mut reply, &written.map_err(from_blob)?);
         return Ok(reply);
