@@ -300,3 +300,21 @@ async fn sequence_numbers_have_63_bits() {
         assert_eq!((status, code.as_str()), expected, "{path} {number}");
     }
 }
+
+/// A deletion that was to be permanent deleted softly, or a blob that was there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permanent_deletion_is_refused_and_deletes_nothing() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    for (kind, expected) in [
+        ("permanent", (501, "NotImplemented")),
+        ("Permanent", (501, "NotImplemented")),
+        ("other", (400, "InvalidQueryParameterValue")),
+    ] {
+        let path = format!("/box/a?deletetype={kind}");
+        let (status, code, _) = ask(&stamp, ("DELETE", &path), &[], "").await;
+        assert_eq!((status, code.as_str()), expected, "{kind}");
+        assert_eq!(ask(&stamp, ("HEAD", "/box/a"), &[], "").await.0, 200, "{kind}");
+    }
+    assert_eq!(ask(&stamp, ("DELETE", "/box/a?deletetype="), &[], "").await.0, 202);
+}

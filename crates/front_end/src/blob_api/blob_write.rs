@@ -97,6 +97,12 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
         Some("only") => DeleteSnapshots::Only,
         Some(other) => return Err(invalid(NAME, other)),
     };
+    match context.query("deletetype") {
+        None => {}
+        // It would end what soft delete keeps: done softly, it would not be what was asked for.
+        Some(kind) if kind.eq_ignore_ascii_case("permanent") => return Err(ErrorCode::NotImplemented.into()),
+        Some(_) => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+    }
     let revision = context.revision()?;
     if revision != Revision::Current && snapshots != DeleteSnapshots::Refuse {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
