@@ -15,7 +15,9 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// Blocks of a chunk.
-const CHUNK_BLOCKS: usize = 1000;
+const CHUNK_BLOCKS_MAX: usize = 1000;
+/// Pieces of the blocks of a chunk that has more than one: a reader unpacks one chunk at a time.
+const CHUNK_PIECES_MAX: usize = 4096;
 
 /// Where a block of a list is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +54,16 @@ pub(crate) fn committed(rows: &BlobRows, record: &BlobRecord) -> Result<Vec<Bloc
     Ok(blocks)
 }
 
+/// How many of the next blocks become a chunk, by the pieces that each of them has.
+fn choose_chunk_len(piece_counts: impl IntoIterator<Item = usize>) -> usize {
+    let sums = piece_counts.into_iter().scan(0usize, |sum, count| {
+        *sum += count;
+        Some(*sum)
+    });
+    let fits = sums.take(CHUNK_BLOCKS_MAX).take_while(|sum| *sum <= CHUNK_PIECES_MAX).count();
+    fits.max(1)
+}
+
 /// Stores a list: short ones in the record, long ones in chunks of a new generation.
 pub(crate) fn store_list(rows: &mut BlobRows, blocks: Vec<Block>, now: Ticks) -> BlockContent {
     let id_bytes: usize = blocks.iter().map(|block| block.id.len()).sum();
@@ -60,10 +72,14 @@ pub(crate) fn store_list(rows: &mut BlobRows, blocks: Vec<Block>, now: Ticks) ->
         return BlockContent { tail: blocks, ..BlockContent::default() };
     }
     let mut content = BlockContent { generation: now.0, ..BlockContent::default() };
-    for (index, blocks) in blocks.chunks(CHUNK_BLOCKS).enumerate() {
-        rows.put(chunk_row(now.0, index), encode_block_row(blocks));
+    let mut rest = &blocks[..];
+    while !rest.is_empty() {
+        let len = choose_chunk_len(rest.iter().map(|block| block.pieces.len()));
+        let (blocks, others) = rest.split_at(len);
+        rows.put(chunk_row(now.0, content.chunks.len()), encode_block_row(blocks));
         let size = blocks.iter().map(|block| block.size).sum();
         content.chunks.push(Chunk { blocks: blocks.len() as u32, size });
+        rest = others;
     }
     content
 }
@@ -187,6 +203,47 @@ mod tests {
         assert_eq!(blob.run(commit(&[(Staged, "a")]), 8), Err(BlobError::InvalidBlockList));
         blob.run(commit(&[]), 9).unwrap();
         assert_eq!(blob.head().current.unwrap().size, 0);
+    }
+
+    #[test]
+    fn chunks_end_with_their_blocks_or_their_pieces() {
+        for (piece_counts, expected) in [
+            (vec![1; 5], vec![5]),
+            (vec![1; 2500], vec![1000, 1000, 500]),
+            (vec![0; 1001], vec![1000, 1]),
+            (vec![1000; 10], vec![4, 4, 2]),
+            (vec![4096, 1], vec![1, 1]),
+            (vec![1, 4095, 1], vec![2, 1]),
+            (vec![62_500, 62_500, 1], vec![1, 1, 1]),
+            (vec![1, 62_500, 1], vec![1, 1, 1]),
+        ] {
+            let (mut rest, mut lens) = (&piece_counts[..], Vec::new());
+            while !rest.is_empty() {
+                lens.push(choose_chunk_len(rest.iter().copied()));
+                rest = &rest[lens[lens.len() - 1]..];
+            }
+            assert_eq!(lens, expected, "{} blocks", piece_counts.len());
+        }
+    }
+
+    /// A list that named one large block a thousand times had all of its pieces in one row, a million.
+    #[test]
+    fn a_large_block_that_is_named_often_lies_in_many_chunks() {
+        let mut blob = MemoryBlob::default();
+        let pieces: Vec<Piece> = (0..1000).map(|at| Piece::for_tests(1, at, 10)).collect();
+        blob.run(PutBlock { size: 10_000, pieces: pieces.clone(), ..stage("a", 0) }, 1).unwrap();
+        blob.run(commit(&[(BlockSource::Latest, "a"); 22]), 2).unwrap();
+        let Content::Blocks(content) = blob.head().current.unwrap().content else { panic!("blocks") };
+        assert_eq!(content.chunks.iter().map(|chunk| chunk.blocks).collect::<Vec<_>>(), [4, 4, 4, 4, 4, 2]);
+        let mut all = Vec::new();
+        for (index, chunk) in content.chunks.iter().enumerate() {
+            let blocks = decode_block_row(&blob.rows[&chunk_row(content.generation, index)]).unwrap();
+            assert_eq!(blocks.iter().map(|block| block.size).sum::<u64>(), chunk.size);
+            all.extend(blocks.into_iter().flat_map(|block| block.pieces));
+        }
+        assert_eq!(all, pieces.repeat(22));
+        blob.run(commit(&[(BlockSource::Committed, "a"); 3]), 3).unwrap();
+        assert_eq!(blob.count("3c"), 1, "what was committed is found in chunks");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reading a blob's bytes, in constant memory.
+//! Reading a blob's bytes, in constant memory but for the rows that say where those of a long list of blocks are.
 //!
 //! What always holds: the bytes are those of one version of a block or append blob, whatever is written meanwhile; its
 //! pieces stay until the reader is dropped. The ranges of a page blob are looked up region by region.
@@ -70,6 +70,9 @@ enum Part {
     Zeros(u64),
     /// From and to, in the piece; the pin's index.
     Piece(Piece, u64, u64, usize),
+    /// A row of blocks that is unpacked when its turn comes, and where it begins in the blob; the pin's index. Unpacked it
+    /// is several times as large.
+    Chunk(Bytes, u64, usize),
     /// Regions of pages that were not looked up yet: from and to, in the blob.
     Pages(u64, u64, u64),
 }
@@ -81,6 +84,9 @@ pub struct BlobReader {
     revision: Revision,
     /// Pages that are looked up later must still be those of the blob that was found.
     created_at: Ticks,
+    /// What is read of the blob.
+    start: u64,
+    end: u64,
     parts: VecDeque<Part>,
     pins: Vec<DataPin>,
 }
@@ -100,6 +106,8 @@ impl BlobReader {
             address,
             revision: found.revision,
             created_at: found.record.created_at,
+            start,
+            end,
             parts: VecDeque::new(),
             pins: vec![pin],
         };
@@ -121,26 +129,33 @@ impl BlobReader {
                         let row = reader.partitions.get_with_data(ObjectTable::Blob, &key).await?;
                         let Some((row, pin)) = row else { return Ok(None) };
                         reader.pins.push(pin);
-                        let blocks = decode_block_row(&row.value)?;
-                        reader.add_blocks(&blocks, at, start, end, reader.pins.len() - 1);
+                        reader.parts.push_back(Part::Chunk(row.value, at, reader.pins.len() - 1));
                     }
                     at += chunk.size;
                 }
-                reader.add_blocks(&content.tail, at, start, end, 0);
+                let tail = reader.parts_of(&content.tail, at, 0);
+                reader.parts.extend(tail);
             }
         }
         Ok(Some(reader))
     }
 
-    /// Adds the parts of blocks that begin at `at` and lie in `start..end`.
-    fn add_blocks(&mut self, blocks: &[Block], mut at: u64, start: u64, end: u64, pin: usize) {
+    /// What is read of blocks that begin at `at`.
+    fn parts_of(&self, blocks: &[Block], mut at: u64, pin: usize) -> Vec<Part> {
+        let mut parts = Vec::new();
         for piece in blocks.iter().flat_map(|block| &block.pieces) {
-            let (from, to) = (start.max(at), end.min(at + piece.size_bytes()));
+            let (from, to) = (self.start.max(at), self.end.min(at + piece.size_bytes()));
             if from < to {
-                self.parts.push_back(Part::Piece(*piece, from - at, to - at, pin));
+                parts.push(Part::Piece(*piece, from - at, to - at, pin));
             }
             at += piece.size_bytes();
         }
+        parts
+    }
+
+    /// Puts parts before the others.
+    fn prepend(&mut self, parts: Vec<Part>) {
+        parts.into_iter().rev().for_each(|part| self.parts.push_front(part));
     }
 
     /// The next bytes; `None`: that was all.
@@ -168,6 +183,10 @@ impl BlobReader {
                         self.parts.push_front(Part::Piece(piece, from + read, to, pin));
                     }
                     return Ok(Some(bytes));
+                }
+                Some(Part::Chunk(row, at, pin)) => {
+                    let parts = self.parts_of(&decode_block_row(&row)?, at, pin);
+                    self.prepend(parts);
                 }
                 Some(Part::Pages(owner, start, end)) => self.look_up_region(owner, start, end).await?,
             }
@@ -204,7 +223,7 @@ impl BlobReader {
         if region_end < end {
             parts.push(Part::Pages(owner, region_end, end));
         }
-        parts.into_iter().rev().for_each(|part| self.parts.push_front(part));
+        self.prepend(parts);
         Ok(())
     }
 }
@@ -225,4 +244,79 @@ pub(crate) async fn open_reader(
         }
     }
     Err(PartitionError::Busy.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_service::{BlobService, VersionedAccounts};
+    use crate::condition::Conditions;
+    use crate::container_row::PublicAccess;
+    use crate::name::Pairs;
+    use crate::put_blob::NewBlob;
+    use crate::put_block_list::BlockSource;
+    use partition::PartitionSettings;
+    use sim::World;
+    use stream::{StreamSettings, Streams};
+
+    async fn rest(reader: &mut BlobReader) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(bytes) = reader.next().await.unwrap() {
+            all.extend_from_slice(&bytes);
+        }
+        all
+    }
+
+    /// All pieces of a long list were unpacked before the first byte was read: up to a million for each reader.
+    #[test]
+    fn chunks_are_unpacked_when_their_turn_comes() {
+        const CHUNKS: u64 = 3;
+        World::new(1).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let partitions = Partitions::open(&env, streams, PartitionSettings::tiny()).await.unwrap();
+            let partitions = Arc::new(partitions);
+            let service =
+                BlobService::new(partitions.clone(), env.clock.clone(), VersionedAccounts::default());
+            let access = PublicAccess::None;
+            service.create_container("acct", "box", Pairs::new(), access, Default::default()).await.unwrap();
+            let container = service.container("acct", "box").await.unwrap();
+            let at = service.blob("acct", &container, "a").unwrap();
+            let blocks: [&'static [u8]; 3] = [b"a", b"bc", b"def"];
+            for (number, block) in blocks.into_iter().enumerate() {
+                let mut upload = service.upload(&at, false, false);
+                upload.write(Bytes::from_static(block)).await.unwrap();
+                let (id, uploaded) = (Bytes::from(vec![number as u8]), upload.finish().await.unwrap());
+                service.put_block(&at, id, uploaded, None, Default::default(), false).await.unwrap();
+            }
+            let ids = (0..CHUNKS * 1000).map(|number| Bytes::from(vec![(number % 3) as u8]));
+            let list = ids.map(|id| (BlockSource::Latest, id)).collect();
+            service.put_block_list(&at, list, NewBlob::default()).await.unwrap();
+            let whole = b"abcdef".repeat(CHUNKS as usize * 1000 / 3);
+            let any = Conditions::default();
+            let open = |range| service.read(&at, Revision::Current, &any, range);
+
+            let (_, _, mut reader) = open(None).await.unwrap();
+            let mut unpacked_max = 0;
+            let mut read = Vec::new();
+            while let Some(bytes) = reader.next().await.unwrap() {
+                unpacked_max = unpacked_max.max(reader.parts.len());
+                read.extend_from_slice(&bytes);
+            }
+            assert_eq!(read, whole);
+            assert!(unpacked_max <= 1000 + CHUNKS as usize, "{unpacked_max} parts");
+
+            for (from, to) in [(0, 1), (1, 3), (1998, 2003), (2000, 4001), (5998, 6000), (3, 5998)] {
+                let (_, _, mut reader) = open(Some((from, Some(to)))).await.unwrap();
+                assert_eq!(rest(&mut reader).await, whole[from as usize..to as usize], "{from}..{to}");
+            }
+
+            // The rows of a list that is replaced meanwhile are gone; its bytes are read all the same.
+            let (_, _, mut reader) = open(None).await.unwrap();
+            let first = reader.next().await.unwrap().unwrap();
+            service.put_block_list(&at, Vec::new(), NewBlob::default()).await.unwrap();
+            let others = rest(&mut reader).await;
+            assert_eq!([&first[..], &others].concat(), whole);
+            partitions.close().await;
+        });
+    }
 }
