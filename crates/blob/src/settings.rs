@@ -121,6 +121,11 @@ impl Operation for SetSettings {
         vec![Read::Point(self.common_key.clone()), Read::Point(self.own_key.clone())]
     }
 
+    fn gives_back(&self) -> bool {
+        // Soft delete keeps what is deleted, and must be ended before deletions can help.
+        true
+    }
+
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Self::Reply> {
         match self.changes(rows) {
             Ok(changes) => Decision { changes, reply: Ok(()) },

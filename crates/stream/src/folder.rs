@@ -10,7 +10,7 @@
 //! ```
 
 use crate::error::{StreamError, is_disk_full};
-use crate::space::RESERVE_PATH;
+use crate::space::{RESERVE_NEW_PATH, RESERVE_PATH};
 use base::{Environment, OpenMode};
 use bytes::Bytes;
 
@@ -23,7 +23,8 @@ const FORMAT_NEW_PATH: &str = "FORMAT.new";
 const FORMAT_PREFIX: &str = "larimar data folder, format ";
 const FORMAT_SIZE_BYTES_MAX: u64 = 256;
 /// Names that a folder may hold whose making was cut off.
-const OWN_NAMES: [&str; 6] = ["LOCK", FORMAT_NEW_PATH, RESERVE_PATH, "extents", "journal", "stream_manager"];
+const OWN_NAMES: [&str; 7] =
+    ["LOCK", FORMAT_NEW_PATH, RESERVE_NEW_PATH, RESERVE_PATH, "extents", "journal", "stream_manager"];
 
 /// What a folder turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! reserve       noise, so that no file system stores it in less; its size is all that counts:
-//!               whole: kept back; 0: given up; between: being made
+//!               whole: kept back; less: given up, and perhaps being made again
+//! reserve.new   being made for the first time; what a start finds of it is removed
 //! ```
 //!
 //! A folder on a disk that never had room for it has no such file, and there space is never scarce: writes are refused
@@ -24,6 +25,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 
 pub(crate) const RESERVE_PATH: &str = "reserve";
+pub(crate) const RESERVE_NEW_PATH: &str = "reserve.new";
 /// A reserve that is not whole is looked after this often.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 /// It is written in pieces of this size, with a pause after each: others want the disk, too.
@@ -50,6 +52,8 @@ pub(crate) struct Space {
 struct Reserve {
     file: Option<Arc<dyn DiskFile>>,
     held_bytes: u64,
+    /// It was whole once, and has its name.
+    named: bool,
     /// Nothing more is tried with the file until the next start.
     failed: bool,
 }
@@ -73,10 +77,15 @@ fn choose_step(held_bytes: u64, size_bytes: u64, free_bytes: u64) -> Step {
     Step::Grow(missing_bytes.min(PIECE_SIZE_BYTES))
 }
 
-/// Whether there is room for work that gives space back but takes so many bytes first. Half of what is free stays for
-/// others: a large merge that fails for want of space would have kept it from all deletions meanwhile.
-fn has_room(is_scarce: bool, free_bytes: u64, size_bytes: u64) -> bool {
-    !is_scarce || size_bytes <= free_bytes / 2
+/// Whether there is room for work that gives space back but takes so many bytes first. While space is scarce half of what
+/// is free stays for others: a large merge that fails for want of space would have kept it from all deletions meanwhile.
+/// Else a margin does, or such work would fill the disk, and the reserve would be given up for it again and again.
+fn has_room(is_scarce: bool, free_bytes: u64, size_bytes: u64, margin_bytes: u64) -> bool {
+    if is_scarce {
+        size_bytes <= free_bytes / 2
+    } else {
+        size_bytes.saturating_add(margin_bytes) <= free_bytes
+    }
 }
 
 impl Space {
@@ -84,11 +93,14 @@ impl Space {
     pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> io::Result<Arc<Self>> {
         let mut reserve = Reserve::default();
         let mut scarce = false;
+        if env.disk.exists(RESERVE_NEW_PATH).await? {
+            env.disk.remove(RESERVE_NEW_PATH).await?;
+        }
         if settings.reserve_size_bytes > 0 && env.disk.exists(RESERVE_PATH).await? {
             let file = env.disk.open(RESERVE_PATH, OpenMode::Write).await?;
             reserve.held_bytes = file.size().await?.min(settings.reserve_size_bytes);
-            reserve.file = Some(file);
-            scarce = reserve.held_bytes == 0;
+            (reserve.file, reserve.named) = (Some(file), true);
+            scarce = reserve.held_bytes < settings.reserve_size_bytes;
         }
         Ok(Arc::new(Space {
             disk: env.disk.clone(),
@@ -108,8 +120,11 @@ impl Space {
 
     /// See [`has_room`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
-        let is_scarce = self.is_scarce();
-        !is_scarce || has_room(is_scarce, self.disk.free_bytes().await.unwrap_or(0), size_bytes)
+        if self.size_bytes == 0 {
+            return true;
+        }
+        let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
+        has_room(self.is_scarce(), free_bytes, size_bytes, self.size_bytes / MARGIN_DIVISOR)
     }
 
     /// How often the reserve was given up: to be asked before a write, and told if that finds no space.
@@ -123,13 +138,15 @@ impl Space {
         if self.given_up() != seen {
             return true;
         }
-        let Some(file) = reserve.file.clone().filter(|_| reserve.held_bytes > 0 && !reserve.failed) else {
+        // One that was never whole is no reserve yet: it is made from the beginning once there is space.
+        let is_one = reserve.named && reserve.held_bytes > 0 && !reserve.failed;
+        let Some(file) = reserve.file.clone().filter(|_| is_one) else {
             return false;
         };
         self.scarce.store(true, Ordering::Relaxed);
         tracing::warn!(
             reserve_bytes = reserve.held_bytes,
-            "the disk is full: its reserve is given up, and until there is space only deletions are taken"
+            "the disk is full: its reserve is given up, and until there is space only what gives some back is taken"
         );
         reserve.held_bytes = 0;
         let emptied = async {
@@ -197,6 +214,13 @@ impl Space {
             }
         }
         let is_whole = reserve.held_bytes >= self.size_bytes;
+        if is_whole
+            && !reserve.named
+            && let Err(error) = self.name(&mut reserve).await
+        {
+            self.fail(&mut reserve, &error);
+            return false;
+        }
         if is_whole && self.scarce.swap(false, Ordering::Relaxed) {
             tracing::warn!("the disk has space again: its reserve is there, and all writes are taken");
         }
@@ -207,19 +231,33 @@ impl Space {
         let file = match &reserve.file {
             Some(file) => file.clone(),
             None => {
-                let file = self.disk.open(RESERVE_PATH, OpenMode::CreateNew).await?;
+                let file = self.disk.open(RESERVE_NEW_PATH, OpenMode::CreateNew).await?;
                 reserve.file = Some(file.clone());
-                self.disk.sync_folder("").await?;
                 file
             }
         };
         let mut state = self.random.next_u64();
         let words = (0..size_bytes.div_ceil(8)).flat_map(|_| splitmix64(&mut state).to_le_bytes());
         let noise: Bytes = words.take(size_bytes as usize).collect();
-        file.write_at(reserve.held_bytes, noise).await?;
-        // Space that a file system only promises is refused here.
-        file.sync_data().await?;
+        let written = async {
+            file.write_at(reserve.held_bytes, noise).await?;
+            // Space that a file system only promises is refused here.
+            file.sync_data().await
+        };
+        if let Err(error) = written.await {
+            // A part of it may be there, which nobody would give back.
+            file.set_len(reserve.held_bytes).await?;
+            return Err(error);
+        }
         reserve.held_bytes += size_bytes;
+        Ok(())
+    }
+
+    /// The whole reserve gets its name: from now on less of it means that it was given up.
+    async fn name(&self, reserve: &mut Reserve) -> io::Result<()> {
+        self.disk.rename(RESERVE_NEW_PATH, RESERVE_PATH).await?;
+        self.disk.sync_folder("").await?;
+        reserve.named = true;
         Ok(())
     }
 }
@@ -247,15 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn half_of_what_is_free_stays_for_others_while_space_is_scarce() {
+    fn something_stays_for_others_and_half_of_what_is_free_while_space_is_scarce() {
         for (is_scarce, free, size, expected) in [
-            (false, 0, 1 << 30, true),
+            (false, 100, 84, true),
+            (false, 100, 85, false),
+            (false, 0, u64::MAX, false),
             (true, 100, 50, true),
             (true, 100, 51, false),
             (true, 0, 0, true),
             (true, 0, 1, false),
         ] {
-            assert_eq!(has_room(is_scarce, free, size), expected, "{is_scarce} {free} {size}");
+            assert_eq!(has_room(is_scarce, free, size, 16), expected, "{is_scarce} {free} {size}");
         }
     }
 }

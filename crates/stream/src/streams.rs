@@ -382,7 +382,8 @@ impl Streams {
         self.space.is_scarce()
     }
 
-    /// Whether there is room for work that gives space back but takes so many bytes first; always, unless space is scarce.
+    /// Whether there is room for work that gives space back but takes so many bytes first, and something stays for others;
+    /// always, if there is no reserve.
     pub async fn has_room_for(&self, size_bytes: u64) -> bool {
         self.space.has_room_for(size_bytes).await
     }

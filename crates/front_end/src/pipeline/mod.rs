@@ -86,6 +86,11 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
     /// Whether a request without credentials may be somebody who reads what is public.
     const TAKES_ANONYMOUS: bool = false;
 
+    /// Whether a request for certain only reads, so that its answer may be withheld.
+    fn only_reads(parts: &Parts) -> bool {
+        parts.method == Method::GET
+    }
+
     /// How long a request may take; `longest` is the server's bound for ordinary ones.
     fn time_limit(parts: &Parts, longest: Duration) -> Duration {
         request::time_limit(parts, longest)
@@ -276,9 +281,10 @@ impl<S: ServiceApi> Pipeline<S> {
         let mut room = None;
         if size > SMALL_BODY_SIZE_BYTES_MAX {
             // Who has changed something has to learn of it.
-            room = match parts.method {
-                Method::GET => shared.large_answers.take(size),
-                _ => Some(shared.large_answers.take_anyway(size)),
+            room = if S::only_reads(&parts) {
+                shared.large_answers.take(size)
+            } else {
+                Some(shared.large_answers.take_anyway(size))
             };
             if room.is_none() {
                 reply = tell(ErrorCode::ServerBusy.into());

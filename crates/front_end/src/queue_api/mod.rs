@@ -26,7 +26,9 @@ use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use bytes::Bytes;
 use errors::from_queue;
+use hyper::Method;
 use hyper::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use message_text::BODY_SIZE_BYTES_MAX;
 use queue::QueueService;
 use queue_path::QueueResource;
@@ -55,6 +57,12 @@ impl ServiceApi for QueueApi {
 
     fn guess_shape(_: &HeaderMap) -> ErrorShape {
         ErrorShape::Xml
+    }
+
+    /// Taking messages is a `GET`, too, and makes them invisible; only it and peeking have no `comp`.
+    fn only_reads(parts: &Parts) -> bool {
+        let mut parameters = parts.uri.query().unwrap_or_default().split('&');
+        parts.method == Method::GET && parameters.any(|parameter| parameter.starts_with("comp="))
     }
 
     fn signed_resource<'a>(address: &Address<'a>, _: &'a QueryParameters<'_>) -> SignedResource<'a> {
@@ -131,6 +139,28 @@ impl QueueApi {
             Route::WriteServiceProperties => service_settings::write_properties(self, request, body).await,
             Route::GetUserDelegationKey => issue_user_delegation_key(request, SasService::Queue, body),
             Route::ReadServiceStats => service_settings::read_stats(request),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer of getting messages once could be withheld: they were invisible, and nobody had them.
+    #[test]
+    fn getting_messages_is_more_than_reading() {
+        for (method, path, expected) in [
+            ("GET", "/a/q/messages", false),
+            ("GET", "/a/q/messages?numofmessages=32&visibilitytimeout=9", false),
+            ("GET", "/a/q/messages?peekonly=true", false),
+            ("GET", "/a/?comp=list", true),
+            ("GET", "/a/q?timeout=5&comp=metadata", true),
+            ("POST", "/a/q?comp=metadata", false),
+        ] {
+            let request = hyper::Request::builder().method(method).uri(path).body(()).unwrap();
+            let (parts, ()) = request.into_parts();
+            assert_eq!(QueueApi::only_reads(&parts), expected, "{method} {path}");
         }
     }
 }

@@ -56,16 +56,18 @@ impl RangePartition {
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
         let sizes = sizes_of(&tree.checkpoints);
-        let (run, written_bytes) = match choose_merge(&sizes, count_min) {
-            Some(run) => (run.clone(), sizes[run].iter().sum()),
-            None => match self.choose_rewrite(&tree).await? {
-                Some((index, kept_bytes)) => (index..index + 1, kept_bytes),
-                None => return Ok(0),
+        let due = choose_merge(&sizes, count_min).map(|run| (run.clone(), sizes[run].iter().sum()));
+        let run = match due {
+            Some((run, written_bytes)) if self.shared.streams.has_room_for(written_bytes).await => run,
+            // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
+            due => match self.choose_rewrite(&tree).await? {
+                Some((index, kept_bytes)) if self.shared.streams.has_room_for(kept_bytes).await => {
+                    index..index + 1
+                }
+                None if due.is_none() => return Ok(0),
+                _ => return Err(PartitionError::DiskFull),
             },
         };
-        if !self.shared.streams.has_room_for(written_bytes).await {
-            return Err(PartitionError::DiskFull);
-        }
         let merged = tree.checkpoints[run.clone()].to_vec();
         let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
