@@ -301,3 +301,44 @@ fn a_disk_without_room_for_a_reserve_is_never_scarce() {
         })
         .unwrap();
 }
+
+/// A start takes no half reserve for one: not while it is made for the first time, and not while it is made again.
+#[test]
+fn a_reserve_that_is_cut_off_while_it_is_made_is_told_from_one_that_was_given_up() {
+    const SIZE: u64 = 3 << 20;
+    let settings = || StreamSettings { reserve_size_bytes: SIZE, ..StreamSettings::tiny() };
+    let mut cut_off = [0, 0];
+    for step in 1..14 {
+        for (again, cut_off) in [false, true].into_iter().zip(&mut cut_off) {
+            let world = World::new(step);
+            let disk = world.disk.clone();
+            let whole = world.run(|env, _| async move {
+                let streams = Streams::open(&env, settings()).await.unwrap();
+                streams.create(&[name(0)]).await.unwrap();
+                if again {
+                    env.clock.sleep(Duration::from_secs(10)).await;
+                    fill_up(&disk);
+                    append_until_scarce(&streams).await;
+                }
+                let crash_at_operation = disk.operation_count() + step;
+                disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
+                env.clock.sleep(Duration::from_secs(10)).await;
+            });
+            *cut_off += u64::from(whole.is_none());
+            world.disk.set_faults(Faults::default());
+            let disk = world.disk.clone();
+            world
+                .run(|env, _| async move {
+                    let left = reserve_size(&disk);
+                    let streams = Streams::open(&env, settings()).await.unwrap();
+                    assert_eq!(streams.is_scarce(), again && left < SIZE, "step {step}: {left} bytes");
+                    env.clock.sleep(Duration::from_secs(10)).await;
+                    assert_eq!((reserve_size(&disk), streams.is_scarce()), (SIZE, false), "step {step}");
+                    assert!(!disk.files().iter().any(|(path, _)| path == "reserve.new"), "step {step}");
+                })
+                .unwrap();
+        }
+    }
+    println!("cut off {cut_off:?} of 13 times each");
+    assert!(cut_off.iter().all(|count| *count >= 5), "{cut_off:?}");
+}
