@@ -120,11 +120,16 @@ impl Space {
 
     /// See [`has_room`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
-        if self.size_bytes == 0 {
+        // Without a reserve there is none to be lost; a file system that tells nothing useful of its space has none.
+        if !self.reserve.lock().await.named {
             return true;
         }
-        let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
-        has_room(self.is_scarce(), free_bytes, size_bytes, self.size_bytes / MARGIN_DIVISOR)
+        match self.disk.free_bytes().await {
+            Ok(free_bytes) => {
+                has_room(self.is_scarce(), free_bytes, size_bytes, self.size_bytes / MARGIN_DIVISOR)
+            }
+            Err(_) => !self.is_scarce(),
+        }
     }
 
     /// How often the reserve was given up: to be asked before a write, and told if that finds no space.

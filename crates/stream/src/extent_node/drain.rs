@@ -1,8 +1,8 @@
 //! Moves journaled bytes to their extents: written soon, synced when the journal wants a segment back.
 //!
 //! What always holds: a journal segment is recycled only after every byte it holds was synced in its extent. A full
-//! disk costs its reserve, then makes the drain wait and try the write again; a failed sync stops all writing, because nobody knows what the
-//! disk holds.
+//! disk costs its reserve, then makes the drain wait and try the write again; a failed sync stops all writing, because
+//! nobody knows what the disk holds.
 
 use super::extent::Extent;
 use super::stop::Stop;
