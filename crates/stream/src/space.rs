@@ -143,16 +143,17 @@ impl Space {
         if self.given_up() != seen {
             return true;
         }
-        // One that was never whole is no reserve yet: it is made from the beginning once there is space.
-        let is_one = reserve.named && reserve.held_bytes > 0 && !reserve.failed;
-        let Some(file) = reserve.file.clone().filter(|_| is_one) else {
+        let Some(file) = reserve.file.clone().filter(|_| reserve.held_bytes > 0 && !reserve.failed) else {
             return false;
         };
-        self.scarce.store(true, Ordering::Relaxed);
-        tracing::warn!(
-            reserve_bytes = reserve.held_bytes,
-            "the disk is full: its reserve is given up, and until there is space only what gives some back is taken"
-        );
+        // One that was never whole is no reserve yet: its space goes back, and nothing is refused for it.
+        if reserve.named {
+            self.scarce.store(true, Ordering::Relaxed);
+            tracing::warn!(
+                reserve_bytes = reserve.held_bytes,
+                "the disk is full: its reserve is given up, and until there is space only what gives some back is taken"
+            );
+        }
         reserve.held_bytes = 0;
         let emptied = async {
             file.set_len(0).await?;

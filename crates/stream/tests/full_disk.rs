@@ -342,3 +342,37 @@ fn a_reserve_that_is_cut_off_while_it_is_made_is_told_from_one_that_was_given_up
     println!("cut off {cut_off:?} of 13 times each");
     assert!(cut_off.iter().all(|count| *count >= 5), "{cut_off:?}");
 }
+
+/// The beginning of a reserve kept its space from everybody when the disk filled up meanwhile.
+#[test]
+fn a_reserve_that_was_never_whole_gives_its_space_back_and_is_made_anew() {
+    const SIZE: u64 = 3 << 20;
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world
+        .run(|env, _| async move {
+            let settings = StreamSettings { reserve_size_bytes: SIZE, ..StreamSettings::tiny() };
+            let streams = Streams::open(&env, settings).await.unwrap();
+            streams.create(&[name(0)]).await.unwrap();
+            let begun = || {
+                let files = disk.files();
+                files.iter().find(|(path, _)| path == "reserve.new").map_or(0, |(_, size)| *size)
+            };
+            while begun() == 0 {
+                env.clock.sleep(Duration::from_millis(1)).await;
+            }
+            disk.set_free_bytes(Some(0));
+            let mut count = 0;
+            while begun() > 0 {
+                assert!(count < 200, "it keeps its space");
+                let _ = streams.append(&name(0), EPOCH, vec![Bytes::from(vec![7; 5000])]).await;
+                env.clock.sleep(Duration::from_millis(10)).await;
+                count += 1;
+            }
+            assert!(!streams.is_scarce());
+            disk.set_free_bytes(Some(2 * SIZE));
+            env.clock.sleep(Duration::from_secs(10)).await;
+            assert_eq!((reserve_size(&disk), streams.is_scarce()), (SIZE, false));
+        })
+        .unwrap();
+}
