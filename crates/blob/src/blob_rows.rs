@@ -15,8 +15,8 @@
 //! ```
 //!
 //! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most
-//! operations read one row; those that must see more ask for everything and are run again. A decision runs while others
-//! wait: it looks at each row a bounded number of times, however much it removes.
+//! operations read one row; those that must see more say which, and are run again. What was not asked for is never taken
+//! for absent. A decision runs while others wait: it looks at each row a bounded number of times, however much it removes.
 
 use crate::content::Content;
 use crate::error::{BlobError, LeaseError};
@@ -254,8 +254,8 @@ pub(crate) fn decode_snapshot(value: &[u8]) -> Result<BlobRecord, DecodeError> {
 pub(crate) enum Stop {
     /// It was: the answer is no.
     Refused(BlobError),
-    /// All rows of the name must be seen.
-    NeedAll,
+    /// All rows whose names start so must be seen.
+    Need(String),
 }
 
 impl From<BlobError> for Stop {
@@ -285,10 +285,9 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether it may be shown the first rows only if there are too many, because it asks for rows only by
-    /// [`BlobRows::names`], which tells.
-    fn may_see_less(&self) -> bool {
-        false
+    /// Starts of the names of further rows that it always looks at. It may need more, and then says so.
+    fn more_prefixes(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// See [`Operation::gives_back`].
@@ -300,14 +299,83 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop>;
 }
 
+/// What starts the names of all rows of a kind: snapshots, chunks, …
+const KIND_LEN: usize = 2;
+/// Starts of names of one kind that are asked for on their own: the chunks of one content, say. What needs more of them
+/// is shown all of the kind, or it would be run again for each.
+const PREFIXES_OF_A_KIND_MAX: usize = 2;
+/// Times that a change is run because it needs to see more, at most; each time is one prefix more, or all of a kind.
+pub(crate) const ROUND_COUNT_MAX: usize = 32;
+
+/// Which rows, besides the head, a decision is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    points: Vec<String>,
+    /// None of them is the start of another.
+    prefixes: BTreeSet<String>,
+}
+
+impl Asked {
+    /// What a change asks for by itself.
+    pub(crate) fn by<C: BlobChange>(change: &C) -> Self {
+        let mut asked = Asked { points: change.more_rows(), prefixes: BTreeSet::new() };
+        change.more_prefixes().into_iter().for_each(|prefix| asked.add(prefix));
+        asked
+    }
+
+    /// Adds the rows whose names start so.
+    pub(crate) fn add(&mut self, prefix: String) {
+        let kind = prefix.get(..KIND_LEN).unwrap_or_default().to_owned();
+        let of_kind = self.prefixes.iter().filter(|other| other.starts_with(&kind)).count();
+        let added = if of_kind < PREFIXES_OF_A_KIND_MAX { prefix } else { kind };
+        if !self.prefixes.iter().any(|other| added.starts_with(other)) {
+            self.prefixes.retain(|other| !other.starts_with(&added));
+            self.prefixes.insert(added);
+        }
+    }
+}
+
+/// Which rows a decision sees.
+#[derive(Default)]
+struct Seen {
+    points: Vec<String>,
+    /// By the starts of names that were asked for: the last row, if there were too many.
+    prefixes: BTreeMap<String, Option<String>>,
+}
+
+/// What a decision sees of the rows whose names start in some way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    Whole,
+    /// There are too many.
+    CutOff,
+    /// It has not asked.
+    Unasked,
+}
+
+impl Seen {
+    /// Of the rows whose names start so.
+    fn sight(&self, prefix: &str) -> Sight {
+        match self.prefixes.iter().find(|(asked, _)| prefix.starts_with(asked.as_str())) {
+            None => Sight::Unasked,
+            Some((_, None)) => Sight::Whole,
+            Some((_, Some(last))) if last.as_str() > prefix && !last.starts_with(prefix) => Sight::Whole,
+            Some(_) => Sight::CutOff,
+        }
+    }
+
+    /// Whether a row of this name is seen if it is there.
+    fn shows(&self, name: &str) -> bool {
+        self.points.iter().any(|point| point == name) || self.sight(name) == Sight::Whole
+    }
+}
+
 /// The rows of one name during a decision.
 pub(crate) struct BlobRows {
     pub(crate) head: Head,
     found: BTreeMap<String, Bytes>,
     changed: BTreeMap<String, Option<Bytes>>,
-    sees_all: bool,
-    /// Beyond this row there may be more: there were too many.
-    seen_until: Option<String>,
+    seen: Seen,
     /// How many snapshots and former versions name the chunks of a generation. `None`: not counted yet.
     generations: Option<BTreeMap<u64, usize>>,
 }
@@ -326,18 +394,14 @@ fn generation_of(record: &BlobRecord) -> Option<u64> {
 }
 
 impl BlobRows {
-    fn open(
-        found: BTreeMap<String, Bytes>,
-        sees_all: bool,
-        seen_until: Option<String>,
-    ) -> Result<Self, DecodeError> {
+    fn open(found: BTreeMap<String, Bytes>, seen: Seen) -> Result<Self, DecodeError> {
         let head = found.get(HEAD).map(|value| Head::decode(value)).transpose()?.unwrap_or_default();
-        Ok(BlobRows { head, found, changed: BTreeMap::new(), sees_all, seen_until, generations: None })
+        Ok(BlobRows { head, found, changed: BTreeMap::new(), seen, generations: None })
     }
 
     /// Stops if pages of a deleted blob are still to be removed where those of a new one would lie.
     pub(crate) fn check_no_garbage(&self, owner: u64) -> Result<(), Stop> {
-        match self.row(&garbage_row(owner)) {
+        match self.row(&garbage_row(owner))? {
             Some(_) => Err(BlobError::Partition(PartitionError::Busy).into()),
             None => Ok(()),
         }
@@ -345,21 +409,29 @@ impl BlobRows {
 
     /// Stops unless all rows whose names start so are seen.
     pub(crate) fn need_rows(&self, prefix: &str) -> Result<(), Stop> {
-        if self.sees(prefix) { Ok(()) } else { Err(BlobError::Partition(PartitionError::Busy).into()) }
+        match self.seen.sight(prefix) {
+            Sight::Whole => Ok(()),
+            Sight::CutOff => Err(BlobError::TooManyRows.into()),
+            Sight::Unasked => Err(Stop::Need(prefix.to_owned())),
+        }
     }
 
-    /// Whether all rows whose names start so are seen.
-    fn sees(&self, prefix: &str) -> bool {
-        self.seen_until.as_deref().is_none_or(|last| last > prefix && !last.starts_with(prefix))
+    /// A row as it is now; stops if nobody has looked whether it is there.
+    pub(crate) fn row(&self, name: &str) -> Result<Option<&Bytes>, Stop> {
+        let row = self.known(name);
+        if row.is_none() && !self.sees_row(name) {
+            self.need_rows(name)?;
+        }
+        Ok(row)
     }
 
-    /// Stops unless all rows are seen.
-    pub(crate) fn need_all(&self) -> Result<(), Stop> {
-        if self.sees_all { Ok(()) } else { Err(Stop::NeedAll) }
+    /// Whether it is known that a row is there or not.
+    fn sees_row(&self, name: &str) -> bool {
+        self.changed.contains_key(name) || self.found.contains_key(name) || self.seen.shows(name)
     }
 
-    /// A row as it is now.
-    pub(crate) fn row(&self, name: &str) -> Option<&Bytes> {
+    /// A row as it is now, if it is there and seen.
+    fn known(&self, name: &str) -> Option<&Bytes> {
         match self.changed.get(name) {
             Some(changed) => changed.as_ref(),
             None => self.found.get(name),
@@ -368,7 +440,6 @@ impl BlobRows {
 
     /// Names of the rows that start so, in order; all must be seen.
     pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, Stop> {
-        self.need_all()?;
         self.need_rows(prefix)?;
         Ok(self.present(prefix).map(|(name, _)| name.to_owned()).collect())
     }
@@ -383,7 +454,7 @@ impl BlobRows {
             found.take_while(starts_so).chain(changed.take_while(starts_so)).collect();
         #[cfg(test)]
         memory::LOOKED_AT.with(|count| count.set(count.get() + names.len()));
-        names.into_iter().filter_map(|name| Some((name, self.row(name)?)))
+        names.into_iter().filter_map(|name| Some((name, self.known(name)?)))
     }
 
     pub(crate) fn put(&mut self, name: String, value: Vec<u8>) {
@@ -398,7 +469,7 @@ impl BlobRows {
         if let Some(mut generations) = self.generations.take_if(|_| is_former(&name)) {
             let named = |row: Option<&Bytes>| row.map(|row| decode_snapshot(row)).transpose();
             // What can't be read has them counted anew, which tells.
-            if let (Ok(before), Ok(after)) = (named(self.row(&name)), named(value.as_ref())) {
+            if let (Ok(before), Ok(after)) = (named(self.known(&name)), named(value.as_ref())) {
                 if let Some(generation) = before.as_ref().and_then(generation_of)
                     && let Some(count) = generations.get_mut(&generation)
                 {
@@ -413,10 +484,9 @@ impl BlobRows {
         self.changed.insert(name, value);
     }
 
-    /// How many snapshots and former versions name the chunks of a generation. All rows are looked at once for it.
+    /// How many snapshots and former versions name the chunks of a generation. They are looked at once for it.
     fn count_named(&mut self, generation: u64) -> Result<usize, Stop> {
         if self.generations.is_none() {
-            self.need_all()?;
             let mut generations = BTreeMap::new();
             for prefix in [SNAPSHOT_PREFIX, VERSION_PREFIX] {
                 self.need_rows(prefix)?;
@@ -444,7 +514,7 @@ impl BlobRows {
 
     /// The record of a snapshot or former version; `row` is its row's name.
     pub(crate) fn former(&self, row: &str) -> Result<BlobRecord, Stop> {
-        let row = self.row(row).ok_or(BlobError::BlobNotFound)?;
+        let row = self.row(row)?.ok_or(BlobError::BlobNotFound)?;
         let record = decode_snapshot(row)?;
         if record.deleted.is_some() { Err(BlobError::BlobNotFound.into()) } else { Ok(record) }
     }
@@ -478,13 +548,13 @@ impl BlobRows {
                 Ok(())
             }
             Content::Pages(owner) => {
-                self.need_all()?;
-                if !self.sees(&regions_prefix(*owner)) {
+                let prefix = regions_prefix(*owner);
+                if self.seen.sight(&prefix) == Sight::CutOff {
                     // Too many for one operation: they are removed bit by bit.
                     self.put(garbage_row(*owner), Vec::new());
                     return Ok(());
                 }
-                for name in self.names(&regions_prefix(*owner))? {
+                for name in self.names(&prefix)? {
                     self.delete(&name);
                 }
                 Ok(())
@@ -500,7 +570,10 @@ impl BlobRows {
                 Some(value) if self.found.get(&name) != Some(&value) => {
                     changes.push(RowChange::Put { key, value });
                 }
-                None if self.found.contains_key(&name) => changes.push(RowChange::Delete { key }),
+                // What nobody has looked for may be there.
+                None if self.found.contains_key(&name) || !self.seen.shows(&name) => {
+                    changes.push(RowChange::Delete { key });
+                }
                 _ => {}
             }
         }
@@ -571,39 +644,33 @@ impl Operation for RemovePages {
 pub(crate) struct BlobOperation<C> {
     pub(crate) address: BlobAddress,
     pub(crate) change: Arc<C>,
-    pub(crate) sees_all: bool,
+    pub(crate) asked: Asked,
 }
 
 impl<C: BlobChange> BlobOperation<C> {
     fn open_rows(&self, rows: &Rows) -> Result<BlobRows, Stop> {
         let mut found = BTreeMap::new();
-        let mut seen_until = None;
-        if self.sees_all {
-            let all = rows.range(0);
-            for row in all {
-                let parts = row.key.parts().ok_or(DecodeError("blob key"))?;
-                found.insert(parts.object_name, row.value.clone());
+        let mut index = 0;
+        for name in std::iter::once(HEAD).chain(self.asked.points.iter().map(String::as_str)) {
+            if let Some(row) = rows.point(index) {
+                found.insert(name.to_owned(), row.value.clone());
             }
-            if all.len() >= ROWS_OF_A_BLOB_MAX {
-                if !self.change.may_see_less() {
-                    return Err(BlobError::Partition(PartitionError::Busy).into());
-                }
-                seen_until = found.last_key_value().map(|(name, _)| name.clone());
-            }
-        } else {
-            for (index, name) in self.row_names().into_iter().enumerate() {
-                if let Some(row) = rows.point(index) {
-                    found.insert(name, row.value.clone());
-                }
-            }
+            index += 1;
         }
-        Ok(BlobRows::open(found, self.sees_all, seen_until)?)
-    }
-
-    fn row_names(&self) -> Vec<String> {
-        let mut names = vec![HEAD.to_owned()];
-        names.extend(self.change.more_rows());
-        names
+        let mut seen = Seen { points: self.asked.points.clone(), prefixes: BTreeMap::new() };
+        for prefix in &self.asked.prefixes {
+            let in_order = rows.range(index);
+            let mut last = None;
+            for row in in_order {
+                let name = row.key.parts().ok_or(DecodeError("blob key"))?.object_name;
+                last = Some(name.clone());
+                found.insert(name, row.value.clone());
+            }
+            let is_cut_off = in_order.len() >= ROWS_OF_A_BLOB_MAX;
+            seen.prefixes.insert(prefix.clone(), last.filter(|_| is_cut_off));
+            index += 1;
+        }
+        Ok(BlobRows::open(found, seen)?)
     }
 }
 
@@ -615,12 +682,12 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
     }
 
     fn reads(&self) -> Vec<Read> {
-        let BlobAddress { account, container_id, name } = &self.address;
-        if self.sees_all {
-            let range = KeyRange::partition(account, *container_id, name);
-            return vec![Read::Range { range, limit: ROWS_OF_A_BLOB_MAX }];
-        }
-        self.row_names().iter().map(|row| Read::Point(self.address.key(row))).collect()
+        let points = self.asked.points.iter().map(|row| Read::Point(self.address.key(row)));
+        let ranges = self.asked.prefixes.iter().map(|prefix| Read::Range {
+            range: self.address.rows_with_prefix(prefix),
+            limit: ROWS_OF_A_BLOB_MAX,
+        });
+        std::iter::once(Read::Point(self.address.key(HEAD))).chain(points).chain(ranges).collect()
     }
 
     fn gives_back(&self) -> bool {
@@ -659,6 +726,8 @@ pub(crate) mod memory {
     #[derive(Default)]
     pub(crate) struct MemoryBlob {
         pub(crate) rows: BTreeMap<String, Bytes>,
+        /// Rows that all operations so far have read.
+        pub(crate) rows_read: usize,
     }
 
     impl MemoryBlob {
@@ -666,22 +735,25 @@ pub(crate) mod memory {
             BlobAddress { account: "acct".into(), container_id: 1, name: "blob".into() }
         }
 
-        /// Runs a change as the service does: with few rows first, then with all.
+        /// Runs a change as the service does: with few rows first, then with those that it needs.
         pub(crate) fn run<C: BlobChange>(&mut self, change: C, now: u64) -> Result<C::Reply, BlobError> {
             let change = Arc::new(change);
-            for sees_all in [false, true] {
-                let operation = BlobOperation { address: Self::address(), change: change.clone(), sees_all };
-                match self.execute(&operation, now) {
+            let mut asked = Asked::by(&*change);
+            for _ in 0..ROUND_COUNT_MAX {
+                LOOKED_AT.set(0);
+                let (address, change) = (Self::address(), change.clone());
+                match self.execute(&BlobOperation { address, change, asked: asked.clone() }, now) {
                     Ok(done) => return Ok(done.reply),
                     Err(Stop::Refused(error)) => return Err(error),
-                    Err(Stop::NeedAll) => assert!(!sees_all, "it has seen all"),
+                    Err(Stop::Need(prefix)) => asked.add(prefix),
                 }
             }
-            unreachable!("it has seen all")
+            panic!("it needs more and more rows: {asked:?}")
         }
 
         fn execute<O: Operation>(&mut self, operation: &O, now: u64) -> O::Reply {
-            let found = operation.reads().into_iter().map(|read| self.read(&read)).collect();
+            let found: Vec<Vec<Row>> = operation.reads().iter().map(|read| self.read(read)).collect();
+            self.rows_read += found.iter().map(Vec::len).sum::<usize>();
             let decision = operation.decide(&Rows::new(found), RowVersion(now));
             for row in decision.changes {
                 let name = row.key().parts().unwrap().object_name;

@@ -2,7 +2,9 @@
 //!
 //! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
 
-use crate::blob_rows::{BlobAddress, BlobChange, BlobOperation, Done, RemovePages, Revision, Stop};
+use crate::blob_rows::{
+    Asked, BlobAddress, BlobChange, BlobOperation, Done, ROUND_COUNT_MAX, RemovePages, Revision, Stop,
+};
 use crate::condition::Conditions;
 use crate::container_ops::{ContainerAction, ContainerOperation};
 use crate::container_row::{ContainerRow, PublicAccess};
@@ -298,9 +300,10 @@ impl BlobService {
     /// Runs a change at a blob.
     pub(crate) async fn run<C: BlobChange>(&self, at: &BlobAt, change: C) -> Result<C::Reply, BlobError> {
         let change = Arc::new(change);
-        for sees_all in [false, true] {
-            let operation = BlobOperation { address: at.address.clone(), change: change.clone(), sees_all };
-            match self.partitions.execute(operation).await? {
+        let mut asked = Asked::by(&*change);
+        for _ in 0..ROUND_COUNT_MAX {
+            let (address, change) = (at.address.clone(), change.clone());
+            match self.partitions.execute(BlobOperation { address, change, asked: asked.clone() }).await? {
                 Ok(Done { reply, garbage }) => {
                     for owner in garbage {
                         // The change is durable: what goes wrong from here on is not its caller's.
@@ -312,10 +315,10 @@ impl BlobService {
                     return Ok(reply);
                 }
                 Err(Stop::Refused(error)) => return Err(error),
-                Err(Stop::NeedAll) => {}
+                Err(Stop::Need(prefix)) => asked.add(prefix),
             }
         }
-        Err(PartitionError::Operation("it needs more than all rows").into())
+        Err(PartitionError::Operation("it needs more and more rows").into())
     }
 
     /// Removes pages of a deleted blob. What is left after so many operations is the sweep's.

@@ -104,10 +104,6 @@ impl BlobChange for DeleteBlob {
         self.revision.row().into_iter().collect()
     }
 
-    fn may_see_less(&self) -> bool {
-        true
-    }
-
     fn gives_back(&self) -> bool {
         // If it can come back, later.
         true
@@ -118,10 +114,6 @@ impl BlobChange for DeleteBlob {
             if self.revision.resolve(&rows.head) == Revision::Current {
                 return Err(BlobError::VersionIsCurrent.into());
             }
-            rows.need_rows(match self.revision {
-                Revision::Version(_) => VERSION_PREFIX,
-                _ => SNAPSHOT_PREFIX,
-            })?;
             let record = rows.former(&row)?;
             self.conditions.check_write(Some(record.present()))?;
             self.tier.check(&record)?;
@@ -139,7 +131,7 @@ impl BlobChange for DeleteBlob {
                 return Err(BlobError::SnapshotsPresent.into());
             }
             for name in rows.names(SNAPSHOT_PREFIX)? {
-                let Some(row) = rows.row(&name) else { continue };
+                let Some(row) = rows.row(&name)? else { continue };
                 let record = decode_snapshot(row)?;
                 if record.deleted.is_none() {
                     self.delete_snapshot(rows, name, record, now)?;
@@ -235,7 +227,7 @@ impl BlobChange for Undelete {
         }
         if rows.head.deleted_snapshots > 0 {
             for name in rows.names(SNAPSHOT_PREFIX)? {
-                let Some(row) = rows.row(&name) else { continue };
+                let Some(row) = rows.row(&name)? else { continue };
                 let mut record = decode_snapshot(row)?;
                 if record.deleted.is_some() && comes_back(record.deleted) {
                     record.deleted = None;
@@ -248,7 +240,7 @@ impl BlobChange for Undelete {
         }
         if rows.head.versions > 0 {
             for name in rows.names(VERSION_PREFIX)? {
-                let Some(row) = rows.row(&name) else { continue };
+                let Some(row) = rows.row(&name)? else { continue };
                 let mut record = decode_snapshot(row)?;
                 if record.deleted.is_some() && comes_back(record.deleted) {
                     record.deleted = None;
@@ -361,7 +353,7 @@ mod tests {
         for index in 0..count as u64 {
             blob.rows.insert(crate::blob_rows::region_row(0, index), region.clone().into());
         }
-        assert_eq!(blob.run(snapshot(), 2), Err(BlobError::Partition(partition::PartitionError::Busy)));
+        assert_eq!(blob.run(snapshot(), 2), Err(BlobError::TooManyRows));
         blob.run(delete(None, DeleteSnapshots::Refuse, None), 3).unwrap();
         assert!(blob.head().current.is_none());
         let early = blob.run(create(), 4);

@@ -44,6 +44,11 @@ pub enum BlobError {
     InvalidBlockList,
     #[error("the block list is too long")]
     BlockListTooLong,
+    #[error(
+        "more than {} rows are stored under the blob's name: snapshots, versions, staged blocks, ranges of pages",
+        crate::limits::ROWS_OF_A_BLOB_MAX
+    )]
+    TooManyRows,
     #[error("too many blocks")]
     BlockCountExceedsLimit,
     #[error("the body is too large")]

@@ -154,10 +154,6 @@ impl BlobChange for PutBlob {
         }
     }
 
-    fn may_see_less(&self) -> bool {
-        true
-    }
-
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         check_replace(rows, &self.new, now)?;
         rows.clear_staged()?;

@@ -44,7 +44,7 @@ impl BlobChange for PutBlock {
             return Err(BlobError::InvalidBlobOrBlock.into());
         }
         let name = staged_row(&self.id);
-        if rows.row(&name).is_none() {
+        if rows.row(&name)?.is_none() {
             if rows.head.staged >= STAGED_BLOCKS_MAX {
                 return Err(BlobError::BlockCountExceedsLimit.into());
             }

@@ -1,6 +1,6 @@
 //! Committing a list of blocks: one decision over rows, no byte is copied.
 
-use crate::blob_rows::{BlobChange, BlobRows, Stop, chunk_row, staged_row};
+use crate::blob_rows::{BlobChange, BlobRows, STAGED_PREFIX, Stop, chunk_row, chunks_prefix, staged_row};
 use crate::content::{
     Block, BlockContent, Chunk, Content, decode_block_row, decode_staged_row, encode_block_row,
 };
@@ -39,15 +39,12 @@ pub(crate) struct PutBlockList {
 pub(crate) fn committed(rows: &BlobRows, record: &BlobRecord) -> Result<Vec<Block>, Stop> {
     let Content::Blocks(content) = &record.content else { return Ok(Vec::new()) };
     let mut blocks = Vec::new();
+    if !content.chunks.is_empty() {
+        rows.need_rows(&chunks_prefix(content.generation))?;
+    }
     for index in 0..content.chunks.len() {
-        let name = chunk_row(content.generation, index);
-        let row = match rows.row(&name) {
-            Some(row) => row,
-            None => {
-                rows.need_all()?;
-                return Err(base::codec::DecodeError("a chunk of a block list is missing").into());
-            }
-        };
+        let row = rows.row(&chunk_row(content.generation, index))?;
+        let row = row.ok_or(base::codec::DecodeError("a chunk of a block list is missing"))?;
         blocks.extend(decode_block_row(row)?);
     }
     blocks.extend(content.tail.iter().cloned());
@@ -87,6 +84,10 @@ pub(crate) fn store_list(rows: &mut BlobRows, blocks: Vec<Block>, now: Ticks) ->
 impl BlobChange for PutBlockList {
     type Reply = Written;
 
+    fn more_prefixes(&self) -> Vec<String> {
+        vec![STAGED_PREFIX.to_owned()]
+    }
+
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         if self.list.len() > COMMITTED_BLOCKS_MAX {
             return Err(BlobError::BlockListTooLong.into());
@@ -95,7 +96,6 @@ impl BlobChange for PutBlockList {
         if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
             return Err(BlobError::InvalidBlobType.into());
         }
-        rows.need_all()?;
         let old = rows.head.live().cloned();
         let mut by_id = BTreeMap::new();
         if let Some(old) = &old {
@@ -106,7 +106,7 @@ impl BlobChange for PutBlockList {
         let mut blocks = Vec::with_capacity(self.list.len());
         let mut piece_count = 0;
         for (source, id) in &self.list {
-            let staged = match (source, rows.row(&staged_row(id))) {
+            let staged = match (source, rows.row(&staged_row(id))?) {
                 (BlockSource::Staged | BlockSource::Latest, Some(row)) => {
                     let (mut blocks, encryption) = decode_staged_row(row)?;
                     self.new.encryption.check_write(&encryption)?;

@@ -118,7 +118,7 @@ impl BlobChange for PutPages {
 impl PutPages {
     fn rewrite(&self, rows: &mut BlobRows, region: u64) -> Result<(), Stop> {
         let name = region_row(0, region);
-        let old = rows.row(&name).map(|row| decode_region(region, row)).transpose()?.unwrap_or_default();
+        let old = rows.row(&name)?.map(|row| decode_region(region, row)).transpose()?.unwrap_or_default();
         let (from, to) = region_bounds(region);
         let (from, to) = (from.max(self.start), to.min(self.start + self.len));
         let mut ranges = replaced(&old, from, to, None);
@@ -151,7 +151,7 @@ pub(crate) fn truncate_pages(rows: &mut BlobRows, size: u64) -> Result<(), Stop>
         if (region + 1) * PAGE_REGION_SIZE_BYTES <= size {
             continue;
         }
-        let Some(row) = rows.row(&name) else { continue };
+        let Some(row) = rows.row(&name)? else { continue };
         let ranges = replaced(&decode_region(region, row)?, size, u64::MAX, None);
         match ranges.is_empty() {
             true => rows.delete(&name),
@@ -179,7 +179,7 @@ pub(crate) fn store_ranges(rows: &mut BlobRows, ranges: &[PageRange]) {
 pub(crate) fn copy_regions(rows: &mut BlobRows, from: u64, to: u64) -> Result<Content, Stop> {
     for name in rows.names(&regions_prefix(from))? {
         let region = region_in(&name)?;
-        if let Some(row) = rows.row(&name).cloned() {
+        if let Some(row) = rows.row(&name)?.cloned() {
             rows.put(region_row(to, region), row.to_vec());
         }
     }

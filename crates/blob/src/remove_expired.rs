@@ -40,10 +40,6 @@ impl BlobChange for RemoveExpired {
     /// How many: base blob, snapshots, versions, and the staged blocks as one.
     type Reply = u64;
 
-    fn may_see_less(&self) -> bool {
-        true
-    }
-
     fn gives_back(&self) -> bool {
         true
     }
@@ -52,7 +48,7 @@ impl BlobChange for RemoveExpired {
         let mut removed = 0;
         if rows.head.deleted_snapshots > 0 {
             for name in rows.names(SNAPSHOT_PREFIX)? {
-                let Some(row) = rows.row(&name) else { continue };
+                let Some(row) = rows.row(&name)? else { continue };
                 let record = decode_snapshot(row)?;
                 if is_over(record.deleted, now) {
                     rows.delete(&name);
@@ -64,7 +60,7 @@ impl BlobChange for RemoveExpired {
         }
         if rows.head.versions > 0 {
             for name in rows.names(VERSION_PREFIX)? {
-                let Some(row) = rows.row(&name) else { continue };
+                let Some(row) = rows.row(&name)? else { continue };
                 let record = decode_snapshot(row)?;
                 if is_over(record.deleted, now) {
                     rows.delete(&name);

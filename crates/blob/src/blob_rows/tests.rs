@@ -22,6 +22,10 @@ fn blocks(generation: u64) -> Content {
     Content::Blocks(BlockContent { generation, chunks, ..BlockContent::default() })
 }
 
+fn seen_all() -> Seen {
+    Seen { points: Vec::new(), prefixes: BTreeMap::from([(String::new(), None)]) }
+}
+
 /// A name with so many snapshots of contents of so many rows each; `deleted`: they wait for their end.
 fn many(pages: bool, snapshot_count: u64, rows_of_each: u64, deleted: bool) -> MemoryBlob {
     let mut blob = MemoryBlob::default();
@@ -49,7 +53,6 @@ fn a_decision_looks_at_each_row_a_bounded_number_of_times() {
     for (pages, deleted) in [(true, false), (true, true), (false, false), (false, true)] {
         let mut blob = many(pages, 200, 10, deleted);
         let row_count = blob.rows.len();
-        LOOKED_AT.set(0);
         match deleted {
             true => assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(200)),
             false => {
@@ -66,6 +69,75 @@ fn a_decision_looks_at_each_row_a_bounded_number_of_times() {
     }
 }
 
+/// A list that was committed once read all that was stored under the name: each of its former versions, and their lists.
+#[test]
+fn an_operation_reads_what_it_needs_however_much_is_stored_under_the_name() {
+    let mut blob = many(false, 1000, 10, false);
+    let stage = |id: &'static [u8]| crate::put_block::PutBlock {
+        id: Bytes::from_static(id),
+        size: 10,
+        pieces: vec![partition::Piece::for_tests(1, 0, 10)],
+        lease: None,
+        encryption: Default::default(),
+        create_only: false,
+    };
+    blob.run(stage(b"a"), 2000).unwrap();
+    blob.run(stage(b"b"), 2001).unwrap();
+    blob.rows_read = 0;
+    let list = vec![(crate::put_block_list::BlockSource::Latest, Bytes::from_static(b"b"))];
+    blob.run(crate::put_block_list::PutBlockList { list, new: Default::default() }, 2002).unwrap();
+    assert_eq!(blob.rows_read, 3, "head and staged blocks");
+    assert_eq!(blob.count(STAGED_PREFIX), 0);
+    blob.rows_read = 0;
+    let delete = DeleteBlob {
+        revision: Revision::Snapshot(500),
+        snapshots: DeleteSnapshots::Refuse,
+        conditions: Conditions::default(),
+        tier: Default::default(),
+        retention_days: None,
+        versioned: false,
+    };
+    blob.run(delete, 2003).unwrap();
+    assert_eq!((blob.count(SNAPSHOT_PREFIX), blob.count("3c")), (999, 9990));
+    assert!(blob.rows_read < 4 * 1000, "{} rows: snapshots, and the chunks of one", blob.rows_read);
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_taken_for_absent() {
+    let row = |name: &str| (name.to_owned(), Bytes::from_static(b"row"));
+    let found = BTreeMap::from([row("1sb"), row("5ua"), row("5ub")]);
+    let prefixes = BTreeMap::from([("1s".to_owned(), None), ("5u".to_owned(), Some("5ub".to_owned()))]);
+    let mut rows = BlobRows::open(found, Seen { points: vec!["0gx".to_owned()], prefixes }).unwrap();
+    let absent = Ok(None);
+    assert_eq!(rows.row("0gx"), absent);
+    assert_eq!(rows.row("1sa"), absent);
+    assert_eq!(rows.row("5uaa"), absent, "before the last one that was seen");
+    assert_eq!(rows.row("5uc"), Err(BlobError::TooManyRows.into()), "behind it");
+    assert_eq!(rows.row("0gy"), Err(Stop::Need("0gy".to_owned())));
+    assert_eq!(rows.names("3c1"), Err(Stop::Need("3c1".to_owned())));
+    assert_eq!(rows.names("5u"), Err(BlobError::TooManyRows.into()));
+    assert_eq!(rows.names("5ua"), Ok(vec!["5ua".to_owned()]));
+    rows.delete("0gy");
+    assert_eq!(rows.row("0gy"), absent, "whatever was there");
+}
+
+#[test]
+fn few_prefixes_of_a_kind_are_asked_for_one_by_one() {
+    let mut asked = Asked { points: Vec::new(), prefixes: BTreeSet::new() };
+    for (prefix, expected) in [
+        ("5u", &["5u"][..]),
+        ("3ca", &["3ca", "5u"]),
+        ("3cb", &["3ca", "3cb", "5u"]),
+        ("3cc", &["3c", "5u"]),
+        ("3cd", &["3c", "5u"]),
+        ("0gx", &["0gx", "3c", "5u"]),
+        ("0g", &["0g", "3c", "5u"]),
+    ] {
+        asked.add(prefix.to_owned());
+        assert_eq!(asked.prefixes.iter().collect::<Vec<_>>(), expected, "{prefix}");
+    }
+}
+
 proptest! {
     /// Names are those that a look at every row finds.
     #[test]
@@ -75,13 +147,13 @@ proptest! {
         prefix in "[0-2]?[a-c]{0,2}",
     ) {
         let found: BTreeMap<String, Bytes> = found.into_iter().map(|name| (name, Bytes::new())).collect();
-        let mut rows = BlobRows::open(found, true, None).unwrap();
+        let mut rows = BlobRows::open(found, seen_all()).unwrap();
         for (name, is_there) in changed {
             if is_there { rows.put(name, vec![1]) } else { rows.delete(&name) }
         }
         let all = rows.found.keys().chain(rows.changed.keys());
         let mut expected: Vec<String> =
-            all.filter(|name| name.starts_with(&prefix) && rows.row(name).is_some()).cloned().collect();
+            all.filter(|name| name.starts_with(&prefix) && rows.known(name).is_some()).cloned().collect();
         expected.sort_unstable();
         expected.dedup();
         prop_assert_eq!(rows.names(&prefix).unwrap(), expected);
@@ -108,7 +180,7 @@ proptest! {
         }
         let current = head.map(|generation| record(blocks(generation)));
         found.insert(HEAD.to_owned(), Head { current, ..Head::default() }.encode().into());
-        let mut rows = BlobRows::open(found, true, None).unwrap();
+        let mut rows = BlobRows::open(found, seen_all()).unwrap();
         let mut named: Vec<Option<u64>> = former.iter().map(|(_, generation)| Some(*generation)).collect();
         let mut is_there = [true; 4];
         for (index, instead) in steps {
@@ -122,7 +194,7 @@ proptest! {
                 rows.release(&blocks(before)).unwrap();
                 is_there[before as usize] &= head == Some(before) || named.contains(&Some(before));
             }
-            let left = [0, 1, 2, 3].map(|generation| rows.row(&chunk_row(generation, 0)).is_some());
+            let left = [0, 1, 2, 3].map(|generation| rows.known(&chunk_row(generation, 0)).is_some());
             prop_assert_eq!(left, is_there);
         }
     }

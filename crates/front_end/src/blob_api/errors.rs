@@ -51,6 +51,14 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::InvalidBlockList => ErrorCode::InvalidBlockList,
         BlobError::BlockListTooLong => ErrorCode::BlockListTooLong,
         BlobError::BlockCountExceedsLimit => ErrorCode::BlockCountExceedsLimit,
+        BlobError::TooManyRows => {
+            return ApiError::with_message(
+                ErrorCode::InvalidInput,
+                format!(
+                    "There is too much for one request: {error}. Do it in parts: delete snapshots one by one, for example."
+                ),
+            );
+        }
         BlobError::BodyTooLarge => ErrorCode::RequestBodyTooLarge,
         BlobError::InvalidRange { size } => return ApiError::of_range(ErrorCode::InvalidRange, size),
         BlobError::InvalidPageRange => ErrorCode::InvalidPageRange,
