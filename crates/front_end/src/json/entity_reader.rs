@@ -223,6 +223,25 @@ mod tests {
         assert_eq!(read_entity(body).expect("an entity").properties.0, expected);
     }
 
+    fn double(number: &str) -> Option<f64> {
+        let entity = read_entity(format!("{{\"A\":{number}}}").as_bytes()).ok()?;
+        match entity.properties.0[..] {
+            [(_, EdmValue::Double(value))] => Some(value),
+            _ => None,
+        }
+    }
+
+    /// It came back as 449.4910647887382, the number's neighbour.
+    #[test]
+    fn a_double_is_the_one_that_is_nearest_to_its_text() {
+        assert_eq!(double("449.49106478873813"), Some(449.491_064_788_738_13));
+        // In the middle between two, and a little more.
+        assert_eq!(double("9007199254740993.0"), Some(9_007_199_254_740_992.0));
+        assert_eq!(double("9007199254740993.00000000000000000000000001"), Some(9_007_199_254_740_994.0));
+        assert_eq!(double("5e-324"), Some(f64::from_bits(1)));
+        assert_eq!(double("1.7976931348623157E+308"), Some(f64::MAX));
+    }
+
     #[test]
     fn errors_have_their_codes() {
         use ErrorCode::*;
@@ -248,6 +267,19 @@ mod tests {
         assert_eq!(read_table_name(br#"{"TableName": "People"}"#), Ok("People".to_owned()));
         for body in ["", "{}", r#"{"TableName":5}"#, r#"{"TableName":null}"#] {
             assert!(read_table_name(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn a_double_that_is_written_is_the_one_that_is_read(
+            value in any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |value| value.is_finite()),
+        ) {
+            for text in [format!("{value:?}"), format!("{value:e}"), format!("{value:.20e}")] {
+                prop_assert_eq!(double(&text).map(f64::to_bits), Some(value.to_bits()), "{}", text);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod refused;
 
 use super::expression::Expression;
 use super::*;
+use crate::edm::EdmValue;
 use model::{ModelEntity, any_entity, any_expression, evaluate, print};
 use proptest::prelude::*;
 
@@ -53,6 +54,19 @@ proptest! {
     }
 
     #[test]
+    fn a_double_is_the_one_that_was_written(
+        value in any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |value| value.is_finite()),
+    ) {
+        for literal in [format!("{value:?}"), format!("{value:e}"), format!("{value}d")] {
+            let expression = parser::parse(&format!("A eq {literal}")).unwrap();
+            let Some(Expression::Compare { constant: EdmValue::Double(read), .. }) = expression else {
+                panic!("{literal}: {expression:?}");
+            };
+            prop_assert_eq!(read.to_bits(), value.to_bits(), "{}", literal);
+        }
+    }
+
+    #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,60}") {
         let _ = Filter::parse(&text);
     }
@@ -92,7 +106,7 @@ proptest! {
         let expression = model::rename(expression, "A", "TableName");
         let filter = parse(&print(&expression, 0));
         for name in names {
-            let properties = vec![("TableName".to_owned(), crate::edm::EdmValue::String(name.to_owned()))];
+            let properties = vec![("TableName".to_owned(), EdmValue::String(name.to_owned()))];
             let found = filter.matches_table(TableNameRow { name }).unwrap();
             prop_assert_eq!(found, model::evaluate_properties(&expression, &properties));
             if found && let Some(names) = filter.table_names() {
