@@ -85,10 +85,13 @@ pub(crate) fn read_table_name(body: &[u8]) -> Result<String, ApiError> {
     }
 }
 
-/// The body with `0` for each `-0`, which is an integer to a client and a Double to the parser.
+/// The body with `0` for each `-0`, which is an integer to a client and a Double to the parser. The one of an exponent
+/// stays.
 fn without_negative_zeros(body: &[u8]) -> Cow<'_, [u8]> {
     let ends_number = |byte: Option<&u8>| matches!(byte, Some(b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'));
-    let is_found = |at: usize| body[at..].starts_with(b"-0") && ends_number(body.get(at + 2));
+    let is_exponent = |at: usize| at > 0 && matches!(body[at - 1], b'e' | b'E');
+    let is_found =
+        |at: usize| body[at..].starts_with(b"-0") && ends_number(body.get(at + 2)) && !is_exponent(at);
     if !memchr::memchr_iter(b'-', body).any(is_found) {
         return Cow::Borrowed(body);
     }
@@ -221,6 +224,25 @@ mod tests {
             ("G".to_owned(), EdmValue::Int32(0)),
         ];
         assert_eq!(read_entity(body).expect("an entity").properties.0, expected);
+    }
+
+    /// They were refused: the sign was blanked as if it stood before a number.
+    #[test]
+    fn exponents_may_be_negative_zeros() {
+        for (number, value) in
+            [("1e-0", 1.0), ("1.5E-0", 1.5), ("-2e-0", -2.0), ("0e-0", 0.0), ("3e-00", 3.0)]
+        {
+            assert_eq!(double(number), Some(value), "{number}");
+        }
+        let body = br#"{"A":-0,"B":1e-0,"C":"e-0}","D":-0}"#;
+        let expected = vec![
+            ("A".to_owned(), EdmValue::Int32(0)),
+            ("B".to_owned(), EdmValue::Double(1.0)),
+            ("C".to_owned(), EdmValue::String("e-0}".into())),
+            ("D".to_owned(), EdmValue::Int32(0)),
+        ];
+        assert_eq!(read_entity(body).expect("an entity").properties.0, expected);
+        assert_eq!(code(r#"{"A":true-0}"#), Some(ErrorCode::InvalidInput));
     }
 
     fn double(number: &str) -> Option<f64> {
