@@ -131,13 +131,23 @@ impl KeyBounds {
     }
 
     fn contains(&self, partition_key: &str, row_key: &str) -> bool {
+        self.place(partition_key, row_key) == Ordering::Equal
+    }
+
+    /// Where a key lies: before the range, in it (equal), or behind it.
+    pub(crate) fn place(&self, partition_key: &str, row_key: &str) -> Ordering {
         let compare = |(partition, row): &(String, Option<String>)| {
             let by_row = |row: &String| utf16_cmp(row_key.as_bytes(), row.as_bytes());
             utf16_cmp(partition_key.as_bytes(), partition.as_bytes())
                 .then_with(|| row.as_ref().map_or(Ordering::Equal, by_row))
         };
-        self.start.as_ref().is_none_or(|start| compare(start) != Ordering::Less)
-            && self.end.as_ref().is_none_or(|end| compare(end) != Ordering::Greater)
+        if self.end.as_ref().is_some_and(|end| compare(end) == Ordering::Greater) {
+            Ordering::Greater
+        } else if self.start.as_ref().is_some_and(|start| compare(start) == Ordering::Less) {
+            Ordering::Less
+        } else {
+            Ordering::Equal
+        }
     }
 
     /// The same as a `$filter`.

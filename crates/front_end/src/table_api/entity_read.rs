@@ -3,6 +3,7 @@
 use super::RequestContext;
 use super::errors::{from_filter, from_table};
 use super::statistics::QueryStatistics;
+use crate::auth::grant::KeyBounds;
 use crate::continuation::{decode_token, encode_token};
 use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
@@ -17,6 +18,7 @@ use base::Ticks;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderName};
 use service::format_etag;
+use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
 use table::{EntityQuery, EntityRef, EntityToken, Filter, QueryClass, TableError};
 
@@ -78,7 +80,8 @@ pub(crate) async fn query_entities(
         start: parse_start(query)?,
     };
     let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
-    let next = page.next.as_ref().filter(|_| entity_query.top > 0);
+    let next = page.next.clone().filter(|_| entity_query.top > 0);
+    let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
     let answer = answer_context(context, level, &table, query);
     let selection = Selection::new(entity_query.select.as_deref());
     let mut body = Vec::with_capacity(256 + page.len() * 256);
@@ -195,6 +198,21 @@ fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiE
     Ok(Some(names))
 }
 
+/// Where the client is told to go on. A page may end at a row that a signature does not show: its key is not told.
+fn shown_next(next: EntityToken, bounds: Option<&KeyBounds>) -> Option<EntityToken> {
+    let Some(bounds) = bounds else {
+        return Some(next);
+    };
+    match bounds.place(&next.partition_key, next.row_key.as_deref().unwrap_or_default()) {
+        Ordering::Equal => Some(next),
+        // Pages are in key order: no row of the range is left.
+        Ordering::Greater => None,
+        Ordering::Less => {
+            bounds.start.clone().map(|(partition_key, row_key)| EntityToken { partition_key, row_key })
+        }
+    }
+}
+
 fn parse_start(query: &QueryParameters<'_>) -> Result<Option<EntityToken>, ApiError> {
     let find = |name| query.find(name).filter(|token| !token.is_empty());
     let row_key = find("NextRowKey").map(decode_token).transpose()?;
@@ -227,6 +245,35 @@ mod tests {
         assert_eq!(parse_select(&query("$select=a,%20b")), Ok(Some(vec!["a".into(), "b".into()])));
         assert_eq!(parse_select(&query("$select=")), Ok(None));
         assert!(parse_select(&query("$select=a,,b")).is_err());
+    }
+
+    /// The key of a row outside a signature's range once stood in the token.
+    #[test]
+    fn a_token_names_no_row_outside_the_range() {
+        let token = |partition_key: &str, row_key: Option<&str>| EntityToken {
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.map(str::to_owned),
+        };
+        let bounds = KeyBounds {
+            start: Some(("b".to_owned(), Some("5".to_owned()))),
+            end: Some(("d".to_owned(), Some("7".to_owned()))),
+        };
+        for (next, expected) in [
+            (token("a", Some("9")), Some(token("b", Some("5")))),
+            (token("b", Some("4")), Some(token("b", Some("5")))),
+            (token("b", None), Some(token("b", Some("5")))),
+            (token("b", Some("5")), Some(token("b", Some("5")))),
+            (token("c", None), Some(token("c", None))),
+            (token("d", Some("7")), Some(token("d", Some("7")))),
+            (token("d", Some("8")), None),
+            (token("e", None), None),
+        ] {
+            assert_eq!(shown_next(next.clone(), Some(&bounds)), expected, "{next:?}");
+            assert_eq!(shown_next(next.clone(), None), Some(next));
+        }
+        let partitions = KeyBounds { start: Some(("b".to_owned(), None)), end: None };
+        assert_eq!(shown_next(token("a", Some("9")), Some(&partitions)), Some(token("b", None)));
+        assert_eq!(shown_next(token("z", Some("9")), Some(&partitions)), Some(token("z", Some("9"))));
     }
 
     #[test]

@@ -267,19 +267,27 @@ fn intervals(operator: Operator, encoded: &[u8]) -> Vec<Interval> {
 
 /// The intersection of what each term allows.
 fn all_of(terms: &[Node], negated: bool) -> Vec<KeyBox> {
-    let mut boxes = vec![KeyBox::all()];
-    for term in terms {
-        let allowed = derive(term, negated);
-        let both: Vec<KeyBox> =
-            (boxes.iter()).flat_map(|a| allowed.iter().filter_map(|b| a.intersect(b))).collect();
-        if both.len() <= BOXES_MAX {
-            boxes = both;
-        } else if class_of(&allowed) < class_of(&boxes) {
-            // Either side alone holds all that both hold; take the one that touches less.
-            boxes = allowed;
-        }
+    let each = terms.iter().map(|term| derive(term, negated));
+    each.reduce(|boxes, allowed| both(&boxes, &allowed)).unwrap_or_else(|| vec![KeyBox::all()])
+}
+
+/// At most [`BOXES_MAX`] boxes, as each list has, that hold what both lists hold, and nothing outside the hull of either.
+fn both(a: &[KeyBox], b: &[KeyBox]) -> Vec<KeyBox> {
+    let both: Vec<KeyBox> = a.iter().flat_map(|a| b.iter().filter_map(|b| a.intersect(b))).collect();
+    if both.len() <= BOXES_MAX {
+        return both;
     }
-    boxes
+    // Either list, cut at the hull of the other, will do; take the one that touches less.
+    let (a, b) = (inside_hull(a, b), inside_hull(b, a));
+    if class_of(&b) < class_of(&a) { b } else { a }
+}
+
+/// What of `boxes` lies in the hull of `others`.
+fn inside_hull(boxes: &[KeyBox], others: &[KeyBox]) -> Vec<KeyBox> {
+    match others.iter().cloned().reduce(KeyBox::hull) {
+        Some(hull) => boxes.iter().filter_map(|key_box| key_box.intersect(&hull)).collect(),
+        None => Vec::new(),
+    }
 }
 
 fn class_of(boxes: &[KeyBox]) -> Option<QueryClass> {

@@ -101,6 +101,76 @@ proptest! {
     }
 }
 
+/// A range of keys as signatures have it, and so many terms that their product with it has too many boxes.
+fn ranged(terms: &[String], range: &str, range_first: bool) -> String {
+    let terms = terms.join(" or ");
+    if range_first { format!("{range} and ({terms})") } else { format!("({terms}) and {range}") }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// A filter with many boxes once had the range beside it left out, and the whole table was looked at.
+    #[test]
+    fn many_boxes_stay_inside_the_range_beside_them(
+        terms in prop::collection::vec((0u32..12, 0u32..12, 0usize..6, 0usize..6), 30..120),
+        start in (0u32..12, prop::option::of(0u32..12)),
+        end in (0u32..12, prop::option::of(0u32..12)),
+        range_first: bool,
+    ) {
+        const WORDS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
+        let holds_for = |word: usize, a: u32, b: u32| match WORDS[word] {
+            "eq" => a == b,
+            "ne" => a != b,
+            "lt" => a < b,
+            "le" => a <= b,
+            "gt" => a > b,
+            _ => a >= b,
+        };
+        let texts: Vec<String> = (terms.iter())
+            .map(|&(partition, row, by_partition, by_row)| {
+                let (by_partition, by_row) = (WORDS[by_partition], WORDS[by_row]);
+                format!("(PartitionKey {by_partition} '{partition:02}' and RowKey {by_row} '{row:02}')")
+            })
+            .collect();
+        let bound = |(partition, row): (u32, Option<u32>), beyond: &str, at: &str| match row {
+            None => format!("PartitionKey {at} '{partition:02}'"),
+            Some(row) => format!(
+                "(PartitionKey {beyond} '{partition:02}' or (PartitionKey eq '{partition:02}' and RowKey {at} '{row:02}'))"
+            ),
+        };
+        let range = format!("{} and {}", bound(start, "gt", "ge"), bound(end, "lt", "le"));
+        let text = ranged(&texts, &range, range_first);
+        let spans = parse(&text).ranges().spans(&container(), None);
+        assert_disjoint(&spans);
+        prop_assert!(spans.len() <= BOXES_MAX);
+        for (partition, row) in (0..12).flat_map(|partition| (0..12).map(move |row| (partition, row))) {
+            let key = RowKey::new("acct", 7, &format!("{partition:02}"), &format!("{row:02}"));
+            let held = spans.iter().any(|span| holds(span, key.as_bytes()));
+            let matches = terms.iter().any(|&(of_partition, of_row, by_partition, by_row)| {
+                holds_for(by_partition, partition, of_partition) && holds_for(by_row, row, of_row)
+            });
+            let in_range = (partition, row) >= (start.0, start.1.unwrap_or(0))
+                && (partition, row) <= (end.0, end.1.unwrap_or(u32::MAX));
+            prop_assert!(held || !(matches && in_range), "{} {} {}", partition, row, text);
+            prop_assert!(!held || (start.0..=end.0).contains(&partition), "{} {} {}", partition, row, text);
+        }
+    }
+}
+
+#[test]
+fn a_range_beside_many_boxes_narrows_each_of_them() {
+    let terms: Vec<String> =
+        (0..120).map(|row| format!("(PartitionKey ge 'a' and RowKey eq 'r{row}')")).collect();
+    let range = "(PartitionKey gt 'm' or (PartitionKey eq 'm' and RowKey ge 'a')) and \
+        (PartitionKey lt 'm' or (PartitionKey eq 'm' and RowKey le 'z'))";
+    for range_first in [false, true] {
+        let filter = parse(&ranged(&terms, range, range_first));
+        assert_eq!(filter.ranges().class(), QueryClass::Point);
+        assert_eq!(filter.ranges().spans(&container(), None).len(), 120);
+    }
+}
+
 /// The keys of a small table that lie in the spans of a filter.
 fn seen(text: &str) -> Vec<&'static str> {
     const KEYS: [&str; 9] = ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3"];
