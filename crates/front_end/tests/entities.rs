@@ -216,6 +216,45 @@ async fn queries_go_on_where_they_stopped() {
     stamp.send("GET", "/People()?NextPartitionKey=x", &[], "").await.expect_error(400, "InvalidInput");
 }
 
+/// A request of 59 KB was once answered with 118 MB, nearly all of it nulls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_selection_makes_pages_short() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    for row in 0..200 {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row:03}","A":1}}"#);
+        stamp.insert("People", &body).await.expect(204);
+    }
+    let names: Vec<String> = (0..254).map(|index| format!("N{index:0>200}")).collect();
+    let query = format!("/People()?$select=RowKey,{}", names.join(","));
+    let (mut found, mut pages, mut token) = (Vec::new(), 0, String::new());
+    loop {
+        let answer = stamp.send("GET", &format!("{query}{token}"), &[], "").await.expect(200);
+        assert!(answer.body.len() < 5 << 20, "{}", answer.body.len());
+        let json = answer.json();
+        for entity in json["value"].as_array().expect("value") {
+            assert!(entity[&names[0]].is_null() && entity.as_object().is_some_and(|own| own.len() == 256));
+            found.push(entity["RowKey"].as_str().unwrap_or_default().to_owned());
+        }
+        pages += 1;
+        let next = answer.header("x-ms-continuation-nextpartitionkey");
+        if next.is_empty() {
+            break;
+        }
+        let row = answer.header("x-ms-continuation-nextrowkey");
+        token = format!("&NextPartitionKey={next}&NextRowKey={row}");
+    }
+    let all: Vec<String> = (0..200).map(|row| format!("{row:03}")).collect();
+    assert_eq!((found, pages), (all, 3));
+
+    let none = [("accept", "application/json;odata=nometadata")];
+    let answer = stamp.send("GET", "/People()?$top=1&$select=odata.etag,A", &none, "").await.expect(200);
+    assert_eq!(answer.body, r#"{"value":[{"A":1}]}"#);
+    let address = "/People(PartitionKey='p',RowKey='001')?$select=A,a-b";
+    let answer = stamp.send("GET", address, &[], "").await.expect_error(400, "InvalidInput");
+    assert!(answer.body.contains("$select") && answer.body.contains("a-b"), "{}", answer.body);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_asks_is_told_what_its_query_costs() {
     let stamp = Stamp::open().await;

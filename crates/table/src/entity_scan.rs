@@ -11,6 +11,8 @@ use partition::{RowRef, Scan, Visit};
 pub(crate) struct EntityScan {
     filter: Option<Filter>,
     projection: Projection,
+    /// What each entity counts besides its own bytes.
+    names_size_bytes: usize,
     /// Bytes of each key before the partition name.
     container_len: usize,
     budget: PageBudget,
@@ -30,6 +32,7 @@ impl EntityScan {
     ) -> Self {
         EntityScan {
             filter,
+            names_size_bytes: projection.names_size_bytes(),
             projection,
             container_len,
             budget,
@@ -54,8 +57,10 @@ impl EntityScan {
                 return Ok(Visit::Continue);
             }
         }
-        let bytes = self.entities.size_bytes() + row.key.len() + row.value.len();
-        if !self.budget.fits(self.entities.len(), bytes) {
+        let rows = self.entities.len();
+        let names = (rows + 1) * self.names_size_bytes;
+        let bytes = self.entities.size_bytes() + row.key.len() + row.value.len() + names;
+        if !self.budget.fits(rows, bytes) {
             return Ok(Visit::StopBefore);
         }
         self.entities.push(row.key, row.version, row.value, &self.projection)?;

@@ -47,7 +47,7 @@ pub(crate) fn check_key(key: KeyColumn, value: &str) -> Result<usize, TableError
 /// Checks the name of an own property and counts its UTF-16 units. It must be an identifier: a letter or `_`, then
 /// letters, digits, `_`. ASCII is checked exactly; beyond it, where identifiers depend on the version of Unicode,
 /// all but spaces, controls, general punctuation and what XML can't carry is let through after the first character.
-pub(crate) fn check_property_name(name: &str) -> Result<usize, TableError> {
+pub fn check_property_name(name: &str) -> Result<usize, TableError> {
     let units = utf16_len(name.as_bytes());
     if units > PROPERTY_NAME_UNITS_MAX {
         return Err(TableError::PropertyNameTooLong);

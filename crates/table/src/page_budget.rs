@@ -12,7 +12,8 @@ use base::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Size of a page's stored entities and keys, in bytes; one entity may go over it.
+/// Size of a page's stored entities and keys, and of the selected names for each entity, in bytes; one entity may go
+/// over it.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Rows examined for one page, whether they match or not, and deleted ones that were passed over.
 pub(crate) const PAGE_EXAMINED_ROWS_MAX: u64 = 200_000;

@@ -1,7 +1,7 @@
 //! What is asked of a table, and what comes back: queries, tokens, pages.
 
 use crate::edm::EdmValueRef;
-use crate::entity::{EntityRef, FORMAT, RawProperties, check_entity};
+use crate::entity::{EntityRef, FORMAT, RawProperties, check_entity, stored_property_len};
 use crate::filter::Filter;
 use base::codec::DecodeError;
 use partition::RowVersion;
@@ -33,7 +33,7 @@ pub struct EntityToken {
 /// What a `$select` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projection {
-    /// Sorted; `None`: everything.
+    /// Sorted, each once; `None`: everything.
     selected: Option<Vec<String>>,
 }
 
@@ -45,6 +45,7 @@ impl Projection {
             selected: selected.map(|names| {
                 let mut names = names.to_vec();
                 names.sort();
+                names.dedup();
                 names
             }),
         }
@@ -53,6 +54,13 @@ impl Projection {
     /// Whether the property `name` (own, key or `Timestamp`) is shown.
     pub fn includes(&self, name: &str) -> bool {
         self.includes_bytes(name.as_bytes())
+    }
+
+    /// Bytes of the selected names, as of stored properties without values. An answer names them for each entity, whether
+    /// it has them or not.
+    pub(crate) fn names_size_bytes(&self) -> usize {
+        let names = self.selected.as_deref().unwrap_or_default();
+        names.iter().map(|name| stored_property_len(name.len(), 0)).sum()
     }
 
     fn includes_bytes(&self, name: &[u8]) -> bool {

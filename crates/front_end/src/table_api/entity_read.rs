@@ -20,7 +20,7 @@ use hyper::header::{ETAG, HeaderName};
 use service::format_etag;
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
-use table::{EntityQuery, EntityRef, EntityToken, Filter, QueryClass, TableError};
+use table::{EntityQuery, EntityRef, EntityToken, Filter, QueryClass, TableError, check_property_name};
 
 /// Names in a `$select` at most.
 const SELECTED_MAX: usize = 255;
@@ -184,14 +184,27 @@ fn parse_filter(
     Filter::parse(&narrowed).map(Some).map_err(from_filter)
 }
 
+/// `$select`: names of properties; `None` or a `*` among them: all. Metadata may be selected, and comes or not as its level
+/// says.
 fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiError> {
     let Some(text) = query.find("$select").filter(|text| !text.trim().is_empty()) else {
         return Ok(None);
     };
     let mut names = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        if name.is_empty() || names.len() == SELECTED_MAX {
+    for (index, name) in text.split(',').map(str::trim).enumerate() {
+        if name.is_empty() || index == SELECTED_MAX {
             return Err(ErrorCode::InvalidInput.into());
+        }
+        if name.starts_with("odata.") {
+            continue;
+        }
+        if !matches!(name, "*" | "PartitionKey" | "RowKey" | "Timestamp") {
+            check_property_name(name).map_err(|error| {
+                ApiError::with_message(
+                    ErrorCode::InvalidInput,
+                    format!("No property can be selected with $select: {error}."),
+                )
+            })?;
         }
         names.push(name.to_owned());
     }
@@ -245,6 +258,26 @@ mod tests {
         assert_eq!(parse_select(&query("$select=a,%20b")), Ok(Some(vec!["a".into(), "b".into()])));
         assert_eq!(parse_select(&query("$select=")), Ok(None));
         assert!(parse_select(&query("$select=a,,b")).is_err());
+    }
+
+    #[test]
+    fn what_can_be_selected() {
+        let select = |names: &str| {
+            let text = format!("$select={names}");
+            parse_select(&query(&text)).map(|names| names.map(|names| names.join(" ")))
+        };
+        assert_eq!(select("*"), Ok(Some("*".into())));
+        let system = "PartitionKey,RowKey,Timestamp,Name";
+        assert_eq!(select(system), Ok(Some(system.replace(',', " "))));
+        assert_eq!(select("odata.etag,Name,odata.type"), Ok(Some("Name".into())));
+        assert_eq!(select("odata.etag"), Ok(Some(String::new())), "not everything");
+        assert_eq!(select("%C3%A9t%C3%A9,_x"), Ok(Some("été _x".into())));
+        for wrong in ["a-b", "1a", "a.b", "a%20b", "Name/Length", &"x".repeat(256)] {
+            let error = select(wrong).expect_err(wrong);
+            assert_eq!(error.code, ErrorCode::InvalidInput, "{wrong}");
+        }
+        assert!(select(&["a"; SELECTED_MAX].join(",")).is_ok());
+        assert!(select(&["a"; SELECTED_MAX + 1].join(",")).is_err());
     }
 
     /// The key of a row outside a signature's range once stood in the token.

@@ -109,6 +109,26 @@ fn a_page_ends_at_its_size_but_holds_one_entity() {
     assert_eq!(first.next, token(&format!("{:05}", first.len())));
 }
 
+/// Names that no entity has made an answer of a hundred megabytes out of a long `$select`.
+#[test]
+fn selected_names_count_for_each_entity_of_a_page() {
+    let rows = numbered(1000);
+    let select = |len: usize, count: usize| {
+        let names = (0..count).map(|index| format!("{index:03}{}", "n".repeat(len - 3))).collect();
+        page(&rows, &EntityQuery { select: Some(names), ..query("", 1000) })
+    };
+    let long = select(200, 255);
+    let fits = PAGE_BYTES_MAX / (255 * 204);
+    assert!((fits - 2..=fits).contains(&long.len()), "{}", long.len());
+    assert_eq!(long.next, token(&format!("{:05}", long.len())));
+    let one = select(PAGE_BYTES_MAX, 1);
+    assert_eq!((one.len(), one.next), (1, token("00001")), "one entity may go over it");
+    assert_eq!((select(10, 20).len(), select(10, 20).next), (1000, None));
+    // A name counts once, however often it is said.
+    let again = EntityQuery { select: Some(vec!["n".repeat(200); 255]), ..query("", 1000) };
+    assert_eq!(page(&rows, &again).len(), 1000);
+}
+
 #[test]
 fn a_page_ends_at_its_time_and_makes_progress() {
     let rows = numbered(1000);
