@@ -102,6 +102,30 @@ async fn an_entity_lives_and_dies() {
     stamp.send("PUT", ADDRESS, &[], "{}").await.expect(204);
 }
 
+/// They were taken for an entity without properties: a body that was lost on the way wiped the entity.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_without_a_body_is_refused() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    stamp.insert("People", ENTITY).await.expect(204);
+    let before = stamp.send("GET", ADDRESS, &[], "").await.expect(200).body;
+    for method in ["PUT", "MERGE", "PATCH"] {
+        for headers in [&[][..], &[("if-match", "*")]] {
+            for body in ["", " \r\n"] {
+                let answer =
+                    stamp.send(method, ADDRESS, headers, body).await.expect_error(400, "InvalidInput");
+                assert!(answer.body.contains("Send {}"), "{}", answer.body);
+            }
+        }
+    }
+    assert_eq!(stamp.send("GET", ADDRESS, &[], "").await.expect(200).body, before);
+    let none = [("accept", "application/json;odata=nometadata")];
+    stamp.send("MERGE", ADDRESS, &[], "{}").await.expect(204);
+    assert_eq!(stamp.send("GET", ADDRESS, &none, "").await.expect(200).json()["S"], "x");
+    stamp.send("PUT", ADDRESS, &[], "{}").await.expect(204);
+    assert!(stamp.send("GET", ADDRESS, &none, "").await.expect(200).json().get("S").is_none());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_writes_have_their_codes() {
     let stamp = Stamp::open().await;

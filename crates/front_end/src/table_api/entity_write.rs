@@ -154,8 +154,15 @@ pub(crate) fn plan_write(
     })
 }
 
-/// The properties in a body whose keys, if sent, are those of the address, whatever type they are said to be of.
+/// The properties in a body whose keys, if sent, are those of the address, whatever type they are said to be of. There
+/// must be a body: one that was lost on the way would leave nothing of an entity that is replaced.
 fn own_properties(address: &EntityAddress, body: &[u8]) -> Result<Properties, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Err(ApiError::with_message(
+            ErrorCode::InvalidInput,
+            "The request has no body. Send {} for an entity without properties.",
+        ));
+    }
     let entity = read_entity(body)?;
     let differs =
         |sent: &Option<String>, addressed: &String| sent.as_ref().is_some_and(|key| key != addressed);
