@@ -21,12 +21,15 @@ pub const DATE_TIME_LEN_MAX: usize = "9999-12-31T23:59:59.9999999Z".len();
 /// Why a text is no instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DateTimeError {
-    /// It is not written as a date-time, or names a day or hour that doesn't exist.
+    /// It is not written as a date-time, or names a year, day or hour that doesn't exist.
     #[error("not a date-time")]
     Malformed,
-    /// It lies before 1601 or after 9999.
-    #[error("the date-time is before 1601-01-01 or after 9999-12-31")]
-    OutOfRange,
+    /// It lies before 1601.
+    #[error("the date-time is before 1601-01-01")]
+    TooEarly,
+    /// It lies after 9999.
+    #[error("the date-time is after 9999-12-31")]
+    TooLate,
 }
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -46,7 +49,7 @@ fn parse(text: &[u8]) -> Result<Ticks, DateTimeError> {
     let month = rest.number(2)?;
     rest.expect(b'-')?;
     let day = rest.number(2)?;
-    if !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
+    if year < 1 || !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
         return Err(DateTimeError::Malformed);
     }
     let (mut seconds, mut fraction) = (0, 0);
@@ -70,10 +73,10 @@ fn parse(text: &[u8]) -> Result<Ticks, DateTimeError> {
         return Err(DateTimeError::Malformed);
     }
     let seconds = days_since_1601(year, month, day) * SECONDS_PER_DAY + seconds;
-    let seconds = u64::try_from(seconds).map_err(|_| DateTimeError::OutOfRange)?;
+    let seconds = u64::try_from(seconds).map_err(|_| DateTimeError::TooEarly)?;
     let ticks = Ticks(seconds * TICKS_PER_SECOND + fraction);
     if ticks > TICKS_MAX {
-        return Err(DateTimeError::OutOfRange);
+        return Err(DateTimeError::TooLate);
     }
     Ok(ticks)
 }

@@ -146,7 +146,7 @@ pub(crate) fn property_value(
         (Some(EdmType::DateTime), JsonValue::Text(text)) => {
             EdmValue::DateTime(parse_date_time(&text).map_err(|error| match error {
                 DateTimeError::Malformed => invalid(),
-                DateTimeError::OutOfRange => ErrorCode::OutOfRangeInput.into(),
+                DateTimeError::TooEarly | DateTimeError::TooLate => ErrorCode::OutOfRangeInput.into(),
             })?)
         }
         _ => return Err(invalid()),

@@ -5,7 +5,7 @@
 
 use super::FilterError;
 use super::expression::Operator;
-use crate::edm::{EdmType, EdmValue, parse_date_time, parse_guid, parse_hex};
+use crate::edm::{DateTimeError, EdmType, EdmValue, parse_date_time, parse_guid, parse_hex};
 use crate::name::{continues_identifier, starts_identifier};
 
 /// A token.
@@ -15,6 +15,8 @@ pub(crate) enum Token<'a> {
     Identifier(&'a str),
     /// A constant.
     Literal(EdmValue),
+    /// A date-time before 1601, and so before all that are stored.
+    EarlyDateTime,
     /// `null`
     Null,
     /// A comparison.
@@ -142,7 +144,10 @@ impl<'a> Lexer<'a> {
     fn prefixed(&mut self, start: usize, edm_type: EdmType) -> Result<Token<'a>, FilterError> {
         let text = self.quoted(start)?;
         let value = match edm_type {
-            EdmType::DateTime => parse_date_time(&text).ok().map(EdmValue::DateTime),
+            EdmType::DateTime => match parse_date_time(&text) {
+                Err(DateTimeError::TooEarly) => return Ok(Token::EarlyDateTime),
+                read => read.ok().map(EdmValue::DateTime),
+            },
             EdmType::Guid => parse_guid(&text).map(EdmValue::Guid),
             _ => parse_hex(&text).map(EdmValue::Binary),
         };

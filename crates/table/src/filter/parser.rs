@@ -16,6 +16,7 @@ use super::expression::{Expression, Operator};
 use super::lexer::{Lexer, Token};
 use super::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, FilterError};
 use crate::edm::EdmValue;
+use base::Ticks;
 
 /// Reads a filter; `None` if it is empty.
 pub(crate) fn parse(text: &str) -> Result<Option<Expression>, FilterError> {
@@ -56,6 +57,7 @@ struct Open<'a> {
 enum Part<'a> {
     Property(&'a str),
     Literal(EdmValue, usize),
+    EarlyDateTime(usize),
     Null(usize),
     Expression(Expression),
 }
@@ -113,12 +115,17 @@ impl<'a> Parser<'a> {
 
     fn operand(&mut self) -> Result<Part<'a>, FilterError> {
         let at = self.at;
-        if !matches!(self.token, Token::Identifier(_) | Token::Literal(_) | Token::Null) {
+        let is_operand = matches!(
+            self.token,
+            Token::Identifier(_) | Token::Literal(_) | Token::EarlyDateTime | Token::Null
+        );
+        if !is_operand {
             return Err(self.unexpected());
         }
         Ok(match self.take()? {
             Token::Identifier(name) => Part::Property(name),
             Token::Literal(value) => Part::Literal(value, at),
+            Token::EarlyDateTime => Part::EarlyDateTime(at),
             _ => Part::Null(at),
         })
     }
@@ -176,9 +183,34 @@ impl<'a> Parser<'a> {
             (Part::Literal(constant, _), Part::Property(property)) => {
                 (property, operator.swapped(), constant)
             }
+            (Part::Property(property), Part::EarlyDateTime(_)) => {
+                return self.comparison_with_early(property, operator);
+            }
+            (Part::EarlyDateTime(_), Part::Property(property)) => {
+                return self.comparison_with_early(property, operator.swapped());
+            }
             _ => return Err(FilterError::NotImplemented),
         };
         self.comparison_of(property, operator, constant)
+    }
+
+    /// A comparison with a date-time before all that are stored: those are greater, values of other types less. The first
+    /// that can be stored tells the two apart.
+    fn comparison_with_early(
+        &mut self,
+        property: &str,
+        operator: Operator,
+    ) -> Result<Expression, FilterError> {
+        let mut with_first = |operator| self.comparison_of(property, operator, EdmValue::DateTime(Ticks(0)));
+        Ok(match operator {
+            Operator::Equal => Expression::Constant(false),
+            // A property that is there is on one side of the first, or it.
+            Operator::NotEqual => {
+                Expression::or(vec![with_first(Operator::Less)?, with_first(Operator::GreaterOrEqual)?])
+            }
+            Operator::Less | Operator::LessOrEqual => with_first(Operator::Less)?,
+            Operator::Greater | Operator::GreaterOrEqual => with_first(Operator::GreaterOrEqual)?,
+        })
     }
 
     fn comparison_of(
@@ -202,7 +234,7 @@ impl<'a> Parser<'a> {
                 self.comparison_of(property, Operator::Equal, EdmValue::Boolean(true))
             }
             Part::Literal(EdmValue::Boolean(value), _) => Ok(Expression::Constant(value)),
-            Part::Literal(_, at) | Part::Null(at) => Err(self.lexer.error_at(at)),
+            Part::Literal(_, at) | Part::EarlyDateTime(at) | Part::Null(at) => Err(self.lexer.error_at(at)),
         }
     }
 }

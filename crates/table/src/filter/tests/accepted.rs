@@ -68,6 +68,47 @@ fn literals() {
     ]);
 }
 
+/// They were refused, though .NET's least date-time is how its programs say that there is no lower bound.
+#[test]
+fn date_times_before_1601_are_before_all_that_are_stored() {
+    let first = parse_date_time("1601-01-01T00:00:00Z").unwrap();
+    let entity = ModelEntity::new(
+        "p",
+        "r",
+        vec![
+            ("First", EdmValue::DateTime(first)),
+            ("I", EdmValue::Int32(5)),
+            ("D", EdmValue::Double(f64::NAN)),
+        ],
+    );
+    for early in
+        ["0001-01-01T00:00:00Z", "0001-01-01", "1600-12-31T23:59:59.9999999Z", "1601-01-01T00:00+00:01"]
+    {
+        // A property of another type ranks below the constant, a missing one is nowhere.
+        for (property, holding) in [
+            ("First", &["gt", "ge", "ne"][..]),
+            ("Timestamp", &["gt", "ge", "ne"][..]),
+            ("I", &["lt", "le", "ne"][..]),
+            ("D", &["lt", "le", "ne"][..]),
+            ("RowKey", &["lt", "le", "ne"][..]),
+            ("Missing", &[][..]),
+        ] {
+            for (operator, swapped) in
+                [("eq", "eq"), ("ne", "ne"), ("lt", "gt"), ("le", "ge"), ("gt", "lt"), ("ge", "le")]
+            {
+                let expected = holding.contains(&operator);
+                for text in [
+                    format!("{property} {operator} datetime'{early}'"),
+                    format!("datetime'{early}' {swapped} {property}"),
+                    format!("not (not ({property} {operator} datetime'{early}') or false)"),
+                ] {
+                    assert_eq!(matches(&parse(&text), &entity), expected, "{text}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn binding_and_blanks() {
     assert_matches(&[

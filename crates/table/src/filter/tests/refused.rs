@@ -36,6 +36,7 @@ fn syntax_errors_name_the_position() {
         ("'a' and A", 0),
         ("null", 0),
         ("1L or A", 0),
+        ("A and datetime'0001-01-01'", 6),
         ("A add 1 eq 2", 2),
         ("A/B eq 2", 1),
     ] {
@@ -57,7 +58,8 @@ fn literals_that_their_type_cannot_hold() {
         ("A eq X'1'", "Edm.Binary"),
         ("A eq X'zz'", "Edm.Binary"),
         ("A eq datetime'yesterday'", "Edm.DateTime"),
-        ("A eq datetime'1600-01-01T00:00:00Z'", "Edm.DateTime"),
+        ("A eq datetime'0000-01-01T00:00:00Z'", "Edm.DateTime"),
+        ("A eq datetime'9999-12-31T23:59:59-00:01'", "Edm.DateTime"),
     ] {
         match Filter::parse(text) {
             Err(FilterError::Literal(message)) => assert!(message.contains(edm_type), "{message}"),
