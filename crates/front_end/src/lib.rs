@@ -16,6 +16,7 @@ pub mod auth;
 mod batch;
 mod blob_api;
 mod compression;
+mod content_md5;
 mod continuation;
 mod entity_path;
 mod error;

@@ -126,6 +126,29 @@ async fn a_write_without_a_body_is_refused() {
     assert!(stamp.send("GET", ADDRESS, &none, "").await.expect(200).json().get("S").is_none());
 }
 
+/// The header was signed, but not compared with the body: another body was stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_is_the_one_that_was_announced() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    let body = r#"{"PartitionKey":"p","RowKey":"r","A":1}"#;
+    let address = "/People(PartitionKey='p',RowKey='r')";
+    let post =
+        async |md5: &str, body: &str| stamp.send("POST", "/People", &[("content-md5", md5)], body).await;
+    let md5 = "egg37lj9eduWH7WSOKBXIw==";
+    post(md5, &body.replace('1', "2")).await.expect_error(400, "Md5Mismatch");
+    post(md5, "").await.expect_error(400, "Md5Mismatch");
+    for wrong in ["x", "AAAA", md5.trim_end_matches('=')] {
+        post(wrong, body).await.expect_error(400, "InvalidMd5");
+    }
+    stamp.send("GET", address, &[], "").await.expect_error(404, "ResourceNotFound");
+    post(md5, body).await.expect(201);
+    stamp.send("PUT", address, &[("content-md5", md5)], "{}").await.expect_error(400, "Md5Mismatch");
+    stamp.send("PUT", address, &[("content-md5", "")], "{}").await.expect(204);
+    // What has no body has nothing to compare.
+    stamp.send("GET", address, &[("content-md5", md5)], "").await.expect(200);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_writes_have_their_codes() {
     let stamp = Stamp::open().await;

@@ -41,6 +41,20 @@ fn message_path(answer: &Answer) -> String {
 }
 
 #[tokio::test]
+async fn a_message_is_the_one_that_was_announced() {
+    let stamp = with_queue().await;
+    let md5 = [("content-md5", "tGpgtT+cpXjZGjd+SPtjpg==")];
+    stamp.send_queue("POST", MESSAGES, &md5, &message("b")).await.expect_error(400, "Md5Mismatch");
+    stamp
+        .send_queue("POST", MESSAGES, &[("content-md5", "x")], &message("a"))
+        .await
+        .expect_error(400, "InvalidMd5");
+    stamp.send_queue("POST", MESSAGES, &md5, &message("a")).await.expect(201);
+    let answer = stamp.send_queue("GET", "/tasks/messages?numofmessages=32", &[], "").await.expect(200);
+    assert_eq!(answer.body.matches("<MessageText>").count(), 1, "{}", answer.body);
+}
+
+#[tokio::test]
 async fn bodies_of_messages_are_exact() {
     let stamp = with_queue().await;
     let put = put(&stamp, "a &amp; &lt;b&gt; ").await;

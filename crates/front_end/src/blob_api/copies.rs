@@ -7,7 +7,7 @@ use super::need::BlobNeed;
 use super::parse_revision;
 use super::reply_headers::{crc64_text, put, put_encryption, put_some, put_written};
 use super::request_headers::{
-    blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_md5, parse_range, required,
+    blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_range, required,
     source_conditions, text,
 };
 use super::target::Target;
@@ -20,6 +20,7 @@ use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasToken;
 use crate::auth::{SasRequest, verify_sas};
+use crate::content_md5::parse_md5;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::ServiceApi;

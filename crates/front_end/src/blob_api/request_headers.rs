@@ -226,12 +226,6 @@ pub(crate) fn new_properties(headers: Headers<'_>) -> Result<ContentProperties, 
     Ok(properties)
 }
 
-/// An MD5 in Base64.
-pub(crate) fn parse_md5(text: &str) -> Result<[u8; 16], ApiError> {
-    let bytes = STANDARD.decode(text.trim()).ok();
-    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| ErrorCode::InvalidMd5.into())
-}
-
 /// A CRC-64 in Base64, least byte first.
 pub(crate) fn parse_crc64(name: &str, text: &str) -> Result<u64, ApiError> {
     let bytes: Option<[u8; 8]> = STANDARD.decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());

@@ -7,10 +7,11 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written};
 use super::request_headers::{
-    blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, parse_md5,
-    range, required, sequence_number, tags, text,
+    blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, range,
+    required, sequence_number, tags, text,
 };
 use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
+use crate::content_md5::{CONTENT_MD5, announced_md5, parse_md5};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
@@ -46,7 +47,7 @@ struct Expected {
 impl Expected {
     fn of(context: &BlobRequest<'_>) -> Result<Self, ApiError> {
         let headers = context.headers();
-        let md5 = text(headers, "content-md5").map(parse_md5).transpose()?;
+        let md5 = announced_md5(headers.get(CONTENT_MD5))?;
         const CRC64: &str = "x-ms-content-crc64";
         let crc64 = text(headers, CRC64).map(|text| parse_crc64(CRC64, text)).transpose()?;
         if md5.is_some() && crc64.is_some() {
@@ -295,11 +296,6 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     let expected = Expected::of(context)?;
     // Its place is kept until the list that is made of it is committed.
     let WholeBody { bytes: document, room: _room } = body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
-    use md5::{Digest, Md5};
-    let md5: [u8; 16] = Md5::digest(&document).into();
-    if expected.md5.is_some_and(|expected| expected != md5) {
-        return Err(ErrorCode::Md5Mismatch.into());
-    }
     let crc64 = base::checksum::crc64(&[&document]);
     if expected.crc64.is_some_and(|expected| expected != crc64) {
         return Err(ErrorCode::Crc64Mismatch.into());

@@ -1,8 +1,10 @@
 //! A request's body before it is read: an operation that needs it asks for it, within the bounds.
 //!
-//! What always holds: nothing is kept of a body that is announced too large, and a large one waits for its room.
+//! What always holds: nothing is kept of a body that is announced too large, and a large one waits for its room. A body
+//! that is read whole is the one whose length and MD5 were announced, if they were.
 
 use super::request;
+use crate::content_md5::{CONTENT_MD5, announced_md5, check_md5};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
@@ -116,6 +118,7 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
             }
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
+        let md5 = announced_md5(self.parts.headers.get(CONTENT_MD5))?;
         let size = announced.map_or(size_max, |size| size as usize);
         let room = if size > SMALL_BODY_SIZE_BYTES_MAX {
             // More than there is would wait for ever.
@@ -133,7 +136,10 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
                 tracing::debug!("a request's body ended after {} bytes", bytes.len());
                 Err(ErrorCode::InvalidInput.into())
             }
-            Ok(bytes) => Ok(WholeBody { bytes, room }),
+            Ok(bytes) => {
+                check_md5(md5, &bytes)?;
+                Ok(WholeBody { bytes, room })
+            }
             Err(error) => {
                 drop(room);
                 if error.code == ErrorCode::RequestBodyTooLarge {

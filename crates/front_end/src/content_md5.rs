@@ -1,0 +1,58 @@
+//! `Content-MD5`: 16 bytes in Base64 by which a client says what its body is.
+//!
+//! What always holds: a body that is not the one that was meant is refused before anything is done with it.
+
+use crate::error::ApiError;
+use crate::error_code::ErrorCode;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::HeaderValue;
+use md5::{Digest, Md5};
+
+/// The header's name.
+pub(crate) const CONTENT_MD5: &str = "content-md5";
+
+/// What the header says; `None`: it is not there or is empty.
+pub(crate) fn announced_md5(header: Option<&HeaderValue>) -> Result<Option<[u8; 16]>, ApiError> {
+    let value = header.filter(|value| !value.is_empty());
+    value.map(|value| parse_md5(value.to_str().unwrap_or_default())).transpose()
+}
+
+/// An MD5 in Base64.
+pub(crate) fn parse_md5(text: &str) -> Result<[u8; 16], ApiError> {
+    let bytes = STANDARD.decode(text.trim()).ok();
+    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| ErrorCode::InvalidMd5.into())
+}
+
+/// Refuses a body that is not the announced one.
+pub(crate) fn check_md5(announced: Option<[u8; 16]>, body: &[u8]) -> Result<(), ApiError> {
+    match announced {
+        Some(md5) if Md5::digest(body)[..] != md5 => Err(ErrorCode::Md5Mismatch.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn announced(value: &[u8]) -> Result<Option<[u8; 16]>, ErrorCode> {
+        let value = HeaderValue::from_bytes(value).expect("a header");
+        announced_md5(Some(&value)).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn a_header_is_a_hash_or_refused() {
+        assert_eq!(announced_md5(None), Ok(None));
+        assert_eq!(announced(b""), Ok(None), "as some clients sign it");
+        // The hash of nothing, from RFC 1321.
+        let md5 = announced(b"1B2M2Y8AsgTpgAmY7PhCfg==").expect("a hash");
+        assert_eq!(md5.map(u128::from_be_bytes), Some(0xd41d8cd98f00b204e9800998ecf8427e));
+        assert_eq!(check_md5(md5, b""), Ok(()));
+        assert_eq!(check_md5(md5, b"a"), Err(ErrorCode::Md5Mismatch.into()));
+        assert_eq!(check_md5(None, b"a"), Ok(()));
+        for wrong in [&b"x"[..], b"1B2M2Y8AsgTpgAmY7PhCfg", b"AAAA", b"\xff"] {
+            assert_eq!(announced(wrong), Err(ErrorCode::InvalidMd5), "{wrong:?}");
+        }
+    }
+}
