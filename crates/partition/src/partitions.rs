@@ -16,7 +16,7 @@ use crate::pause::Pause;
 use crate::piece::Piece;
 use crate::range_partition::{Collected, DataPin, Shared};
 use crate::settings::PartitionSettings;
-use base::Environment;
+use base::{Environment, Ticks};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,6 +130,12 @@ impl Partitions {
     /// The moment of the range that owns `key`: what is read after it was asked for is still so while it is the same.
     pub fn moment(&self, table: ObjectTable, key: &RowKey) -> Result<RangeMoment, PartitionError> {
         self.server.moment(table, key)
+    }
+
+    /// The time in the range that owns `key`, by which its operations are decided: the wall clock's, but never before a
+    /// version there that somebody was told.
+    pub fn now(&self, table: ObjectTable, key: &RowKey) -> Result<Ticks, PartitionError> {
+        self.server.now(table, key)
     }
 
     /// Shows the rows of `range` to `scan`, in key order.

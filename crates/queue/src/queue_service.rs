@@ -4,7 +4,7 @@ use crate::change_queue::{ChangeQueue, QueueChange};
 use crate::create_queue::CreateQueue;
 use crate::delete_message::{DeleteMessage, Held};
 use crate::error::QueueError;
-use crate::fronts::{Fronts, KnownFront};
+use crate::fronts::Fronts;
 use crate::head_row::HeadRow;
 use crate::limits::{MESSAGE_SIZE_BYTES_MAX, MESSAGES_TAKEN_MAX};
 use crate::message::{Message, UpdatedMessage};
@@ -55,7 +55,7 @@ pub struct QueueProperties {
 /// The facade of the Queue service. Account names are trusted; everything else is checked here.
 pub struct QueueService {
     pub(crate) partitions: Arc<Partitions>,
-    pub(crate) clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     fronts: Fronts,
     /// Ids of queues' messages.
@@ -182,11 +182,9 @@ impl QueueService {
             text,
             invisible_for,
             lives_for,
-            low_water: self.fronts.find(&store).unwrap_or_default().low_water,
+            low_water: self.fronts.low_water(&store),
         };
-        let message = self.partitions.execute(put).await??;
-        self.fronts.raise_newest(&store, message.inserted_at);
-        Ok(message)
+        self.partitions.execute(put).await?
     }
 
     /// Takes up to `count` messages, and hides them from others for `invisible_for`.
@@ -201,11 +199,10 @@ impl QueueService {
         let count = count.min(MESSAGES_TAKEN_MAX);
         let mut read_count = read_count(count);
         loop {
-            let front = self.front(&store).await?;
             let take = TakeMessages {
                 store: store.clone(),
-                low_water: front.low_water,
-                until: front.newest,
+                low_water: self.low_water(&store).await?,
+                until: self.now(&store)?,
                 count,
                 read_count,
                 invisible_for,
@@ -227,12 +224,12 @@ impl QueueService {
         count: usize,
     ) -> Result<Vec<Message>, QueueError> {
         let store = self.store(account, queue).await?;
-        let front = self.front(&store).await?;
-        let mut from = Position::first_at(front.low_water);
+        let mut from = Position::first_at(self.low_water(&store).await?);
+        let until = self.now(&store)?;
         let count = count.min(MESSAGES_TAKEN_MAX);
         let mut read_count = read_count(count);
         loop {
-            let peek = PeekMessages { store: store.clone(), from, until: front.newest, count, read_count };
+            let peek = PeekMessages { store: store.clone(), from, until, count, read_count };
             let peeked = self.partitions.execute(peek).await??;
             match peeked.go_on {
                 Some(behind) => from = behind,
@@ -258,10 +255,7 @@ impl QueueService {
         let held = Held { id, receipt };
         let update = UpdateMessage { store: store.clone(), held, invisible_for, text };
         match self.partitions.execute(update).await?? {
-            Some(updated) => {
-                self.fronts.raise_newest(&store, Ticks(updated.receipt.version.0));
-                Ok(updated)
-            }
+            Some(updated) => Ok(updated),
             None => Err(self.refusal(&store, id).await?),
         }
     }
@@ -275,7 +269,7 @@ impl QueueService {
         receipt: PopReceipt,
     ) -> Result<(), QueueError> {
         let store = self.store(account, queue).await?;
-        let low_water = self.fronts.find(&store).unwrap_or_default().low_water;
+        let low_water = self.fronts.low_water(&store);
         let delete = DeleteMessage { store: store.clone(), held: Held { id, receipt }, low_water };
         match self.partitions.execute(delete).await?? {
             true => Ok(()),
@@ -315,7 +309,7 @@ impl QueueService {
                 away.map(|row| open_away(&row.value)).transpose()?
             }
         };
-        let now = self.clock.now();
+        let now = self.now(store)?;
         Ok(match found {
             Some((chance, expires_at)) if chance == id.chance && expires_at > now => {
                 QueueError::PopReceiptMismatch
@@ -324,15 +318,20 @@ impl QueueService {
         })
     }
 
-    /// Where to read for messages that are visible now: from the low water, which is stored if this process does not know
-    /// it, up to `newest`.
-    async fn front(&self, store: &MessageStore) -> Result<KnownFront, QueueError> {
-        let mut known = self.fronts.find(store).unwrap_or_default();
-        if known.low_water == Ticks(0) {
-            known.low_water = self.head(store).await?.low_water;
-            self.fronts.raise_low_water(store, known.low_water);
+    /// The time by which what becomes of the queue's messages is decided. It is that of their range, and not the clock's:
+    /// a message that was put is there to be got, whatever the clock did since.
+    pub(crate) fn now(&self, store: &MessageStore) -> Result<Ticks, QueueError> {
+        Ok(self.partitions.now(ObjectTable::Message, &store.head_key())?)
+    }
+
+    /// The queue's low water, which is stored if this process does not know it.
+    async fn low_water(&self, store: &MessageStore) -> Result<Ticks, QueueError> {
+        let mut low_water = self.fronts.low_water(store);
+        if low_water == Ticks(0) {
+            low_water = self.head(store).await?.low_water;
+            self.fronts.raise_low_water(store, low_water);
         }
-        Ok(KnownFront { newest: known.newest.max(self.clock.now()), ..known })
+        Ok(low_water)
     }
 
     async fn head(&self, store: &MessageStore) -> Result<HeadRow, QueueError> {

@@ -174,7 +174,7 @@ async fn sweep_queue(
 ) -> Result<Swept, QueueError> {
     let row = service.partitions.get(ObjectTable::Message, &store.head_key()).await?;
     let head = HeadRow::open(row.as_ref())?;
-    let now = service.clock.now();
+    let now = service.now(store)?;
     if head.first_expiry() > now {
         return Ok(Swept { removed: 0, go_on: None });
     }

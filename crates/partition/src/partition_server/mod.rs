@@ -150,6 +150,17 @@ impl PartitionServer {
         Ok(RangeMoment { table, range_id: owner.id(), visible: owner.visible() })
     }
 
+    /// The time in the range that owns `key`.
+    pub(crate) fn now(
+        &self,
+        table: ObjectTable,
+        key: &crate::key::RowKey,
+    ) -> Result<base::Ticks, PartitionError> {
+        let routes = self.routes.load();
+        let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
+        Ok(owner.now())
+    }
+
     /// Shows the rows of `spans`, which are in order, over as many range partitions as it takes. What one of these has of
     /// them it shows from one snapshot; so all rows of a partition name are of one, because no range is cut inside a name.
     pub(crate) async fn scan<S: Scan>(

@@ -44,7 +44,7 @@ use crate::retries::RangeName;
 use crate::settings::PartitionSettings;
 use crate::tree::{Tree, TreeCheckpoint};
 use arc_swap::{ArcSwap, Guard};
-use base::{Clock, Spawner};
+use base::{Clock, Spawner, Ticks};
 use commit::Pending;
 use data::RangeData;
 use load::Loaded;
@@ -247,6 +247,11 @@ impl RangePartition {
     /// The newest version that readers see.
     pub(crate) fn visible(&self) -> RowVersion {
         RowVersion(self.visible.load(Ordering::Acquire))
+    }
+
+    /// The time here: never before a version that readers see.
+    pub(crate) fn now(&self) -> Ticks {
+        Ticks(self.shared.clock.now().0.max(self.visible().0))
     }
 
     /// The tree, to keep.
