@@ -51,6 +51,21 @@ impl Clock for SetClock {
     }
 }
 
+/// The same wall clock for the layers below, whose time would go on from their newest version.
+struct WallOnly(Arc<SetClock>);
+
+impl Clock for WallOnly {
+    fn now(&self) -> Ticks {
+        self.0.now()
+    }
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(sleep_for)
+    }
+}
+
 /// An answer, read whole.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -107,7 +122,7 @@ impl Stamp {
             real: base::system::SystemClock::new(),
             wall: AtomicU64::new(service::parse_date_time("2026-11-21T09:00:00Z").expect("date").0),
         });
-        env.clock = clock.clone();
+        env.clock = Arc::new(WallOnly(clock.clone()));
         let settings = StreamSettings {
             extent_size_bytes_max: 16 << 20,
             journal_segment_size_bytes: 1 << 20,
@@ -127,7 +142,7 @@ impl Stamp {
         let mut settings = FrontEndSettings::new(Accounts::development());
         change(&mut settings);
         let front_end =
-            FrontEnd::new(settings, Services { blob, table, queue }, env.clock, env.random, env.spawner);
+            FrontEnd::new(settings, Services { blob, table, queue }, clock.clone(), env.random, env.spawner);
         let account = front_end::Account::development();
         Stamp { front_end: Arc::new(front_end), clock, key: account.keys()[0].clone() }
     }

@@ -265,7 +265,7 @@ impl PartitionServer {
         match self.change_map(old, new).await {
             Ok(true) => {
                 let changed_at = clock.monotonic();
-                let heirs: Vec<_> = heirs.into_iter().map(|heir| heir.start(&self.shared)).collect();
+                let heirs: Vec<_> = heirs.into_iter().map(|heir| heir.start(&self.shared, parents)).collect();
                 self.publish(parents, &heirs);
                 Ended::Done(Pause {
                     finished_for: finished_at.saturating_sub(paused_at),

@@ -16,6 +16,7 @@ use crate::memory_table::Found;
 use crate::merge_cursor::{MergeCursor, merge_over};
 use crate::operation::{Operation, Read, Row, RowChange, RowVersion, Rows};
 use crate::tree::Tree;
+use base::Ticks;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,7 +141,7 @@ impl RangePartition {
                 None => return Ok(Verdict::Short),
             }
         }
-        let version = next_version(self.shared.clock.now().0, serial.last_version, serial.version_floor);
+        let version = next_version(self.now(), serial.last_version, serial.version_floor);
         let rows = Rows::new(found);
         let decision = operation.decide(&rows, version);
         if !decision.changes.is_empty() {
@@ -154,6 +155,7 @@ impl RangePartition {
                 data.check_changes(&decision.changes, rows.all())?;
             }
             serial.last_version = version;
+            self.time.note(version, self.shared.clock.monotonic());
             commit_log::put_operation(serial.pending.group(), version, &decision.changes);
             for change in decision.changes {
                 serial.pending.note(change.key(), version);
@@ -237,10 +239,10 @@ fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
     }
 }
 
-/// Server time, bumped when the clock stands still or runs backwards: newer than the last version and than the floor below
-/// which a hand-over has copied everything.
-fn next_version(now_ticks: u64, last: RowVersion, floor: RowVersion) -> RowVersion {
-    RowVersion(now_ticks.max(last.max(floor).0 + 1))
+/// The range's time, bumped when it stands still: newer than the last version and than the floor below which a hand-over
+/// has copied everything.
+fn next_version(now: Ticks, last: RowVersion, floor: RowVersion) -> RowVersion {
+    RowVersion(now.0.max(last.max(floor).0 + 1))
 }
 
 /// Whether an operation may make these changes: while space is scarce only what gives some back may.
@@ -291,7 +293,7 @@ mod tests {
     use crate::key::RowKey;
 
     #[test]
-    fn versions_rise_whatever_the_clock_does() {
+    fn versions_rise_whatever_the_time_is() {
         for (now, last, floor, expected) in [
             (100, 50, 0, 100),
             (100, 100, 0, 101),
@@ -301,7 +303,7 @@ mod tests {
             (7, 50, 100, 101),
             (7, 200, 100, 201),
         ] {
-            assert_eq!(next_version(now, RowVersion(last), RowVersion(floor)), RowVersion(expected));
+            assert_eq!(next_version(Ticks(now), RowVersion(last), RowVersion(floor)), RowVersion(expected));
         }
     }
 

@@ -248,7 +248,7 @@ impl Heir {
     }
 
     /// Starts to serve. Nothing can fail any more: the partition map names it.
-    pub(crate) fn start(self, shared: &Shared) -> Arc<RangePartition> {
+    pub(crate) fn start(self, shared: &Shared, parents: &[Arc<RangePartition>]) -> Arc<RangePartition> {
         let tree = Tree {
             active: Arc::new(self.active),
             frozen: Vec::new(),
@@ -257,7 +257,9 @@ impl Heir {
         };
         let (last_version, log_marks, data) = (self.log_end, self.log_marks, self.data);
         let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, data, replayed: 0 };
-        RangePartition::start(shared.clone(), self.table, self.id, loaded)
+        let started = RangePartition::start(shared.clone(), self.table, self.id, loaded);
+        parents.iter().for_each(|parent| started.time.go_on_from(&parent.time));
+        started
     }
 
     /// Its id.

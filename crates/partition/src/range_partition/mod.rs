@@ -4,7 +4,7 @@
 //! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
 //! serial section), `commit` (group commit), `data` (blob data) and `collect_data` (its space), `read` (gets and scans),
 //! `flush` (memory table to checkpoint), `merge` (checkpoints to one), `memory` (its part of the budget), `hand_over`
-//! (leaving to other ranges), `inherit` (what these ranges start from), `size`.
+//! (leaving to other ranges), `inherit` (what these ranges start from), `range_time` (by which operations are decided), `size`.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
 //! replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the tree shows it.
@@ -20,6 +20,7 @@ mod load;
 mod log_marks;
 mod memory;
 mod merge;
+mod range_time;
 mod read;
 mod size;
 
@@ -50,6 +51,7 @@ use data::RangeData;
 use load::Loaded;
 use log_marks::LogMarks;
 use parking_lot::Mutex;
+use range_time::RangeTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::{OwnerEpoch, Streams};
@@ -88,6 +90,7 @@ pub(crate) struct RangePartition {
     /// Replaced only inside the serial section.
     tree: ArcSwap<Tree>,
     serial: Mutex<Serial>,
+    time: RangeTime,
     /// The newest durable version.
     visible: AtomicU64,
     /// What the metadata stream says; held while it is being changed.
@@ -179,6 +182,7 @@ impl RangePartition {
                 pending: Pending::default(),
                 standing: Standing::Open,
             }),
+            time: RangeTime::new(loaded.last_version, shared.clock.monotonic()),
             visible: AtomicU64::new(loaded.last_version.0),
             metadata: tokio::sync::Mutex::new(loaded.metadata),
             log_marks: Mutex::new(loaded.log_marks),
@@ -251,7 +255,8 @@ impl RangePartition {
 
     /// The time here: never before a version that readers see.
     pub(crate) fn now(&self) -> Ticks {
-        Ticks(self.shared.clock.now().0.max(self.visible().0))
+        let clock = &self.shared.clock;
+        self.time.now(clock.now(), clock.monotonic())
     }
 
     /// The tree, to keep.
