@@ -2,7 +2,6 @@
 
 use crate::direct;
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::random::{SPLITMIX64_STEP, splitmix64};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The real environment over the folder `data`, with tasks on the runtime that is current at the call.
@@ -56,27 +55,33 @@ impl Clock for SystemClock {
     }
 }
 
-/// SplitMix64 seeded from the operating system.
+/// The kernel's generator: who has seen numbers of it can't tell the next ones.
+#[derive(Default)]
 pub struct SystemRandom {
-    state: AtomicU64,
+    drawn: Mutex<Vec<u64>>,
 }
 
+/// Numbers that one call of the kernel brings. It gives so few bytes whole, without being interrupted.
+const DRAWN_TOGETHER: usize = 32;
+
 impl SystemRandom {
-    /// Seeds from the kernel's generator.
-    #[allow(clippy::new_without_default)]
+    /// Draws when it is asked.
     pub fn new() -> Self {
-        use std::hash::{BuildHasher, Hasher};
-        // The standard library's hash keys come from the kernel's random source.
-        let seed = std::collections::hash_map::RandomState::new().build_hasher().finish();
-        SystemRandom { state: AtomicU64::new(seed) }
+        SystemRandom::default()
     }
 }
 
 impl Random for SystemRandom {
+    /// Panics if the kernel has no generator, as older ones than Linux 3.17 have not.
     fn next_u64(&self) -> u64 {
-        // The generator's state only ever grows by a constant, so drawing needs no lock.
-        let mut state = self.state.fetch_add(SPLITMIX64_STEP, Ordering::Relaxed);
-        splitmix64(&mut state)
+        let mut drawn = self.drawn.lock();
+        if drawn.is_empty() {
+            let mut bytes = [0; 8 * DRAWN_TOGETHER];
+            let size = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+            assert_eq!(size, Ok(bytes.len()), "the kernel gives random bytes");
+            drawn.extend(bytes.as_chunks().0.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+        }
+        drawn.pop().unwrap_or_default()
     }
 }
 
@@ -341,6 +346,13 @@ impl DiskFile for SystemFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernels_numbers_do_not_repeat() {
+        let random = SystemRandom::new();
+        let drawn: std::collections::BTreeSet<u64> = (0..10_000).map(|_| random.next_u64()).collect();
+        assert_eq!(drawn.len(), 10_000);
+    }
 
     #[test]
     fn workers_take_turns_and_run_timers() {

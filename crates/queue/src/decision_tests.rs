@@ -28,7 +28,13 @@ fn at(visible_at: u64, insertion: u64) -> Position {
 }
 
 fn message(expires_at: Ticks) -> MessageRow {
-    MessageRow { chance: 9, expires_at, dequeue_count: 2, text: Bytes::from_static(b"text") }
+    MessageRow {
+        chance: 9,
+        expires_at,
+        receipt_number: 70,
+        dequeue_count: 2,
+        text: Bytes::from_static(b"text"),
+    }
 }
 
 fn row(position: Position, message: &MessageRow) -> Row {
@@ -62,6 +68,7 @@ fn put(invisible_for: u64, lives_for: Option<u64>) -> PutMessage {
     PutMessage {
         store: store(),
         chance: 9,
+        receipt_number: 71,
         text: Bytes::from_static(b"text"),
         invisible_for: Duration::from_secs(invisible_for),
         lives_for: lives_for.map(Duration::from_secs),
@@ -73,18 +80,19 @@ fn put(invisible_for: u64, lives_for: Option<u64>) -> PutMessage {
 fn a_put_is_a_message_and_a_count() {
     let decision = put(0, Some(20)).decide(&Rows::new(vec![vec![head_row(head(7))]]), NOW);
     let born = at(NOW.0, NOW.0);
-    let stored = MessageRow { dequeue_count: 0, ..message(Ticks(NOW.0 + 20 * TICKS_PER_SECOND)) };
+    let stored =
+        MessageRow { dequeue_count: 0, receipt_number: 71, ..message(Ticks(NOW.0 + 20 * TICKS_PER_SECOND)) };
     let counted = HeadRow { message_count: 8, low_water: Ticks(4), ..head(7) };
     assert_eq!(decision.changes, [put_of(born, &stored), counted.put(store().head_key())]);
     let reply = decision.reply.unwrap();
     assert_eq!((reply.inserted_at, reply.visible_at), (Ticks(NOW.0), Ticks(NOW.0)));
-    assert_eq!(reply.receipt, PopReceipt { visible_at: Ticks(NOW.0), version: NOW });
+    assert_eq!(reply.receipt, PopReceipt { visible_at: Ticks(NOW.0), number: 71 });
 }
 
 #[test]
 fn a_put_that_hides_leaves_a_mark_and_one_that_never_ends_no_expiry() {
     let decision = put(5, None).decide(&Rows::new(vec![vec![]]), NOW);
-    let stored = MessageRow { dequeue_count: 0, ..message(NEVER) };
+    let stored = MessageRow { dequeue_count: 0, receipt_number: 71, ..message(NEVER) };
     let position = at(NOW.0 + 5 * TICKS_PER_SECOND, NOW.0);
     let counted = HeadRow { message_count: 1, low_water: Ticks(4), swept_expiry: NEVER, new_expiry: NEVER };
     let expected = [put_of(position, &stored), mark_of(NOW.0, &stored), counted.put(store().head_key())];
@@ -97,7 +105,7 @@ fn take(count: usize) -> TakeMessages {
         store: store(),
         low_water: Ticks(3),
         until: Ticks(NOW.0),
-        count,
+        receipt_numbers: (80..).take(count).collect(),
         read_count: read_count(count),
         invisible_for: Duration::from_secs(30),
     }
@@ -110,10 +118,11 @@ fn a_get_moves_what_is_visible_and_removes_what_has_expired() {
     let front =
         vec![row(at(10, 10), &live), row(at(20, 15), &dead), row(at(30, 30), &live), row(later, &live)];
     let decision = take(5).decide(&Rows::new(vec![front, vec![head_row(head(7))]]), NOW);
-    let taken = MessageRow { dequeue_count: 3, ..live.clone() };
+    let taken = |receipt_number| MessageRow { dequeue_count: 3, receipt_number, ..live.clone() };
     let hidden_until = NOW.0 + 30 * TICKS_PER_SECOND;
     let reply = decision.reply.unwrap();
     assert_eq!(reply.messages.iter().map(|one| one.id.insertion).collect::<Vec<_>>(), [10, 30]);
+    assert_eq!(reply.messages.iter().map(|one| one.receipt.number).collect::<Vec<_>>(), [80, 81]);
     assert_eq!((reply.low_water, reply.again), (Ticks(NOW.0), false));
     let counted = HeadRow { message_count: 6, low_water: Ticks(NOW.0), ..head(7) };
     assert_eq!(
@@ -122,11 +131,11 @@ fn a_get_moves_what_is_visible_and_removes_what_has_expired() {
             delete_of(at(20, 15)),
             RowChange::Delete { key: store().away_key(15) },
             delete_of(at(10, 10)),
-            put_of(at(hidden_until, 10), &taken),
-            mark_of(10, &taken),
+            put_of(at(hidden_until, 10), &taken(80)),
+            mark_of(10, &taken(80)),
             delete_of(at(30, 30)),
-            put_of(at(hidden_until, 30), &taken),
-            mark_of(30, &taken),
+            put_of(at(hidden_until, 30), &taken(81)),
+            mark_of(30, &taken(81)),
             counted.put(store().head_key()),
         ]
     );
@@ -171,8 +180,8 @@ fn a_peek_changes_nothing() {
     assert_eq!(shown.iter().map(|one| (one.id.insertion, one.dequeue_count)).collect::<Vec<_>>(), [(10, 2)]);
 }
 
-fn held(version: u64, chance: u64) -> Held {
-    let receipt = PopReceipt { visible_at: Ticks(10), version: RowVersion(version) };
+fn held(number: u64, chance: u64) -> Held {
+    let receipt = PopReceipt { visible_at: Ticks(10), number };
     Held { id: MessageId { insertion: 4, chance }, receipt }
 }
 
@@ -182,16 +191,56 @@ fn only_the_last_receipt_deletes() {
         let rows = Rows::new(vec![vec![row(at(10, 4), &message)], vec![head_row(head(7))]]);
         DeleteMessage { store: store(), held, low_water: Ticks(0) }.decide(&rows, NOW)
     };
-    let good = delete(held(77, 9), message(NEVER));
+    let good = delete(held(70, 9), message(NEVER));
     assert!(good.reply.unwrap());
     let mark = RowChange::Delete { key: store().away_key(4) };
     assert_eq!(good.changes, [delete_of(at(10, 4)), mark, head(7).without(1).put(store().head_key())]);
     for (held, message) in
-        [(held(78, 9), message(NEVER)), (held(77, 8), message(NEVER)), (held(77, 9), message(Ticks(NOW.0)))]
+        [(held(77, 9), message(NEVER)), (held(70, 8), message(NEVER)), (held(70, 9), message(Ticks(NOW.0)))]
     {
         let refused = delete(held, message);
         assert!(!refused.reply.unwrap() && refused.changes.is_empty(), "{held:?}");
     }
+}
+
+/// The receipt of a message that was never moved was twice the first half of its id, which every peek shows.
+#[test]
+fn an_id_does_not_lead_to_a_receipt() {
+    let born = at(NOW.0, NOW.0);
+    let decision = put(0, None).decide(&Rows::new(vec![vec![]]), NOW);
+    let RowChange::Put { value, .. } = &decision.changes[0] else { panic!("{decision:?}") };
+    let stored = Row { key: store().message_key(born), version: NOW, value: value.clone() };
+    let put = decision.reply.unwrap();
+    let delete = |number| {
+        let receipt = PopReceipt { visible_at: put.visible_at, number };
+        let delete =
+            DeleteMessage { store: store(), held: Held { id: put.id, receipt }, low_water: Ticks(0) };
+        let rows = Rows::new(vec![vec![stored.clone()], vec![head_row(head(7))]]);
+        delete.decide(&rows, RowVersion(NOW.0 + 1)).reply.unwrap()
+    };
+    for (number, what) in [(put.id.insertion, "its first half"), (put.id.chance, "its second half")] {
+        assert!(!delete(number), "{what}");
+    }
+    assert!(delete(put.receipt.number));
+}
+
+#[test]
+fn receipts_of_messages_that_were_stored_without_a_number_stay_good() {
+    let former = b"\x01\x09\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\x00text";
+    let stored = Row { value: Bytes::from_static(former), ..row(at(10, 4), &message(NEVER)) };
+    let update = |number| UpdateMessage {
+        store: store(),
+        held: held(number, 9),
+        invisible_for: Duration::ZERO,
+        receipt_number: 71,
+        text: None,
+    };
+    let updated = update(77).decide(&Rows::new(vec![vec![stored.clone()]]), NOW);
+    let moved = MessageRow { dequeue_count: 0, receipt_number: 71, ..message(NEVER) };
+    assert_eq!(updated.changes[1], put_of(at(NOW.0, 4), &moved));
+    assert!(updated.reply.unwrap().is_some());
+    let refused = update(70).decide(&Rows::new(vec![vec![stored]]), NOW);
+    assert!(refused.reply.unwrap().is_none());
 }
 
 #[test]
@@ -199,19 +248,21 @@ fn an_update_keeps_what_it_does_not_change() {
     let update = |text: Option<&'static str>, seconds, expires_at| {
         let update = UpdateMessage {
             store: store(),
-            held: held(77, 9),
+            held: held(70, 9),
             invisible_for: Duration::from_secs(seconds),
+            receipt_number: 71,
             text: text.map(|text| Bytes::from_static(text.as_bytes())),
         };
         update.decide(&Rows::new(vec![vec![row(at(10, 4), &message(expires_at))]]), NOW)
     };
     let to = at(NOW.0 + 2 * TICKS_PER_SECOND, 4);
-    assert_eq!(update(None, 2, NEVER).changes, [delete_of(at(10, 4)), put_of(to, &message(NEVER))]);
-    let changed = MessageRow { text: Bytes::from_static(b"new"), ..message(NEVER) };
+    let moved = MessageRow { receipt_number: 71, ..message(NEVER) };
+    assert_eq!(update(None, 2, NEVER).changes, [delete_of(at(10, 4)), put_of(to, &moved)]);
+    let changed = MessageRow { text: Bytes::from_static(b"new"), ..moved };
     let decision = update(Some("new"), 2, NEVER);
     assert_eq!(decision.changes, [delete_of(at(10, 4)), put_of(to, &changed)]);
     let receipt = decision.reply.unwrap().unwrap().receipt;
-    assert_eq!(receipt, PopReceipt { visible_at: to.visible_at, version: NOW });
+    assert_eq!(receipt, PopReceipt { visible_at: to.visible_at, number: 71 });
     let refused = update(None, 2, Ticks(NOW.0 + TICKS_PER_SECOND));
     assert!(matches!(refused.reply, Err(QueueError::VisibleAfterExpiry)) && refused.changes.is_empty());
 }

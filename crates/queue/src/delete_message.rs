@@ -27,11 +27,12 @@ impl Held {
 
     /// The message in the row at that position, if it is the one that is held, and not expired at `now`.
     pub(crate) fn find(&self, row: Option<&Row>, now: Ticks) -> Result<Option<MessageRow>, DecodeError> {
-        let Some(row) = row.filter(|row| row.version == self.receipt.version) else {
-            return Ok(None);
-        };
-        let message = MessageRow::open(&row.value)?;
-        Ok((message.chance == self.id.chance && message.expires_at > now).then_some(message))
+        let message = row.map(MessageRow::open).transpose()?;
+        Ok(message.filter(|message| {
+            message.receipt_number == self.receipt.number
+                && message.chance == self.id.chance
+                && message.expires_at > now
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Vocabulary: a *queue* is a row of the Container object table that gives a name an id for its messages; a *message* is
 //! a row of the Message object table, whose key starts with the instant from which it is visible; its *position* is that
 //! instant and the version of its insertion. *Taking* messages moves them to a later position; a *pop receipt* names a
-//! position and the version that put the message there. The *low water* of a queue is an instant before which no message
+//! position and a number of chance that whoever put the message there was told. The *low water* of a queue is an instant before which no message
 //! can be any more: reads of the front start there, because before it there are only traces of removed rows.
 //!
 //! What always holds: all rows of a queue's messages lie in one partition name, so each operation is atomic; a message

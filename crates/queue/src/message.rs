@@ -5,7 +5,6 @@ use crate::message_row::{MessageRow, NEVER};
 use crate::message_store::Position;
 use base::Ticks;
 use bytes::Bytes;
-use partition::RowVersion;
 use service::TICKS_MAX;
 
 /// A message, as its last change left it.
@@ -28,15 +27,15 @@ pub struct Message {
 }
 
 impl Message {
-    /// The message in `row`, which lies at `position` since `version`.
-    pub(crate) fn new(position: Position, version: RowVersion, row: MessageRow) -> Self {
+    /// The message in `row`, which lies at `position`.
+    pub(crate) fn new(position: Position, row: MessageRow) -> Self {
         Message {
             id: MessageId { insertion: position.insertion, chance: row.chance },
             inserted_at: Ticks(position.insertion),
             expires_at: if row.expires_at == NEVER { TICKS_MAX } else { row.expires_at },
             visible_at: position.visible_at,
             dequeue_count: row.dequeue_count,
-            receipt: PopReceipt { visible_at: position.visible_at, version },
+            receipt: PopReceipt { visible_at: position.visible_at, number: row.receipt_number },
             text: row.text,
         }
     }

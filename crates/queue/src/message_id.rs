@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! id       = u64-be insertion (row version), u64 of chance         as a Guid's text
-//! receipt  = u64-be visible at (ticks), u64-be version             as URL-safe Base64 without padding, 22 characters
+//! receipt  = u64-be visible at (ticks), u64-be number of chance    as URL-safe Base64 without padding, 22 characters
 //! ```
 //!
 //! The insertion names the message within its queue, because row versions strictly rise there; the chance keeps ids of
-//! different queues apart. The receipt names the row that holds the message and the version that put it there: a point
-//! read tells whether it is the last one. What always holds: any text is an id or receipt, or is refused.
+//! different queues apart. The receipt names the row that holds the message and the number that its last change was given:
+//! a point read tells whether it is the last one. That number is told to whoever made the change and to nobody else, so an
+//! id, which everybody sees who may peek, does not lead to a receipt. What always holds: any text is an id or receipt, or
+//! is refused.
 
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use partition::RowVersion;
 use service::guid::{guid_text, parse_guid};
 
 /// A message's id.
@@ -43,21 +44,21 @@ impl MessageId {
 pub struct PopReceipt {
     /// Where the message lies.
     pub(crate) visible_at: Ticks,
-    /// Since when.
-    pub(crate) version: RowVersion,
+    /// The number that the row holds, too.
+    pub(crate) number: u64,
 }
 
 impl PopReceipt {
     /// Reads a receipt.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 16] = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
-        let (visible_at, version) = halves(&bytes);
-        Some(PopReceipt { visible_at: Ticks(visible_at), version: RowVersion(version) })
+        let (visible_at, number) = halves(&bytes);
+        Some(PopReceipt { visible_at: Ticks(visible_at), number })
     }
 
     /// The receipt's text.
     pub fn text(&self) -> String {
-        URL_SAFE_NO_PAD.encode(joined(self.visible_at.0, self.version.0))
+        URL_SAFE_NO_PAD.encode(joined(self.visible_at.0, self.number))
     }
 }
 
@@ -79,7 +80,7 @@ mod tests {
     fn texts_as_drawn() {
         let id = MessageId { insertion: 0x0102_0304_0506_0708, chance: 0x090a_0b0c_0d0e_0f10 };
         assert_eq!(id.text(), "01020304-0506-0708-090a-0b0c0d0e0f10");
-        let receipt = PopReceipt { visible_at: Ticks(1), version: RowVersion(2) };
+        let receipt = PopReceipt { visible_at: Ticks(1), number: 2 };
         assert_eq!(receipt.text(), "AAAAAAAAAAEAAAAAAAAAAg");
     }
 
@@ -88,7 +89,7 @@ mod tests {
         fn ids_and_receipts_come_back(first: u64, second: u64) {
             let id = MessageId { insertion: first, chance: second };
             prop_assert_eq!(MessageId::parse(&id.text()), Some(id));
-            let receipt = PopReceipt { visible_at: Ticks(first), version: RowVersion(second) };
+            let receipt = PopReceipt { visible_at: Ticks(first), number: second };
             prop_assert_eq!(PopReceipt::parse(&receipt.text()), Some(receipt));
         }
 

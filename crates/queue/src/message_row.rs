@@ -1,17 +1,22 @@
 //! The stored row of a message, and the mark of one that has been moved.
 //!
 //! ```text
-//! message = u8 format (1) u64 chance of the id, u64 expires at (ticks), varint dequeue count, text in UTF-8 to the end
+//! message = u8 format (2) u64 chance of the id, u64 expires at (ticks), u64 number of the last receipt,
+//!           varint dequeue count, text in UTF-8 to the end
 //! mark    = u8 format (1) u64 chance of the id, u64 expires at (ticks)
 //! ```
 //!
-//! The position is in the row's key, the version that belongs to the last receipt is the row's version.
+//! The position is in the row's key. A message of format 1 has no number of its receipt, which is the row's version; it is
+//! read, and becomes one of format 2 when it is taken or updated.
 
 use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
+use partition::Row;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+const FORMAT_WITHOUT_NUMBER: u8 = 1;
+const MARK_FORMAT: u8 = 1;
 const FIXED_SIZE: usize = 1 + 8 + 8;
 
 /// A message that never expires does so at this instant.
@@ -24,6 +29,8 @@ pub(crate) struct MessageRow {
     pub(crate) chance: u64,
     /// From then on it is as if it were deleted.
     pub(crate) expires_at: Ticks,
+    /// Chance that only the holder of the last receipt knows.
+    pub(crate) receipt_number: u64,
     /// How often it was taken.
     pub(crate) dequeue_count: u64,
     /// UTF-8.
@@ -32,23 +39,32 @@ pub(crate) struct MessageRow {
 
 impl MessageRow {
     /// Reads a stored row; the text stays where it is.
-    pub(crate) fn open(value: &Bytes) -> Result<Self, DecodeError> {
-        let mut decoder = Decoder::new(value);
-        let (chance, expires_at) = take_fixed(&mut decoder)?;
+    pub(crate) fn open(row: &Row) -> Result<Self, DecodeError> {
+        let mut decoder = Decoder::new(&row.value);
+        let (format, chance, expires_at) = take_fixed(&mut decoder)?;
+        let receipt_number = match format {
+            FORMAT => decoder.u64("receipt number")?,
+            FORMAT_WITHOUT_NUMBER => row.version.0,
+            _ => return Err(DecodeError("message format")),
+        };
         let dequeue_count = decoder.varint("dequeue count")?;
-        let text = value.slice(value.len() - decoder.rest().len()..);
-        Ok(MessageRow { chance, expires_at, dequeue_count, text })
+        let text = row.value.slice(row.value.len() - decoder.rest().len()..);
+        Ok(MessageRow { chance, expires_at, receipt_number, dequeue_count, text })
     }
 
     /// When the message in a stored row expires.
     pub(crate) fn expiry_of(value: &[u8]) -> Result<Ticks, DecodeError> {
-        Ok(take_fixed(&mut Decoder::new(value))?.1)
+        match take_fixed(&mut Decoder::new(value))? {
+            (FORMAT | FORMAT_WITHOUT_NUMBER, _, expires_at) => Ok(expires_at),
+            _ => Err(DecodeError("message format")),
+        }
     }
 
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
-        let mut out = Vec::with_capacity(FIXED_SIZE + 3 + self.text.len());
-        put_fixed(&mut out, self);
+        let mut out = Vec::with_capacity(FIXED_SIZE + 8 + 3 + self.text.len());
+        put_fixed(&mut out, FORMAT, self);
+        out.put_u64_field(self.receipt_number);
         out.put_varint(self.dequeue_count);
         out.extend_from_slice(&self.text);
         out.into()
@@ -57,7 +73,7 @@ impl MessageRow {
     /// The stored form of its mark.
     pub(crate) fn encode_away(&self) -> Bytes {
         let mut out = Vec::with_capacity(FIXED_SIZE);
-        put_fixed(&mut out, self);
+        put_fixed(&mut out, MARK_FORMAT, self);
         out.into()
     }
 }
@@ -65,55 +81,70 @@ impl MessageRow {
 /// The chance and the expiry in a mark.
 pub(crate) fn open_away(value: &[u8]) -> Result<(u64, Ticks), DecodeError> {
     let mut decoder = Decoder::new(value);
-    let fixed = take_fixed(&mut decoder)?;
+    let (MARK_FORMAT, chance, expires_at) = take_fixed(&mut decoder)? else {
+        return Err(DecodeError("message mark format"));
+    };
     decoder.finish("message mark")?;
-    Ok(fixed)
+    Ok((chance, expires_at))
 }
 
-fn put_fixed(out: &mut Vec<u8>, row: &MessageRow) {
-    out.put_u8_field(FORMAT);
+fn put_fixed(out: &mut Vec<u8>, format: u8, row: &MessageRow) {
+    out.put_u8_field(format);
     out.put_u64_field(row.chance);
     out.put_u64_field(row.expires_at.0);
 }
 
-fn take_fixed(decoder: &mut Decoder<'_>) -> Result<(u64, Ticks), DecodeError> {
-    if decoder.u8("message format")? != FORMAT {
-        return Err(DecodeError("message format"));
-    }
-    Ok((decoder.u64("message id")?, Ticks(decoder.u64("message expiry")?)))
+fn take_fixed(decoder: &mut Decoder<'_>) -> Result<(u8, u64, Ticks), DecodeError> {
+    let format = decoder.u8("message format")?;
+    Ok((format, decoder.u64("message id")?, Ticks(decoder.u64("message expiry")?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use partition::{RowKey, RowVersion};
     use proptest::prelude::*;
+
+    fn stored(value: Bytes) -> Row {
+        Row { key: RowKey::new("acct", 5, "", "m"), version: RowVersion(77), value }
+    }
 
     #[test]
     fn the_bytes_are_as_drawn() {
         let row = MessageRow {
             chance: 2,
             expires_at: Ticks(3),
+            receipt_number: 4,
             dequeue_count: 200,
             text: Bytes::from_static(b"hello"),
         };
-        let fixed = b"\x01\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0";
-        assert_eq!(row.encode(), [&fixed[..], b"\xc8\x01hello"].concat());
-        assert_eq!(row.encode_away(), &fixed[..]);
+        let fixed = b"\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0";
+        let number = b"\x04\0\0\0\0\0\0\0";
+        let rest = b"\xc8\x01hello";
+        let encoded = [b"\x02", &fixed[..], number, rest].concat();
+        assert_eq!(row.encode(), encoded);
+        assert_eq!(row.encode_away(), [b"\x01", &fixed[..]].concat());
+        let former = Bytes::from([b"\x01", &fixed[..], rest].concat());
+        assert_eq!(MessageRow::expiry_of(&former), Ok(Ticks(3)));
+        let former = MessageRow::open(&stored(former));
+        assert_eq!(former, Ok(MessageRow { receipt_number: 77, ..row }), "one without a number");
     }
 
     proptest! {
         #[test]
-        fn rows_come_back(chance: u64, expires_at: u64, dequeue_count: u64, text: String) {
-            let row = MessageRow { chance, expires_at: Ticks(expires_at), dequeue_count, text: text.into() };
-            prop_assert_eq!(MessageRow::open(&row.encode()), Ok(row.clone()));
+        fn rows_come_back(chance: u64, expires_at: u64, receipt_number: u64, dequeue_count: u64, text: String) {
+            let (expires_at, text) = (Ticks(expires_at), text.into());
+            let row = MessageRow { chance, expires_at, receipt_number, dequeue_count, text };
+            prop_assert_eq!(MessageRow::open(&stored(row.encode())), Ok(row.clone()));
+            prop_assert_eq!(MessageRow::expiry_of(&row.encode()), Ok(row.expires_at));
             prop_assert_eq!(open_away(&row.encode_away()), Ok((chance, row.expires_at)));
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(mut bytes in any::<Vec<u8>>()) {
-            bytes.insert(0, FORMAT);
+        fn any_bytes_are_read_or_refused(mut bytes in any::<Vec<u8>>(), format in 0..4_u8) {
+            bytes.insert(0, format);
             let _ = open_away(&bytes);
-            let _ = MessageRow::open(&bytes.into());
+            let _ = MessageRow::open(&stored(bytes.into()));
         }
     }
 }

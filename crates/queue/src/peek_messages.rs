@@ -52,7 +52,7 @@ impl Operation for PeekMessages {
             let visible = front.visible.into_iter();
             Peeked {
                 go_on: last.and_then(|last| last.next()),
-                messages: visible.map(|(at, version, row)| Message::new(at, version, row)).collect(),
+                messages: visible.map(|(at, row)| Message::new(at, row)).collect(),
             }
         }))
     }

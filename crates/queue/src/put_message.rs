@@ -18,6 +18,8 @@ pub(crate) struct PutMessage {
     pub(crate) store: MessageStore,
     /// Half of the message's id.
     pub(crate) chance: u64,
+    /// Chance that only the putter is told.
+    pub(crate) receipt_number: u64,
     /// UTF-8.
     pub(crate) text: Bytes,
     /// How long nobody can get it.
@@ -39,6 +41,7 @@ impl PutMessage {
         let row = MessageRow {
             chance: self.chance,
             expires_at: self.lives_for.map_or(NEVER, |lives_for| now.plus(lives_for)),
+            receipt_number: self.receipt_number,
             dequeue_count: 0,
             text: self.text.clone(),
         };
@@ -51,7 +54,7 @@ impl PutMessage {
         let mut changes = Vec::with_capacity(3);
         message_changes::put(&mut changes, &self.store, position, &row);
         changes.push(head.put(self.store.head_key()));
-        Ok(Decision { changes, reply: Ok(Message::new(position, version, row)) })
+        Ok(Decision { changes, reply: Ok(Message::new(position, row)) })
     }
 }
 

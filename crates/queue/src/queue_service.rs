@@ -179,6 +179,7 @@ impl QueueService {
         let put = PutMessage {
             store: store.clone(),
             chance: self.random.next_u64(),
+            receipt_number: self.random.next_u64(),
             text,
             invisible_for,
             lives_for,
@@ -197,13 +198,14 @@ impl QueueService {
     ) -> Result<Vec<Message>, QueueError> {
         let store = self.store(account, queue).await?;
         let count = count.min(MESSAGES_TAKEN_MAX);
+        let receipt_numbers: Vec<u64> = (0..count).map(|_| self.random.next_u64()).collect();
         let mut read_count = read_count(count);
         loop {
             let take = TakeMessages {
                 store: store.clone(),
                 low_water: self.low_water(&store).await?,
                 until: self.now(&store)?,
-                count,
+                receipt_numbers: receipt_numbers.clone(),
                 read_count,
                 invisible_for,
             };
@@ -253,7 +255,8 @@ impl QueueService {
         text.as_ref().map_or(Ok(()), check_text)?;
         let store = self.store(account, queue).await?;
         let held = Held { id, receipt };
-        let update = UpdateMessage { store: store.clone(), held, invisible_for, text };
+        let receipt_number = self.random.next_u64();
+        let update = UpdateMessage { store: store.clone(), held, invisible_for, receipt_number, text };
         match self.partitions.execute(update).await?? {
             Some(updated) => Ok(updated),
             None => Err(self.refusal(&store, id).await?),
@@ -301,7 +304,7 @@ impl QueueService {
         let born_at = store.message_key(Position::birthplace(id.insertion));
         let found = match self.partitions.get(ObjectTable::Message, &born_at).await? {
             Some(row) => {
-                let row = MessageRow::open(&row.value)?;
+                let row = MessageRow::open(&row)?;
                 Some((row.chance, row.expires_at))
             }
             None => {

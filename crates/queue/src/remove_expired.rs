@@ -30,7 +30,7 @@ impl RemoveExpired {
         let mut removed = 0;
         for (index, position) in self.positions.iter().enumerate() {
             let Some(row) = rows.point(index + 1) else { continue };
-            if MessageRow::open(&row.value)?.expires_at <= Ticks(version.0) {
+            if MessageRow::open(row)?.expires_at <= Ticks(version.0) {
                 message_changes::remove(&mut changes, &self.store, *position);
                 removed += 1;
             }

@@ -37,8 +37,8 @@ pub(crate) struct TakeMessages {
     pub(crate) low_water: Ticks,
     /// Now, as far as the requester knows: the last instant that is read.
     pub(crate) until: Ticks,
-    /// How many at most.
-    pub(crate) count: usize,
+    /// Chance that only the taker is told: a number for each message, and so many at most.
+    pub(crate) receipt_numbers: Vec<u64>,
     /// Rows to read: [`read_count`] at first.
     pub(crate) read_count: usize,
     /// How long they are invisible.
@@ -59,7 +59,7 @@ pub(crate) struct Taken {
 /// What the rows at the front of a queue are, for getting and peeking alike.
 pub(crate) struct Front {
     /// Messages that are visible.
-    pub(crate) visible: Vec<(Position, RowVersion, MessageRow)>,
+    pub(crate) visible: Vec<(Position, MessageRow)>,
     /// Where messages lie that have expired.
     pub(crate) expired: Vec<Position>,
     /// What is now before every message that was not listed.
@@ -85,11 +85,11 @@ pub(crate) fn sort_front(
         if position.visible_at > last {
             return Ok(front);
         }
-        let message = MessageRow::open(&row.value)?;
+        let message = MessageRow::open(row)?;
         if message.expires_at <= now {
             front.expired.push(position);
         } else if front.visible.len() < count {
-            front.visible.push((position, row.version, message));
+            front.visible.push((position, message));
         } else {
             front.low_water = position.visible_at;
             return Ok(front);
@@ -121,17 +121,18 @@ impl TakeMessages {
         version: RowVersion,
     ) -> Result<Decision<Result<Taken, QueueError>>, QueueError> {
         let now = Ticks(version.0);
-        let front = sort_front(rows, self.count, self.read_count, self.until, now)?;
+        let front = sort_front(rows, self.receipt_numbers.len(), self.read_count, self.until, now)?;
         let mut changes = Vec::with_capacity(front.visible.len() * 3 + front.expired.len() * 2 + 1);
         for position in &front.expired {
             message_changes::remove(&mut changes, &self.store, *position);
         }
         let mut messages = Vec::with_capacity(front.visible.len());
-        for (from, _, mut row) in front.visible {
+        for ((from, mut row), receipt_number) in front.visible.into_iter().zip(&self.receipt_numbers) {
             let to = Position { visible_at: now.plus(self.invisible_for), insertion: from.insertion };
             row.dequeue_count += 1;
+            row.receipt_number = *receipt_number;
             message_changes::relocate(&mut changes, &self.store, from, to, &row);
-            messages.push(Message::new(to, version, row));
+            messages.push(Message::new(to, row));
         }
         let head = HeadRow::open(rows.point(1))?;
         let known = head.low_water.max(self.low_water);

@@ -21,6 +21,8 @@ pub(crate) struct UpdateMessage {
     pub(crate) held: Held,
     /// How long it is invisible from now on.
     pub(crate) invisible_for: Duration,
+    /// Chance that only the updater is told.
+    pub(crate) receipt_number: u64,
     /// The new text, if it changes.
     pub(crate) text: Option<Bytes>,
 }
@@ -43,9 +45,10 @@ impl UpdateMessage {
         if let Some(text) = &self.text {
             row.text = text.clone();
         }
+        row.receipt_number = self.receipt_number;
         let mut changes = Vec::with_capacity(3);
         message_changes::relocate(&mut changes, &self.store, from, to, &row);
-        let receipt = PopReceipt { visible_at: to.visible_at, version };
+        let receipt = PopReceipt { visible_at: to.visible_at, number: self.receipt_number };
         Ok(Decision { changes, reply: Ok(Some(UpdatedMessage { receipt, visible_at: to.visible_at })) })
     }
 }
