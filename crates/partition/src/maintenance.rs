@@ -253,6 +253,7 @@ impl Maintenance {
 
     async fn run_merges(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut retries = Retries::default();
+        let mut removals = Retries::default();
         while !self.closing() {
             let mut pause: Option<Duration> = None;
             let ranges = self.live_ranges();
@@ -287,7 +288,9 @@ impl Maintenance {
                     }
                 }
             }
-            self.remove_retired().await;
+            if let Some(wait_for) = self.remove_retired(&mut removals, &clock).await {
+                pause = shorter(pause, wait_for);
+            }
             wait(&clock, pause, &self.merge_wake).await;
         }
     }
@@ -319,16 +322,31 @@ impl Maintenance {
     }
 
     /// Removes the streams of ranges that were handed over and have no readers. The others are looked at again when
-    /// there is something to merge, and in the partition manager's next round.
-    async fn remove_retired(&self) {
+    /// there is something to merge, and in the partition manager's next round. Returns how long those wait whose removal
+    /// failed.
+    async fn remove_retired(&self, removals: &mut Retries, clock: &Arc<dyn Clock>) -> Option<Duration> {
+        let mut pause: Option<Duration> = None;
         let free: Vec<_> =
             self.retired.lock().extract_if(.., |range| Arc::strong_count(range) == 1).collect();
         for range in free {
-            if let Err(error) = range.delete_streams().await {
-                // The next start removes them.
-                tracing::warn!(%error, id = range.id(), "streams of a range that was handed over stay");
+            if let Some((_, wait_for)) = removals.waiting(range.name(), clock.monotonic()) {
+                pause = shorter(pause, wait_for);
+                self.retired.lock().push(range);
+                continue;
+            }
+            match range.delete_streams().await {
+                Ok(()) => {
+                    removals.succeeded(range.name());
+                }
+                // If they have gone nevertheless, there is nothing to do the next time.
+                Err(error) => {
+                    let what = "streams of a range that was handed over can't be removed";
+                    pause = shorter(pause, note_failure(removals, &range, &error, clock, what));
+                    self.retired.lock().push(range);
+                }
             }
         }
+        pause
     }
 }
 

@@ -4,15 +4,17 @@ mod rows;
 
 use base::Environment;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use partition::{
     Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowChange, RowKey,
     RowVersion, Rows, put_pieces,
 };
-use rows::{Everything, key, put, read_everything, value};
-use sim::{SimDisk, World};
+use rows::{Everything, TABLE, key, put, read_everything, value};
+use sim::{Faults, SimDisk, World};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{StreamSettings, Streams};
+use stream::{StreamError, StreamName, StreamSettings, Streams};
 
 const BLOB_COUNT: u64 = 60;
 const BLOB_SIZE: usize = 8000;
@@ -159,4 +161,118 @@ fn a_deleted_table_gives_its_space_back_where_merges_have_no_room() {
             })
             .unwrap();
     }
+}
+
+/// Makes streams until there is room for no further change of any list of streams.
+async fn exhaust_stream_lists(streams: &Streams, disk: &SimDisk) {
+    disk.set_free_bytes(Some(0));
+    for at in 0..100_000 {
+        match streams.create(&[StreamName::new(&format!("filler/{at}"))]).await {
+            Ok(()) => {}
+            Err(StreamError::DiskFull) => return,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    panic!("lists of streams can't grow without end on a full disk");
+}
+
+/// How many checkpoints of the table have streams, how many ranges have, and how many of both there are.
+fn stored_and_known(streams: &Streams, partitions: &Partitions) -> ((usize, usize), (usize, usize)) {
+    let names = streams.list("entity/");
+    let checkpoints = names.iter().filter(|name| name.as_str().contains("/row_data/")).count();
+    let ids: BTreeSet<&str> = names.iter().filter_map(|name| name.as_str().split('/').nth(1)).collect();
+    let known = partitions.range_statistics(TABLE);
+    ((checkpoints, ids.len()), (known.iter().map(|range| range.checkpoints).sum(), known.len()))
+}
+
+/// Rows that fill some checkpoints; those of one round are all over the keys.
+async fn put_round(partitions: &Partitions, round: u64) {
+    for at in 0..200 {
+        let key = key(1, &format!("p{}", at % 4), &format!("{at:03}"));
+        put(partitions, &mut Everything::new(), key, Some(value(round * 1000 + at, 200))).await.unwrap();
+    }
+}
+
+/// One deletion that the full disk refused made the range forget all other checkpoints that it had merged: their space
+/// came back with the next start.
+#[test]
+fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
+    for with_split in [false, true] {
+        let world = World::new(u64::from(with_split));
+        let disk = world.disk.clone();
+        let run = world.run(|env, _| async move {
+            let settings = PartitionSettings {
+                range_size_bytes_max: 64 << 20,
+                merge_count_min: 6,
+                ..PartitionSettings::tiny()
+            };
+            let (streams, partitions) = rows::open(&env, settings).await.unwrap();
+            for round in 0..3 {
+                put_round(&partitions, round).await;
+            }
+            env.clock.sleep(Duration::from_secs(1)).await;
+            // A reader in the middle of a scan keeps what it reads from.
+            let mut reader = Box::pin(read_everything(&partitions));
+            assert!((&mut reader).now_or_never().is_none());
+            for round in 3..9 {
+                put_round(&partitions, round).await;
+            }
+            if with_split {
+                assert!(partitions.split(TABLE, &key(1, "p2", "")).await.unwrap());
+            }
+            env.clock.sleep(Duration::from_secs(20)).await;
+            let (stored, known) = stored_and_known(&streams, &partitions);
+            assert!(stored.0 > known.0 + 1, "the reader must keep several: {stored:?}, {known:?}");
+            exhaust_stream_lists(&streams, &disk).await;
+            drop(reader);
+            env.clock.sleep(Duration::from_secs(60)).await;
+            assert!(stored_and_known(&streams, &partitions).0.0 > known.0, "the full disk must refuse it");
+            disk.set_free_bytes(None);
+            env.clock.sleep(Duration::from_secs(60)).await;
+            let (stored, known) = stored_and_known(&streams, &partitions);
+            assert_eq!(stored, known, "streams and what is known, with a split: {with_split}");
+        });
+        run.unwrap();
+    }
+}
+
+/// Streams of heirs that inherited nothing, because the disk was full, stayed until the next start.
+#[test]
+fn heirs_of_a_split_that_a_full_disk_refused_go_once_there_is_space() {
+    let mut left = 0;
+    for seed in 0..6 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let run = world.run(|env, _| async move {
+            let settings = PartitionSettings { range_size_bytes_max: 64 << 20, ..PartitionSettings::tiny() };
+            let (streams, partitions) = rows::open(&env, settings).await.unwrap();
+            put_round(&partitions, 0).await;
+            env.clock.sleep(Duration::from_secs(20)).await;
+            disk.set_free_bytes(Some(0));
+            let mut left = 0;
+            for at in 0..2000 {
+                match partitions.split(TABLE, &key(1, "p2", "")).await {
+                    Ok(changed) => assert!(changed),
+                    Err(error) => assert_eq!(error, PartitionError::DiskFull),
+                }
+                if partitions.ranges(TABLE).len() == 2 {
+                    let _ = partitions.merge(TABLE, &key(1, "p0", "")).await;
+                }
+                let (stored, known) = stored_and_known(&streams, &partitions);
+                left = left.max(stored.1 - known.1);
+                let filler: Vec<_> =
+                    (0..7 + seed).map(|one| StreamName::new(&format!("filler/{at}/{one}"))).collect();
+                if streams.create(&filler).await == Err(StreamError::DiskFull) {
+                    break;
+                }
+            }
+            disk.set_free_bytes(None);
+            env.clock.sleep(Duration::from_secs(60)).await;
+            let (stored, known) = stored_and_known(&streams, &partitions);
+            assert_eq!(stored, known, "seed {seed}: streams and what is known");
+            left
+        });
+        left = left.max(run.unwrap());
+    }
+    assert!(left > 0, "a split must leave streams behind");
 }

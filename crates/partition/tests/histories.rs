@@ -13,8 +13,8 @@ use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, PlantedFault,
     Read, RowChange, RowKey, RowRef, RowVersion, Rows, Scan, ScanEnd, Visit,
 };
-use sim::{Faults, SimClock, World};
-use std::collections::BTreeMap;
+use sim::{Faults, SimClock, SimDisk, World};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stream::{StreamSettings, Streams};
 
@@ -177,6 +177,7 @@ struct Model {
     range_merges: u64,
     balanced: u64,
     retired: u64,
+    looked_for_leftovers: u64,
 }
 
 fn apply(rows: &mut Rows1, ask: &Ask) {
@@ -483,9 +484,29 @@ impl Scan for WholeKeys {
     }
 }
 
+/// Once the disk does all it is asked, nothing stays of what was replaced, handed over or given up while it did not.
+async fn find_no_leftovers(streams: &Streams, partitions: &Partitions, clock: &SimClock, seed: u64) {
+    let mut found = None;
+    for _ in 0..60 {
+        base::Clock::sleep(clock, std::time::Duration::from_secs(1)).await;
+        let names = streams.list("entity/");
+        let checkpoints = names.iter().filter(|name| name.as_str().contains("/row_data/")).count();
+        let ids: BTreeSet<_> = names.iter().filter_map(|name| name.as_str().split('/').nth(1)).collect();
+        let ranges = partitions.range_statistics(ObjectTable::Entity);
+        let known: usize = ranges.iter().map(|range| range.checkpoints).sum();
+        if (checkpoints, ids.len()) == (known, ranges.len()) {
+            return;
+        }
+        found = Some((names.clone(), ranges));
+    }
+    panic!("seed {seed}: streams that nothing refers to stay: {found:?}");
+}
+
+/// One life. `refusing` is the disk if it refuses things, and nothing worse.
 async fn life(
     env: Environment,
     clock: Arc<SimClock>,
+    refusing: Option<Arc<SimDisk>>,
     model: Arc<Mutex<Model>>,
     settings: PartitionSettings,
     seed: u64,
@@ -518,6 +539,11 @@ async fn life(
     );
     writing?;
     storming?;
+    if let Some(disk) = refusing {
+        disk.set_faults(Faults::default());
+        find_no_leftovers(&streams, &partitions, &clock, seed).await;
+        model.lock().looked_for_leftovers += 1;
+    }
     let statistics = partitions.statistics();
     {
         let mut model = model.lock();
@@ -542,6 +568,7 @@ struct Outcome {
     range_merges: u64,
     balanced: u64,
     retired: u64,
+    looked_for_leftovers: u64,
 }
 
 /// A fault that the layers must suffer from: then a history is expected to panic.
@@ -566,20 +593,28 @@ fn history(seed: u64, planted: Planted) -> Outcome {
     for _ in 0..LIVES {
         let random = &world.random;
         let used: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
+        let create_refused_one_in = if matches!(planted, Planted::None) && random.one_in(6) { 4 } else { 0 };
+        let capacity_bytes = if used > 0 && random.one_in(6) { used + random.below(100_000) } else { 0 };
+        let refuses = create_refused_one_in > 0 || capacity_bytes > 0;
+        // Half of the lives on a disk that refuses things go on, to see that nothing stays of what was refused.
+        let crash_at_operation = if random.one_in(if refuses { 2 } else { 4 }) {
+            0
+        } else {
+            world.disk.operation_count() + 1 + random.below(500)
+        };
         let faults = Faults {
             slow_one_in: 4,
             sync_fails_one_in: if random.one_in(5) { 50 } else { 0 },
-            crash_at_operation: if random.one_in(4) {
-                0
-            } else {
-                world.disk.operation_count() + 1 + random.below(500)
-            },
-            create_refused_one_in: if matches!(planted, Planted::None) && random.one_in(6) { 4 } else { 0 },
-            capacity_bytes: if used > 0 && random.one_in(6) { used + random.below(100_000) } else { 0 },
+            crash_at_operation,
+            create_refused_one_in,
+            capacity_bytes,
             skip_sync_of,
         };
         world.disk.set_faults(faults);
-        let outcome = world.run(|env, clock| life(env, clock, model.clone(), settings.clone(), seed));
+        let is_worse = faults.sync_fails_one_in > 0 || skip_sync_of.is_some();
+        let refusing = (refuses && !is_worse).then(|| world.disk.clone());
+        let outcome =
+            world.run(|env, clock| life(env, clock, refusing, model.clone(), settings.clone(), seed));
         match outcome {
             None | Some(Ok(())) | Some(Err(PartitionError::Storage(_))) => {}
             Some(Err(error)) if error.is_refusal() => {}
@@ -626,6 +661,7 @@ fn history(seed: u64, planted: Planted) -> Outcome {
         range_merges: model.range_merges,
         balanced: model.balanced,
         retired: model.retired,
+        looked_for_leftovers: model.looked_for_leftovers,
     }
 }
 
@@ -666,6 +702,9 @@ fn acknowledged_operations_survive_every_crash() {
         "{range_splits} ranges split, {range_merges} pairs of ranges merged, {balanced} changes by the manager"
     );
     println!("{retired} containers deleted and made anew");
+    let looked = sum(|outcome| outcome.looked_for_leftovers);
+    println!("{looked} times nothing was left over once a disk that had refused things did all it was asked");
+    assert!(count < 100 || looked > count / 20, "disks must refuse things");
     assert!(count < 100 || retired > count, "the histories must delete containers");
     assert!(count < 100 || (flushes > count && merges > count / 10), "the histories must flush and merge");
     assert!(

@@ -38,6 +38,9 @@ impl PartitionServer {
     pub(crate) async fn balance(self: &Arc<Self>) -> Result<u64, PartitionError> {
         let _balancing = self.balancing.lock().await;
         self.shared.maintenance.wake_merge();
+        if let Err(error) = self.remove_failed_heirs().await {
+            tracing::debug!(%error, "streams of a hand-over that failed can't be removed yet");
+        }
         self.remove_old_marks().await?;
         let mut changes = 0;
         for table in OBJECT_TABLES {

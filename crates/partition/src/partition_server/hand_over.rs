@@ -19,6 +19,7 @@ use crate::operation::{ObjectTable, RowVersion};
 use crate::partition_map::MapEntry;
 use crate::pause::Pause;
 use crate::range_partition::{Heir, RangePartition};
+use crate::retries::RangeName;
 use crate::routes::Routes;
 use base::Ticks;
 use bytes::Bytes;
@@ -103,6 +104,8 @@ impl PartitionServer {
             return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
         }
         let Some(Plan { parents, ranges }) = self.plan(table, change)? else { return Ok(false) };
+        // Each try that was refused would leave some more behind.
+        self.remove_failed_heirs().await?;
         let ids = *next_range_id..*next_range_id + ranges.len() as u64;
         *next_range_id = ids.end;
         let began_at = self.shared.clock.monotonic();
@@ -201,7 +204,10 @@ impl PartitionServer {
             Ended::NotDone(error) => {
                 self.shared.maintenance.wake_flush();
                 self.shared.maintenance.wake_merge();
-                self.remove_streams_of(table, &ids).await;
+                self.failed_heirs.lock().extend(ids.iter().map(|id| (table, *id)));
+                if let Err(error) = self.remove_failed_heirs().await {
+                    tracing::warn!(%error, "streams of a hand-over that failed can't be removed; it is tried again");
+                }
                 Err(error)
             }
             Ended::Unknown(error) => Err(error),
@@ -319,17 +325,26 @@ impl PartitionServer {
         Ok(())
     }
 
-    /// Removes the streams of heirs that inherit nothing after all.
-    async fn remove_streams_of(&self, table: ObjectTable, ids: &[u64]) {
+    /// Removes the streams of heirs that inherit nothing after all. What can't be removed now is remembered.
+    pub(super) async fn remove_failed_heirs(&self) -> Result<(), PartitionError> {
         let streams = &self.shared.streams;
-        let names = ids.iter().flat_map(|id| streams.list(&RangePartition::streams_folder(table, *id)));
-        let deletes: Vec<_> = names.map(StreamChange::Delete).collect();
-        if deletes.is_empty() {
-            return;
+        while let Some((table, id)) = self.take_failed_heir() {
+            let names = streams.list(&RangePartition::streams_folder(table, id));
+            if names.is_empty() {
+                continue;
+            }
+            let deletes: Vec<_> = names.into_iter().map(StreamChange::Delete).collect();
+            if let Err(error) = streams.multi_modify(&deletes).await {
+                // If they have gone nevertheless, there is nothing to do the next time.
+                self.failed_heirs.lock().push((table, id));
+                return Err(error.into());
+            }
         }
-        if let Err(error) = self.shared.streams.multi_modify(&deletes).await {
-            tracing::warn!(%error, "streams of a hand-over that failed stay until the next start");
-        }
+        Ok(())
+    }
+
+    fn take_failed_heir(&self) -> Option<RangeName> {
+        self.failed_heirs.lock().pop()
     }
 
     /// The heirs own the parents' keys from now on.

@@ -20,6 +20,7 @@ use crate::partitions::RangeMoment;
 use crate::pause::Pause;
 use crate::piece::Piece;
 use crate::range_partition::{DataPin, Executed, RangePartition, Shared};
+use crate::retries::RangeName;
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -37,6 +38,9 @@ pub(crate) struct PartitionServer {
     handed_over: watch::Sender<u64>,
     /// Held while ranges change; the next range's id.
     next_range_id: tokio::sync::Mutex<u64>,
+    /// Heirs of hand-overs that failed, whose streams are still to be removed. No hand-over begins before that is done, so
+    /// these are the heirs of one at most.
+    failed_heirs: Mutex<Vec<RangeName>>,
     /// Held during a round of the partition manager.
     balancing: tokio::sync::Mutex<()>,
     closing: AtomicBool,

@@ -43,6 +43,7 @@ impl PartitionServer {
             routes: ArcSwap::from_pointee(routes.clone()),
             handed_over: watch::Sender::new(0),
             next_range_id: tokio::sync::Mutex::new(FIRST_RANGE_ID + 1),
+            failed_heirs: Mutex::default(),
             balancing: tokio::sync::Mutex::new(()),
             closing: AtomicBool::new(false),
             counts: Mutex::new(HandOverCounts::default()),

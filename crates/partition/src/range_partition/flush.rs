@@ -90,6 +90,8 @@ impl RangePartition {
         keep_deleted: bool,
         first: First<'_>,
     ) -> Result<Option<(u64, Location)>, PartitionError> {
+        // Each try that was refused would leave one more behind.
+        self.remove_unused().await?;
         let number = {
             let mut metadata = self.metadata.lock().await;
             metadata.next_checkpoint += 1;
@@ -123,9 +125,8 @@ impl RangePartition {
         match outcome {
             Ok(Some((root, _))) => Ok(Some((number, root))),
             other => {
-                // Nothing refers to what was written; if this fails too, the next start removes it.
-                let removed = self.shared.streams.delete(&stream).await;
-                other.and_then(|_| removed.map_err(PartitionError::from)).map(|()| None)
+                self.discard(number).await;
+                other.map(|_| None)
             }
         }
     }
@@ -141,7 +142,7 @@ impl RangePartition {
         match open_checkpoint(&self.shared, reference).await {
             Ok(checkpoint) => Ok(Some(checkpoint)),
             Err(error) => {
-                self.shared.streams.delete(&self.names.checkpoint(number)).await?;
+                self.discard(number).await;
                 Err(error)
             }
         }
@@ -159,7 +160,7 @@ impl RangePartition {
         if let (Err(error), Some((number, _))) = (&outcome, written)
             && error.is_refusal()
         {
-            self.shared.streams.delete(&self.names.checkpoint(*number)).await?;
+            self.discard(*number).await;
         }
         outcome
     }

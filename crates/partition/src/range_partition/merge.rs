@@ -52,7 +52,7 @@ impl RangePartition {
     }
 
     async fn merge_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
-        self.remove_retired().await?;
+        self.remove_unused().await?;
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
         let sizes = sizes_of(&tree.checkpoints);
@@ -155,7 +155,8 @@ impl RangePartition {
             "merged"
         );
         self.retired.lock().extend(merged);
-        self.remove_retired().await
+        self.try_to_remove_unused().await;
+        Ok(())
     }
 
     /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it is kept.
@@ -194,18 +195,46 @@ impl RangePartition {
         Ok(true)
     }
 
-    /// Removes the streams of replaced checkpoints that nobody reads any more.
-    async fn remove_retired(&self) -> Result<(), PartitionError> {
-        let free: Vec<_> = {
+    /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever referred to.
+    /// What can't be removed now is remembered.
+    pub(super) async fn remove_unused(&self) -> Result<(), PartitionError> {
+        let free: Vec<u64> = {
             let mut retired = self.retired.lock();
             let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
                 Arc::strong_count(checkpoint) == 1 && Arc::strong_count(&checkpoint.checkpoint) == 1
             };
-            retired.extract_if(.., unread).collect()
+            retired.extract_if(.., unread).map(|checkpoint| checkpoint.reference.number).collect()
         };
-        for checkpoint in free {
-            self.shared.streams.delete(&self.names.checkpoint(checkpoint.reference.number)).await?;
+        self.unused.lock().extend(free);
+        // A flush may be at it as well: nobody takes what another one has taken.
+        while let Some(number) = self.take_unused() {
+            let stream = self.names.checkpoint(number);
+            if let Err(error) = self.shared.streams.delete(&stream).await {
+                if self.shared.streams.exists(&stream) {
+                    self.unused.lock().push(number);
+                    return Err(error.into());
+                }
+                // It has gone; what failed came after that.
+                tracing::warn!(%stream, %error, "extents of a checkpoint that was removed stay for now");
+            }
         }
         Ok(())
+    }
+
+    fn take_unused(&self) -> Option<u64> {
+        self.unused.lock().pop()
+    }
+
+    /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If that is refused,
+    /// it is done before the next one is written.
+    pub(super) async fn discard(&self, number: u64) {
+        self.unused.lock().push(number);
+        self.try_to_remove_unused().await;
+    }
+
+    async fn try_to_remove_unused(&self) {
+        if let Err(error) = self.remove_unused().await {
+            tracing::debug!(table = self.table.name(), id = self.id, %error, "an unused checkpoint stays for now");
+        }
     }
 }

@@ -98,6 +98,9 @@ pub(crate) struct RangePartition {
     log_marks: Mutex<LogMarks>,
     /// Checkpoints that were merged into others and may still have readers.
     retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
+    /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them. No other one is
+    /// written before that is done, so only those that were just merged and some few more are here.
+    unused: Mutex<Vec<u64>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
     flushing: tokio::sync::Mutex<()>,
     /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
@@ -187,6 +190,7 @@ impl RangePartition {
             metadata: tokio::sync::Mutex::new(loaded.metadata),
             log_marks: Mutex::new(loaded.log_marks),
             retired: Mutex::new(Vec::new()),
+            unused: Mutex::new(Vec::new()),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
             merging_bytes: AtomicU64::new(0),
