@@ -11,6 +11,7 @@ use base::codec::{Decoder, Encode};
 use base::random::splitmix64;
 use base::{Environment, Random};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use partition::{
@@ -451,6 +452,32 @@ fn an_upload_goes_on_through_splits_merges_and_collections() {
             stats.flat_map(|stream| streams.stat(&stream).unwrap().extents).collect();
         let stored: u64 = extents.values().sum();
         assert!(stored < 20_000, "of 162,000 bytes that nobody names {stored} stay");
+        partitions.close().await;
+    });
+}
+
+/// Bytes of an upload that was given up while a writer had them stayed for ever, if nobody else had appended to their
+/// extent: its range did not know it.
+#[test]
+fn bytes_of_an_upload_that_was_given_up_go() {
+    World::new(17).run(|env, clock| async move {
+        let (streams, partitions) = open(&env).await.unwrap();
+        let key = key(0, 0);
+        // So large that a thread of its own writes them.
+        let upload = |byte| partitions.append_data(TABLE, &key, vec![byte; 600_000].into());
+        {
+            let mut given_up = Box::pin(upload(1));
+            assert!((&mut given_up).now_or_never().is_none());
+        }
+        base::Clock::sleep(&*clock, Duration::from_secs(1)).await;
+        let data = stream::StreamName::new("blob/1/data");
+        let stored = || streams.stat(&data).unwrap().extents.iter().map(|(_, length)| length).sum::<u64>();
+        assert!(stored() > 600_000, "the writer has them");
+        let collected = partitions.collect_data_now(TABLE).await.unwrap();
+        assert_eq!((collected.extents, stored()), (1, 0));
+        // And there is another extent for the next one.
+        let (piece, pin) = upload(2).await.unwrap();
+        assert_eq!(pin.read(&piece, 0).await.unwrap()[..100], [2; 100]);
         partitions.close().await;
     });
 }

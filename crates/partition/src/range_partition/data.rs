@@ -137,16 +137,19 @@ impl RangeData {
         }
     }
 
-    /// Condemns those of `wanted` that nobody has pinned, and says which.
+    /// Condemns those of `wanted`, which the stream lists, that nobody has pinned, and says which.
     pub(super) fn condemn(&self, wanted: impl Iterator<Item = ExtentId>) -> Vec<ExtentId> {
         let inherited = self.pinned_at_ancestors();
-        let extents = &mut self.extents.lock().used;
+        let mut listed = self.extents.lock();
         let mut condemned = Vec::new();
         for extent in wanted {
-            if let Some(found) = extents.get_mut(&extent)
-                && found.pins == 0
-                && !inherited.contains(&extent)
-            {
+            if inherited.contains(&extent) || listed.leaving.contains(&extent) {
+                continue;
+            }
+            // Uploads that all were given up before they had pinned it leave an extent that is not on the list: whoever is
+            // about to pin it after all pardons it, too.
+            let found = listed.used.entry(extent).or_default();
+            if found.pins == 0 {
                 found.condemned = true;
                 condemned.push(extent);
             }
@@ -408,6 +411,30 @@ mod tests {
         assert_eq!(data.condemn([TWO].into_iter()), [], "it is pinned");
         data.unpin(&[TWO]);
         assert_eq!(data.condemn([TWO].into_iter()), [TWO]);
+    }
+
+    /// An extent that only uploads had appended to that were given up was never collected, and each round of collections
+    /// looked at all rows for it.
+    #[test]
+    fn an_extent_that_nobody_has_ever_pinned_is_condemned_like_others() {
+        let new = ExtentId(3);
+        for pinned_before_it_leaves in [true, false] {
+            let data = data();
+            assert_eq!(data.condemn([ONE, new].into_iter()), [ONE, new]);
+            if pinned_before_it_leaves {
+                // Its append was under way.
+                assert!(data.pin_appended(new, || true));
+                assert_eq!(data.remove_condemned(&[ONE, new]), [ONE]);
+                data.have_left(true);
+                assert_eq!(data.check_changes(&[naming(new)], std::iter::empty()), Ok(()));
+            } else {
+                assert_eq!(data.remove_condemned(&[ONE, new]), [ONE, new]);
+                assert!(!data.pin_appended(new, || true), "it appends again");
+                assert_eq!(data.condemn([new].into_iter()), [], "it is leaving");
+                data.have_left(true);
+                assert!(!data.pin_appended(new, || false));
+            }
+        }
     }
 
     fn row(name: &str, pieces: &[Piece]) -> Row {
