@@ -31,29 +31,44 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
 
 /// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
 pub(crate) fn choose_merge(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
-    for start in 0..sizes.len() {
-        let mut end = start + 1;
-        let mut total = sizes[start];
-        while end < sizes.len() && end - start < MERGE_COUNT_MAX {
-            let largest_newer = sizes[start..end].iter().copied().max().unwrap_or(0);
-            let joins = sizes[end] <= largest_newer.saturating_mul(2) || sizes[end] <= total * SIZE_RATIO_MAX;
-            if !joins {
-                break;
-            }
-            total += sizes[end];
-            end += 1;
+    let similar = |start| similar_run(sizes, start, MERGE_COUNT_MAX);
+    let first = (0..sizes.len()).map(similar).find(|run| run.len() >= count_min);
+    first.or_else(|| choose_any_sizes(sizes, count_min))
+}
+
+/// Chooses among all runs worth merging the one with the fewest bytes: where there is no room for the one that
+/// [`choose_merge`] prefers, it must not keep those away that have some.
+pub(crate) fn choose_cheapest_merge(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
+    let shortest = |start| similar_run(sizes, start, count_min);
+    let similar = (0..sizes.len()).map(shortest).filter(|run| run.len() >= count_min);
+    let cheapest = similar.min_by_key(|run| sizes[run.clone()].iter().sum::<u64>());
+    cheapest.or_else(|| choose_any_sizes(sizes, count_min))
+}
+
+/// The longest run from `start` on of similar sizes, of at most `count_max`.
+fn similar_run(sizes: &[u64], start: usize, count_max: usize) -> Range<usize> {
+    let mut end = start + 1;
+    let mut total = sizes[start];
+    while end < sizes.len() && end - start < count_max {
+        let largest_newer = sizes[start..end].iter().copied().max().unwrap_or(0);
+        let joins = sizes[end] <= largest_newer.saturating_mul(2) || sizes[end] <= total * SIZE_RATIO_MAX;
+        if !joins {
+            break;
         }
-        if end - start >= count_min {
-            return Some(start..end);
-        }
+        total += sizes[end];
+        end += 1;
     }
-    if sizes.len() > count_min * CHECKPOINT_COUNT_FACTOR {
-        // No run of similar sizes: the cheapest run that brings the number down.
-        let width = count_min.min(sizes.len());
-        let cost = |start: &usize| sizes[*start..*start + width].iter().sum::<u64>();
-        return (0..=sizes.len() - width).min_by_key(cost).map(|start| start..start + width);
+    start..end
+}
+
+/// With no run of similar sizes: the cheapest run that brings the number down, if that is large.
+fn choose_any_sizes(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
+    if sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR {
+        return None;
     }
-    None
+    let width = count_min.min(sizes.len());
+    let cost = |start: &usize| sizes[*start..*start + width].iter().sum::<u64>();
+    (0..=sizes.len() - width).min_by_key(cost).map(|start| start..start + width)
 }
 
 #[cfg(test)]
@@ -75,6 +90,24 @@ mod tests {
     fn too_many_of_any_size_are_merged_cheaply() {
         let sizes: Vec<u64> = (0..13).map(|exponent| 10u64.pow(exponent)).collect();
         assert_eq!(choose_merge(&sizes, 4), Some(0..4));
+    }
+
+    /// A large run that had no room once kept all others from being merged.
+    #[test]
+    fn where_a_large_run_has_no_room_the_cheapest_is_merged() {
+        for (sizes, preferred, cheapest) in [
+            (vec![10, 10, 10], None, None),
+            (vec![10, 10, 10, 10], Some(0..4), Some(0..4)),
+            (vec![10, 10, 10, 10, 10, 10], Some(0..6), Some(0..4)),
+            (vec![900, 900, 900, 900, 5, 5, 5, 5, 800], Some(0..9), Some(4..8)),
+            (vec![1, 900, 900, 900, 900, 40_000, 40_000, 40_000], Some(1..5), Some(1..5)),
+            (vec![900, 5, 900, 5, 5, 7], Some(0..6), Some(2..6)),
+            // None are similar, but there are many.
+            ((0..13).map(|exponent| 10u64.pow(exponent)).collect(), Some(0..4), Some(0..4)),
+        ] {
+            assert_eq!(choose_merge(&sizes, 4), preferred, "{sizes:?}");
+            assert_eq!(choose_cheapest_merge(&sizes, 4), cheapest, "{sizes:?}");
+        }
     }
 
     #[test]
@@ -103,6 +136,15 @@ mod tests {
             } else {
                 prop_assert!(sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR);
             }
+        }
+
+        #[test]
+        fn the_cheapest_is_there_if_any_is_and_costs_no_more(sizes in prop::collection::vec(0u64..1 << 20, 0..40), count_min in 2usize..9) {
+            let cost = |run: Range<usize>| sizes[run].iter().sum::<u64>();
+            let preferred = choose_merge(&sizes, count_min);
+            let cheapest = choose_cheapest_merge(&sizes, count_min);
+            prop_assert_eq!(preferred.is_some(), cheapest.is_some());
+            prop_assert!(cheapest.map(cost) <= preferred.map(cost));
         }
 
         /// However many equal checkpoints come, few stay and each byte is rewritten a few times only.

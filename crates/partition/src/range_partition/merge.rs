@@ -6,7 +6,7 @@
 
 use super::RangePartition;
 use crate::checkpoint::Caching;
-use crate::choose_merge::{blocks_before_giving_way, choose_merge};
+use crate::choose_merge::{blocks_before_giving_way, choose_cheapest_merge, choose_merge};
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -14,6 +14,7 @@ use crate::merge_cursor::MergeCursor;
 use crate::operation::RowVersion;
 use crate::tree::{Tree, TreeCheckpoint};
 use base::BoxFuture;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,16 +56,15 @@ impl RangePartition {
         self.remove_unused().await?;
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
-        let sizes = sizes_of(&tree.checkpoints);
-        let due = choose_merge(&sizes, count_min).map(|run| (run.clone(), sizes[run].iter().sum()));
-        let run = match due {
-            Some((run, written_bytes)) if self.shared.streams.has_room_for(written_bytes).await => run,
+        let is_due = choose_merge(&sizes_of(&tree.checkpoints), count_min).is_some();
+        let run = match self.choose_with_room(&tree.checkpoints).await {
+            Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
-            due => match self.choose_rewrite(&tree).await? {
+            None => match self.choose_rewrite(&tree).await? {
                 Some((index, kept_bytes)) if self.shared.streams.has_room_for(kept_bytes).await => {
                     index..index + 1
                 }
-                None if due.is_none() => return Ok(0),
+                None if !is_due => return Ok(0),
                 _ => return Err(PartitionError::DiskFull),
             },
         };
@@ -112,7 +112,7 @@ impl RangePartition {
                 return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
             }
             if let First::Newer { than, merges, .. } = first {
-                while let Some(newer) = self.choose_newer(than) {
+                while let Some(newer) = self.choose_newer(than).await {
                     self.merge_run(newer, true, First::Stop { give_up }).await?;
                     merges.fetch_add(1, Ordering::Relaxed);
                 }
@@ -122,12 +122,24 @@ impl RangePartition {
     }
 
     /// Checkpoints worth merging among those newer than the one with this number.
-    fn choose_newer(&self, number: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
-        let tree = self.tree.load();
+    async fn choose_newer(&self, number: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
+        let tree = self.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
         let newer = &tree.checkpoints[..end];
-        let run = choose_merge(&sizes_of(newer), self.shared.settings.merge_count_min)?;
-        Some(newer[run].to_vec())
+        Some(newer[self.choose_with_room(newer).await?].to_vec())
+    }
+
+    /// The merge of these checkpoints that comes next: the preferred one if there is room for what it writes, else the
+    /// cheapest, if there is room for that.
+    async fn choose_with_room(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
+        let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.merge_count_min);
+        for choose in [choose_merge, choose_cheapest_merge] {
+            let run = choose(&sizes, count_min)?;
+            if self.shared.streams.has_room_for(sizes[run.clone()].iter().sum()).await {
+                return Some(run);
+            }
+        }
+        None
     }
 
     /// Replaces checkpoints that are neighbours in age by one.
