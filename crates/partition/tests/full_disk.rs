@@ -163,6 +163,38 @@ fn a_deleted_table_gives_its_space_back_where_merges_have_no_room() {
     }
 }
 
+/// Splits and merges took of the reserve, which is there for deletions.
+#[test]
+fn no_range_is_split_or_merged_while_space_is_scarce() {
+    let world = World::new(5);
+    let disk = world.disk.clone();
+    let run = world.run(|env, _| async move {
+        let (streams, partitions) = open(&env).await.unwrap();
+        let mut all = Everything::new();
+        for at in 0..40 {
+            let row = key(1, &format!("p{}", at % 4), &format!("{at:02}"));
+            put(&partitions, &mut all, row, Some(value(at, 1000))).await.unwrap();
+        }
+        // The reserve is there, and the manager has not had its first round.
+        env.clock.sleep(Duration::from_secs(10)).await;
+        fill(&streams, &partitions, &disk, &mut all).await;
+        let ranges = partitions.ranges(TABLE);
+        assert_eq!(ranges.len(), 1);
+        for _ in 0..3 {
+            assert_eq!(partitions.balance_now().await, Ok(0));
+        }
+        let asked = partitions.split(TABLE, &key(1, "p2", "")).await;
+        assert_eq!(asked, Err(PartitionError::DiskFull));
+        assert_eq!(partitions.ranges(TABLE), ranges);
+        disk.set_free_bytes(None);
+        env.clock.sleep(Duration::from_secs(30)).await;
+        assert!(!streams.is_scarce());
+        assert!(partitions.ranges(TABLE).len() > 1, "the range is far too large");
+        assert_eq!(read_everything(&partitions).await.unwrap(), all);
+    });
+    run.unwrap();
+}
+
 /// Makes streams until there is room for no further change of any list of streams.
 async fn exhaust_stream_lists(streams: &Streams, disk: &SimDisk) {
     disk.set_free_bytes(Some(0));

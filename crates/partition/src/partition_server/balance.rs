@@ -2,7 +2,8 @@
 //! splits and merges ranges as pure functions choose.
 //!
 //! What always holds: at most one change a table and round, because after it the choice is another; each decision is
-//! logged with its reason and counted; a failure changes nothing and is tried again in the next round.
+//! logged with its reason and counted; a failure changes nothing and is tried again in the next round; while space is
+//! scarce nothing changes.
 
 use super::{Change, PartitionServer};
 use crate::choose_range_changes::{RangeChange, RangeReport, Reason, choose_range_changes};
@@ -65,6 +66,11 @@ impl PartitionServer {
         }
         for chosen in choose_range_changes(&reports, self.range_count(), settings) {
             let range = &ranges[chosen.index];
+            if self.shared.streams.is_scarce() {
+                let (table, id, reason) = (table.name(), range.id(), chosen.reason);
+                tracing::debug!(table, id, %reason, "no range is split or merged while the disk is full");
+                return Ok(false);
+            }
             let Some(change) = plan(range, chosen).await? else {
                 tracing::debug!(
                     table = table.name(),

@@ -104,6 +104,10 @@ impl PartitionServer {
             return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
         }
         let Some(Plan { parents, ranges }) = self.plan(table, change)? else { return Ok(false) };
+        if self.shared.streams.is_scarce() {
+            // It takes space and gives none back: what is left is for deletions.
+            return Err(PartitionError::DiskFull);
+        }
         // Each try that was refused would leave some more behind.
         self.remove_failed_heirs().await?;
         let ids = *next_range_id..*next_range_id + ranges.len() as u64;
