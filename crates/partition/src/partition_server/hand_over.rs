@@ -10,7 +10,8 @@
 //!
 //! What always holds: before 4 the heirs are left-overs that the next start removes, after it the parents are. A
 //! hand-over that fails before 4 leaves the parents as they were; if nobody knows whether 4 happened, the parents
-//! take no more writes until the next start. Once begun it does not end with its requester: it has a task of its own.
+//! take no more writes until the next start, and so it is if its task ends before it does. Once begun it does not end
+//! with its requester: it has a task of its own.
 
 use super::PartitionServer;
 use crate::error::PartitionError;
@@ -74,6 +75,31 @@ impl Ended {
     /// What the map's operation came to that ended with `error`.
     fn choose(error: PartitionError) -> Ended {
         if error.changed_nothing() { Ended::NotDone(error) } else { Ended::Unknown(error) }
+    }
+}
+
+/// A hand-over under way. If it is dropped before its end (a panic), nobody knows how far it came: what waits for the
+/// parents would wait for ever.
+struct UnderWay<'a> {
+    server: &'a PartitionServer,
+    parents: &'a [Arc<RangePartition>],
+    has_ended: bool,
+}
+
+impl UnderWay<'_> {
+    /// The parents know how it ended.
+    fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let why = PartitionError::Unavailable("a split or merge of ranges broke off".to_owned());
+            self.parents.iter().for_each(|parent| parent.fail(&why));
+        }
+        self.server.handed_over.send_modify(|count| *count += 1);
     }
 }
 
@@ -176,6 +202,7 @@ impl PartitionServer {
     ) -> Result<Pause, PartitionError> {
         let table = parents[0].table();
         let ids: Vec<u64> = ranges.iter().map(|(id, _)| *id).collect();
+        let under_way = UnderWay { server: self, parents, has_ended: false };
         let mut no_merges = Vec::with_capacity(parents.len());
         for parent in parents {
             no_merges.push(parent.hold_merges().await);
@@ -201,7 +228,7 @@ impl PartitionServer {
             Ended::NotDone(_) => parents.iter().for_each(|parent| parent.resume()),
             Ended::Unknown(error) => parents.iter().for_each(|parent| parent.fail(error)),
         }
-        self.handed_over.send_modify(|count| *count += 1);
+        under_way.end();
         drop((no_merges, no_flushes));
         match ended {
             Ended::Done(pause) => Ok(pause),
