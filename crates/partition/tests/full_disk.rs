@@ -5,11 +5,12 @@ mod rows;
 use base::Environment;
 use bytes::Bytes;
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use partition::{
     Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowChange, RowKey,
     RowVersion, Rows, put_pieces,
 };
-use rows::{Everything, TABLE, key, put, read_everything, value};
+use rows::{Everything, TABLE, Write, key, put, read_everything, value};
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -307,4 +308,91 @@ fn heirs_of_a_split_that_a_full_disk_refused_go_once_there_is_space() {
         left = left.max(run.unwrap());
     }
     assert!(left > 0, "a split must leave streams behind");
+}
+
+/// A server's own proportions, a 64th of each: a memory table has half the bytes of the reserve, an extent of the log four
+/// times as many. What was in memory when the disk became full took the whole reserve when it was flushed, and the log
+/// behind it gave nothing back.
+#[test]
+fn deletions_go_on_behind_memory_tables_that_are_large_beside_the_reserve() {
+    const RESERVE: u64 = 1 << 20;
+    const WRITERS: u64 = 64;
+    const SMALL_ROWS: u64 = 20_000;
+    let stream_settings = StreamSettings {
+        reserve_size_bytes: RESERVE,
+        extent_size_bytes_max: 4 * RESERVE,
+        journal_segment_size_bytes: RESERVE / 2,
+        journaled_append_size_bytes_max: RESERVE / 64,
+        manager_log_growth_bytes: RESERVE / 64,
+        ..StreamSettings::tiny()
+    };
+    let settings = PartitionSettings {
+        memory_table_size_bytes: RESERVE / 2,
+        memory_tables_size_bytes_max: 8 * RESERVE,
+        cache_size_bytes_max: 8 * RESERVE,
+        range_size_bytes_max: 64 * RESERVE,
+        ..PartitionSettings::default()
+    };
+    for seed in 0..8 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let (stream_settings, settings) = (stream_settings.clone(), settings.clone());
+        let run = world.run(|env, _| async move {
+            let streams = Streams::open(&env, stream_settings).await.unwrap();
+            let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
+            let partitions = &partitions;
+            let small_rows = |at: u64| (at..at + 100).map(|at| key(1, "small", &format!("{at:06}")));
+            for at in (0..SMALL_ROWS).step_by(100) {
+                let changes = small_rows(at).map(|row| (row, Some(value(at, 8)))).collect();
+                partitions.execute(Write { changes }).await.unwrap();
+            }
+            env.clock.sleep(Duration::from_secs(10)).await;
+            disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
+            disk.set_free_bytes(Some(4 * RESERVE + seed * 3 * RESERVE / 4));
+            // Together they fill two memory tables in the time of one append.
+            let fill = (0..WRITERS).map(|writer| {
+                let streams = &streams;
+                async move {
+                    for at in 0..100_000 {
+                        let row = key(2, &format!("w{writer}"), &format!("{at:06}"));
+                        let changes = vec![(row, Some(value(writer << 32 | at, 16_000)))];
+                        match partitions.execute(Write { changes }).await {
+                            Err(PartitionError::DiskFull) if streams.is_scarce() => return,
+                            Ok(_) | Err(PartitionError::DiskFull) => {}
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    panic!("a full disk must cost the reserve");
+                }
+            });
+            join_all(fill).await;
+            let mut refused = 0;
+            for at in (0..SMALL_ROWS).step_by(100) {
+                let changes: Vec<_> = small_rows(at).map(|row| (row, None)).collect();
+                loop {
+                    let deleted = tokio::select! {
+                        deleted = partitions.execute(Write { changes: changes.clone() }) => deleted,
+                        () = env.clock.sleep(Duration::from_secs(600)) => panic!("seed {seed}: it waits for ever"),
+                    };
+                    match deleted {
+                        Ok(_) => break,
+                        Err(error) => assert_eq!(error, PartitionError::DiskFull, "seed {seed}"),
+                    }
+                    refused += 1;
+                    assert!(refused < 60, "seed {seed}: deletions are refused for good, from {at} on");
+                    env.clock.sleep(Duration::from_secs(1)).await;
+                }
+            }
+            let log = streams.stat(&StreamName::new("entity/1/log")).unwrap().extents;
+            let log_bytes: u64 = log.iter().map(|(_, length)| length).sum();
+            assert!(log_bytes <= 2 * RESERVE, "seed {seed}: the log keeps {log_bytes} bytes");
+            partitions.retire_container(TABLE, rows::ACCOUNT, 2).await.unwrap();
+            env.clock.sleep(Duration::from_secs(300)).await;
+            assert!(!streams.is_scarce(), "seed {seed}: what was deleted is not given back");
+            let mut all = Everything::new();
+            put(partitions, &mut all, key(1, "p", "r"), Some(value(1, 1000))).await.unwrap();
+            assert_eq!(read_everything(partitions).await.unwrap(), all, "seed {seed}");
+        });
+        run.unwrap();
+    }
 }

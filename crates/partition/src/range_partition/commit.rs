@@ -152,6 +152,10 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
     }
 }
 
+/// With room for so many memory tables more, extents of the log grow as large as they may. A table takes its size twice, in
+/// the log and in its checkpoint, and up to three wait for their flushes when the disk is full: theirs begin after that.
+const ROOMY_TABLE_COUNT: u64 = 8;
+
 /// A larger group may go past the journal, which would hold up its thread, and the connections there, for a sync.
 const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
 
@@ -217,8 +221,28 @@ impl RangePartition {
         spare
     }
 
+    /// Where space is running out, each memory table gets extents of the log for itself, so that its flush gives back as
+    /// much as it takes. In one large extent all of it would stay until the last table behind it is flushed, for which
+    /// there would be no space any more.
+    async fn begin_log_extent(&self) {
+        let (streams, log) = (&self.shared.streams, &self.names.log);
+        let far_from_full = ROOMY_TABLE_COUNT.saturating_mul(self.shared.settings.memory_table_size_bytes);
+        if streams.has_room_for(far_from_full).await {
+            return;
+        }
+        let last = streams.stat(log).ok().and_then(|stat| stat.extents.last().copied());
+        if let Some((extent, 1..)) = last
+            && let Err(error) = streams.seal(log, extent).await
+        {
+            tracing::warn!(%log, %error, "an extent of a full disk's log could not be ended");
+        }
+    }
+
     async fn append_group(&self, group: Bytes) -> Result<Location, PartitionError> {
         let (log, epoch) = (&self.names.log, self.epoch);
+        if self.begins_table.swap(false, Ordering::AcqRel) {
+            self.begin_log_extent().await;
+        }
         let locations = if group.len() > SMALL_GROUP_SIZE_BYTES_MAX {
             self.shared.data_writer.append(log, epoch, vec![group]).await?
         } else {

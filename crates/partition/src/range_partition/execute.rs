@@ -20,6 +20,7 @@ use base::Ticks;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use stream::BLOCK_PAYLOAD_SIZE_MAX;
 
 /// With so many bytes of changes that wait for one group no further operation is decided.
@@ -166,6 +167,7 @@ impl RangePartition {
             }
             if tree.active.size_bytes() >= self.shared.settings.memory_table_size_bytes {
                 self.tree.store(Arc::new(tree.with_active_frozen(version)));
+                self.begins_table.store(true, Ordering::Release);
                 self.shared.maintenance.wake_flush();
             } else if self.shared.memory.wants_flush() {
                 self.shared.maintenance.wake_flush();

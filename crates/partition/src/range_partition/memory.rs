@@ -7,6 +7,7 @@ use crate::memory_budget::MemoryBudget;
 use crate::operation::ObjectTable;
 use crate::settings::FROZEN_TABLE_COUNT_MAX;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl RangePartition {
     /// The budget that its tables count against.
@@ -34,6 +35,7 @@ impl RangePartition {
         let tree = self.tree.load();
         if tree.active.size_bytes() > 0 {
             self.tree.store(Arc::new(tree.with_active_frozen(serial.last_version)));
+            self.begins_table.store(true, Ordering::Release);
         }
     }
 

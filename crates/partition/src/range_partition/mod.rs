@@ -113,6 +113,8 @@ pub(crate) struct RangePartition {
     keeps_memory: AtomicBool,
     admission: Semaphore,
     commit_wake: Notify,
+    /// A memory table was frozen: the next group of the log may begin an extent.
+    begins_table: AtomicBool,
     /// Counts flushes, for writers that wait for one.
     flushed: watch::Sender<u64>,
 }
@@ -198,6 +200,7 @@ impl RangePartition {
             keeps_memory: AtomicBool::new(false),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
             commit_wake: Notify::new(),
+            begins_table: AtomicBool::new(false),
             flushed: watch::Sender::new(0),
             shared,
         });
