@@ -45,6 +45,41 @@ pub(crate) fn choose_cheapest_merge(sizes: &[u64], count_min: usize) -> Option<R
     cheapest.or_else(|| choose_any_sizes(sizes, count_min))
 }
 
+/// What a checkpoint holds, as its root says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) size_bytes: u64,
+    /// Rows, deleted ones included.
+    pub(crate) row_count: u64,
+    pub(crate) deleted_count: u64,
+}
+
+/// A run of less than one part in so many to be gained is left alone.
+const GAIN_SHARE_DIVISOR: u64 = 8;
+
+/// Which runs a full disk is glad of, whatever their sizes: those that end with the oldest checkpoint, where deletions and
+/// what they delete both go, with the bytes that are kept, roughly: each deletion is taken to delete one row. What gives back
+/// the most comes first.
+pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) -> Vec<(Range<usize>, u64)> {
+    let end = newest_first.len();
+    let mut runs = Vec::new();
+    let (mut size_bytes, mut row_count, mut deleted_count) = (0u64, 0u64, 0u64);
+    for (start, counts) in newest_first.iter().enumerate().rev().take(MERGE_COUNT_MAX) {
+        size_bytes += counts.size_bytes;
+        row_count += counts.row_count.saturating_sub(counts.deleted_count);
+        deleted_count += counts.deleted_count;
+        let alive_count = row_count.saturating_sub(deleted_count);
+        let kept_bytes = u128::from(size_bytes) * u128::from(alive_count) / u128::from(row_count.max(1));
+        let kept_bytes = u64::try_from(kept_bytes).unwrap_or(u64::MAX);
+        let gained_bytes = size_bytes.saturating_sub(kept_bytes);
+        if end - start > 1 && gained_bytes >= gain_min_bytes.max(size_bytes / GAIN_SHARE_DIVISOR) {
+            runs.push((start..end, kept_bytes, gained_bytes));
+        }
+    }
+    runs.sort_by_key(|(_, _, gained_bytes)| std::cmp::Reverse(*gained_bytes));
+    runs.into_iter().map(|(run, kept_bytes, _)| (run, kept_bytes)).collect()
+}
+
 /// The longest run from `start` on of similar sizes, of at most `count_max`.
 fn similar_run(sizes: &[u64], start: usize, count_max: usize) -> Range<usize> {
     let mut end = start + 1;
@@ -107,6 +142,27 @@ mod tests {
         ] {
             assert_eq!(choose_merge(&sizes, 4), preferred, "{sizes:?}");
             assert_eq!(choose_cheapest_merge(&sizes, 4), cheapest, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_glad_of_what_was_deleted() {
+        let counts = |size_bytes, row_count, deleted_count| Counts { size_bytes, row_count, deleted_count };
+        let (full, deletions) = (counts(1000, 10, 0), counts(20, 10, 10));
+        for (checkpoints, expected) in [
+            (vec![], vec![]),
+            (vec![full, full], vec![]),
+            (vec![deletions], vec![]),
+            (vec![deletions, full], vec![(0..2, 0)]),
+            (vec![full, deletions], vec![]),
+            // The older half of what was deleted, and all of it.
+            (vec![deletions, deletions, full, full], vec![(0..4, 0), (1..4, 1010)]),
+            (vec![counts(20, 1, 1), full], vec![]),
+            (vec![counts(20, 2, 2), full], vec![(0..2, 816)]),
+            (vec![full, counts(20, 5, 5), full], vec![(1..3, 510), (0..3, 1515)]),
+            (vec![counts(3, 1, 1), counts(50, 1, 0)], vec![]),
+        ] {
+            assert_eq!(runs_with_deletions(&checkpoints, 100), expected, "{checkpoints:?}");
         }
     }
 

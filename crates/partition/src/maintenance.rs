@@ -19,6 +19,8 @@ use tokio::sync::Notify;
 
 /// A flush whose table is not durable yet looks again after this long.
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
+/// While space is scarce, ranges are looked at this often for what they could give back.
+const SCARCE_ROUND_EVERY: Duration = Duration::from_secs(2);
 /// Ranges are looked at this often for blob data that nobody names.
 const COLLECT_EVERY: Duration = Duration::from_secs(10);
 /// And again so soon after something was given back.
@@ -212,6 +214,12 @@ impl Maintenance {
                     troubles.insert(range.name(), error.clone());
                     pause = shorter(pause, wait_for);
                     continue;
+                }
+                if range.is_scarce() {
+                    pause = shorter(pause, SCARCE_ROUND_EVERY);
+                    if let Err(error) = range.give_back().await {
+                        tracing::debug!(%error, id = range.id(), "a range's log could not be given back");
+                    }
                 }
                 match range.flush().await {
                     Ok(Flush::NotYet) => pause = shorter(pause, DURABILITY_POLL_AFTER),

@@ -39,6 +39,10 @@ impl PartitionServer {
     pub(crate) async fn balance(self: &Arc<Self>) -> Result<u64, PartitionError> {
         let _balancing = self.balancing.lock().await;
         self.shared.maintenance.wake_merge();
+        if self.shared.streams.is_scarce() {
+            // Nobody writes memory tables full that a flush waits for.
+            self.shared.maintenance.wake_flush();
+        }
         if let Err(error) = self.remove_failed_heirs().await {
             tracing::debug!(%error, "streams of a hand-over that failed can't be removed yet");
         }

@@ -227,7 +227,7 @@ impl RangePartition {
     async fn begin_log_extent(&self) {
         let (streams, log) = (&self.shared.streams, &self.names.log);
         let far_from_full = ROOMY_TABLE_COUNT.saturating_mul(self.shared.settings.memory_table_size_bytes);
-        if streams.has_room_for(far_from_full).await {
+        if !streams.is_scarce() && streams.has_room_for(far_from_full).await {
             return;
         }
         let last = streams.stat(log).ok().and_then(|stat| stat.extents.last().copied());

@@ -184,7 +184,7 @@ impl RangePartition {
     }
 
     /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again.
-    async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
+    pub(super) async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
         if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
             tracing::warn!(%stream, %error, "a stream could not be trimmed");
         }

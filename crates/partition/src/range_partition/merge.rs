@@ -6,7 +6,9 @@
 
 use super::RangePartition;
 use crate::checkpoint::Caching;
-use crate::choose_merge::{blocks_before_giving_way, choose_cheapest_merge, choose_merge};
+use crate::choose_merge::{
+    Counts, blocks_before_giving_way, choose_cheapest_merge, choose_merge, runs_with_deletions,
+};
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -60,13 +62,16 @@ impl RangePartition {
         let run = match self.choose_with_room(&tree.checkpoints).await {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
-            None => match self.choose_rewrite(&tree).await? {
-                Some((index, kept_bytes)) if self.shared.streams.has_room_for(kept_bytes).await => {
-                    index..index + 1
+            None => {
+                match (self.choose_rewrite(&tree).await?, self.choose_while_scarce(&tree.checkpoints).await) {
+                    (Some((index, kept_bytes)), _) if self.shared.streams.has_room_for(kept_bytes).await => {
+                        index..index + 1
+                    }
+                    (_, Some(run)) => run,
+                    (None, None) if !is_due => return Ok(0),
+                    _ => return Err(PartitionError::DiskFull),
                 }
-                None if !is_due => return Ok(0),
-                _ => return Err(PartitionError::DiskFull),
-            },
+            }
         };
         let merged = tree.checkpoints[run.clone()].to_vec();
         let keep_deleted = run.end < tree.checkpoints.len();
@@ -136,6 +141,25 @@ impl RangePartition {
         for choose in [choose_merge, choose_cheapest_merge] {
             let run = choose(&sizes, count_min)?;
             if self.shared.streams.has_room_for(sizes[run.clone()].iter().sum()).await {
+                return Some(run);
+            }
+        }
+        None
+    }
+
+    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is room for.
+    async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
+        if !self.is_scarce() {
+            return None;
+        }
+        let counts = |checkpoint: &Arc<TreeCheckpoint>| {
+            let root = &checkpoint.checkpoint.root;
+            let (row_count, deleted_count) = (root.row_count, root.deleted_count);
+            Counts { size_bytes: root.stored_bytes, row_count, deleted_count }
+        };
+        let counts: Vec<Counts> = checkpoints.iter().map(counts).collect();
+        for (run, kept_bytes) in runs_with_deletions(&counts, self.gain_min_bytes()) {
+            if self.shared.streams.has_room_for(kept_bytes).await {
                 return Some(run);
             }
         }

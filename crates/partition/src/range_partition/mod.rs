@@ -3,7 +3,7 @@
 //!
 //! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
 //! serial section), `commit` (group commit), `data` (blob data) and `collect_data` (its space), `read` (gets and scans),
-//! `flush` (memory table to checkpoint), `merge` (checkpoints to one), `memory` (its part of the budget), `hand_over`
+//! `flush` (memory table to checkpoint), `merge` (checkpoints to one), `give_back` (what a full disk asks for besides), `memory` (its part of the budget), `hand_over`
 //! (leaving to other ranges), `inherit` (what these ranges start from), `range_time` (by which operations are decided), `size`.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
@@ -14,6 +14,7 @@ mod commit;
 mod data;
 mod execute;
 mod flush;
+mod give_back;
 mod hand_over;
 mod inherit;
 mod load;
