@@ -1,9 +1,10 @@
 //! A disk that keeps exactly what it must, and lies where a real one may.
 //!
-//! Written bytes are visible at once; what survives [`SimDisk::lose_power`] is what was synced, plus any part of the
-//! rest: each unsynced write is kept, dropped, or torn at 512-byte sectors; unsynced names are kept up to a random
-//! point. A sync can fail, and then what it covered may be lost even if a later sync succeeds. Bits can be flipped,
-//! space and file descriptors can run out, and the disk can die at a chosen operation.
+//! Written bytes are visible at once. What survives [`SimDisk::lose_power`] is what was synced, plus any part of the
+//! rest: each unsynced write is kept, dropped, or torn at 512-byte sectors; unsynced names
+//! are kept up to a random point. A sync can fail, and then what it covered may be lost even if a later sync succeeds.
+//! Bits can be flipped, space (a write may then be done in part) and file descriptors can run out, and the disk can die at
+//! a chosen operation.
 
 use crate::world::SimRandom;
 use async_trait::async_trait;
@@ -421,15 +422,25 @@ impl SimFile {
         look(tree.files.get_mut(&self.id).ok_or_else(|| not_found(&self.path))?)
     }
 
-    /// Space for the file to reach `end` bytes, or the error of a full disk.
-    fn check_space(&self, end: u64) -> io::Result<()> {
+    /// How many of `len` bytes at `offset` there is space for.
+    fn room_at(&self, offset: u64, len: usize) -> usize {
         let tree = self.disk.tree.lock();
-        let now = tree.files.get(&self.id).map_or(0, |content| content.current.len() as u64);
         let capacity = tree.faults.capacity_bytes;
-        if capacity != 0 && end > now && tree.used_bytes() + (end - now) > capacity {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk"));
+        if capacity == 0 {
+            return len;
         }
-        Ok(())
+        let now = tree.files.get(&self.id).map_or(0, |content| content.current.len() as u64);
+        let end_max = now + capacity.saturating_sub(tree.used_bytes());
+        end_max.saturating_sub(offset).min(len as u64) as usize
+    }
+
+    /// How much of a write is done before it ends for want of space: nothing, all that there is room for, or less.
+    fn part_of(&self, room: usize) -> usize {
+        match self.disk.random.below(3) {
+            0 => 0,
+            1 => room,
+            _ => self.disk.random.below(room as u64 + 1) as usize,
+        }
     }
 }
 
@@ -444,19 +455,31 @@ impl DiskFile for SimFile {
         })
     }
 
-    async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()> {
-        let change = Change::Write { offset: offset as usize, bytes: bytes.clone() };
+    async fn write_at(&self, offset: u64, mut bytes: Bytes) -> io::Result<()> {
+        let room = self.room_at(offset, bytes.len());
+        let full = room < bytes.len();
+        if full {
+            bytes.truncate(self.part_of(room));
+        }
+        // A write of nothing would not grow the file.
+        let change =
+            (!bytes.is_empty()).then(|| Change::Write { offset: offset as usize, bytes: bytes.clone() });
         // The bytes may reach the disk although the process never learns of it: so before the crash point.
-        self.check_space(offset + bytes.len() as u64)?;
         self.with(|content| {
-            content.unsynced.push(change.clone());
+            content.unsynced.extend(change.clone());
             Ok(())
         })?;
         self.disk.operation("write", &self.path, offset, &bytes).await;
         self.with(|content| {
-            change.apply(&mut content.current);
+            if let Some(change) = change {
+                change.apply(&mut content.current);
+            }
             Ok(())
-        })
+        })?;
+        if full {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk"));
+        }
+        Ok(())
     }
 
     async fn sync_data(&self) -> io::Result<()> {
@@ -525,6 +548,29 @@ mod tests {
             lost += u32::from(world.disk.files()[0].1 < 3000);
         }
         assert!((5..45).contains(&lost), "{lost} of 50 unsynced writes were lost");
+    }
+
+    #[test]
+    fn a_write_without_space_may_be_done_in_part() {
+        let mut parts = Vec::new();
+        for seed in 0..50 {
+            let world = World::new(seed);
+            let disk = world.disk.clone();
+            let written = world.run(|env, _| async move {
+                let file = env.disk.open("f", OpenMode::CreateNew).await.unwrap();
+                file.write_at(0, Bytes::from(vec![1; 2000])).await.unwrap();
+                disk.set_free_bytes(Some(1000));
+                let refused = file.write_at(1000, Bytes::from(vec![2; 3000])).await.unwrap_err();
+                assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
+                let twos = file.read_at(1000, file.size().await.unwrap() as usize - 1000).await.unwrap();
+                twos.iter().filter(|byte| **byte == 2).count()
+            });
+            parts.push(written.unwrap());
+        }
+        assert!(parts.iter().all(|part| *part <= 2000), "{parts:?}");
+        for expected in [0..1, 1..1000, 1000..2000, 2000..2001] {
+            assert!(parts.iter().any(|part| expected.contains(part)), "none in {expected:?}: {parts:?}");
+        }
     }
 
     #[test]

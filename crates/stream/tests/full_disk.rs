@@ -220,6 +220,8 @@ fn a_reserve_lets_deletions_go_on_where_the_disk_and_the_journal_are_full() {
             assert_eq!((reserve_size(&disk), streams.is_scarce()), (RESERVE, false), "seed {seed}");
             fill_up(&disk);
             let appended = append_until_scarce(&streams).await;
+            // Space is scarce from the moment on at which the reserve begins to be given up.
+            env.clock.sleep(Duration::from_millis(50)).await;
             assert_eq!(reserve_size(&disk), 0, "seed {seed}");
             appended
         });
