@@ -378,3 +378,90 @@ fn a_reserve_that_was_never_whole_gives_its_space_back_and_is_made_anew() {
         })
         .unwrap();
 }
+
+fn used_bytes(disk: &SimDisk) -> u64 {
+    disk.files().iter().map(|(_, size)| size).sum()
+}
+
+fn log_size(disk: &SimDisk) -> u64 {
+    disk.files().iter().find(|(path, _)| path == "stream_manager/log").map_or(0, |(_, size)| *size)
+}
+
+/// What a large append had written before it found no space stayed, and kept the last free bytes from all others.
+#[test]
+fn a_refused_large_append_gives_back_what_it_has_written() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+                streams.create(&[name(0)]).await.unwrap();
+                // The drain owes the last one.
+                let mut expected = Vec::new();
+                for size in [9000, 100] {
+                    expected.push(Bytes::from(vec![7; size]));
+                    streams.append(&name(0), EPOCH, expected[expected.len() - 1..].to_vec()).await.unwrap();
+                }
+                let owed = 100 + stream::BLOCK_HEADER_SIZE as u64;
+                let before = used_bytes(&disk);
+                disk.set_free_bytes(Some(20_000));
+                for _ in 0..10 {
+                    let refused = streams
+                        .append(&name(0), EPOCH, vec![Bytes::from(vec![8; 50_000])])
+                        .await
+                        .unwrap_err();
+                    assert_eq!(refused, StreamError::DiskFull);
+                    let left = used_bytes(&disk) - before;
+                    assert!(left <= owed, "seed {seed}: {left} bytes are left");
+                }
+                expected.push(Bytes::from(vec![9; 9000]));
+                streams.append(&name(0), EPOCH, expected[2..].to_vec()).await.unwrap();
+                let mut replay = streams.replay(&name(0), None).unwrap();
+                for block in expected {
+                    assert_eq!(replay.next().await.unwrap().unwrap().1, block, "seed {seed}");
+                }
+            })
+            .unwrap();
+    }
+}
+
+/// A log that was due to be replaced wrote as much of the next one as there was space for, again with each list of commands,
+/// and left it there.
+#[test]
+fn a_log_without_space_for_its_successor_leaves_the_space_to_others() {
+    for seed in 0..4 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let settings = StreamSettings { manager_log_growth_bytes: 3 << 19, ..StreamSettings::tiny() };
+                let streams = Streams::open(&env, settings).await.unwrap();
+                // A record takes a page. From here on the log is due half a MiB before it must grow again.
+                while log_size(&disk) < 9 << 20 {
+                    streams.create(&[name(0)]).await.unwrap();
+                    streams.delete(&name(0)).await.unwrap();
+                }
+                disk.set_free_bytes(Some(600_000));
+                let (before, mut tried) = (used_bytes(&disk), 0);
+                let mut operations = disk.operation_count();
+                let refused = loop {
+                    let outcome = streams.create(&[name(tried)]).await;
+                    assert_eq!(used_bytes(&disk), before, "seed {seed}, {tried}: something is left");
+                    let Ok(()) = outcome else { break outcome };
+                    tried += 1;
+                    if tried > 200 {
+                        let count = disk.operation_count() - operations;
+                        assert!(count <= 4, "seed {seed}: {count} operations for one list");
+                    }
+                    operations = disk.operation_count();
+                    assert!(tried < 1000, "the log must fill up");
+                };
+                assert_eq!(refused, Err(StreamError::DiskFull));
+                disk.set_free_bytes(None);
+                streams.create(&[name(tried)]).await.unwrap();
+                assert!(log_size(&disk) < 2 << 20, "seed {seed}: the log is replaced once there is space");
+            })
+            .unwrap();
+    }
+}

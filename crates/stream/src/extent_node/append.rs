@@ -54,8 +54,13 @@ impl ExtentNode {
             if !is_disk_full(&error) {
                 return Err(self.stopped(StreamError::write(&what, &error)));
             }
-            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing. It may be
-            // the one that the reserve is not for: whoever has sent it tries again, or is told.
+            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing; but what is
+            // there of it would keep the last free bytes from everybody. The drain writes below the length only.
+            if extent.file.size().await.is_ok_and(|size| size > state.length) {
+                // If it stays, the next large append writes over it, and the next start cuts it off.
+                let _ = extent.file.set_len(state.length).await;
+            }
+            // It may be the one that the reserve is not for: whoever has sent it tries again, or is told.
             self.space.give_up(given_up).await;
             return Err(StreamError::DiskFull);
         }

@@ -49,6 +49,8 @@ pub(crate) struct Log {
     /// Where the zeroed part of the file ends.
     grown_to: u64,
     growth_bytes: u64,
+    /// Bytes of the next log, for which there was no space when it was tried last.
+    refused_size_bytes: u64,
     /// Whether the newest record holds commands.
     unmarked: bool,
     /// Why nothing can be written any more.
@@ -69,34 +71,33 @@ pub(crate) async fn format(
     env.disk.create_folder(FOLDER).await.map_err(write_failed)?;
     // Unguessable, for the same reason as the journal's.
     let generation = (env.random.next_u64() >> 2) + 1;
-    write_snapshot(&env.disk, &State::default(), generation, settings.manager_log_growth_bytes, space)
-        .await?;
+    let records = encode_snapshot(&State::default(), generation);
+    write_snapshot(&env.disk, records, generation, settings.manager_log_growth_bytes, space).await?;
     Ok(())
 }
 
-/// Writes a new log that holds `state` and puts it in place.
+/// The records of a log that holds `state`.
+fn encode_snapshot(state: &State, generation: u64) -> Vec<u8> {
+    let mut record = RecordBuilder::new();
+    record.body().put_u8_field(KIND_SNAPSHOT);
+    state.encode(record.body());
+    let mut records = record.finish(generation, 0).to_vec();
+    records.extend_from_slice(&mark(generation, 1));
+    records
+}
+
+/// Writes a new log that begins with the records of a snapshot, and puts it in place.
 async fn write_snapshot(
     disk: &Arc<dyn Disk>,
-    state: &State,
+    mut records: Vec<u8>,
     generation: u64,
     growth_bytes: u64,
     space: &Arc<Space>,
 ) -> Result<Log, StreamError> {
-    if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
-        disk.remove(NEW_PATH).await.map_err(write_failed)?;
-    }
-    let file = disk.open(NEW_PATH, OpenMode::CreateNew).await;
-    let file = file.map_err(|error| not_made(NEW_PATH, &error))?;
-    let mut record = RecordBuilder::new();
-    record.body().put_u8_field(KIND_SNAPSHOT);
-    state.encode(record.body());
-    let mut bytes = record.finish(generation, 0).to_vec();
-    bytes.extend_from_slice(&mark(generation, 1));
-    let offset = bytes.len() as u64;
+    let offset = records.len() as u64;
     let grown_to = offset + growth_bytes;
-    bytes.resize(grown_to as usize, 0);
-    file.write_at(0, bytes.into()).await.map_err(write_failed)?;
-    file.sync_data().await.map_err(write_failed)?;
+    records.resize(grown_to as usize, 0);
+    let file = write_new(&**disk, records.into()).await?;
     // From here on nobody knows which log the next start finds: not even a full disk is a mere refusal.
     disk.rename(NEW_PATH, PATH).await.map_err(|error| StreamError::write(PATH, &error))?;
     disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(PATH, &error))?;
@@ -109,10 +110,30 @@ async fn write_snapshot(
         offset,
         grown_to,
         growth_bytes,
+        refused_size_bytes: 0,
         unmarked: false,
         stopped: None,
         space: space.clone(),
     })
+}
+
+/// Makes the file of the next log, which is as large as `bytes`; or there is none.
+async fn write_new(disk: &dyn Disk, bytes: Bytes) -> Result<Arc<dyn DiskFile>, StreamError> {
+    if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
+        disk.remove(NEW_PATH).await.map_err(write_failed)?;
+    }
+    let file = disk.open(NEW_PATH, OpenMode::CreateNew).await;
+    let file = file.map_err(|error| not_made(NEW_PATH, &error))?;
+    let written = async {
+        file.write_at(0, bytes).await?;
+        file.sync_data().await
+    };
+    if let Err(error) = written.await {
+        // What is there of it would keep the last free bytes from everybody. If it stays, the next try removes it.
+        let _ = disk.remove(NEW_PATH).await;
+        return Err(write_failed(error));
+    }
+    Ok(file)
 }
 
 /// A record without commands.
@@ -176,8 +197,9 @@ impl Log {
         recovered: &Recovered,
         space: &Arc<Space>,
     ) -> Result<Log, StreamError> {
-        let growth_bytes = settings.manager_log_growth_bytes;
-        write_snapshot(&env.disk, &recovered.state, recovered.generation + 1, growth_bytes, space).await
+        let generation = recovered.generation + 1;
+        let records = encode_snapshot(&recovered.state, generation);
+        write_snapshot(&env.disk, records, generation, settings.manager_log_growth_bytes, space).await
     }
 
     /// The log's task: one list of commands at a time. `shown` is what others see.
@@ -272,26 +294,44 @@ impl Log {
     }
 
     async fn write_zeros(&self, size_bytes: u64) -> Result<(), StreamError> {
-        self.file.write_at(self.grown_to, vec![0; size_bytes as usize].into()).await.map_err(write_failed)?;
-        self.file.sync_data().await.map_err(write_failed)
+        let written = async {
+            self.file.write_at(self.grown_to, vec![0; size_bytes as usize].into()).await?;
+            self.file.sync_data().await
+        };
+        if let Err(error) = written.await {
+            // As for the next log. If zeros stay, the next growth writes over them.
+            let _ = self.file.set_len(self.grown_to).await;
+            return Err(write_failed(error));
+        }
+        Ok(())
     }
 
     async fn append(&mut self, next: &State, record: Bytes) -> Result<(), StreamError> {
-        if self.offset > LOG_SIZE_BYTES_MAX {
+        if self.offset > LOG_SIZE_BYTES_MAX && self.may_have_space_for_next().await {
             let generation = self.generation + 1;
-            match write_snapshot(&self.disk, next, generation, self.growth_bytes, &self.space).await {
+            let records = encode_snapshot(next, generation);
+            let size_bytes = records.len() as u64 + self.growth_bytes;
+            match write_snapshot(&self.disk, records, generation, self.growth_bytes, &self.space).await {
                 Ok(log) => {
                     *self = log;
                     return Ok(());
                 }
                 // The old log has room for this list, and goes on until there is space, or a file for the new one.
-                Err(StreamError::DiskFull | StreamError::OutOfFiles(_)) => {}
+                Err(StreamError::DiskFull | StreamError::OutOfFiles(_)) => {
+                    self.refused_size_bytes = size_bytes
+                }
                 Err(error) => return Err(error),
             }
         }
         self.write(record).await?;
         self.unmarked = true;
         Ok(())
+    }
+
+    /// False while the disk has less space than the next log did not find.
+    async fn may_have_space_for_next(&self) -> bool {
+        // Where nobody knows how much there is, it is tried.
+        self.disk.free_bytes().await.map_or(true, |free_bytes| free_bytes >= self.refused_size_bytes)
     }
 
     async fn write(&mut self, record: Bytes) -> Result<(), StreamError> {
