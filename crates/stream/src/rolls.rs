@@ -32,6 +32,8 @@ struct Roller {
     node: Arc<ExtentNode>,
     manager: Arc<StreamManager>,
     rolling: Arc<Mutex<()>>,
+    /// An extent that was made, then refused by the manager, and is not deleted yet.
+    unlisted: Option<ExtentId>,
 }
 
 impl Rolls {
@@ -43,7 +45,7 @@ impl Rolls {
         rolling: Arc<Mutex<()>>,
     ) -> Result<Self, StreamError> {
         let (rolls, asked) = mpsc::channel(ROLL_QUEUE_COUNT_MAX);
-        let task = Roller { node, manager, rolling }.run(asked);
+        let task = Roller { node, manager, rolling, unlisted: None }.run(asked);
         spawner.spawn_dedicated("roll", Box::pin(task)).map_err(StreamError::no_thread("roll"))?;
         Ok(Rolls(rolls))
     }
@@ -62,7 +64,7 @@ impl Rolls {
 }
 
 impl Roller {
-    async fn run(self, mut asked: mpsc::Receiver<Roll>) {
+    async fn run(mut self, mut asked: mpsc::Receiver<Roll>) {
         while let Some(Roll { stream, epoch, seen, reply }) = asked.recv().await {
             let outcome = self.roll(stream, epoch, seen).await;
             // A requester that went away is no reason to stop.
@@ -71,15 +73,17 @@ impl Roller {
     }
 
     async fn roll(
-        &self,
+        &mut self,
         stream: StreamName,
         epoch: OwnerEpoch,
         seen: Option<ExtentId>,
     ) -> Result<(), StreamError> {
-        let _rolling = self.rolling.lock().await;
+        let _rolling = self.rolling.clone().lock_owned().await;
         if self.manager.with(|state| state.open_tail(&stream))? != seen {
             return Ok(());
         }
+        // Where there is no room for its deletion there is none for another: so there is never more than one.
+        self.delete_unlisted().await?;
         let mut commands = Vec::new();
         if let Some(extent) = seen {
             let sealed = self.node.fence(extent, epoch, true).await?.sealed();
@@ -89,10 +93,21 @@ impl Roller {
         self.node.create(extent, epoch).await?;
         commands.push(Command::Add { stream, extent, epoch });
         let listed = self.manager.multi_modify(commands).await;
-        if listed == Err(StreamError::DiskFull) {
-            // For certain no stream lists it.
-            self.node.delete(extent).await?;
+        if matches!(listed, Err(StreamError::DiskFull | StreamError::NotOwner { .. })) {
+            // For certain no stream lists it. If it can't be deleted now, the next roll tries again.
+            self.unlisted = Some(extent);
+            let _ = self.delete_unlisted().await;
         }
         listed
+    }
+
+    async fn delete_unlisted(&mut self) -> Result<(), StreamError> {
+        if let Some(extent) = self.unlisted {
+            match self.node.delete(extent).await {
+                Ok(()) | Err(StreamError::NoExtent(_)) => self.unlisted = None,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }

@@ -465,3 +465,82 @@ fn a_log_without_space_for_its_successor_leaves_the_space_to_others() {
             .unwrap();
     }
 }
+
+fn extent_file_count(disk: &SimDisk) -> usize {
+    disk.files().iter().filter(|(path, _)| path.starts_with("extents/")).count()
+}
+
+/// Each append to a stream without a tail made the file of an extent, which the full journal then had no room for, and left
+/// it there.
+#[test]
+fn refused_extents_leave_no_files() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let settings = StreamSettings { manager_log_growth_bytes: 1 << 20, ..StreamSettings::tiny() };
+                let streams = Streams::open(&env, settings).await.unwrap();
+                streams.create(&[name(0), name(1)]).await.unwrap();
+                streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+                fill_up(&disk);
+                // The smallest appends too: until the journal has no room for an entry.
+                for size in [7000, 3000, 10] {
+                    append_until_full(&streams, &name(0), size, 1).await;
+                }
+                let before = extent_file_count(&disk);
+                for _ in 0..100 {
+                    let refused = streams.append(&name(1), EPOCH, vec![Bytes::from_static(b"first")]).await;
+                    assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
+                    let left = extent_file_count(&disk) - before;
+                    assert_eq!(left, 0, "seed {seed}: {left} files");
+                }
+                disk.set_free_bytes(None);
+                env.clock.sleep(Duration::from_secs(1)).await;
+                streams.append(&name(1), EPOCH, vec![Bytes::from_static(b"first")]).await.unwrap();
+            })
+            .unwrap();
+    }
+}
+
+/// An extent that the stream manager's log had no room for stayed until the next start if the journal then had no room for
+/// its deletion either; and one of a former owner stayed in any case.
+#[test]
+fn an_extent_that_no_stream_lists_does_not_stay() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+                streams.create(&[name(0), name(1)]).await.unwrap();
+                streams.take_over(&name(1), OwnerEpoch(5)).await.unwrap();
+                for _ in 0..10 {
+                    let block = vec![Bytes::from_static(b"former owner")];
+                    let refused = streams.append(&name(1), EPOCH, block).await;
+                    assert!(matches!(refused, Err(StreamError::NotOwner { .. })), "seed {seed}: {refused:?}");
+                    assert_eq!(extent_file_count(&disk), 0, "seed {seed}");
+                }
+                streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+                fill_up(&disk);
+                let mut count = 2;
+                while streams.create(&[name(count)]).await.is_ok() {
+                    count += 1;
+                }
+                // Each takes two pages of the journal, until there is no room for either.
+                for _ in 0..100 {
+                    let block = vec![Bytes::from_static(b"first")];
+                    let refused = streams.append(&name(1), OwnerEpoch(5), block).await;
+                    assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
+                    let left = extent_file_count(&disk) - 1;
+                    assert!(left <= 1, "seed {seed}: {left} files");
+                }
+                disk.set_free_bytes(None);
+                env.clock.sleep(Duration::from_secs(1)).await;
+                let block = vec![Bytes::from_static(b"first")];
+                streams.append(&name(1), OwnerEpoch(5), block).await.unwrap();
+                assert_eq!(extent_file_count(&disk), 2, "seed {seed}");
+            })
+            .unwrap();
+    }
+}

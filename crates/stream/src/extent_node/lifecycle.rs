@@ -33,7 +33,12 @@ impl ExtentNode {
             return Err(error);
         }
         let created = Arc::new(Extent::new(extent, file, ExtentState::empty(epoch)));
-        self.ask(|reply| Request::Create { extent: created.clone(), epoch, reply }).await?;
+        let asked = self.ask(|reply| Request::Create { extent: created.clone(), epoch, reply }).await;
+        if asked == Err(StreamError::DiskFull) {
+            // The journal has no room, and for certain does not know the extent: see above.
+            let _ = self.disk.remove(&path).await;
+        }
+        asked?;
         self.extents.write().insert(extent, created);
         Ok(())
     }
@@ -51,7 +56,8 @@ impl ExtentNode {
         Ok(state.into())
     }
 
-    /// Deletes an extent. Its readers get an error from now on.
+    /// Deletes an extent. Its readers get an error from now on, also if the journal has no room: then it is to be deleted
+    /// again.
     pub(crate) async fn delete(&self, extent: ExtentId) -> Result<(), StreamError> {
         self.extents.write().remove(&extent);
         self.ask(|reply| Request::Delete { extent, reply }).await?;
