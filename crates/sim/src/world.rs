@@ -148,6 +148,28 @@ impl World {
         L: FnOnce(Environment, Arc<SimClock>) -> F,
         F: Future<Output = T>,
     {
+        let outcome = self.live(life);
+        self.disk.lose_power();
+        outcome
+    }
+
+    /// As [`World::run`], but the power stays: the next life finds all that was written, synced or not, and a later power
+    /// loss may still take what was not.
+    pub fn run_until_killed<T, F, L>(&self, life: L) -> Option<T>
+    where
+        L: FnOnce(Environment, Arc<SimClock>) -> F,
+        F: Future<Output = T>,
+    {
+        let outcome = self.live(life);
+        self.disk.lose_process();
+        outcome
+    }
+
+    fn live<T, F, L>(&self, life: L) -> Option<T>
+    where
+        L: FnOnce(Environment, Arc<SimClock>) -> F,
+        F: Future<Output = T>,
+    {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime =
             runtime.enable_time().start_paused(true).build().expect("a runtime without threads or sockets");
@@ -170,7 +192,6 @@ impl World {
             outcome
         });
         drop(runtime);
-        self.disk.lose_power();
         outcome
     }
 }

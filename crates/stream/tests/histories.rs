@@ -1,5 +1,5 @@
-//! Random lives of the stream layer on a disk that lies and fills up: what was acknowledged is there after every crash, in
-//! order and with the same bytes; what was not acknowledged is there whole or not at all; what was refused for certain is
+//! Random lives of the stream layer on a disk that lies and fills up: what was acknowledged is there after every crash, of
+//! the power or of the process alone, in order and with the same bytes; what was not acknowledged is there whole or not at all; what was refused for certain is
 //! not there.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one and prints it.
@@ -188,7 +188,10 @@ fn history(seed: u64) -> u64 {
         };
         world.disk.set_faults(faults);
         let filling = random.one_in(3).then(|| world.disk.clone());
-        let outcome = world.run(|env, _| life(env, model.clone(), seed, number, filling));
+        let outcome = {
+            let life = |env, _| life(env, model.clone(), seed, number, filling);
+            if world.random.one_in(3) { world.run_until_killed(life) } else { world.run(life) }
+        };
         match outcome {
             None | Some(Ok(()) | Err(StreamError::WritesStopped(_))) => {}
             Some(Err(error)) if is_refusal(&error) => {}
@@ -219,6 +222,116 @@ fn acknowledged_appends_survive_every_crash() {
         let trace = history(seed);
         if seed % 50 == 0 {
             assert_eq!(history(seed), trace, "seed {seed}: the same seed must give the same run");
+        }
+    }
+}
+
+/// A process that ended before its sync of the journal returned: the next one believed what it read, removed the files of
+/// extents that were deleted there, and wrote over the segment that the journal on the disk still needed. The power loss that
+/// followed brought a journal back that missed them.
+#[test]
+fn a_start_acts_on_nothing_that_a_power_loss_may_take_back() {
+    const VICTIMS: usize = 4;
+    let block = |at: usize, size| Bytes::from(vec![at as u8; size]);
+    for seed in 0..4 * seeds().len() as u64 {
+        let world = World::new(seed);
+        let crash_after = |count| {
+            let crash_at_operation = world.disk.operation_count() + 1 + world.random.below(count);
+            world.disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
+        };
+        world
+            .run(|env, _| async move {
+                let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+                for at in 0..=VICTIMS as u64 {
+                    streams.create(&[name(at)]).await.unwrap();
+                    streams.append(&name(at), OwnerEpoch(1), vec![block(0, 9000)]).await.unwrap();
+                }
+            })
+            .unwrap();
+        let acknowledged = Arc::new(Mutex::new(Vec::new()));
+        let acked = acknowledged.clone();
+        // Deletions, or more than one segment of the journal.
+        let (deletes, appends) = if world.random.one_in(2) { (VICTIMS, 0) } else { (0, 40) };
+        crash_after(70 + 2 * appends as u64);
+        world.run_until_killed(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            for at in 1..=deletes as u64 {
+                streams.delete(&name(at)).await.unwrap();
+            }
+            for at in 0..appends {
+                streams.append(&name(0), OwnerEpoch(1), vec![block(at, 3000)]).await.unwrap();
+                acked.lock().push(block(at, 3000));
+            }
+        });
+        for _ in 0..1 + seed % 2 {
+            crash_after(40);
+            let start = |env: Environment, _| async move {
+                Streams::open(&env, StreamSettings::tiny()).await.map(|_| ())
+            };
+            let opened = if seed % 3 == 0 { world.run_until_killed(start) } else { world.run(start) };
+            assert!(matches!(opened, None | Some(Ok(()))), "seed {seed}: {opened:?}");
+        }
+        world.disk.set_faults(Faults::default());
+        world.run(|_, _| async {});
+        world
+            .run(|env, _| async move {
+                let streams = Streams::open(&env, StreamSettings::tiny())
+                    .await
+                    .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+                let mut replay = streams.replay(&name(0), None).unwrap();
+                assert_eq!(replay.next().await.unwrap().unwrap().1, block(0, 9000), "seed {seed}");
+                let acknowledged = std::mem::take(&mut *acknowledged.lock());
+                for expected in acknowledged {
+                    assert_eq!(replay.next().await.unwrap().unwrap().1, expected, "seed {seed}");
+                }
+            })
+            .unwrap();
+    }
+}
+
+/// A start had begun the next segment and ended before it was synced. The next one took it for the newest, and began
+/// another in a file that the journal needed as long as that one was not on the disk.
+#[test]
+fn a_segment_that_may_not_be_on_the_disk_is_not_relied_on() {
+    let journal = |world: &World| -> Vec<Vec<u8>> {
+        let files = world.disk.contents().into_iter();
+        files.filter(|(path, _)| path.starts_with("journal/")).map(|(_, bytes)| bytes).collect()
+    };
+    let opened =
+        |env: Environment, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(|_| ()) };
+    let used = World::new(1);
+    used.run(|env, _| async move {
+        let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+        streams.create(&[name(0)]).await.unwrap();
+        // More than one segment of the journal.
+        for _ in 0..20 {
+            let block = vec![Bytes::from(vec![7; 3000])];
+            streams.append(&name(0), OwnerEpoch(1), block).await.unwrap();
+        }
+    })
+    .unwrap();
+    let crash_at = |world: &World, operation| {
+        world.disk.set_faults(Faults { crash_at_operation: operation, ..Faults::default() });
+    };
+    let before = journal(&used);
+    let begins = |operation: &u64| {
+        let world = used.copy(1);
+        crash_at(&world, *operation);
+        world.run_until_killed(opened);
+        journal(&world) != before
+    };
+    let written = (1..100).find(begins).expect("a start begins a segment");
+    // Killed while it is written, and while it is synced.
+    for (first, second) in (written..written + 2).flat_map(|first| (1..60).map(move |second| (first, second)))
+    {
+        for seed in 0..6 {
+            let world = used.copy(100 * seed + second);
+            crash_at(&world, first);
+            world.run_until_killed(opened);
+            crash_at(&world, world.disk.operation_count() + second);
+            world.run(opened);
+            let found = world.run(opened);
+            assert_eq!(found, Some(Ok(())), "seed {seed}, {first} and {second} operations");
         }
     }
 }

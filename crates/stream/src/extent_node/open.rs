@@ -28,6 +28,8 @@ pub(crate) struct RecoveredNode {
     files: SegmentFiles,
     recovered: Recovered,
     extents: BTreeMap<ExtentId, Arc<Extent>>,
+    /// Files in the extents' folder that no extent has.
+    orphans: Vec<String>,
 }
 
 impl ExtentNode {
@@ -83,8 +85,8 @@ impl ExtentNode {
         let recovered = recover(&contents)?;
         drop(contents);
         check(&recovered.table)?;
-        let extents = open_extents(&*env.disk, &recovered).await?;
-        Ok(RecoveredNode { files, recovered, extents })
+        let (extents, orphans) = open_extents(&*env.disk, &recovered).await?;
+        Ok(RecoveredNode { files, recovered, extents, orphans })
     }
 
     /// Starts a new generation of the journal, and the node's tasks.
@@ -94,7 +96,14 @@ impl ExtentNode {
         node: RecoveredNode,
         space: Arc<Space>,
     ) -> Result<Arc<Self>, StreamError> {
-        let RecoveredNode { files, recovered, extents } = node;
+        let RecoveredNode { files, recovered, extents, orphans } = node;
+        if let Some((file, header)) = recovered.unconfirmed {
+            // The former process may have ended before its sync, or in spite of it: written again, it is on the disk for
+            // certain before the older segments are written over, which it takes the place of.
+            let failed = |error: std::io::Error| StreamError::write("journal", &error);
+            files[file].write_at(0, header).await.map_err(failed)?;
+            files[file].sync_data().await.map_err(failed)?;
+        }
         let mut writer = new_writer(
             env,
             files,
@@ -106,6 +115,8 @@ impl ExtentNode {
         )
         .await?;
         writer.start_segment().await?;
+        // Not before: what was read of the journal may be more than the disk holds of it.
+        remove_orphans(&*env.disk, orphans).await?;
         let (journal, requests) = mpsc::channel(JOURNAL_QUEUE_COUNT_MAX);
         let stop = writer.stop.clone();
         let drain = writer.drain.clone();
@@ -168,11 +179,11 @@ async fn new_writer(
     })
 }
 
-/// Opens every extent's file, writes what only the journal has, and syncs it.
+/// Opens every extent's file, writes what only the journal has, and syncs it. Returns the names of files besides, too.
 async fn open_extents(
     disk: &dyn Disk,
     recovered: &Recovered,
-) -> Result<BTreeMap<ExtentId, Arc<Extent>>, StreamError> {
+) -> Result<(BTreeMap<ExtentId, Arc<Extent>>, Vec<String>), StreamError> {
     let mut names =
         disk.list("extents").await.map_err(|error| StreamError::read("folder extents", &error))?;
     let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
@@ -216,13 +227,18 @@ async fn open_extents(
         }
         extents.insert(id, Arc::new(Extent::new(id, file, state)));
     }
-    for orphan in names {
+    Ok((extents, names))
+}
+
+/// Removes files of extents that the journal on the disk does not know any more.
+async fn remove_orphans(disk: &dyn Disk, orphans: Vec<String>) -> Result<(), StreamError> {
+    for orphan in orphans {
         tracing::info!(orphan, "removing a file that belongs to no extent");
         disk.remove(&format!("extents/{orphan}"))
             .await
             .map_err(|error| StreamError::write("orphan", &error))?;
     }
-    Ok(extents)
+    Ok(())
 }
 
 fn extent_path_name(path: &str) -> &str {

@@ -21,8 +21,10 @@ pub(crate) struct Recovered {
     pub(crate) generation: u64,
     /// Sequence number of the newest record.
     pub(crate) sequence: u64,
-    /// A file that no recovery needs.
+    /// A file that no recovery needs, once the newest segment is on the disk.
     pub(crate) free_file: usize,
+    /// The newest segment's file and header, if nothing follows that, which would have been written after it was synced.
+    pub(crate) unconfirmed: Option<(usize, Bytes)>,
 }
 
 struct Segment {
@@ -87,12 +89,16 @@ pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, Strea
     replay(&newest, &mut table, &mut appends)?;
     appends.retain(|(extent, _, _)| table.extents.contains_key(extent));
     let free_file = (0..SEGMENT_COUNT).find(|file| !needed.contains(file)).unwrap_or(0);
+    // A copy: it must not keep the whole file.
+    let header = || Bytes::copy_from_slice(&files[newest.file][..record::size_of(&newest.records)]);
+    let unconfirmed = (newest.records.len() == 1).then(|| (newest.file, header()));
     Ok(Recovered {
         table,
         appends,
         generation: newest.generation(),
         sequence: newest.last_sequence(),
         free_file,
+        unconfirmed,
     })
 }
 
