@@ -25,6 +25,10 @@ pub(crate) const RECORD_ALIGNMENT: usize = 4096;
 /// Bytes of a record before its body.
 pub(crate) const RECORD_HEADER_SIZE: usize = 32;
 
+/// Generations that a folder can have seen: one for each start, and for each segment, of which so many would hold more than
+/// 100 TB. One that is further from another is not of the same folder, whose first was drawn by chance.
+const GENERATION_COUNT_MAX: u64 = 1 << 32;
+
 const MAGIC: u32 = u32::from_le_bytes(*b"LRC1");
 
 /// A record read back.
@@ -76,14 +80,28 @@ pub(crate) fn padded_size(body_len: usize) -> usize {
     (RECORD_HEADER_SIZE + body_len).next_multiple_of(RECORD_ALIGNMENT)
 }
 
-/// The valid record that starts at `at`, if there is one.
-pub(crate) fn record_at(file: &Bytes, at: usize) -> Option<Record> {
+/// What a header says, before its checksum is looked at.
+#[derive(Clone, Copy)]
+struct Header {
+    body_len: usize,
+    generation: u64,
+    sequence: u64,
+    checksum: u64,
+}
+
+fn header_at(file: &[u8], at: usize) -> Option<Header> {
     let mut header = Decoder::new(file.get(at..at + RECORD_HEADER_SIZE)?);
     (header.u32("magic").ok()? == MAGIC).then_some(())?;
     let body_len = header.u32("length").ok()? as usize;
     let generation = header.u64("generation").ok()?;
     let sequence = header.u64("sequence").ok()?;
     let checksum = header.u64("checksum").ok()?;
+    Some(Header { body_len, generation, sequence, checksum })
+}
+
+/// The record of the header at `at`, if it is valid. Hashes the whole body: first look whether it is wanted.
+fn read_body(file: &Bytes, at: usize, header: Header) -> Option<Record> {
+    let Header { body_len, generation, sequence, checksum } = header;
     let start = at + RECORD_HEADER_SIZE;
     let end = start.checked_add(body_len)?;
     let body = file.get(start..end)?;
@@ -106,13 +124,11 @@ pub(crate) fn scan(file: &Bytes, what: &str) -> Result<Vec<Record>, StreamError>
 pub(crate) fn scan_prefix(file: &Bytes) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     let mut at = 0;
-    while let Some(record) = record_at(file, at) {
+    while let Some(header) = header_at(file, at) {
         let continues = records
             .last()
-            .is_none_or(|last| record.generation == last.generation && record.sequence == last.sequence + 1);
-        if !continues {
-            break;
-        }
+            .is_none_or(|last| header.generation == last.generation && header.sequence == last.sequence + 1);
+        let Some(record) = continues.then(|| read_body(file, at, header)).flatten() else { break };
         at += padded_size(record.body.len());
         records.push(record);
     }
@@ -122,8 +138,11 @@ pub(crate) fn scan_prefix(file: &Bytes) -> Vec<Record> {
 /// An error if a record that came after `records` is found behind them.
 pub(crate) fn check_tail(file: &Bytes, records: &[Record], what: &str) -> Result<(), StreamError> {
     let at = size_of(records);
-    let last = records.last().map(|record| (record.generation, record.sequence));
-    match find_successor(file, at, last) {
+    let wanted = match records.last() {
+        Some(last) => Wanted::Behind { generation: last.generation, sequence: last.sequence },
+        None => Wanted::Any,
+    };
+    match find_successor(file, at, wanted) {
         None => Ok(()),
         Some(lost) => Err(StreamError::Corrupt(format!(
             "{what}: the record at byte {at} is unreadable, but record {} of the same run follows it",
@@ -137,14 +156,42 @@ pub(crate) fn size_of(records: &[Record]) -> usize {
     records.iter().map(|record| padded_size(record.body.len())).sum()
 }
 
-/// A valid record at or after `from` that was written after `last`.
-pub(crate) fn find_successor(file: &Bytes, from: usize, last: Option<(u64, u64)>) -> Option<Record> {
-    (from..file.len()).step_by(RECORD_ALIGNMENT).find_map(|at| {
-        record_at(file, at).filter(|record| match last {
-            Some((generation, sequence)) => record.generation == generation && record.sequence > sequence,
-            None => true,
-        })
-    })
+/// Which records are looked for behind an unreadable place.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted {
+    /// Any.
+    Any,
+    /// Those of the same run that come later.
+    Behind { generation: u64, sequence: u64 },
+    /// Those of a later use of the folder's files.
+    NewerThan(u64),
+}
+
+impl Wanted {
+    fn covers(self, header: Header) -> bool {
+        match self {
+            Wanted::Any => true,
+            Wanted::Behind { generation, sequence } => {
+                header.generation == generation && header.sequence > sequence
+            }
+            Wanted::NewerThan(generation) => {
+                let newer = header.generation.checked_sub(generation);
+                newer.is_some_and(|by| (1..=GENERATION_COUNT_MAX).contains(&by))
+            }
+        }
+    }
+}
+
+/// A valid record at or after `from` that is wanted. What users store may look like records, of any length: but they can't
+/// know the generation, so that none of it is hashed.
+pub(crate) fn find_successor(file: &Bytes, from: usize, wanted: Wanted) -> Option<Record> {
+    wanted_headers(file, from, wanted).find_map(|(at, header)| read_body(file, at, header))
+}
+
+fn wanted_headers(file: &[u8], from: usize, wanted: Wanted) -> impl Iterator<Item = (usize, Header)> {
+    let places = (from..file.len()).step_by(RECORD_ALIGNMENT);
+    let headers = places.filter_map(move |at| header_at(file, at).map(|header| (at, header)));
+    headers.filter(move |(_, header)| wanted.covers(*header))
 }
 
 #[cfg(test)]
@@ -177,6 +224,40 @@ mod tests {
         let mut bytes = file(3, &[b"one", b"two", b"three"]);
         bytes[RECORD_ALIGNMENT + 33] ^= 1;
         assert!(matches!(scan(&bytes.into(), "f"), Err(StreamError::Corrupt(_))));
+    }
+
+    /// An append whose pages look like records made each start hash the rest of the file for each of them.
+    #[test]
+    fn what_only_looks_like_records_is_not_hashed() {
+        const PAGE_COUNT: usize = 4000;
+        let generation = 1 << 40;
+        let mut bytes = file(generation, &[b"one", b"two"]);
+        let from = bytes.len();
+        bytes.resize(from + PAGE_COUNT * RECORD_ALIGNMENT, 0);
+        for page in 0..PAGE_COUNT {
+            let at = from + page * RECORD_ALIGNMENT;
+            let body_len = (PAGE_COUNT - page) * RECORD_ALIGNMENT - RECORD_HEADER_SIZE;
+            let guessed = [0, 1, page as u64, u64::MAX - page as u64, 1 << 62][page % 5];
+            bytes[at..at + 4].copy_from_slice(&MAGIC.to_le_bytes());
+            bytes[at + 4..at + 8].copy_from_slice(&(body_len as u32).to_le_bytes());
+            bytes[at + 8..at + 16].copy_from_slice(&guessed.to_le_bytes());
+            bytes[at + 16..at + 24].copy_from_slice(&u64::MAX.to_le_bytes());
+        }
+        let wanted = [Wanted::Behind { generation, sequence: 11 }, Wanted::NewerThan(generation)];
+        for wanted in wanted {
+            let hashed: usize = wanted_headers(&bytes, from, wanted).map(|(_, header)| header.body_len).sum();
+            assert_eq!(hashed, 0);
+        }
+        assert_eq!(scan(&bytes.clone().into(), "f").unwrap().len(), 2);
+        // Among them the true ones are still found.
+        let at = from + 3000 * RECORD_ALIGNMENT;
+        for (lost, wanted) in [(generation, wanted[0]), (generation + 2, wanted[1])] {
+            let mut builder = RecordBuilder::new();
+            builder.body().extend_from_slice(b"lost");
+            bytes[at..at + RECORD_ALIGNMENT].copy_from_slice(&builder.finish(lost, 15));
+            let found = find_successor(&bytes.clone().into(), from, wanted).map(|record| record.generation);
+            assert_eq!(found, Some(lost));
+        }
     }
 
     #[test]

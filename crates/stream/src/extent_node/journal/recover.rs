@@ -6,7 +6,7 @@ use super::super::state::{Entry, ExtentTable};
 use super::{KIND_GROUP, KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
-use crate::record::{self, Record};
+use crate::record::{self, Record, Wanted};
 use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
 
@@ -58,9 +58,7 @@ pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, Strea
     segments.sort_by_key(Segment::generation);
     let newest = segments.pop().ok_or_else(|| damaged("no segment is readable"))?;
     for file in unreadable {
-        if let Some(lost) = record::find_successor(&files[file], 0, None)
-            && lost.generation > newest.generation()
-        {
+        if record::find_successor(&files[file], 0, Wanted::NewerThan(newest.generation())).is_some() {
             return Err(damaged(&format!(
                 "the start of file {file}, which holds newer records, is unreadable"
             )));
