@@ -160,18 +160,26 @@ impl Space {
             file.sync_data().await
         };
         if let Err(error) = emptied.await {
-            self.fail(&mut reserve, &error);
+            self.fail(&mut reserve, &error).await;
             return false;
         }
         self.given_up.fetch_add(1, Ordering::Release);
         true
     }
 
-    /// The file can't be used: as if there were none.
-    fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
+    /// The file can't be used: as if there were none. One that was never whole gives back what it has; if it can't even do
+    /// that, the next start does.
+    async fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
         tracing::warn!(%error, "the reserve for a full disk can't be used");
         reserve.failed = true;
         self.scarce.store(false, Ordering::Relaxed);
+        if !reserve.named {
+            reserve.file = None;
+            // The last step may have given it its name.
+            for path in [RESERVE_NEW_PATH, RESERVE_PATH] {
+                let _ = self.disk.remove(path).await;
+            }
+        }
     }
 
     /// Learns of the end; made before the task starts, so that closing waits for it.
@@ -215,7 +223,7 @@ impl Space {
             // Somebody else was faster, or may use less than what is free.
             Err(error) if crate::error::is_disk_full(&error) => return false,
             Err(error) => {
-                self.fail(&mut reserve, &error);
+                self.fail(&mut reserve, &error).await;
                 return false;
             }
         }
@@ -224,7 +232,7 @@ impl Space {
             && !reserve.named
             && let Err(error) = self.name(&mut reserve).await
         {
-            self.fail(&mut reserve, &error);
+            self.fail(&mut reserve, &error).await;
             return false;
         }
         if is_whole && self.scarce.swap(false, Ordering::Relaxed) {

@@ -544,3 +544,27 @@ fn an_extent_that_no_stream_lists_does_not_stay() {
             .unwrap();
     }
 }
+
+/// A reserve whose making failed kept what it had until the next start.
+#[test]
+fn a_reserve_whose_making_fails_gives_its_space_back() {
+    const SIZE: u64 = 3 << 20;
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world
+        .run(|env, _| async move {
+            let settings = StreamSettings { reserve_size_bytes: SIZE, ..StreamSettings::tiny() };
+            let streams = Streams::open(&env, settings).await.unwrap();
+            let before = used_bytes(&disk);
+            while used_bytes(&disk) == before {
+                env.clock.sleep(Duration::from_millis(1)).await;
+            }
+            disk.set_faults(Faults { sync_fails_one_in: 1, ..Faults::default() });
+            env.clock.sleep(Duration::from_secs(10)).await;
+            disk.set_faults(Faults::default());
+            assert_eq!((used_bytes(&disk), streams.is_scarce()), (before, false));
+            streams.create(&[name(0)]).await.unwrap();
+            streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"after")]).await.unwrap();
+        })
+        .unwrap();
+}
