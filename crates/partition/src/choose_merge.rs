@@ -63,12 +63,13 @@ const GAIN_SHARE_DIVISOR: u64 = 8;
 pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) -> Vec<(Range<usize>, u64)> {
     let end = newest_first.len();
     let mut runs = Vec::new();
-    let (mut size_bytes, mut row_count, mut deleted_count) = (0u64, 0u64, 0u64);
+    let (mut size_bytes, mut row_count, mut alive_count) = (0u64, 0u64, 0u64);
     for (start, counts) in newest_first.iter().enumerate().rev().take(MERGE_COUNT_MAX) {
         size_bytes += counts.size_bytes;
-        row_count += counts.row_count.saturating_sub(counts.deleted_count);
-        deleted_count += counts.deleted_count;
-        let alive_count = row_count.saturating_sub(deleted_count);
+        let put_count = counts.row_count.saturating_sub(counts.deleted_count);
+        row_count += put_count;
+        // What it deletes is older.
+        alive_count = alive_count.saturating_sub(counts.deleted_count) + put_count;
         let kept_bytes = u128::from(size_bytes) * u128::from(alive_count) / u128::from(row_count.max(1));
         let kept_bytes = u64::try_from(kept_bytes).unwrap_or(u64::MAX);
         let gained_bytes = size_bytes.saturating_sub(kept_bytes);
