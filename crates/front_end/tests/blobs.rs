@@ -318,3 +318,25 @@ async fn a_permanent_deletion_is_refused_and_deletes_nothing() {
     }
     assert_eq!(ask(&stamp, ("DELETE", "/box/a?deletetype="), &[], "").await.0, 202);
 }
+
+/// Their own headers had operations that are not served refused as if a header were the trouble.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_that_are_not_served_say_so_whatever_their_headers() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    let hold = [("x-ms-legal-hold", "true")];
+    let until = [
+        ("x-ms-immutability-policy-until-date", "Sat, 21 Nov 2037 09:00:00 GMT"),
+        ("x-ms-immutability-policy-mode", "Unlocked"),
+    ];
+    for (method, path, headers, expected) in [
+        ("PUT", "/box/a?comp=legalhold", &hold[..], (501, "NotImplemented")),
+        ("PUT", "/box/a?comp=immutabilityPolicies", &until[..], (501, "NotImplemented")),
+        ("DELETE", "/box/a?comp=immutabilityPolicies", &[][..], (501, "NotImplemented")),
+        ("PUT", "/box/a?comp=metadata", &hold[..], (400, "UnsupportedHeader")),
+        ("PUT", "/box/a?comp=metadata", &until[..], (400, "UnsupportedHeader")),
+    ] {
+        let (status, code, _) = ask(&stamp, (method, path), headers, "").await;
+        assert_eq!((status, code.as_str()), expected, "{method} {path}");
+    }
+}

@@ -220,6 +220,22 @@ async fn errors_are_xml_with_facts() {
     assert_eq!(count.header("x-ms-approximate-messages-count"), "0", "a refusal changes nothing");
 }
 
+/// The value was left out of the refusal.
+#[tokio::test]
+async fn a_message_is_not_hidden_beyond_its_end() {
+    let stamp = with_queue().await;
+    stamp.send_queue("POST", &format!("{MESSAGES}?messagettl=60"), &[], &message("short")).await.expect(201);
+    let got = stamp.send_queue("GET", MESSAGES, &[], "").await.expect(200);
+    let late = format!("{}&visibilitytimeout=61", message_path(&got));
+    let answer =
+        stamp.send_queue("PUT", &late, &[], "").await.expect_error(400, "InvalidQueryParameterValue");
+    let end = "</Message><QueryParameterName>visibilitytimeout</QueryParameterName>\
+               <QueryParameterValue>61</QueryParameterValue>\
+               <Reason>The message would be visible only after it expires.</Reason></Error>";
+    assert!(answer.body.ends_with(end), "{}", answer.body);
+    stamp.send_queue("PUT", &late.replace("=61", "=59"), &[], "").await.expect(204);
+}
+
 #[tokio::test]
 async fn queues_are_created_listed_and_deleted() {
     let stamp = Stamp::open().await;

@@ -24,11 +24,7 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
         QueueError::MetadataTooLarge => ErrorCode::MetadataTooLarge.into(),
         QueueError::MessageNotFound => ErrorCode::MessageNotFound.into(),
         QueueError::PopReceiptMismatch => ErrorCode::PopReceiptMismatch.into(),
-        QueueError::VisibleAfterExpiry => parameters::invalid(
-            "visibilitytimeout",
-            "",
-            "The message would be visible only after it expires.",
-        ),
+        QueueError::VisibleAfterExpiry => ErrorCode::InvalidQueryParameterValue.into(),
         QueueError::MessageTooLarge => message_too_large(),
         QueueError::Policies(error) => {
             ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
@@ -37,6 +33,18 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
             ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string())
         }
         QueueError::Partition(error) => from_partition(&error),
+    }
+}
+
+/// The error a client sees when it asked for an update with this `visibilitytimeout`.
+pub(crate) fn from_update(error: QueueError, visibility_timeout: &str) -> ApiError {
+    match error {
+        QueueError::VisibleAfterExpiry => parameters::invalid(
+            "visibilitytimeout",
+            visibility_timeout,
+            "The message would be visible only after it expires.",
+        ),
+        other => from_queue(other),
     }
 }
 

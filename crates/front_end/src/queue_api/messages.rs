@@ -1,6 +1,6 @@
 //! Put, get, peek, update, delete and clear messages.
 
-use super::errors::from_queue;
+use super::errors::{from_queue, from_update};
 use super::message_text::read_message_text;
 use super::parameters::{invalid, invisible_for, lives_for, message_count, message_id, pop_receipt};
 use crate::error::ApiError;
@@ -87,7 +87,8 @@ pub(crate) async fn update(
     let text = if body.trim_ascii().is_empty() { None } else { read_message_text(body)? };
     let id = message_id(id)?;
     let updated = service.update_message(request.account, queue, id, receipt, hidden_for, text).await;
-    let updated = updated.map_err(from_queue)?;
+    let updated = updated
+        .map_err(|error| from_update(error, request.query.find("visibilitytimeout").unwrap_or_default()))?;
     let mut reply = Reply::new(StatusCode::NO_CONTENT);
     reply.header_bytes(X_MS_POP_RECEIPT, updated.receipt.text().into_bytes());
     reply.header_bytes(X_MS_TIME_NEXT_VISIBLE, date(updated.visible_at).into_bytes());
