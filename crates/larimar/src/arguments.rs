@@ -48,8 +48,8 @@ pub(crate) enum Chore {
     Check(CheckArguments),
 }
 
-/// Exit code for a command line that makes no sense.
-const EXIT_BAD_ARGUMENTS: i32 = 2;
+/// Exit code for a command line that makes no sense, or asks for what can't be.
+pub(crate) const EXIT_BAD_ARGUMENTS: u8 = 2;
 
 impl Arguments {
     /// What was typed. Help goes to standard output; a mistake is one line on standard error, and the process ends.
@@ -59,7 +59,7 @@ impl Arguments {
                 error.exit();
             }
             report::error(&one_line(&error));
-            std::process::exit(EXIT_BAD_ARGUMENTS);
+            std::process::exit(EXIT_BAD_ARGUMENTS.into());
         })
     }
 

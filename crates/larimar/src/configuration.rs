@@ -1,15 +1,24 @@
 //! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the files with
-//! accounts, certificate and key are read.
+//! accounts, certificate and key are read, and the place of the ready file is looked at.
 
 use crate::arguments::{OauthMode, ServeArguments};
+use crate::data_folder::folder_of;
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, AccountError, Accounts};
 use front_end::{TlsError, TlsIdentity};
 use partition::{PartitionSettings, SettingError};
+use rustix::fs::{Access, access};
+use std::ffi::OsString;
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use stream::{RESERVE_SIZE_BYTES, StreamSettings};
+
+/// Flags that more than one mistake names.
+pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
+pub(crate) const QUEUE_PORT_FLAG: &str = "--queue-port";
+pub(crate) const TABLE_PORT_FLAG: &str = "--table-port";
 
 /// Where the data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +77,16 @@ pub(crate) enum ConfigurationError {
     UnknownAccount(String),
     #[error("--host {host}: {why}; give an IP address or a host name of this machine")]
     Host { host: String, why: String },
+    #[error("--host: the address is missing; give an IP address or a host name of this machine")]
+    NoHost,
+    #[error("{first} and {second} are both {port}, and two services can't share a port; 0 picks a free one")]
+    SharedPort { first: &'static str, second: &'static str, port: u16 },
     #[error("{source_name}: {error}")]
     Account { source_name: String, error: AccountError },
+    #[error("{variable} is not UTF-8 text")]
+    NotText { variable: &'static str },
+    #[error("{variable} is set but names no account; unset it for the development account")]
+    NoAccountsInVariable { variable: &'static str },
     #[error("--accounts-file {}: {error}", path.display())]
     AccountsFile { path: PathBuf, error: std::io::Error },
     #[error("--accounts-file {}: it names no account", path.display())]
@@ -82,12 +99,14 @@ pub(crate) enum ConfigurationError {
     Setting { flag: &'static str, error: SettingError },
     #[error("--data: the name of a folder is missing")]
     NoDataFolder,
+    #[error("--ready-file {}: it can't be written there: {error}", path.display())]
+    ReadyFile { path: PathBuf, error: std::io::Error },
 }
 
 impl Configuration {
     pub(crate) fn from_arguments(
         arguments: ServeArguments,
-        environment: &dyn Fn(&str) -> Option<String>,
+        environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ConfigurationError> {
         let given = given_accounts(&arguments, environment)?;
         let development_account = given.is_none();
@@ -108,6 +127,8 @@ impl Configuration {
         if arguments.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);
         }
+        check_ports(&arguments)?;
+        check_ready_file(&arguments)?;
         Ok(Configuration {
             storage: if arguments.in_memory { Storage::Memory } else { Storage::Folder(arguments.data) },
             blob_address: SocketAddr::new(host, arguments.blob_port),
@@ -172,7 +193,43 @@ fn given_identity(arguments: &ServeArguments) -> Result<Option<TlsIdentity>, Con
     })
 }
 
+/// Whether each service has a port of its own.
+fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
+    let ports = [
+        (BLOB_PORT_FLAG, arguments.blob_port),
+        (QUEUE_PORT_FLAG, arguments.queue_port),
+        (TABLE_PORT_FLAG, arguments.table_port),
+    ];
+    for (index, &(second, port)) in ports.iter().enumerate() {
+        if let Some(&(first, _)) = ports[..index].iter().find(|other| port != 0 && other.1 == port) {
+            return Err(ConfigurationError::SharedPort { first, second, port });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the ready file can be written once the server listens, so that nobody learns only then that it can't be.
+fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
+    let Some(path) = &arguments.ready_file else { return Ok(()) };
+    let failed = |error| ConfigurationError::ReadyFile { path: path.clone(), error };
+    if path.is_dir() {
+        return Err(failed(ErrorKind::IsADirectory.into()));
+    }
+    let folder = folder_of(path);
+    // The data folder is yet to be made.
+    if !arguments.in_memory && folder == arguments.data {
+        return Ok(());
+    }
+    if !std::fs::metadata(folder).map_err(failed)?.is_dir() {
+        return Err(failed(ErrorKind::NotADirectory.into()));
+    }
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
+}
+
 fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
+    if host.is_empty() {
+        return Err(ConfigurationError::NoHost);
+    }
     let failed = |why: String| ConfigurationError::Host { host: host.to_owned(), why };
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse() {
@@ -185,7 +242,7 @@ fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
 /// Accounts from the command line and the file; without those, from the environment.
 fn given_accounts(
     arguments: &ServeArguments,
-    environment: &dyn Fn(&str) -> Option<String>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Accounts>, ConfigurationError> {
     let mut texts: Vec<(String, String)> =
         arguments.accounts.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
@@ -212,9 +269,13 @@ fn given_accounts(
         return Accounts::new(accounts).map(Some).map_err(named("accounts".to_owned()));
     }
     for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        if let Some(text) = environment(variable).filter(|text| !text.trim().is_empty()) {
-            return Accounts::parse_list(&text).map(Some).map_err(named(variable.to_owned()));
-        }
+        // Nobody who sets it wants the account whose key everybody knows.
+        let Some(value) = environment(variable) else { continue };
+        let text = value.into_string().map_err(|_| ConfigurationError::NotText { variable })?;
+        return Accounts::parse_list(&text).map(Some).map_err(|error| match error {
+            AccountError::Empty => ConfigurationError::NoAccountsInVariable { variable },
+            error => named(variable.to_owned())(error),
+        });
     }
     Ok(None)
 }
@@ -230,7 +291,7 @@ mod tests {
     fn configure(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Configuration, String> {
         let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
         let lookup = |name: &str| {
-            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         };
         Configuration::from_arguments(arguments, &lookup).map_err(|error| error.to_string())
     }
@@ -282,11 +343,26 @@ mod tests {
     }
 
     #[test]
+    fn a_ready_file_may_lie_in_a_data_folder_that_is_yet_to_be_made() {
+        let ready = ["--ready-file", "/does/not/exist/ready", "--data", "/does/not/exist"];
+        assert!(configure(&ready, &[]).is_ok());
+        assert!(configure(&["--blob-port", "0", "--queue-port", "0", "--table-port", "0"], &[]).is_ok());
+    }
+
+    #[test]
     fn wrong_settings_say_where_they_come_from() {
         for (arguments, environment, part) in [
             (&["--account", "x"][..], &[][..], "--account"),
             (&[], &[("AZURITE_ACCOUNTS", "nokey")], "AZURITE_ACCOUNTS"),
+            (&[], &[("LARIMAR_ACCOUNTS", "")], "LARIMAR_ACCOUNTS is set but names no account"),
+            (&[], &[("AZURITE_ACCOUNTS", " ; ")], "AZURITE_ACCOUNTS is set but names no account"),
             (&["--host", "256.1.1.1.1"], &[], "--host"),
+            (&["--host", ""], &[], "the address is missing"),
+            (&["--blob-port", "7", "--table-port", "7"], &[], "--blob-port and --table-port are both 7"),
+            (&["--queue-port", "10002"], &[], "--queue-port and --table-port are both 10002"),
+            (&["--ready-file", "/does/not/exist"], &[], "--ready-file /does/not/exist"),
+            (&["--ready-file", "/proc"], &[], "is a directory"),
+            (&["--ready-file", "/proc/version/ready"], &[], "not a directory"),
             (&["--versioned-account", "nobody"], &[], "nobody"),
             (&["--accounts-file", "/does/not/exist"], &[], "/does/not/exist"),
         ] {

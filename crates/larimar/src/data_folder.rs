@@ -52,7 +52,7 @@ fn missing_folders(path: &Path) -> impl Iterator<Item = &Path> {
 }
 
 /// The folder that holds the name of `path`.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

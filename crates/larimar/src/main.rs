@@ -7,43 +7,65 @@ mod byte_size;
 mod check;
 mod configuration;
 mod data_folder;
+mod log;
 mod open_files;
 mod report;
 mod serve;
 
-use arguments::{Arguments, Chore, ServeArguments};
+use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use configuration::Configuration;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Exit code for what was understood but could not be done.
+const EXIT_FAILED: u8 = 1;
+
+/// Why the program ends without having done what it was asked: one line, and the exit code.
+struct Failure {
+    line: String,
+    exit_code: u8,
+}
+
+impl Failure {
+    /// What was typed, or the environment or a file that holds settings, can't be used.
+    fn of_settings(error: &dyn std::error::Error) -> Self {
+        Failure { line: error.to_string(), exit_code: EXIT_BAD_ARGUMENTS }
+    }
+
+    /// Anything else.
+    fn of_work(error: &dyn std::error::Error) -> Self {
+        Failure { line: error.to_string(), exit_code: EXIT_FAILED }
+    }
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse_or_exit();
-    start_log();
-    let outcome = match arguments.chore() {
-        Chore::Serve(arguments) => serve(*arguments),
-        Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| error.to_string()),
-    };
-    match outcome {
+    match run(Arguments::parse_or_exit()) {
         Ok(code) => code,
-        Err(error) => {
-            report::error(&error);
-            ExitCode::FAILURE
+        Err(failure) => {
+            report::error(&failure.line);
+            ExitCode::from(failure.exit_code)
         }
     }
 }
 
-fn serve(arguments: ServeArguments) -> Result<ExitCode, String> {
-    let configuration = Configuration::from_arguments(arguments, &|name| std::env::var(name).ok())
-        .map_err(|error| error.to_string())?;
-    serve::serve(configuration).map_err(|error| error.to_string())?;
-    Ok(ExitCode::SUCCESS)
+fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let environment = |name: &str| std::env::var_os(name);
+    log::start(&environment).map_err(|error| Failure::of_settings(&error))?;
+    match arguments.chore() {
+        Chore::Serve(arguments) => serve(*arguments, &environment),
+        Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| Failure::of_work(&error)),
+    }
 }
 
-/// Logs go to standard error: warnings and worse, or what `LARIMAR_LOG` asks for (such as `info` or `partition=debug`).
-fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("LARIMAR_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+fn serve(
+    arguments: ServeArguments,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<ExitCode, Failure> {
+    let configuration = Configuration::from_arguments(arguments, environment)
+        .map_err(|error| Failure::of_settings(&error))?;
+    serve::serve(configuration).map_err(|error| Failure::of_work(&error))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 //! the top down.
 
 use crate::arguments::OauthMode;
-use crate::configuration::{Configuration, Storage};
+use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
 use crate::data_folder;
 use crate::open_files::choose_connections_max;
 use crate::report::{self, Addresses};
@@ -55,9 +55,9 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
-    let (blob_listener, blob) = listen("--blob-port", configuration.blob_address).await?;
-    let (table_listener, table) = listen("--table-port", configuration.table_address).await?;
-    let (queue_listener, queue) = listen("--queue-port", configuration.queue_address).await?;
+    let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.blob_address).await?;
+    let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.table_address).await?;
+    let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.queue_address).await?;
     let addresses = Addresses { blob, queue, table };
     let limits = limits();
     // Each of these layers knows its files, but not in which folder they are.

@@ -4,13 +4,17 @@
 
 use base::checksum::crc64;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
+/// Every port that is free.
+const PORTS: [&str; 6] = ["--table-port", "0", "--queue-port", "0", "--blob-port", "0"];
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/server.pem");
 const CERTIFICATE_KEY: &str =
@@ -52,12 +56,13 @@ impl Place {
 
     /// Runs the program, which must refuse, and gives its line.
     fn line_of(&self, arguments: &[&str], environment: &[(&str, &str)]) -> String {
-        let mut child = self
-            .command(arguments, environment)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program");
+        self.outcome_of(self.command(arguments, environment)).0
+    }
+
+    /// Runs a command that ends in the program, which must refuse, and gives its line and its exit code.
+    fn outcome_of(&self, mut command: Command) -> (String, i32) {
+        let arguments: Vec<_> = command.get_args().map(OsStr::to_owned).collect();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
         let started = Instant::now();
         while child.try_wait().expect("a child").is_none() {
             if started.elapsed() > ENDS_WITHIN {
@@ -73,7 +78,7 @@ impl Place {
         assert!(line.starts_with("larimar: ") && line.ends_with('\n'), "{arguments:?}: {line:?}");
         assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
         assert!(output.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
-        line
+        (line, code)
     }
 
     /// Refused, with each of `words` in the line.
@@ -173,6 +178,7 @@ fn bad_flags() {
         (&["--host", "256.1.1.1.1"], "256.1.1.1.1"),
         (&["--host", ""], "--host"),
         (&["--host", "192.0.2.1"], "192.0.2.1"),
+        (&["--blob-port", "10001"], "--blob-port and --queue-port"),
         (&["--tls-cert", "x"], "--tls-key"),
         (&["--tls-key", "x"], "--tls-cert"),
         (&["--oauth", "basic"], "--tls-cert"),
@@ -180,6 +186,86 @@ fn bad_flags() {
     ] {
         place.refused(arguments, &[word]);
     }
+}
+
+/// What was told to the program is wrong: 2. What it meets is: 1.
+#[test]
+fn exit_codes() {
+    let place = Place::new();
+    let file = place.path("file");
+    std::fs::write(&file, "not a folder").expect("a file");
+    for (code, arguments) in [
+        (2, &["--nonsense"][..]),
+        (2, &["--memory-budget", "1MiB"]),
+        (2, &["--cache-share", "5"]),
+        (2, &["--range-size", "0"]),
+        (2, &["--max-ranges", "0"]),
+        (2, &["--account", "a:YWJj"]),
+        (2, &["--versioned-account", "nobody"]),
+        (2, &["--host", "not a host"]),
+        (2, &["--accounts-file", "missing"]),
+        (2, &["--ready-file", "missing/ready"]),
+        (1, &["--host", "192.0.2.1"]),
+        (1, &["--data", "file"]),
+        (1, &["check", "file"]),
+    ] {
+        let (line, found) = place.outcome_of(place.command(arguments, &[]));
+        assert_eq!(found, code, "{arguments:?}: {line}");
+    }
+    let (line, found) = place.outcome_of(place.command(&["check", "."], &[("LARIMAR_LOG", "inof")]));
+    assert!(found == 2 && line.contains("LARIMAR_LOG"), "{line}");
+}
+
+#[test]
+fn an_environment_that_says_nothing() {
+    let place = Place::new();
+    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        for value in ["", " ", ";"] {
+            let line = place.refused_in(&PORTS, &[(variable, value)]);
+            assert!(line.contains(variable) && line.contains("names no account"), "{line}");
+        }
+    }
+    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS", "LARIMAR_LOG"] {
+        let mut command = place.command(&PORTS, &[]);
+        command.env(variable, OsStr::from_bytes(b"mine:\xff"));
+        let (line, code) = place.outcome_of(command);
+        assert!(line.contains(variable) && code == 2, "{line}");
+    }
+    for value in ["inof", "partition=loud"] {
+        let line = place.refused_in(&PORTS, &[("LARIMAR_LOG", value)]);
+        assert!(line.contains("LARIMAR_LOG") && line.contains(value), "{line}");
+    }
+}
+
+/// It was found out after the server had said that it listens.
+#[test]
+fn a_ready_file_that_can_t_be_written() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("folder")).expect("a folder");
+    std::fs::write(place.path("file"), "not a folder").expect("a file");
+    for ready in ["missing/ready", "folder", "file/ready"] {
+        place.refused(&[&PORTS[..], &["--ready-file", ready]].concat(), &["--ready-file", ready]);
+    }
+    assert!(!place.path("larimar-data").exists());
+}
+
+#[test]
+fn logs_have_no_colours_in_a_file() {
+    let place = Place::new();
+    let arguments = [&PORTS[..], &["--in-memory", "--ready-file", "ready"]].concat();
+    let mut command = place.command(&arguments, &[("LARIMAR_LOG", "info")]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program");
+    let started = Instant::now();
+    while !place.path("ready").exists() {
+        assert!(started.elapsed() < ENDS_WITHIN, "the program does not get ready");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a process");
+    let output = child.wait_with_output().expect("its output");
+    let log = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success() && log.lines().any(|line| line.ends_with("stopped")), "{log}");
+    assert!(log.contains(" INFO ") && !log.contains('\x1b'), "{log}");
 }
 
 #[test]
