@@ -10,6 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use stream::Streams;
 
 /// Exit code for damage, so that scripts can tell it from a folder that could not be looked at.
 const EXIT_DAMAGED: u8 = 3;
@@ -21,6 +22,8 @@ const BAR_WIDTH: u64 = 40;
 pub(crate) enum CheckError {
     #[error(transparent)]
     Folder(#[from] data_folder::FolderError),
+    #[error("{}: {error}", path.display())]
+    Stream { path: std::path::PathBuf, error: stream::StreamError },
     #[error("{}: {error}", path.display())]
     Partition { path: std::path::PathBuf, error: partition::PartitionError },
     #[error("the operating system refuses the check's threads: {0}")]
@@ -35,10 +38,13 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, CheckError> {
     let mut bar = ProgressBar::new();
     let outcome = runtime.block_on(async {
         let env = base::system::environment_on(Arc::new(SystemDisk::new(path)));
-        check_folder(&env, &mut |read, all| bar.show(read, all)).await
+        let stream_failed = |error| CheckError::Stream { path: path.to_owned(), error };
+        Streams::check_folder(&env).await.map_err(stream_failed)?;
+        let partition_failed = |error| CheckError::Partition { path: path.to_owned(), error };
+        check_folder(&env, &mut |read, all| bar.show(read, all)).await.map_err(partition_failed)
     });
     bar.clear();
-    let found = outcome.map_err(|error| CheckError::Partition { path: path.to_owned(), error })?;
+    let found = outcome?;
     // A closed standard output changes nothing about the exit code.
     let _ = std::io::stdout().write_all(text(path, &found).as_bytes());
     Ok(if found.damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_DAMAGED) })

@@ -11,7 +11,7 @@ const LOCK_NAME: &str = "LOCK";
 /// Why a folder can't be taken hold of.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
-    #[error("the data folder {} can't be made: {error}; choose another with --data", path.display())]
+    #[error("the data folder {} can't be made: {error}; {}", path.display(), advice(error))]
     Create { path: PathBuf, error: std::io::Error },
     #[error(
         "the data folder {} is in use by another process{holder}; stop it, or choose another folder with --data",
@@ -20,8 +20,24 @@ pub(crate) enum FolderError {
     InUse { path: PathBuf, holder: String },
     #[error("the data folder {} can't be read: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
-    #[error("the data folder {} can't be locked: {error}; check its permissions", path.display())]
+    #[error("the data folder {} is in use by another process{holder}; stop it before the check", path.display())]
+    InUseAtCheck { path: PathBuf, holder: String },
+    #[error("the data folder {} can't be locked: {error}; {}", path.display(), advice(error))]
     Lock { path: PathBuf, error: std::io::Error },
+}
+
+/// What helps against a file system that refuses.
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "check the permissions, or choose another folder with --data",
+        ErrorKind::ReadOnlyFilesystem => {
+            "its file system is mounted read-only: mount it for writing, or choose another folder with --data"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "make room on its disk, or choose another folder with --data"
+        }
+        _ => "choose another folder with --data",
+    }
 }
 
 /// Makes the folder if it is missing, so that it outlives a power loss as what is acknowledged in it must.
@@ -102,7 +118,10 @@ pub(crate) fn hold_for_reading(path: &Path) -> Result<Option<FolderLock>, Folder
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
     };
-    take(&mut file, path)?;
+    take(&mut file, path).map_err(|error| match error {
+        FolderError::InUse { path, holder } => FolderError::InUseAtCheck { path, holder },
+        other => other,
+    })?;
     Ok(Some(FolderLock { _file: file }))
 }
 
@@ -120,6 +139,18 @@ mod tests {
         assert!(path.is_dir() && missing_folders(&path).next().is_none());
         create(&path).unwrap();
         assert_eq!(folder_of(Path::new("data")), Path::new("."));
+    }
+
+    #[test]
+    fn advice_fits_the_failure() {
+        for (kind, part) in [
+            (ErrorKind::PermissionDenied, "permissions"),
+            (ErrorKind::ReadOnlyFilesystem, "read-only"),
+            (ErrorKind::StorageFull, "make room"),
+            (ErrorKind::NotADirectory, "another folder"),
+        ] {
+            assert!(advice(&kind.into()).contains(part), "{kind:?}");
+        }
     }
 
     #[test]

@@ -37,7 +37,9 @@ impl Failure {
 
     /// Anything else.
     fn of_work(error: &dyn std::error::Error) -> Self {
-        Failure { line: error.to_string(), exit_code: EXIT_FAILED }
+        let line = error.to_string();
+        let advice = open_files::advice(&line);
+        Failure { line: line + advice, exit_code: EXIT_FAILED }
     }
 }
 

@@ -14,9 +14,23 @@ pub(crate) fn choose_connections_max(open_files_max: u64, wanted: usize) -> usiz
     usize::try_from(share).unwrap_or(usize::MAX).clamp(1, wanted.max(1))
 }
 
+/// What is said behind a failure whose text has the operating system's words for a process that may open no more files.
+/// Most layers hand up no more than these words.
+pub(crate) fn advice(failure: &str) -> &'static str {
+    let words = std::io::Error::from(rustix::io::Errno::MFILE).to_string();
+    if failure.contains(&words) { "; let the process open more of them (ulimit -n)" } else { "" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_want_of_descriptors_is_advised_about() {
+        let error = std::io::Error::from_raw_os_error(24);
+        assert!(advice(&format!("reading extents/7 failed: {error}")).contains("ulimit -n"));
+        assert_eq!(advice("reading extents/7 failed: Permission denied (os error 13)"), "");
+    }
 
     #[test]
     fn connections_leave_half_of_the_descriptors() {

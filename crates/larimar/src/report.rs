@@ -52,6 +52,13 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
          DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};BlobEndpoint={blob};QueueEndpoint={queue};\
          TableEndpoint={table};"
     );
+    if addresses.table.ip().is_unspecified() {
+        let _ = writeln!(
+            text,
+            "  note: other machines put this machine's name or address in the place of {}",
+            addresses.table.ip()
+        );
+    }
     if configuration.development_account && !addresses.table.ip().is_loopback() {
         let _ = writeln!(
             text,
@@ -126,5 +133,17 @@ mod tests {
     #[test]
     fn the_public_key_on_a_public_address_is_warned_about() {
         assert!(text(&["--host", "0.0.0.0"], "0.0.0.0:10002").contains("warning"));
+    }
+
+    #[test]
+    fn an_address_that_stands_for_all_is_explained() {
+        for (address, explains) in [
+            ("0.0.0.0:10002", true),
+            ("[::]:10002", true),
+            ("192.168.0.7:10002", false),
+            ("127.0.0.1:10002", false),
+        ] {
+            assert_eq!(text(&[], address).contains("this machine's name"), explains, "{address}");
+        }
     }
 }

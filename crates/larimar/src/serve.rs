@@ -11,12 +11,13 @@ use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
 use blob::BlobService;
 use front_end::{FrontEnd, FrontEndSettings, Limits, Services};
-use partition::Partitions;
+use partition::{PartitionError, Partitions};
 use queue::QueueService;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
-use stream::Streams;
+use stream::{StreamError, Streams};
 use table::TableService;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,22 +28,57 @@ use tokio::sync::watch;
 pub(crate) enum ServeError {
     #[error("the operating system refuses the server's threads: {0}")]
     Runtime(std::io::Error),
-    #[error("can't listen on {address}: {error}; {}", advice(flag, *address))]
+    #[error("can't listen on {address}: {error}{}", advice(flag, *address, error))]
     Listen { flag: &'static str, address: SocketAddr, error: std::io::Error },
     #[error(transparent)]
     Folder(#[from] data_folder::FolderError),
+    #[error("--data {storage}: {error}")]
+    Unusable { storage: Storage, error: StreamError },
+    #[error("{storage}: the disk is full; make room on it ({NEW_FOLDER_SIZE_MIB} MiB for a new data folder)")]
+    NoRoom { storage: Storage },
     #[error("{storage}: {error}")]
-    Stream { storage: Storage, error: stream::StreamError },
+    Stream { storage: Storage, error: StreamError },
     #[error("{storage}: {error}")]
-    Partition { storage: Storage, error: partition::PartitionError },
+    Partition { storage: Storage, error: PartitionError },
     #[error("{0}")]
     ReadyFile(String),
     #[error("signals can't be received: {0}")]
     Signal(std::io::Error),
 }
 
-fn advice(flag: &str, address: SocketAddr) -> String {
-    format!("is another server running there? Choose another port with {flag} (not {})", address.port())
+/// What a new data folder takes, the journal first of all; see `docs/settings.md`.
+const NEW_FOLDER_SIZE_MIB: u64 = 100;
+
+/// What helps against an address that can't be listened on.
+fn advice(flag: &str, address: SocketAddr, error: &std::io::Error) -> String {
+    let port = address.port();
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            format!("; is another server running there? Choose another port with {flag} (not {port})")
+        }
+        ErrorKind::AddrNotAvailable => {
+            "; this machine has no such address, give one that it has with --host".to_owned()
+        }
+        ErrorKind::PermissionDenied => {
+            format!("; the system keeps this port from you, choose one of 1024 and above with {flag}")
+        }
+        _ => String::new(),
+    }
+}
+
+fn of_stream(storage: Storage, error: StreamError) -> ServeError {
+    match error {
+        StreamError::DiskFull => ServeError::NoRoom { storage },
+        StreamError::Folder(_) => ServeError::Unusable { storage, error },
+        _ => ServeError::Stream { storage, error },
+    }
+}
+
+fn of_partition(storage: Storage, error: PartitionError) -> ServeError {
+    match error {
+        PartitionError::DiskFull => ServeError::NoRoom { storage },
+        _ => ServeError::Partition { storage, error },
+    }
 }
 
 /// Runs the server until SIGTERM or Ctrl-C.
@@ -62,8 +98,8 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let limits = limits();
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
-    let stream_failed = |error| ServeError::Stream { storage: storage(), error };
-    let partition_failed = |error| ServeError::Partition { storage: storage(), error };
+    let stream_failed = |error| of_stream(storage(), error);
+    let partition_failed = |error| of_partition(storage(), error);
     let (mut env, _lock) = match &configuration.storage {
         Storage::Memory => (base::system::environment_on(Arc::new(MemoryDisk::new())), None),
         Storage::Folder(path) => {

@@ -76,6 +76,7 @@ fn a_folder_is_checked_unless_it_is_in_use() {
     let line = String::from_utf8(refused.stderr).expect("text");
     assert_eq!(refused.status.code(), Some(1), "{line}");
     assert!(line.starts_with("larimar: ") && line.contains("in use") && line.lines().count() == 1, "{line}");
+    assert!(!line.contains("--data"), "the check has no such flag: {line}");
     assert!(refused.stdout.is_empty());
     server.kill().expect("a child");
     server.wait().expect("a child");
@@ -124,4 +125,10 @@ fn what_is_no_data_folder_is_refused() {
     let (foreign, _) = check(folder.path());
     let line = String::from_utf8_lossy(&foreign.stderr).into_owned();
     assert!(foreign.status.code() == Some(1) && line.contains("not a Larimar data folder"), "{line}");
+    assert!(!line.contains("--data") && !line.contains("storage failed"), "{line}");
+    std::fs::write(folder.path().join("FORMAT"), "larimar data folder, format 999\n").expect("a file");
+    let (newer, _) = check(folder.path());
+    let line = String::from_utf8_lossy(&newer.stderr).into_owned();
+    assert!(newer.status.code() == Some(1) && line.contains("newer Larimar"), "{line}");
+    assert!(!line.contains("--data") && !line.contains("storage failed"), "{line}");
 }

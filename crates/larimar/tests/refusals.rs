@@ -81,6 +81,14 @@ impl Place {
         (line, code)
     }
 
+    /// Runs the program in a shell that says something before.
+    fn in_shell(&self, before: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("{before}; exec \"$@\""), "bash", PROGRAM]).args(arguments);
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
     /// Refused, with each of `words` in the line.
     fn refused(&self, arguments: &[&str], words: &[&str]) {
         let line = self.refused_in(arguments, &[]);
@@ -178,6 +186,8 @@ fn bad_flags() {
         (&["--host", "256.1.1.1.1"], "256.1.1.1.1"),
         (&["--host", ""], "--host"),
         (&["--host", "192.0.2.1"], "192.0.2.1"),
+        (&["--host", "192.0.2.1"], "no such address"),
+        (&["--host", "192.0.2.1"], "--host"),
         (&["--blob-port", "10001"], "--blob-port and --queue-port"),
         (&["--tls-cert", "x"], "--tls-key"),
         (&["--tls-key", "x"], "--tls-cert"),
@@ -247,6 +257,51 @@ fn a_ready_file_that_can_t_be_written() {
         place.refused(&[&PORTS[..], &["--ready-file", ready]].concat(), &["--ready-file", ready]);
     }
     assert!(!place.path("larimar-data").exists());
+}
+
+#[test]
+fn too_few_files() {
+    let place = Place::new();
+    let ready = place.path("ready");
+    let arguments = [&PORTS[..], &["--in-memory", "--ready-file", "ready"]].concat();
+    for files_max in 12..200 {
+        let mut child = place.in_shell(&format!("ulimit -n {files_max}"), &arguments);
+        let child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the program");
+        let started = Instant::now();
+        while child.try_wait().expect("a process").is_none() {
+            if ready.exists() {
+                child.kill().expect("running");
+                assert!(child.wait().is_ok() && files_max > 12);
+                return;
+            }
+            assert!(started.elapsed() < ENDS_WITHIN, "with {files_max} files it waits");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().expect("its output");
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert!(text.contains("ulimit -n") && text.lines().count() == 1, "with {files_max} files: {text}");
+        assert_eq!(output.status.code(), Some(1), "with {files_max} files: {text}");
+    }
+    panic!("it never starts");
+}
+
+/// It was told as a failure of the disk, with the advice to start again.
+#[test]
+fn a_disk_without_room_for_a_new_folder() {
+    let place = Place::new();
+    // No file may be larger than 10,000 KiB: the journal's are.
+    let arguments = [&PORTS[..], &["--data", "data"]].concat();
+    let (line, code) = place.outcome_of(place.in_shell("trap '' XFSZ; ulimit -f 10000", &arguments));
+    assert!(code == 1 && line.contains("the disk is full") && line.contains("100 MiB"), "{line}");
+    // The folder that was not finished is taken for what it is, and what it takes is what was said.
+    let data = place.served_folder("data");
+    let sizes = contents(&data).into_values().map(|content| match content {
+        Content::Bytes { size_bytes, .. } => size_bytes,
+        _ => 0,
+    });
+    let taken_bytes: usize = sizes.sum();
+    assert!((90 << 20..=100 << 20).contains(&taken_bytes), "{taken_bytes}");
 }
 
 #[test]
@@ -346,13 +401,13 @@ fn a_foreign_folder() {
     let name = foreign.to_str().expect("text");
     place.refused(
         &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
-        &[name, "photos"],
+        &["--data", name, "photos"],
     );
     // A file that happens to be called FORMAT makes it no data folder.
     std::fs::write(foreign.join("FORMAT"), "A4").expect("a file");
     place.refused(
         &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],
-        &[name, "FORMAT"],
+        &["--data", name, "FORMAT"],
     );
     std::fs::write(foreign.join("FORMAT"), "").expect("a file");
     place.refused(

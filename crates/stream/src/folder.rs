@@ -47,13 +47,13 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
         return match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
             None if has_extents(env, &names).await.map_err(read_failed)? => Err(StreamError::Folder(
                 "the data folder has lost its FORMAT file but holds data; restore the file from a backup, or choose \
-                 another folder with --data. Nothing was changed"
+                 another folder. Nothing was changed"
                     .to_owned(),
             )),
             None => Ok(Folder::Fresh),
             Some(foreign) => Err(StreamError::Folder(format!(
-                "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose an \
-                 empty or new folder with --data"
+                "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose \
+                 another one"
             ))),
         };
     }
@@ -78,7 +78,7 @@ fn check_format(content: &[u8]) -> Result<Folder, StreamError> {
              Larimar on it. Nothing was changed"
         ))),
         _ => Err(StreamError::Folder(
-            "the data folder's FORMAT file is not one of Larimar's; choose another folder with --data, or restore \
+            "the data folder's FORMAT file is not one of Larimar's; choose another folder, or restore \
              the file from a backup. Nothing was changed"
                 .to_owned(),
         )),

@@ -9,7 +9,7 @@ use super::journal::{JournalWriter, Recovered, SEGMENT_COUNT, SegmentFiles, reco
 use super::state::ExtentTable;
 use super::stop::Stop;
 use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX, extent_path};
-use crate::error::StreamError;
+use crate::error::{StreamError, not_made};
 use crate::ids::ExtentId;
 use crate::settings::StreamSettings;
 use crate::space::Space;
@@ -39,7 +39,7 @@ impl ExtentNode {
         settings: &StreamSettings,
         space: &Arc<Space>,
     ) -> Result<(), StreamError> {
-        let failed = |what: &'static str| move |error: std::io::Error| StreamError::write(what, &error);
+        let failed = |what: &'static str| move |error: std::io::Error| not_made(what, &error);
         env.disk.create_folder("extents").await.map_err(failed("folder extents"))?;
         env.disk.create_folder("journal").await.map_err(failed("folder journal"))?;
         let mut files = Vec::with_capacity(SEGMENT_COUNT);
