@@ -1,9 +1,19 @@
-//! The log on standard error: what `LARIMAR_LOG` asks for, in colours on a terminal.
+//! The log on standard error: what `LARIMAR_LOG` asks for, in colours on a terminal, without floods of equal lines.
 
+use crate::repeated_lines::RepeatedLines;
+use base::Clock;
 use std::ffi::OsString;
+use std::fmt;
 use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Names what is logged.
 const VARIABLE: &str = "LARIMAR_LOG";
@@ -22,16 +32,30 @@ pub(crate) struct LogError {
 }
 
 /// Starts the log, as the environment asks for it.
-pub(crate) fn start(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<(), LogError> {
+pub(crate) fn start(
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    clock: Arc<dyn Clock>,
+) -> Result<(), LogError> {
     let filter = parse_filter(environment(VARIABLE))?;
     let wants_no_colours = environment(NO_COLOR).is_some_and(|value| !value.is_empty());
     let in_colours = std::io::stderr().is_terminal() && !wants_no_colours;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(in_colours)
-        .with_writer(std::io::stderr)
-        .init();
+    subscriber(filter, in_colours, clock, std::io::stderr).init();
     Ok(())
+}
+
+fn subscriber<W>(
+    filter: EnvFilter,
+    in_colours: bool,
+    clock: Arc<dyn Clock>,
+    writer: W,
+) -> impl Subscriber + Send + Sync + 'static
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let format = Format::default().without_time().with_ansi(in_colours);
+    let lines = Lines { format, repeated: Mutex::default(), clock };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(in_colours);
+    builder.event_format(lines).with_writer(writer).finish()
 }
 
 /// What is logged. A word alone is a level: a misspelt one would be taken for the name of a module, and nothing logged.
@@ -46,10 +70,108 @@ fn parse_filter(value: Option<OsString>) -> Result<EnvFilter, LogError> {
     parsed.ok_or(LogError { value })
 }
 
+/// The usual format, but that of equal warnings and errors few are told.
+struct Lines {
+    format: Format<Full, ()>,
+    repeated: Mutex<RepeatedLines>,
+    clock: Arc<dyn Clock>,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        let line = line.trim_end();
+        let mut left_out_count = 0;
+        // Who asks for more wants all of it.
+        if *event.metadata().level() <= Level::WARN {
+            let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+            match repeated.admit(line, self.clock.monotonic()) {
+                Some(count) => left_out_count = count,
+                None => return Ok(()),
+            }
+        }
+        SystemTime.format_time(&mut writer)?;
+        match left_out_count {
+            0 => writeln!(writer, " {line}"),
+            count => writeln!(writer, " {line} (and {count} times more since this was last told)"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::{BoxFuture, Ticks};
     use std::os::unix::ffi::OsStringExt;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// Seconds, set by hand.
+    #[derive(Default)]
+    struct SetClock(AtomicU64);
+
+    impl Clock for SetClock {
+        fn now(&self) -> Ticks {
+            Ticks(0)
+        }
+        fn monotonic(&self) -> Duration {
+            Duration::from_secs(self.0.load(Ordering::Relaxed))
+        }
+        fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+            unreachable!("the log waits for nothing")
+        }
+    }
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A full disk filled the log with a line for each write that was refused.
+    #[test]
+    fn equal_warnings_are_few_lines_and_other_events_all_of_theirs() {
+        let (clock, written) = (Arc::new(SetClock::default()), Written::default());
+        let writer = written.clone();
+        let filter = parse_filter(Some("info".into())).unwrap();
+        let subscriber = subscriber(filter, false, clock.clone(), move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            for second in [0, 1, 2, 11] {
+                clock.0.store(second, Ordering::Relaxed);
+                tracing::error!("a write was refused");
+                tracing::error!(extent = second, "an extent can't be read");
+                tracing::info!("something was done");
+            }
+        });
+        let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let with = |part: &str| log.lines().filter(|line| line.contains(part)).collect::<Vec<_>>();
+        let refused = with("a write was refused");
+        assert_eq!(refused.len(), 2, "{log}");
+        assert!(refused[0].contains("Z ERROR larimar::log") && refused[0].ends_with("refused"), "{log}");
+        assert!(refused[1].ends_with("refused (and 2 times more since this was last told)"), "{log}");
+        assert_eq!(
+            (with("an extent").len(), with("something").len(), log.lines().count()),
+            (4, 4, 10),
+            "{log}"
+        );
+    }
 
     #[test]
     fn what_is_logged_is_understood_or_refused() {

@@ -9,6 +9,7 @@ mod configuration;
 mod data_folder;
 mod log;
 mod open_files;
+mod repeated_lines;
 mod report;
 mod serve;
 
@@ -16,6 +17,7 @@ use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use configuration::Configuration;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -55,7 +57,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let environment = |name: &str| std::env::var_os(name);
-    log::start(&environment).map_err(|error| Failure::of_settings(&error))?;
+    let clock = Arc::new(base::system::SystemClock::new());
+    log::start(&environment, clock).map_err(|error| Failure::of_settings(&error))?;
     match arguments.chore() {
         Chore::Serve(arguments) => serve(*arguments, &environment),
         Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| Failure::of_work(&error)),

@@ -9,7 +9,8 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
     match error {
         PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
         PartitionError::DiskFull => {
-            tracing::error!("a write was refused: {error}");
+            // Also while a reserve is being made again: then the disk itself is not full any more.
+            tracing::error!("a write was refused: space is scarce, make room on the disk");
             ApiError::with_message(
                 ErrorCode::ServerBusy,
                 "The server has no space left for writes. Deletions are taken so far as they find room.",
