@@ -24,6 +24,8 @@ use stream::{StreamSettings, Streams};
 const FORMAT_1: &[u8] = include_bytes!("fixtures/format-1.lz4");
 /// The first with digests of whole extents.
 const FORMAT_2: &[u8] = include_bytes!("fixtures/format-2.lz4");
+/// The first with messages that have the number of their receipt, which this layer takes for bytes like others.
+const FORMAT_3: &[u8] = include_bytes!("fixtures/format-3.lz4");
 const EXPECTED: &str = "expected";
 
 fn unpack(fixture: &[u8]) -> (BTreeMap<String, Bytes>, Everything) {
@@ -81,6 +83,12 @@ async fn a_folder_of_format_1_is_read_row_by_row() {
 #[tokio::test]
 async fn a_folder_of_format_2_is_read_row_by_row() {
     let checked = read_row_by_row(FORMAT_2, "larimar data folder, format 2\n").await;
+    assert_eq!(checked.undigested_extent_count, 0);
+}
+
+#[tokio::test]
+async fn a_folder_of_format_3_is_read_row_by_row() {
+    let checked = read_row_by_row(FORMAT_3, "larimar data folder, format 3\n").await;
     assert_eq!(checked.undigested_extent_count, 0);
 }
 

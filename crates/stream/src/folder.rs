@@ -1,7 +1,7 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 2\n"; written last, so a folder without it was never finished, unless
+//! FORMAT             "larimar data folder, format 3\n"; written last, so a folder without it was never finished, unless
 //!                    it holds extents, which come later
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node
@@ -15,7 +15,7 @@ use base::{Environment, OpenMode};
 use bytes::Bytes;
 
 /// The format that this program writes.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// The oldest format that it still reads. It raises a folder to the present one before it writes to it.
 const FORMAT_VERSION_MIN: u32 = 1;
 const FORMAT_PATH: &str = "FORMAT";
