@@ -200,12 +200,18 @@ impl Maintenance {
 
     async fn run_flushes(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut retries = Retries::default();
+        let mut next_scarce_round = Duration::ZERO;
         while !self.closing() {
             let mut pause: Option<Duration> = None;
             let mut troubles = Troubles::new();
             let ranges = self.live_ranges();
             retries.keep(|known| ranges.iter().any(|range| range.name() == known));
             freeze_for_budget(&ranges);
+            // It looks at all that is in memory, so not each time that a writer wakes this task.
+            let is_scarce_round = clock.monotonic() >= next_scarce_round;
+            if is_scarce_round {
+                next_scarce_round = clock.monotonic() + SCARCE_ROUND_EVERY;
+            }
             for range in ranges {
                 if self.closing() {
                     return;
@@ -217,9 +223,9 @@ impl Maintenance {
                 }
                 if range.is_scarce() {
                     pause = shorter(pause, SCARCE_ROUND_EVERY);
-                    if let Err(error) = range.give_back().await {
-                        tracing::debug!(%error, id = range.id(), "a range's log could not be given back");
-                    }
+                }
+                if is_scarce_round && let Err(error) = range.give_back().await {
+                    tracing::debug!(%error, id = range.id(), "a range's log could not be given back");
                 }
                 match range.flush().await {
                     Ok(Flush::NotYet) => pause = shorter(pause, DURABILITY_POLL_AFTER),

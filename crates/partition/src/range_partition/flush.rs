@@ -59,7 +59,7 @@ impl RangePartition {
         // With nothing older, a deleted row needs no marker.
         let keep_deleted = !tree.checkpoints.is_empty();
         let rows = MergeCursor::over_memory(frozen.memory.clone());
-        let written = self.write_checkpoint(rows, keep_deleted, First::Nothing).await?;
+        let written = self.write_checkpoint(rows, keep_deleted, First::Nothing, u64::MAX).await?;
         let checkpoint = self.open_written(&written).await?;
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
@@ -82,13 +82,15 @@ impl RangePartition {
         Ok(Flush::Done)
     }
 
-    /// Writes rows as a new checkpoint stream. `None` if no row was kept. After each [`STEP_ROW_COUNT`] rows something
+    /// Writes rows as a new checkpoint stream. `None` if no row was kept. If they turn out to be more than `bytes_max`, the
+    /// disk is as good as full. After each [`STEP_ROW_COUNT`] rows something
     /// else may come first; its error ends the writing.
     pub(super) async fn write_checkpoint(
         &self,
         mut rows: MergeCursor,
         keep_deleted: bool,
         first: First<'_>,
+        bytes_max: u64,
     ) -> Result<Option<(u64, Location)>, PartitionError> {
         // Each try that was refused would leave one more behind.
         self.remove_unused().await?;
@@ -106,6 +108,9 @@ impl RangePartition {
             let mut walked: u64 = 0;
             while let Some(row) = rows.row() {
                 if walked.is_multiple_of(STEP_ROW_COUNT) {
+                    if written_bytes > bytes_max {
+                        return Err(PartitionError::DiskFull);
+                    }
                     self.do_first(first).await?;
                     writer.give_way_after(self.stride(first));
                 }

@@ -95,10 +95,11 @@ impl RangePartition {
         let (step, flushed, log_start) = {
             let mut serial = self.serial.lock();
             let tree = self.tree.load();
-            let is_quiet = serial.pending.size_bytes() == 0 && serial.last_version == self.visible();
-            if !matches!(serial.standing, Standing::Open) || !is_quiet || !tree.frozen.is_empty() {
+            if !matches!(serial.standing, Standing::Open) || !tree.frozen.is_empty() {
                 return Ok(());
             }
+            // Else something may be in the log and not in a checkpoint.
+            let is_quiet = serial.pending.size_bytes() == 0 && serial.last_version == self.visible();
             if memory.is_none() && tree.active.size_bytes() > 0 {
                 return Ok(());
             }
@@ -106,7 +107,7 @@ impl RangePartition {
             let log_start = self.log_marks.lock().start_after(flushed);
             let first = extents.first().map(|(extent, _)| *extent);
             let can_be_trimmed =
-                log_start.is_some_and(|start| first.is_some_and(|first| first != start.extent));
+                is_quiet && log_start.is_some_and(|start| first.is_some_and(|first| first != start.extent));
             let step = choose_step(Held { log_bytes, memory, can_be_trimmed }, gain_min_bytes);
             if step == Step::Freeze {
                 self.tree.store(Arc::new(tree.with_active_frozen(flushed)));
@@ -126,10 +127,12 @@ impl RangePartition {
             }
             Step::BeginExtent => self.commit_wake.notify_one(),
             Step::Trim => {
-                let mut next = metadata.clone();
-                next.flushed_version = flushed;
-                next.log_start = log_start;
-                self.write_metadata(&mut metadata, next).await?;
+                if (metadata.flushed_version, metadata.log_start) != (flushed, log_start) {
+                    let mut next = metadata.clone();
+                    next.flushed_version = flushed;
+                    next.log_start = log_start;
+                    self.write_metadata(&mut metadata, next).await?;
+                }
                 if let Some(start) = log_start {
                     self.trim(&self.names.log, start.extent).await;
                 }

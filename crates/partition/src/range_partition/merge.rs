@@ -24,6 +24,14 @@ fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
     checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
 }
 
+/// Runs that turned out to be no good for a full disk, which are remembered; then the first of them is tried again.
+const NOT_WORTH_IT_COUNT_MAX: usize = 32;
+
+/// The numbers of the newest and the oldest of them, of which there is one at least.
+fn ends_of(run: &[Arc<TreeCheckpoint>]) -> (u64, u64) {
+    (run[0].reference.number, run[run.len() - 1].reference.number)
+}
+
 /// Whether a merge shall end without a result.
 type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
 
@@ -59,6 +67,7 @@ impl RangePartition {
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
         let is_due = choose_merge(&sizes_of(&tree.checkpoints), count_min).is_some();
+        let mut bytes_max = u64::MAX;
         let run = match self.choose_with_room(&tree.checkpoints).await {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
@@ -67,7 +76,10 @@ impl RangePartition {
                     (Some((index, kept_bytes)), _) if self.shared.streams.has_room_for(kept_bytes).await => {
                         index..index + 1
                     }
-                    (_, Some(run)) => run,
+                    (_, Some((run, most_bytes))) => {
+                        bytes_max = most_bytes;
+                        run
+                    }
                     (None, None) if !is_due => return Ok(0),
                     _ => return Err(PartitionError::DiskFull),
                 }
@@ -77,11 +89,15 @@ impl RangePartition {
         let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
         let newest = merged[0].reference.number;
+        let ends = ends_of(&merged);
         let merges = AtomicU64::new(1);
         let first = First::Newer { give_up, than: newest, merges: &merges };
         self.merging_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
-        let outcome = self.merge_run(merged, keep_deleted, first).await;
+        let outcome = self.merge_run(merged, keep_deleted, first, bytes_max).await;
         self.merging_bytes.store(0, Ordering::Relaxed);
+        if bytes_max < u64::MAX && outcome == Err(PartitionError::DiskFull) {
+            self.note_not_worth_it(ends);
+        }
         outcome?;
         Ok(merges.into_inner())
     }
@@ -118,7 +134,7 @@ impl RangePartition {
             }
             if let First::Newer { than, merges, .. } = first {
                 while let Some(newer) = self.choose_newer(than).await {
-                    self.merge_run(newer, true, First::Stop { give_up }).await?;
+                    self.merge_run(newer, true, First::Stop { give_up }, u64::MAX).await?;
                     merges.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -147,8 +163,10 @@ impl RangePartition {
         None
     }
 
-    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is room for.
-    async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
+    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is room for; and
+    /// how many bytes of rows it may write. What it keeps is a guess: a row that was put and deleted before it ever came to a
+    /// checkpoint leaves a deletion that deletes nothing.
+    async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<(Range<usize>, u64)> {
         if !self.is_scarce() {
             return None;
         }
@@ -159,11 +177,31 @@ impl RangePartition {
         };
         let counts: Vec<Counts> = checkpoints.iter().map(counts).collect();
         for (run, kept_bytes) in runs_with_deletions(&counts, self.gain_min_bytes()) {
-            if self.shared.streams.has_room_for(kept_bytes).await {
-                return Some(run);
+            if self.not_worth_it.lock().contains(&ends_of(&checkpoints[run.clone()])) {
+                continue;
+            }
+            let size_bytes: u64 = counts[run.clone()].iter().map(|counts| counts.size_bytes).sum();
+            // A guess that is wrong by half of the gain is still worth it.
+            let roots = checkpoints[run.clone()].iter().map(|checkpoint| &checkpoint.checkpoint.root);
+            let row_bytes: u64 = roots.map(|root| root.row_bytes).sum();
+            for most_bytes in [(kept_bytes + size_bytes) / 2, kept_bytes + self.gain_min_bytes()] {
+                if self.shared.streams.has_room_for(most_bytes).await {
+                    // Of rows as they are before they are compressed.
+                    let most = u128::from(most_bytes) * u128::from(row_bytes) / u128::from(size_bytes.max(1));
+                    return Some((run, u64::try_from(most).unwrap_or(u64::MAX - 1)));
+                }
             }
         }
         None
+    }
+
+    /// A merge of the checkpoints with these at its ends keeps more than was thought: others have their turn.
+    fn note_not_worth_it(&self, ends: (u64, u64)) {
+        let mut not_worth_it = self.not_worth_it.lock();
+        if not_worth_it.len() == NOT_WORTH_IT_COUNT_MAX {
+            not_worth_it.remove(0);
+        }
+        not_worth_it.push(ends);
     }
 
     /// Replaces checkpoints that are neighbours in age by one.
@@ -172,10 +210,11 @@ impl RangePartition {
         merged: Vec<Arc<TreeCheckpoint>>,
         keep_deleted: bool,
         first: First<'_>,
+        bytes_max: u64,
     ) -> Result<(), PartitionError> {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
-        let written = self.write_checkpoint(rows, keep_deleted, first).await?;
+        let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max).await?;
         let result = self.open_written(&written).await?;
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();

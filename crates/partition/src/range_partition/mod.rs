@@ -102,6 +102,8 @@ pub(crate) struct RangePartition {
     /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them. No other one is
     /// written before that is done, so only those that were just merged and some few more are here.
     unused: Mutex<Vec<u64>>,
+    /// Merges, by their ends, that give a full disk less back than was thought; a bounded number.
+    not_worth_it: Mutex<Vec<(u64, u64)>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
     flushing: tokio::sync::Mutex<()>,
     /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
@@ -194,6 +196,7 @@ impl RangePartition {
             log_marks: Mutex::new(loaded.log_marks),
             retired: Mutex::new(Vec::new()),
             unused: Mutex::new(Vec::new()),
+            not_worth_it: Mutex::new(Vec::new()),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
             merging_bytes: AtomicU64::new(0),
