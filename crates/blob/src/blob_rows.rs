@@ -401,7 +401,10 @@ impl BlobRows {
 
     /// Stops if pages of a deleted blob are still to be removed where those of a new one would lie.
     pub(crate) fn check_no_garbage(&self, owner: u64) -> Result<(), Stop> {
-        match self.row(&garbage_row(owner))? {
+        let mark = garbage_row(owner);
+        match self.row(&mark)? {
+            // Of the blob that this one would replace: deleting that comes first.
+            Some(_) if self.changed.contains_key(&mark) => Err(BlobError::TooManyRows.into()),
             Some(_) => Err(BlobError::Partition(PartitionError::Busy).into()),
             None => Ok(()),
         }
@@ -442,6 +445,16 @@ impl BlobRows {
     pub(crate) fn names(&self, prefix: &str) -> Result<Vec<String>, Stop> {
         self.need_rows(prefix)?;
         Ok(self.present(prefix).map(|(name, _)| name.to_owned()).collect())
+    }
+
+    /// As [`Self::names`], or the first of them if there are too many to see.
+    pub(crate) fn first_names(&self, prefix: &str) -> Result<Vec<String>, Stop> {
+        match self.seen.sight(prefix) {
+            Sight::Unasked => Err(Stop::Need(prefix.to_owned())),
+            Sight::Whole | Sight::CutOff => {
+                Ok(self.present(prefix).map(|(name, _)| name.to_owned()).collect())
+            }
+        }
     }
 
     /// The rows whose names start so, as they are now, in order.

@@ -33,6 +33,10 @@ impl Staged {
     }
 }
 
+/// Snapshots and versions that are removed at once, at most; those that are left have their turn in the next round. With as
+/// many chunks as they may have, and names as long, they fit into one operation.
+const REMOVED_AT_ONCE_MAX: u64 = 1000;
+
 /// Removes what of one name has expired.
 pub(crate) struct RemoveExpired;
 
@@ -47,7 +51,10 @@ impl BlobChange for RemoveExpired {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<u64, Stop> {
         let mut removed = 0;
         if rows.head.deleted_snapshots > 0 {
-            for name in rows.names(SNAPSHOT_PREFIX)? {
+            for name in rows.first_names(SNAPSHOT_PREFIX)? {
+                if removed >= REMOVED_AT_ONCE_MAX {
+                    break;
+                }
                 let Some(row) = rows.row(&name)? else { continue };
                 let record = decode_snapshot(row)?;
                 if is_over(record.deleted, now) {
@@ -59,7 +66,10 @@ impl BlobChange for RemoveExpired {
             }
         }
         if rows.head.versions > 0 {
-            for name in rows.names(VERSION_PREFIX)? {
+            for name in rows.first_names(VERSION_PREFIX)? {
+                if removed >= REMOVED_AT_ONCE_MAX {
+                    break;
+                }
                 let Some(row) = rows.row(&name)? else { continue };
                 let record = decode_snapshot(row)?;
                 if is_over(record.deleted, now) {
@@ -111,6 +121,27 @@ mod tests {
         let (revision, tier) = Default::default();
         let retention_days = Some(retention_days);
         DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
+    }
+
+    /// More deleted snapshots than one operation may look at once kept all of them for ever.
+    #[test]
+    fn very_many_go_a_thousand_at_a_time() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(None), 1).unwrap();
+        let mut head = blob.head();
+        let mut record = head.current.clone().unwrap();
+        record.deleted = Some(Deletion { at: Ticks(1), days: 1 });
+        let row = bytes::Bytes::from(crate::blob_rows::encode_snapshot(&record));
+        let count = crate::limits::ROWS_OF_A_BLOB_MAX as u64 + 10;
+        for at in 1..=count {
+            blob.rows.insert(crate::blob_rows::snapshot_row(at), row.clone());
+        }
+        head.deleted_snapshots = count as u32;
+        blob.rows.insert(crate::blob_rows::HEAD.to_owned(), head.encode().into());
+        assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(1000));
+        assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(1000));
+        assert_eq!(u64::from(blob.head().deleted_snapshots), count - 2000);
+        assert_eq!(blob.count(SNAPSHOT_PREFIX) as u64, count - 2000);
     }
 
     /// Blocks that were staged and never committed once stayed for ever.
