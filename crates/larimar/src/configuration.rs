@@ -216,8 +216,11 @@ fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError
         return Err(failed(ErrorKind::IsADirectory.into()));
     }
     let folder = folder_of(path);
-    // The data folder is yet to be made.
-    if !arguments.in_memory && folder == arguments.data {
+    // The data folder may be yet to be made, and the folders that it lies in with it.
+    let is_made = |data: PathBuf| {
+        !folder.exists() && std::path::absolute(folder).is_ok_and(|folder| data.starts_with(folder))
+    };
+    if !arguments.in_memory && std::path::absolute(&arguments.data).is_ok_and(is_made) {
         return Ok(());
     }
     if !std::fs::metadata(folder).map_err(failed)?.is_dir() {

@@ -63,9 +63,10 @@ fn parse_filter(value: Option<OsString>) -> Result<EnvFilter, LogError> {
     let value = value.unwrap_or_default();
     let parsed = value.to_str().and_then(|text| {
         let text = if text.trim().is_empty() { USUAL } else { text };
-        let is_level = |part: &str| part.is_empty() || part.parse::<LevelFilter>().is_ok();
-        let is_clear = text.split(',').all(|part| part.contains(['=', '[']) || is_level(part));
-        is_clear.then(|| EnvFilter::builder().parse(text).ok()).flatten()
+        let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
+        let is_clear = parts.iter().all(|part| part.contains(['=', '[']) || is_level(part));
+        is_clear.then(|| EnvFilter::builder().parse(parts.join(",")).ok()).flatten()
     });
     parsed.ok_or(LogError { value })
 }

@@ -2,7 +2,7 @@
 //! requests a second, and each has the same to tell.
 //!
 //! What always holds: a line that differs from those before is always told; of equal ones one in each [`QUIET_FOR`], with
-//! the number of those that were left out since the last.
+//! the number of those that were left out since the last, as long as it is remembered.
 
 use std::time::Duration;
 
