@@ -58,7 +58,9 @@ impl CheckpointCursor {
             let index = cursor.checkpoint.index(part).await?;
             cursor.next_block = index.first_at_or_after(start);
             cursor.index = Some(index);
-            cursor.step().await?;
+            if cursor.load_next_block(Some(start)).await? {
+                cursor.step().await?;
+            }
             while cursor.key().is_some_and(|key| key < start) {
                 cursor.step().await?;
             }
@@ -102,7 +104,7 @@ impl CheckpointCursor {
     /// Steps to the next row, reading the next block if needed.
     pub(crate) async fn step(&mut self) -> Result<(), PartitionError> {
         while !self.step_in_block()? {
-            if !self.load_next_block().await? {
+            if !self.load_next_block(None).await? {
                 self.block = None;
                 self.position = None;
                 return Ok(());
@@ -111,7 +113,8 @@ impl CheckpointCursor {
         Ok(())
     }
 
-    async fn load_next_block(&mut self) -> Result<bool, PartitionError> {
+    /// With a start, most of the rows before it are left out.
+    async fn load_next_block(&mut self, start: Option<&[u8]>) -> Result<bool, PartitionError> {
         loop {
             if self.part >= self.checkpoint.root.parts.len() {
                 return Ok(false);
@@ -134,7 +137,12 @@ impl CheckpointCursor {
                     }
                 };
                 self.next_block += 1;
-                self.block = Some((entry.location, rows.rows()));
+                let rows = match start {
+                    Some(start) => rows.rows_near(start),
+                    None => Ok(rows.rows()),
+                };
+                let rows = rows.map_err(|error| damaged(entry.location, &error.to_string()))?;
+                self.block = Some((entry.location, rows));
                 self.index = Some(index);
                 return Ok(true);
             }

@@ -173,15 +173,19 @@ impl RowBlock {
         decoder.bytes("row key")
     }
 
-    /// The row with this key.
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<(RowVersion, Option<Bytes>)>, DecodeError> {
-        // The last listed row that is not after the key.
+    /// The last listed row that is not after the key; the first one, if all are.
+    fn restart_before(&self, key: &[u8]) -> Result<usize, DecodeError> {
         let (mut low, mut high) = (0, self.restarts.len() / 4);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.restart_key(middle)? <= key { low = middle } else { high = middle }
         }
-        let mut at = self.restart(low);
+        Ok(low)
+    }
+
+    /// The row with this key.
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<(RowVersion, Option<Bytes>)>, DecodeError> {
+        let mut at = self.restart(self.restart_before(key)?);
         // How much of the searched key the row before shares; that row is before the key.
         let mut matched = 0;
         let mut last_key_len = 0;
@@ -210,6 +214,15 @@ impl RowBlock {
             }
         }
         Ok(None)
+    }
+
+    /// Its rows in order, without most of those before `start`.
+    pub(crate) fn rows_near(&self, start: &[u8]) -> Result<RowIterator, DecodeError> {
+        let at = match self.restart_before(start)? {
+            0 => 0,
+            index => self.restart(index),
+        };
+        Ok(RowIterator { rows: self.rows.clone(), at, key: Vec::new() })
     }
 
     /// Its rows in order.
@@ -336,13 +349,24 @@ mod tests {
             for other in &others {
                 prop_assert_eq!(block.find(other).unwrap().is_some(), rows.contains_key(other));
             }
+            for start in others.iter().chain(rows.keys()) {
+                let (mut iterator, mut keys) = (block.rows_near(start).unwrap(), Vec::new());
+                let mut left_out = rows.len();
+                while iterator.step().unwrap().is_some() {
+                    keys.push(iterator.key().to_vec());
+                    left_out -= 1;
+                }
+                prop_assert!(keys.iter().eq(rows.keys().skip(left_out)), "the last rows, whole");
+                let before = rows.range::<Vec<u8>, _>(..start).count();
+                prop_assert!(left_out <= before && before - left_out <= RESTART_ROW_COUNT, "{left_out} of {before}");
+            }
         }
 
         #[test]
         fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>(), compression in 0u8..2) {
             for payload in [bytes.clone(), [&[KIND_ROWS, compression], bytes.as_slice()].concat()] {
                 if let Ok(block) = RowBlock::parse(payload.into()) {
-                    let _ = block.find(&bytes);
+                    let _ = (block.find(&bytes), block.rows_near(&bytes));
                     let mut iterator = block.rows();
                     while let Ok(Some(position)) = iterator.step() {
                         iterator.value(position);
