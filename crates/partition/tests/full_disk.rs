@@ -386,6 +386,54 @@ fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
     }
 }
 
+/// Rows that are put and deleted before they come to a checkpoint leave deletions that delete nothing. Taken for the end of
+/// rows in checkpoints, they would have a full disk merged again and again, to its last byte, for nothing.
+#[test]
+fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again() {
+    const LARGE_ROWS: u64 = 400;
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    let (stream_settings, settings) = proportional_settings();
+    let run = world.run(|env, _| async move {
+        let streams = Streams::open(&env, stream_settings).await.unwrap();
+        // No merge is due for the number of checkpoints.
+        let settings = PartitionSettings { merge_count_min: 20, ..settings };
+        let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
+        let mut all = Everything::new();
+        for at in 0..LARGE_ROWS {
+            let row = key(1, "large", &format!("{at:06}"));
+            put(&partitions, &mut all, row, Some(value(at, 7000))).await.unwrap();
+        }
+        for at in 0..2 * LARGE_ROWS {
+            let row = key(1, "short", &format!("{at:06}"));
+            put(&partitions, &mut all, row.clone(), Some(value(at, 1000))).await.unwrap();
+            put(&partitions, &mut all, row, None).await.unwrap();
+        }
+        env.clock.sleep(Duration::from_secs(20)).await;
+        disk.set_free_bytes(Some(PROPORTIONAL_RESERVE / 4));
+        for at in 0..10_000 {
+            if streams.is_scarce() {
+                break;
+            }
+            let row = key(1, "fill", &format!("{at:06}"));
+            let _ = put(&partitions, &mut all, row, Some(value(at, 7000))).await;
+        }
+        assert!(streams.is_scarce());
+        let before = partitions.statistics().merged_bytes;
+        for _ in 0..480 {
+            // Too little for the reserve, and for the rows that such a merge keeps: others use up what comes back.
+            disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
+            env.clock.sleep(Duration::from_millis(250)).await;
+        }
+        assert!(streams.is_scarce());
+        let merged_bytes = partitions.statistics().merged_bytes - before;
+        assert!(merged_bytes > 0, "there was no such merge");
+        // Each run of checkpoints was tried once at most.
+        assert!(merged_bytes < 2 * PROPORTIONAL_RESERVE, "{merged_bytes} bytes were merged");
+    });
+    run.unwrap();
+}
+
 /// What was in memory when the disk became full took the whole reserve when it was flushed, and the log
 /// behind it gave nothing back.
 #[test]

@@ -108,9 +108,6 @@ impl RangePartition {
             let mut walked: u64 = 0;
             while let Some(row) = rows.row() {
                 if walked.is_multiple_of(STEP_ROW_COUNT) {
-                    if written_bytes > bytes_max {
-                        return Err(PartitionError::DiskFull);
-                    }
                     self.do_first(first).await?;
                     writer.give_way_after(self.stride(first));
                 }
@@ -118,6 +115,9 @@ impl RangePartition {
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
                     writer.add(row.key, row.version, row.value).await?;
                     written_bytes += (row.key.len() + row.value.map_or(0, <[u8]>::len)) as u64;
+                    if written_bytes > bytes_max {
+                        return Err(PartitionError::DiskFull);
+                    }
                 }
                 rows.step().await?;
             }
