@@ -147,10 +147,12 @@ mod tests {
 
     #[test]
     fn formats_are_told_apart() {
-        assert_eq!(check_format(b"larimar data folder, format 2\n"), Ok(Folder::Ready));
-        assert_eq!(check_format(b"larimar data folder, format 1\n"), Ok(Folder::Older));
+        assert_eq!(check_format(b"larimar data folder, format 3\n"), Ok(Folder::Ready));
+        for older in [b"larimar data folder, format 2\n", b"larimar data folder, format 1\n"] {
+            assert_eq!(check_format(older), Ok(Folder::Older));
+        }
         assert!(check_format(b"larimar data folder, format 0\n").is_err());
-        let newer = check_format(b"larimar data folder, format 3\n").unwrap_err().to_string();
+        let newer = check_format(b"larimar data folder, format 4\n").unwrap_err().to_string();
         assert!(newer.contains("newer Larimar"), "{newer}");
         assert!(check_format(b"something else").is_err());
         assert!(check_format(&[0xff, 0xfe]).is_err());
