@@ -41,6 +41,8 @@ pub(crate) struct Space {
     /// Of the whole reserve; 0: there is none.
     size_bytes: u64,
     reserve: Mutex<Reserve>,
+    /// It was whole once, and has its name. Asked by writers, who must not wait for a piece that is being synced.
+    named: AtomicBool,
     scarce: AtomicBool,
     /// How often it was given up.
     given_up: AtomicU64,
@@ -52,8 +54,6 @@ pub(crate) struct Space {
 struct Reserve {
     file: Option<Arc<dyn DiskFile>>,
     held_bytes: u64,
-    /// It was whole once, and has its name.
-    named: bool,
     /// Nothing more is tried with the file until the next start.
     failed: bool,
 }
@@ -92,6 +92,7 @@ impl Space {
     /// Looks at what the folder has.
     pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> io::Result<Arc<Self>> {
         let mut reserve = Reserve::default();
+        let mut named = false;
         let mut scarce = false;
         if env.disk.exists(RESERVE_NEW_PATH).await? {
             env.disk.remove(RESERVE_NEW_PATH).await?;
@@ -99,7 +100,8 @@ impl Space {
         if settings.reserve_size_bytes > 0 && env.disk.exists(RESERVE_PATH).await? {
             let file = env.disk.open(RESERVE_PATH, OpenMode::Write).await?;
             reserve.held_bytes = file.size().await?.min(settings.reserve_size_bytes);
-            (reserve.file, reserve.named) = (Some(file), true);
+            reserve.file = Some(file);
+            named = true;
             scarce = reserve.held_bytes < settings.reserve_size_bytes;
         }
         Ok(Arc::new(Space {
@@ -107,6 +109,7 @@ impl Space {
             random: env.random.clone(),
             size_bytes: settings.reserve_size_bytes,
             reserve: Mutex::new(reserve),
+            named: AtomicBool::new(named),
             scarce: AtomicBool::new(scarce),
             given_up: AtomicU64::new(0),
             closing: watch::Sender::new(false),
@@ -118,10 +121,14 @@ impl Space {
         self.scarce.load(Ordering::Relaxed)
     }
 
+    fn is_named(&self) -> bool {
+        self.named.load(Ordering::Relaxed)
+    }
+
     /// See [`has_room`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
         // Without a reserve there is none to be lost; a file system that tells nothing useful of its space has none.
-        if !self.reserve.lock().await.named {
+        if !self.is_named() {
             return true;
         }
         match self.disk.free_bytes().await {
@@ -147,7 +154,7 @@ impl Space {
             return false;
         };
         // One that was never whole is no reserve yet: its space goes back, and nothing is refused for it.
-        if reserve.named {
+        if self.is_named() {
             self.scarce.store(true, Ordering::Relaxed);
             tracing::warn!(
                 reserve_bytes = reserve.held_bytes,
@@ -173,7 +180,7 @@ impl Space {
         tracing::warn!(%error, "the reserve for a full disk can't be used");
         reserve.failed = true;
         self.scarce.store(false, Ordering::Relaxed);
-        if !reserve.named {
+        if !self.is_named() {
             reserve.file = None;
             // The last step may have given it its name.
             for path in [RESERVE_NEW_PATH, RESERVE_PATH] {
@@ -229,8 +236,8 @@ impl Space {
         }
         let is_whole = reserve.held_bytes >= self.size_bytes;
         if is_whole
-            && !reserve.named
-            && let Err(error) = self.name(&mut reserve).await
+            && !self.is_named()
+            && let Err(error) = self.name().await
         {
             self.fail(&mut reserve, &error).await;
             return false;
@@ -268,10 +275,10 @@ impl Space {
     }
 
     /// The whole reserve gets its name: from now on less of it means that it was given up.
-    async fn name(&self, reserve: &mut Reserve) -> io::Result<()> {
+    async fn name(&self) -> io::Result<()> {
         self.disk.rename(RESERVE_NEW_PATH, RESERVE_PATH).await?;
         self.disk.sync_folder("").await?;
-        reserve.named = true;
+        self.named.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
