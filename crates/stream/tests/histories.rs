@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{OwnerEpoch, StreamCheck, StreamError, StreamName, StreamSettings, Streams, check_streams};
@@ -302,33 +303,33 @@ fn a_segment_that_may_not_be_on_the_disk_is_not_relied_on() {
     let used = World::new(1);
     used.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-        streams.create(&[name(0)]).await.unwrap();
-        // More than one segment of the journal.
-        for _ in 0..20 {
-            let block = vec![Bytes::from(vec![7; 3000])];
-            streams.append(&name(0), OwnerEpoch(1), block).await.unwrap();
+        // More than one segment of the journal, whose headers are of several pages: one page may be written whole.
+        for stream in (0..150).map(name) {
+            streams.create(slice::from_ref(&stream)).await.unwrap();
+            streams.append(&stream, OwnerEpoch(1), vec![Bytes::from(vec![7; 100])]).await.unwrap();
         }
     })
     .unwrap();
-    let crash_at = |world: &World, operation| {
-        world.disk.set_faults(Faults { crash_at_operation: operation, ..Faults::default() });
-    };
-    let before = journal(&used);
-    let begins = |operation: &u64| {
-        let world = used.copy(1);
-        crash_at(&world, *operation);
+    let killed_at = |world: &World, operation, seed| {
+        let world = world.copy(seed);
+        let crash_at_operation = world.disk.operation_count() + operation;
+        world.disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
         world.run_until_killed(opened);
-        journal(&world) != before
+        world
     };
-    let written = (1..100).find(begins).expect("a start begins a segment");
-    // Killed while it is written, and while it is synced.
-    for (first, second) in (written..written + 2).flat_map(|first| (1..60).map(move |second| (first, second)))
-    {
-        for seed in 0..6 {
-            let world = used.copy(100 * seed + second);
-            crash_at(&world, first);
-            world.run_until_killed(opened);
-            crash_at(&world, world.disk.operation_count() + second);
+    // The operation of a start that writes the header of its segment.
+    let begins = |world: &World| {
+        let before = journal(world);
+        (1..1000).find(|operation| journal(&killed_at(world, *operation, 1)) != before).expect("a segment")
+    };
+    let written = begins(&used);
+    // Killed while it is written, and while it is synced; then without power, in the next one's first steps.
+    for first in written..written + 2 {
+        let next = begins(&killed_at(&used, first, 1));
+        for (second, seed) in (next..next + 4).flat_map(|second| (1..40).map(move |seed| (second, seed))) {
+            let world = killed_at(&used, first, seed);
+            let crash_at_operation = world.disk.operation_count() + second;
+            world.disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
             world.run(opened);
             let found = world.run(opened);
             assert_eq!(found, Some(Ok(())), "seed {seed}, {first} and {second} operations");
