@@ -102,6 +102,24 @@ async fn an_entity_lives_and_dies() {
     stamp.send("PUT", ADDRESS, &[], "{}").await.expect(204);
 }
 
+/// Azure's Python client until 12.1 sends keys with quotes doubled in the body and not in what the address means.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_says_which_entity_is_written() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    for (method, headers) in
+        [("PUT", &[][..]), ("MERGE", &[]), ("PATCH", &[("if-match", "*")]), ("PUT", &[("if-match", "*")])]
+    {
+        let body = format!(r#"{{"PartitionKey":"p''''1","RowKey":"other","By":"{method}"}}"#);
+        stamp.send(method, ADDRESS, headers, &body).await.expect(204);
+        let answer = stamp.send("GET", ADDRESS, &[], "").await.expect(200).json();
+        let found = (answer["PartitionKey"].as_str(), answer["RowKey"].as_str(), answer["By"].as_str());
+        assert_eq!(found, (Some("p'1"), Some("r 1"), Some(method)));
+    }
+    let all = stamp.send("GET", "/People()", &[], "").await.expect(200).json();
+    assert_eq!(all["value"].as_array().map(Vec::len), Some(1));
+}
+
 /// They were taken for an entity without properties: a body that was lost on the way wiped the entity.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_without_a_body_is_refused() {
@@ -172,8 +190,6 @@ async fn refused_writes_have_their_codes() {
     stamp.insert("People", ignored).await.expect(204);
     let big = format!(r#"{{"PartitionKey":"p","RowKey":"r","A":"{}"}}"#, "x".repeat(33_000));
     stamp.insert("People", &big).await.expect_error(400, "PropertyValueTooLarge");
-    let other = r#"{"PartitionKey":"other"}"#;
-    stamp.send("PUT", ADDRESS, &[], other).await.expect_error(400, "InvalidInput");
     stamp.send("PUT", ADDRESS, &[("if-match", "nonsense")], "{}").await.expect_error(400, "InvalidInput");
     stamp.send("PUT", ADDRESS, &[("if-none-match", "*")], "{}").await.expect_error(400, "InvalidInput");
     stamp
