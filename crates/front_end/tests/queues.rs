@@ -167,7 +167,7 @@ async fn errors_are_xml_with_facts() {
 
     let small = message("a");
     let large = message(&"a".repeat(64 * 1024 + 1));
-    let bodies: [(&str, &str, &str, u16, &str); 14] = [
+    let bodies: [(&str, &str, &str, u16, &str); 16] = [
         ("GET", "/missing/messages", "", 404, "QueueNotFound"),
         (
             "POST",
@@ -210,6 +210,8 @@ async fn errors_are_xml_with_facts() {
             "InvalidQueryParameterValue",
         ),
         ("DELETE", "/tasks/messages/x?popreceipt=AAAAAAAAAAEAAAAAAAAAAg", "", 404, "MessageNotFound"),
+        ("DELETE", "/tasks/messages/x?popreceipt=none", "", 404, "MessageNotFound"),
+        ("PUT", "/tasks/messages/x?popreceipt=none&visibilitytimeout=0", "", 404, "MessageNotFound"),
         ("PATCH", "/tasks", "", 405, "UnsupportedHttpVerb"),
         ("GET", "/tasks/other", "", 400, "InvalidUri"),
     ];
@@ -299,8 +301,8 @@ async fn metadata_and_policies_are_replaced_whole() {
 
     let policy = |permission: &str| {
         format!(
-            "<SignedIdentifiers><SignedIdentifier><Id>pol</Id><AccessPolicy><Start>2026-01-01T00:00:00Z</Start>\
-             <Expiry>2027-01-01T00:00:00Z</Expiry><Permission>{permission}</Permission></AccessPolicy>\
+            "<SignedIdentifiers><SignedIdentifier><Id>pol</Id><AccessPolicy><Start>2026-01-01T00:00:00.0000000Z</Start>\
+             <Expiry>2027-01-01T00:00:00.0000000Z</Expiry><Permission>{permission}</Permission></AccessPolicy>\
              </SignedIdentifier></SignedIdentifiers>"
         )
     };

@@ -116,6 +116,16 @@ pub fn date_time_text(at: Ticks) -> String {
     out.into_iter().map(char::from).collect()
 }
 
+/// The text of `at` with seven digits of a second, always: snapshots and stored policies are written so.
+pub fn seven_digits_text(at: Ticks) -> String {
+    let text = date_time_text(at);
+    let text = text.trim_end_matches('Z');
+    match text.split_once('.') {
+        Some((seconds, fraction)) => format!("{seconds}.{fraction:0<7}Z"),
+        None => format!("{text}.0000000Z"),
+    }
+}
+
 fn put_digits<const COUNT: usize>(out: &mut Vec<u8>, value: i64) {
     let mut rest = value as u32;
     let mut digits = [b'0'; COUNT];

@@ -20,7 +20,9 @@ mod set_service_properties;
 
 pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
 pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
-pub use date_time::{DateTimeError, TICKS_MAX, date_time_text, format_date_time, parse_date_time};
+pub use date_time::{
+    DateTimeError, TICKS_MAX, date_time_text, format_date_time, parse_date_time, seven_digits_text,
+};
 pub use delete_container::DeleteContainer;
 pub use name::{NameError, check_account_name, check_container_name};
 pub use passed_over::PassedOver;

@@ -14,14 +14,9 @@ pub(crate) fn http_date(at: Ticks) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + at.since_unix())
 }
 
-/// A snapshot's time: seven digits of a second, always.
+/// A snapshot's time.
 pub(crate) fn snapshot_text(at: u64) -> String {
-    let text = service::date_time_text(Ticks(at));
-    let text = text.strip_suffix('Z').unwrap_or(&text);
-    match text.split_once('.') {
-        Some((seconds, fraction)) => format!("{seconds}.{fraction:0<7}Z"),
-        None => format!("{text}.0000000Z"),
-    }
+    service::seven_digits_text(Ticks(at))
 }
 
 /// Adds a header with a text; left out if a header can't hold it.
@@ -152,17 +147,4 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
         put_some(reply, "x-ms-copy-status-description", copy.description.as_deref());
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn snapshots_have_seven_digits() {
-        let at = service::parse_date_time("2026-11-20T10:00:00.12Z").unwrap();
-        assert_eq!(snapshot_text(at.0), "2026-11-20T10:00:00.1200000Z");
-        let at = service::parse_date_time("2026-11-20T10:00:00Z").unwrap();
-        assert_eq!(snapshot_text(at.0), "2026-11-20T10:00:00.0000000Z");
-    }
 }

@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
 use hyper::StatusCode;
-use service::{StoredPolicy, date_time_text, parse_date_time};
+use service::{StoredPolicy, parse_date_time, seven_digits_text};
 
 /// Gets the policies.
 pub(crate) async fn read_policies(
@@ -51,7 +51,7 @@ pub(crate) fn write(policies: &[StoredPolicy]) -> Vec<u8> {
         put_xml_tag(&mut out, "<", "AccessPolicy");
         for (name, at) in [("Start", policy.start), ("Expiry", policy.expiry)] {
             if let Some(at) = at {
-                put_xml_element(&mut out, name, &date_time_text(at));
+                put_xml_element(&mut out, name, &seven_digits_text(at));
             }
         }
         if let Some(permission) = &policy.permission {

@@ -79,13 +79,13 @@ pub(crate) async fn update(
     id: &str,
     body: &Bytes,
 ) -> Result<Reply, ApiError> {
+    let id = message_id(id)?;
     let receipt = pop_receipt(request.query)?;
     let hidden_for = invisible_for(request.query, 0)?.ok_or_else(|| {
         let facts = [("QueryParameterName", "visibilitytimeout".to_owned())];
         ApiError::with_facts(ErrorCode::MissingRequiredQueryParameter, facts)
     })?;
     let text = if body.trim_ascii().is_empty() { None } else { read_message_text(body)? };
-    let id = message_id(id)?;
     let updated = service.update_message(request.account, queue, id, receipt, hidden_for, text).await;
     let updated = updated
         .map_err(|error| from_update(error, request.query.find("visibilitytimeout").unwrap_or_default()))?;
@@ -102,8 +102,9 @@ pub(crate) async fn delete(
     queue: &str,
     id: &str,
 ) -> Result<Reply, ApiError> {
-    let receipt = pop_receipt(request.query)?;
+    // Before the receipt, as in Azure: whoever has a wrong id learns that there is no such message.
     let id = message_id(id)?;
+    let receipt = pop_receipt(request.query)?;
     service.delete_message(request.account, queue, id, receipt).await.map_err(from_queue)?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }

@@ -111,3 +111,13 @@ proptest! {
         let _ = parse_date_time(&text);
     }
 }
+
+#[test]
+fn seven_digits_where_they_are_asked_for() {
+    for (at, expected) in [
+        ("2026-11-20T10:00:00.12Z", "2026-11-20T10:00:00.1200000Z"),
+        ("2026-11-20T10:00:00Z", "2026-11-20T10:00:00.0000000Z"),
+    ] {
+        assert_eq!(seven_digits_text(parse_date_time(at).unwrap()), expected);
+    }
+}
