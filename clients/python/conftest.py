@@ -117,6 +117,6 @@ def error_code(error):
     """The client sets the code on most errors, but leaves that of an insert in the body."""
     code = getattr(error, "error_code", None)
     if code is None:
-        found = re.search(r'"code":"(\w+)"|<code>(\w+)</code>', error.response.text(), re.IGNORECASE)
+        found = re.search(r'"code":"(\w+)"|<(?:m:)?code>(\w+)</', error.response.text(), re.IGNORECASE)
         code = found and (found.group(1) or found.group(2))
     return getattr(code, "value", code)

@@ -176,7 +176,7 @@ class Answer:
             assert set(error["message"]) == {"lang", "value"}
             code = error["code"]
         else:
-            found = re.search(r"<code>([^<]*)</code>", self.text(), re.IGNORECASE)
+            found = re.search(r"<(?:m:)?code>([^<]*)</", self.text(), re.IGNORECASE)
             code = found and found.group(1)
         assert self.headers.get("x-ms-error-code", code) == code
         return self.status, code

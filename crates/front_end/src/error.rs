@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! JSON            {"odata.error":{"code":C,"message":{"lang":"en-US","value":"TEXT\nRequestId:…\nTime:…"}}}
-//! Table's XML     <error xmlns="…/metadata"><code>C</code><message xml:lang="en-US">TEXT…</message></error>
+//! Table's XML     <m:error xmlns:m="…/metadata"><m:code>C</m:code><m:message xml:lang="en-US">TEXT…</m:message></m:error>
 //! other XML       <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>… and facts of the error
 //! ```
 //!
@@ -153,15 +153,15 @@ impl ApiError {
             return self.xml_body(request_id, now);
         }
         let mut out = XML_DECLARATION.to_vec();
-        out.extend_from_slice(b"<error xmlns=\"");
+        out.extend_from_slice(b"<m:error xmlns:m=\"");
         out.extend_from_slice(METADATA_NAMESPACE.as_bytes());
-        out.extend_from_slice(b"\"><code>");
+        out.extend_from_slice(b"\"><m:code>");
         out.extend_from_slice(self.code.as_str().as_bytes());
-        out.extend_from_slice(b"</code><message xml:lang=\"en-US\">");
+        out.extend_from_slice(b"</m:code><m:message xml:lang=\"en-US\">");
         let mut text = self.message().to_owned();
         push_trace(&mut text, request_id, now);
         put_xml_text(&mut out, &text);
-        out.extend_from_slice(b"</message></error>");
+        out.extend_from_slice(b"</m:message></m:error>");
         out
     }
 }
@@ -193,7 +193,7 @@ mod tests {
              specified does not exist.\\nRequestId:ID\\nTime:2014-06-03T20:16:40.4307735Z\"}}}"
         );
         let xml = String::from_utf8(error.metadata_xml_body("ID", now)).expect("text");
-        assert!(xml.contains("<code>TableNotFound</code>"), "{xml}");
+        assert!(xml.contains("<m:code>TableNotFound</m:code>"), "{xml}");
         let error = ApiError::with_detail(ErrorCode::AuthenticationFailed, "GET\n<a>&");
         let xml = String::from_utf8(error.metadata_xml_body("ID", now)).expect("text");
         assert!(

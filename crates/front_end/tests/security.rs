@@ -180,7 +180,7 @@ async fn table_signatures_keep_to_their_range_and_policy() {
     send("GET", "/People()", &unnamed, "").await.expect(200);
     send("GET", "/Other()", &unnamed, "").await.expect_error(403, "AuthenticationFailed");
     let answer = stamp.send("GET", "/Nobody?comp=acl", &[], "").await.expect_error(404, "TableNotFound");
-    assert!(answer.body.contains("<code>TableNotFound</code>"), "{}", answer.body);
+    assert!(answer.body.contains("<m:code>TableNotFound</m:code>"), "{}", answer.body);
 }
 
 /// A filter with many terms once made the server look beyond the range, and tell the key at which it stopped.
@@ -238,7 +238,13 @@ async fn service_settings_and_cors() {
     assert_eq!((answer.header("access-control-allow-origin"), answer.header("vary")), ("", ""));
     let answer = stamp.send("GET", "/Tables", &[("origin", "http://b")], "").await.expect(200);
     assert_eq!((answer.header("access-control-allow-origin"), answer.header("vary")), ("", "Origin"));
-    stamp.send("PUT", path, &[], "<x/>").await.expect_error(400, "InvalidXmlDocument");
+    let too_long = "<StorageServiceProperties><HourMetrics><Version>1.0</Version><Enabled>true</Enabled><IncludeAPIs>true\
+        </IncludeAPIs><RetentionPolicy><Enabled>true</Enabled><Days>366</Days></RetentionPolicy></HourMetrics>\
+        </StorageServiceProperties>";
+    for wrong in ["<x/>", too_long] {
+        stamp.send("PUT", path, &[], wrong).await.expect_error(400, "InvalidXmlDocument");
+    }
+    stamp.send_queue("PUT", path, &[], too_long).await.expect_error(400, "InvalidXmlNodeValue");
     stamp
         .send("GET", "/?restype=service&comp=stats", &[], "")
         .await

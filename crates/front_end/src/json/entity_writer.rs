@@ -155,7 +155,7 @@ pub(crate) fn put_entity_address(
 fn put_key(out: &mut Vec<u8>, key: &str) {
     for (index, part) in key.split('\'').enumerate() {
         if index > 0 {
-            out.extend_from_slice(b"%27%27");
+            out.extend_from_slice(b"''");
         }
         put_encoded(out, part);
     }

@@ -48,6 +48,17 @@ pub(crate) fn from_table(error: TableError) -> ApiError {
     }
 }
 
+/// Tables call settings malformed whose values other services refuse, as recorded of Azure for too long a retention and
+/// too many CORS rules (tests of its Python client).
+pub(crate) fn of_properties(error: ApiError) -> ApiError {
+    match error.code {
+        ErrorCode::InvalidXmlNodeValue => {
+            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.message().to_owned())
+        }
+        _ => error,
+    }
+}
+
 /// The message of a batch with too many operations.
 pub(crate) const TOO_MANY_OPERATIONS: &str =
     "The batch request operation exceeds the maximum 100 changes per change set.";

@@ -68,7 +68,7 @@ fn minimal_metadata_has_etag_and_types() {
 #[test]
 fn full_metadata_has_ids_and_links() {
     let text = write(MetadataLevel::Full, None);
-    let keys = "People(PartitionKey='p%27%271',RowKey='r%201')";
+    let keys = "People(PartitionKey='p''1',RowKey='r%201')";
     assert!(text.contains(&format!(
         r#""odata.type":"acct.People","odata.id":"{BASE}/{keys}","odata.etag":"W/\"datetime'x'\"","odata.editLink":"{keys}","PartitionKey""#
     )));
