@@ -21,11 +21,12 @@ use crate::upload::UploadCount;
 use base::codec::DecodeError;
 use base::{Clock, Spawner, Ticks};
 use partition::{ObjectTable, PartitionError, Partitions, Row, RowRef, Scan, ScanEnd, Span, Visit};
-use service::container::{container_key, containers_range, settings_key};
+use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::properties::RETENTION_DAYS_MAX;
 use service::{
-    ContainerKind, RowMemo, SERVICE_BLOB, ServiceProperties, ServicePropertiesUpdate, StoredPolicy,
+    ContainerKind, ContainerListQuery, PASSED_OVER_ROWS_MAX, RowMemo, SERVICE_BLOB, ServiceProperties,
+    ServicePropertiesUpdate, StoredPolicy, read_container_page,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -217,6 +218,7 @@ impl BlobService {
     }
 
     /// A page of the account's containers whose names start with `prefix`, from `marker` (a name) on, and the next name.
+    /// Where many were deleted the page may be short, or empty, and have a next one.
     pub async fn list_containers(
         &self,
         account: &str,
@@ -224,16 +226,21 @@ impl BlobService {
         marker: Option<&str>,
         max: usize,
     ) -> Result<(Vec<ContainerRow>, Option<String>), BlobError> {
-        let mut range = containers_range(account, SERVICE_BLOB);
-        let start = marker.filter(|marker| *marker > prefix).unwrap_or(prefix);
-        range.start = range.start.max(container_key(account, SERVICE_BLOB, start).as_bytes().clone());
-        let scan =
-            CollectContainers { prefix: prefix.to_owned(), max, rows: Vec::new(), next: None, damage: None };
-        let (scan, _) = self.partitions.scan(ObjectTable::Container, range, scan).await?;
-        match scan.damage {
-            Some(error) => Err(error.into()),
-            None => Ok((scan.rows, scan.next)),
-        }
+        self.list_containers_within(account, prefix, marker, max, PASSED_OVER_ROWS_MAX).await
+    }
+
+    /// As [`Self::list_containers`], passing over about so many deleted rows.
+    pub(crate) async fn list_containers_within(
+        &self,
+        account: &str,
+        prefix: &str,
+        marker: Option<&str>,
+        max: usize,
+        passed_over_max: u64,
+    ) -> Result<(Vec<ContainerRow>, Option<String>), BlobError> {
+        let (service, start, count_max) = (SERVICE_BLOB, marker, max);
+        let list = ContainerListQuery { account, service, prefix, start, count_max, passed_over_max };
+        Ok(read_container_page(&self.partitions, list, ContainerRow::decode).await?)
     }
 
     /// A page of a container's blobs.
@@ -372,37 +379,6 @@ impl BlobService {
 
     pub(crate) async fn retention_days(&self, at: &BlobAt) -> Result<Option<u32>, BlobError> {
         Ok(self.settings(&at.address.account).await?.retention_days)
-    }
-}
-
-struct CollectContainers {
-    prefix: String,
-    max: usize,
-    rows: Vec<ContainerRow>,
-    next: Option<String>,
-    damage: Option<DecodeError>,
-}
-
-impl Scan for CollectContainers {
-    fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        match ContainerRow::decode(row.value) {
-            Ok(row) if !row.name.starts_with(&self.prefix) => {
-                // Names are in order: nothing after the prefix's names is wanted.
-                if row.name > self.prefix { Visit::StopBefore } else { Visit::Continue }
-            }
-            Ok(row) if self.rows.len() == self.max => {
-                self.next = Some(row.name);
-                Visit::StopBefore
-            }
-            Ok(row) => {
-                self.rows.push(row);
-                Visit::Continue
-            }
-            Err(error) => {
-                self.damage = Some(error);
-                Visit::StopBefore
-            }
-        }
     }
 }
 

@@ -66,8 +66,12 @@ impl BlobService {
         loop {
             let (containers, next) = match &only {
                 Some(only) => (vec![only.clone()], None),
-                None => self.list_containers(account, "", from.as_deref(), CONTAINERS_AT_ONCE_MAX).await?,
+                None => {
+                    let (from, max) = (from.as_deref(), CONTAINERS_AT_ONCE_MAX);
+                    self.list_containers_within(account, "", from, max, rows_max as u64).await?
+                }
             };
+            let led_over_deleted = containers.len() < CONTAINERS_AT_ONCE_MAX;
             for container in containers {
                 let name = container.name.as_str();
                 // The first one is looked into, or the search would not get on.
@@ -93,6 +97,8 @@ impl BlobService {
                 }
             }
             match next {
+                // They took as many rows as one answer may.
+                Some(next) if led_over_deleted => return Ok((found, Some(to_marker(&next, "")))),
                 Some(next) => from = Some(next),
                 None => return Ok((found, None)),
             }
@@ -109,7 +115,11 @@ mod tests {
     use crate::put_blob::NewBlob;
     use crate::record::BlobType;
     use bytes::Bytes;
-    use partition::{PartitionSettings, Partitions};
+    use partition::{
+        Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowVersion, Rows,
+    };
+    use service::SERVICE_BLOB;
+    use service::container::container_key;
     use sim::World;
     use std::sync::Arc;
     use stream::{StreamSettings, Streams};
@@ -135,6 +145,26 @@ mod tests {
             let new = NewBlob { tags: tags.into_iter().collect(), ..NewBlob::default() };
             let uploaded = upload.finish().await.unwrap();
             service.put_blob(&at, BlobType::Block, uploaded, new).await.unwrap();
+        }
+    }
+
+    /// Leaves rows of deleted containers behind.
+    struct DeleteContainers(Vec<String>);
+
+    impl Operation for DeleteContainers {
+        type Reply = ();
+
+        fn object_table(&self) -> ObjectTable {
+            ObjectTable::Container
+        }
+
+        fn reads(&self) -> Vec<Read> {
+            vec![Read::Point(container_key(ACCOUNT, SERVICE_BLOB, ""))]
+        }
+
+        fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+            let keys = self.0.iter().map(|name| container_key(ACCOUNT, SERVICE_BLOB, name));
+            Decision { changes: keys.map(|key| RowChange::Delete { key }).collect(), reply: () }
         }
     }
 
@@ -201,6 +231,40 @@ mod tests {
             assert_eq!(gone.0.len(), 1, "from the next container on");
             let marker = service.find_by_tags(ACCOUNT, None, &filter, Some("box09"), 100).await;
             assert_eq!(marker, Err(BlobError::InvalidMarker));
+            partitions.close().await;
+        });
+    }
+
+    /// A search, and a list of containers, were led over all containers that were ever deleted: with very many of them they
+    /// came too late for their client, each time from the same place.
+    #[test]
+    fn answers_end_among_very_many_deleted_containers_and_the_next_one_gets_on() {
+        World::new(1).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let settings = PartitionSettings { merge_count_min: 1000, ..PartitionSettings::tiny() };
+            let partitions = Arc::new(Partitions::open(&env, streams, settings).await.unwrap());
+            let service =
+                BlobService::new(partitions.clone(), env.clock.clone(), VersionedAccounts::default());
+            fill(&service, "before").await;
+            fill(&service, "zbehind").await;
+            let deleted = DeleteContainers((0..2000).map(|number| format!("m{number:04}")).collect());
+            partitions.execute(deleted).await.unwrap();
+
+            let (mut names, mut pages, mut marker) = (Vec::new(), 0, None);
+            loop {
+                let page = service.list_containers_within(ACCOUNT, "", marker.as_deref(), 100, 800).await;
+                let (rows, next) = page.unwrap();
+                names.extend(rows.into_iter().map(|row| row.name));
+                pages += 1;
+                assert!(next.is_none() || next > marker, "it gets on");
+                marker = next;
+                if marker.is_none() {
+                    break;
+                }
+            }
+            assert_eq!((names, pages), (vec!["before".to_owned(), "zbehind".to_owned()], 3));
+            let found = search(&service, "a='1'", 100, 800).await;
+            assert_eq!(found, (vec!["before".to_owned(), "zbehind".to_owned()], 3));
             partitions.close().await;
         });
     }

@@ -4,9 +4,8 @@ use crate::error::QueueError;
 use crate::limits::PAGE_QUEUES_MAX;
 use crate::queue_row::{Metadata, QueueRow};
 use base::codec::DecodeError;
-use partition::{ObjectTable, Partitions, RowRef, Scan, ScanEnd, Visit};
-use service::SERVICE_QUEUE;
-use service::container::{container_key, containers_with_prefix};
+use partition::Partitions;
+use service::{ContainerListQuery, PASSED_OVER_ROWS_MAX, SERVICE_QUEUE, read_container_page};
 
 /// Which queues to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,37 +30,10 @@ pub struct QueueSummary {
 /// A page of queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueListPage {
-    /// The queues.
+    /// The queues; few or none, and a next page, where many were deleted.
     pub queues: Vec<QueueSummary>,
     /// Where the next page starts, if there is one.
     pub next: Option<String>,
-}
-
-struct QueueScan {
-    page: QueueListPage,
-    count_max: usize,
-    damage: Option<DecodeError>,
-}
-
-impl QueueScan {
-    fn take(&mut self, row: RowRef<'_>) -> Result<Visit, DecodeError> {
-        let queue = QueueRow::decode(row.value)?;
-        if self.page.queues.len() == self.count_max {
-            self.page.next = Some(queue.name);
-            return Ok(Visit::StopBefore);
-        }
-        self.page.queues.push(QueueSummary { name: queue.name, metadata: queue.metadata });
-        Ok(Visit::Continue)
-    }
-}
-
-impl Scan for QueueScan {
-    fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        self.take(row).unwrap_or_else(|damage| {
-            self.damage = Some(damage);
-            Visit::StopBefore
-        })
-    }
 }
 
 /// Reads a page.
@@ -70,25 +42,87 @@ pub(crate) async fn read_queue_page(
     account: &str,
     query: &QueueListQuery,
 ) -> Result<QueueListPage, QueueError> {
-    let mut range = containers_with_prefix(account, SERVICE_QUEUE, &query.prefix);
-    if let Some(start) = &query.start {
-        let start = container_key(account, SERVICE_QUEUE, start);
-        range.start = range.start.max(start.as_bytes().clone());
-    }
-    let count_max = query.count_max.min(PAGE_QUEUES_MAX);
-    let mut scan = QueueScan { page: QueueListPage::default(), count_max, damage: None };
-    while !range.is_empty() {
-        let end;
-        (scan, end) = partitions.scan(ObjectTable::Container, range.clone(), scan).await?;
-        if let Some(damage) = scan.damage {
-            return Err(damage.into());
+    let list = ContainerListQuery {
+        account,
+        service: SERVICE_QUEUE,
+        prefix: &query.prefix,
+        start: query.start.as_deref(),
+        count_max: query.count_max.min(PAGE_QUEUES_MAX),
+        passed_over_max: PASSED_OVER_ROWS_MAX,
+    };
+    let (queues, next) = read_container_page(partitions, list, summarize).await?;
+    Ok(QueueListPage { queues, next })
+}
+
+fn summarize(row: &[u8]) -> Result<QueueSummary, DecodeError> {
+    let QueueRow { name, metadata, .. } = QueueRow::decode(row)?;
+    Ok(QueueSummary { name, metadata })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue_service::QueueService;
+    use partition::{Decision, ObjectTable, Operation, PartitionSettings, Read, RowChange, RowVersion, Rows};
+    use service::container::container_key;
+    use sim::World;
+    use std::ops::Range;
+    use std::sync::Arc;
+    use stream::{StreamSettings, Streams};
+
+    const ACCOUNT: &str = "acct";
+    const DELETED: u64 = PASSED_OVER_ROWS_MAX + 50_000;
+
+    /// Leaves rows of deleted queues behind.
+    struct DeleteQueues(Range<u64>);
+
+    impl Operation for DeleteQueues {
+        type Reply = ();
+
+        fn object_table(&self) -> ObjectTable {
+            ObjectTable::Container
         }
-        match end {
-            ScanEnd::Complete => break,
-            ScanEnd::More(_) if scan.page.next.is_some() => break,
-            // The layer below ended at a bound of its own: the page goes on.
-            ScanEnd::More(key) => range.start = key,
+
+        fn reads(&self) -> Vec<Read> {
+            vec![Read::Point(container_key(ACCOUNT, SERVICE_QUEUE, ""))]
+        }
+
+        fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+            let key = |number| container_key(ACCOUNT, SERVICE_QUEUE, &format!("m{number:06}"));
+            let changes = self.0.clone().map(|number| RowChange::Delete { key: key(number) });
+            Decision { changes: changes.collect(), reply: () }
         }
     }
-    Ok(scan.page)
+
+    /// A page was led over all queues that were ever deleted: with very many of them it came too late for its client, each
+    /// time from the same place.
+    #[test]
+    fn a_page_ends_among_very_many_deleted_queues_and_the_next_one_gets_on() {
+        let finished = World::new(1).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let settings = PartitionSettings { merge_count_min: 1000, ..PartitionSettings::tiny() };
+            let partitions = Arc::new(Partitions::open(&env, streams, settings).await.unwrap());
+            let service = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
+            for name in ["before", "zbehind"] {
+                service.create_queue(ACCOUNT, name, vec![]).await.unwrap();
+            }
+            for start in (0..DELETED).step_by(1000) {
+                partitions.execute(DeleteQueues(start..start + 1000)).await.unwrap();
+            }
+            let mut query = QueueListQuery { count_max: 10, ..QueueListQuery::default() };
+            let mut pages = Vec::new();
+            loop {
+                let page = service.list_queues(ACCOUNT, &query).await.unwrap();
+                pages.push(page.queues.into_iter().map(|queue| queue.name).collect::<Vec<_>>());
+                assert!(page.next.is_none() || page.next > query.start, "it gets on");
+                query.start = page.next;
+                if query.start.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(pages, [["before"], ["zbehind"]]);
+            partitions.close().await;
+        });
+        assert!(finished.is_some(), "the disk crashed unasked");
+    }
 }

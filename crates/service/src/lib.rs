@@ -1,12 +1,13 @@
 //! What the three services share: names, ETags and conditions, date-times, Guids, stored access policies, service
 //! properties, where containers lie in the Container object table, and the operations on these that are alike.
 //!
-//! Everything here is plain data and pure functions, without I/O or clock, but for `retired_containers` and `row_memo`,
-//! which ask the partition layer. What is stored has a versioned encoding that is
+//! Everything here is plain data and pure functions, without I/O or clock, but for `container_list`, `retired_containers`
+//! and `row_memo`, which ask the partition layer. What is stored has a versioned encoding that is
 //! drawn at the top of its file.
 
 pub mod condition;
 pub mod container;
+mod container_list;
 pub mod date_time;
 mod delete_container;
 pub mod guid;
@@ -20,6 +21,7 @@ mod set_service_properties;
 
 pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
 pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
+pub use container_list::{ContainerListQuery, PASSED_OVER_ROWS_MAX, read_container_page};
 pub use date_time::{
     DateTimeError, TICKS_MAX, date_time_text, format_date_time, parse_date_time, seven_digits_text,
 };
