@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! row key = (account, container id, blob name, row name)       row name sorts: snapshots, versions, head, chunks, …
-//!   0g OWNER                 the pages of OWNER are those of a deleted blob, and are being removed
+//!   0g OWNER                 a mark, no pieces: the pages of OWNER are those of a deleted blob, and are being removed
 //!   1s SNAPSHOT              a snapshot's record; SNAPSHOT is its time, 16 hexadecimal digits
 //!   1v VERSION               a former version's record; VERSION is its id, a time, likewise
 //!   2h                       the head: lease, counts, and the base blob's record
@@ -498,7 +498,9 @@ impl BlobRows {
                 let prefix = regions_prefix(*owner);
                 if self.seen.sight(&prefix) == Sight::CutOff {
                     // Too many for one operation: they are removed bit by bit.
-                    self.put(garbage_row(*owner), Vec::new());
+                    let mut mark = Vec::new();
+                    put_pieces(&mut mark, &[]);
+                    self.put(garbage_row(*owner), mark);
                     return Ok(());
                 }
                 for name in self.names(&prefix)? {
@@ -705,8 +707,14 @@ pub(crate) mod memory {
             for row in decision.changes {
                 let name = row.key().parts().unwrap().object_name;
                 match row {
-                    RowChange::Put { value, .. } => drop(self.rows.insert(name, value)),
-                    RowChange::Delete { .. } => drop(self.rows.remove(&name)),
+                    RowChange::Put { value, .. } => {
+                        let pieces = take_pieces(&mut Decoder::new(&value));
+                        assert!(pieces.is_ok(), "the layer below refuses a row without pieces: {name}");
+                        self.rows.insert(name, value);
+                    }
+                    RowChange::Delete { .. } => {
+                        self.rows.remove(&name);
+                    }
                 }
             }
             decision.reply
