@@ -23,7 +23,6 @@ mod asked;
 use crate::content::Content;
 use crate::error::{BlobError, LeaseError};
 use crate::lease::Lease;
-use crate::limits::ROWS_OF_A_BLOB_MAX;
 use crate::record::BlobRecord;
 use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
@@ -615,7 +614,7 @@ impl<C: BlobChange> BlobOperation<C> {
                 last = Some(name.clone());
                 found.insert(name, row.value.clone());
             }
-            let is_cut_off = in_order.len() >= ROWS_OF_A_BLOB_MAX;
+            let is_cut_off = in_order.len() >= self.asked.rows_max;
             seen.prefixes.insert(prefix.clone(), last.filter(|_| is_cut_off));
             index += 1;
         }
@@ -634,7 +633,7 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
         let points = self.asked.points.iter().map(|row| Read::Point(self.address.key(row)));
         let ranges = self.asked.prefixes.iter().map(|prefix| Read::Range {
             range: self.address.rows_with_prefix(prefix),
-            limit: ROWS_OF_A_BLOB_MAX,
+            limit: self.asked.rows_max,
         });
         std::iter::once(Read::Point(self.address.key(HEAD))).chain(points).chain(ranges).collect()
     }

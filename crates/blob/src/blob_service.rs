@@ -310,7 +310,13 @@ impl BlobService {
         let mut asked = Asked::by(&*change);
         for _ in 0..ROUND_COUNT_MAX {
             let (address, change) = (at.address.clone(), change.clone());
-            match self.partitions.execute(BlobOperation { address, change, asked: asked.clone() }).await? {
+            let operation = BlobOperation { address, change, asked: asked.clone() };
+            let outcome = match self.partitions.execute(operation).await {
+                // What can be done a bit at a time is; of what can't, the change says that there is too much.
+                Err(PartitionError::TooMuchToRead { .. }) if asked.ask_for_fewer() => continue,
+                outcome => outcome?,
+            };
+            match outcome {
                 Ok(Done { reply, garbage }) => {
                     for owner in garbage {
                         // The change is durable: what goes wrong from here on is not its caller's.
@@ -422,5 +428,86 @@ impl BlobService {
             return Err(DecodeError("blob key").into());
         }
         Ok(scan.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blob_rows::region_row;
+    use crate::put_blob::NewBlob;
+    use crate::record::BlobType;
+    use base::Environment;
+    use partition::{Decision, Operation, PartitionSettings, Read, RowChange, RowVersion, Rows, put_pieces};
+    use sim::World;
+    use stream::{StreamSettings, Streams};
+
+    const ACCOUNT: &str = "acct";
+    const REGIONS: u64 = 5000;
+    const REGION_ROW_SIZE_BYTES: usize = 1000;
+    /// Less than all of the regions, more than those that are removed together.
+    const READ_SIZE_BYTES_MAX: u64 = 4700 << 10;
+
+    async fn open(env: &Environment) -> (Arc<Partitions>, BlobService) {
+        let streams = Streams::open(env, StreamSettings::tiny()).await.unwrap();
+        let settings = PartitionSettings {
+            operation_read_size_bytes_max: READ_SIZE_BYTES_MAX,
+            ..PartitionSettings::tiny()
+        };
+        let partitions = Arc::new(Partitions::open(env, streams, settings).await.unwrap());
+        let service = BlobService::new(partitions.clone(), env.clock.clone(), VersionedAccounts::default());
+        let (level, encryption) = (PublicAccess::None, ContainerEncryption::default());
+        service.create_container(ACCOUNT, "box", Pairs::new(), level, encryption).await.unwrap();
+        (partitions, service)
+    }
+
+    /// Puts regions as large as if many pages had been written one by one.
+    struct PutRegions(BlobAddress, u64);
+
+    impl Operation for PutRegions {
+        type Reply = ();
+
+        fn object_table(&self) -> ObjectTable {
+            ObjectTable::Blob
+        }
+
+        fn reads(&self) -> Vec<Read> {
+            vec![Read::Point(self.0.key(&region_row(0, self.1)))]
+        }
+
+        fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+            let mut value = Vec::new();
+            put_pieces(&mut value, &[]);
+            value.resize(REGION_ROW_SIZE_BYTES, 0xff);
+            let put = |region| RowChange::Put {
+                key: self.0.key(&region_row(0, region)),
+                value: value.clone().into(),
+            };
+            Decision { changes: (self.1..self.1 + 10).map(put).collect(), reply: () }
+        }
+    }
+
+    /// What one operation read was bounded in rows, but not in bytes. What can be done a bit at a time is done so.
+    #[test]
+    fn of_rows_that_are_too_many_bytes_fewer_are_looked_at() {
+        let finished = World::new(1).run(|env, _| async move {
+            let (partitions, service) = open(&env).await;
+            let container = service.container(ACCOUNT, "box").await.unwrap();
+            let at = service.blob(ACCOUNT, &container, "pages").unwrap();
+            let create =
+                async || service.create_empty(&at, BlobType::Page, 1 << 40, 0, NewBlob::default()).await;
+            create().await.unwrap();
+            for region in (0..REGIONS).step_by(10) {
+                partitions.execute(PutRegions(at.address.clone(), region)).await.unwrap();
+            }
+            let snapshot = service.snapshot(&at, None, Conditions::default()).await;
+            assert_eq!(snapshot.unwrap_err(), BlobError::TooManyRows);
+            let (snapshots, conditions) = Default::default();
+            service.delete(&at, Revision::Current, snapshots, Default::default(), conditions).await.unwrap();
+            create().await.unwrap();
+            assert_eq!(service.rows_of(&at, "4p").await.unwrap().len(), 0, "nothing is left");
+            partitions.close().await;
+        });
+        assert!(finished.is_some(), "the disk crashed unasked");
     }
 }

@@ -45,8 +45,10 @@ pub enum BlobError {
     #[error("the block list is too long")]
     BlockListTooLong,
     #[error(
-        "more than {} rows are stored under the blob's name: snapshots, versions, staged blocks, ranges of pages",
-        crate::limits::ROWS_OF_A_BLOB_MAX
+        "more than {} rows, or {} MiB of them, are stored under the blob's name: snapshots, versions, staged blocks, \
+         ranges of pages",
+        crate::limits::ROWS_OF_A_BLOB_MAX,
+        partition::OPERATION_READ_SIZE_BYTES_MAX >> 20
     )]
     TooManyRows,
     #[error("too many blocks")]

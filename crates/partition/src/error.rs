@@ -30,6 +30,13 @@ pub enum PartitionError {
         /// Bytes allowed.
         size_bytes_max: u64,
     },
+    /// An operation would read more rows at once than may be in memory for it. Nothing was changed. With smaller
+    /// [`Read::Range`](crate::Read::Range)s it reads less.
+    #[error("an operation would read more than {size_bytes_max} bytes of rows at once")]
+    TooMuchToRead {
+        /// Bytes allowed.
+        size_bytes_max: u64,
+    },
     /// What is stored could not be read or written.
     #[error("storage failed: {0}")]
     Storage(String),
@@ -58,7 +65,7 @@ impl PartitionError {
         match self {
             // They come before a decision, or from an append that did not begin.
             PartitionError::Busy | PartitionError::Settings(_) | PartitionError::Operation(_) => true,
-            PartitionError::TooLarge { .. } => true,
+            PartitionError::TooLarge { .. } | PartitionError::TooMuchToRead { .. } => true,
             PartitionError::DiskFull | PartitionError::OutOfFiles(_) | PartitionError::OutOfThreads(_) => {
                 true
             }

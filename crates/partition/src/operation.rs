@@ -65,7 +65,8 @@ pub struct Row {
 pub enum Read {
     /// The row at a key, or its absence.
     Point(RowKey),
-    /// The first `limit` rows of a small range.
+    /// The first `limit` rows of a small range. All of them or none: an operation that would read more than
+    /// [`OPERATION_READ_SIZE_BYTES_MAX`](crate::OPERATION_READ_SIZE_BYTES_MAX) is refused.
     Range {
         /// Where to look.
         range: KeyRange,

@@ -12,6 +12,9 @@ pub struct PartitionSettings {
     pub cache_size_bytes_max: u64,
     /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and asked more.
     pub merge_count_min: usize,
+    /// Bytes of rows, keys included, that one operation may read from checkpoints; [`OPERATION_READ_SIZE_BYTES_MAX`] but
+    /// in tests.
+    pub operation_read_size_bytes_max: u64,
     /// A range with more bytes of checkpoints than this is split.
     pub range_size_bytes_max: u64,
     /// Ranges of all tables together; then none is split any more.
@@ -80,6 +83,9 @@ pub enum SettingError {
 
 /// Frozen memory tables that may wait for their checkpoint; then writers wait.
 pub(crate) const FROZEN_TABLE_COUNT_MAX: usize = 2;
+/// Bytes of rows, keys included, that one operation may read from checkpoints: they are in memory together. It is five
+/// times what a group of a hundred of the largest entities reads, and eight times what one operation may change.
+pub const OPERATION_READ_SIZE_BYTES_MAX: u64 = 512 << 20;
 /// The least memory budget that can be asked for.
 pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
 /// The memory budget unless another is asked for.
@@ -100,6 +106,7 @@ impl Default for PartitionSettings {
             memory_tables_size_bytes_max: 512 << 20,
             cache_size_bytes_max: 512 << 20,
             merge_count_min: 8,
+            operation_read_size_bytes_max: OPERATION_READ_SIZE_BYTES_MAX,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,
             hot_requests_per_second: 50_000,

@@ -269,6 +269,41 @@ fn a_range_read_goes_over_any_number_of_deleted_rows() {
     assert_eq!(found, Ok(vec![key(1, "p", "z").as_bytes().to_vec()]));
 }
 
+/// Rows that an operation reads were counted, but not their bytes: a quarter of a million snapshots of a blob took 15 GB of
+/// memory.
+#[test]
+fn what_one_operation_reads_from_checkpoints_is_bounded_in_bytes() {
+    const SIZE: usize = 2000;
+    const READ_MAX: u64 = 64 << 10;
+    let settings = PartitionSettings { operation_read_size_bytes_max: READ_MAX, ..PartitionSettings::tiny() };
+    let finished = World::new(1).run(|env, _| async move {
+        let (_, partitions) = open(&env, settings).await.unwrap();
+        let write = async |changes| partitions.execute(Write { changes }).await.unwrap();
+        for at in 0..100 {
+            write(vec![(key(1, "p", &format!("{at:03}")), Some(value(at, SIZE)))]).await;
+        }
+        // Now those are in checkpoints.
+        for at in 0..100 {
+            write(vec![(key(1, "q", &format!("{at:03}")), Some(value(at, SIZE)))]).await;
+        }
+        let in_memory = partitions.statistics().memory.table_size_bytes;
+        assert!(in_memory < 100 * SIZE as u64, "{in_memory} bytes are not in checkpoints");
+        let refused = Err(PartitionError::TooMuchToRead { size_bytes_max: READ_MAX });
+        assert_eq!(partitions.execute(First(100)).await, refused);
+        assert_eq!(partitions.execute(First(40)).await, refused);
+        // What is fetched besides, in case some are deleted meanwhile, is no reason to refuse.
+        let few = partitions.execute(First(30)).await.unwrap();
+        assert_eq!(few.len(), 30, "all that was asked for");
+        // Of what is deleted nothing is read.
+        for at in 0..80 {
+            write(vec![(key(1, "p", &format!("{at:03}")), None)]).await;
+        }
+        assert_eq!(partitions.execute(First(40)).await.unwrap().len(), 20);
+        partitions.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}
+
 /// Rows that a hand-over copies lie in the tables of two ranges, the old one of which nobody flushes. They counted twice for
 /// as long as somebody read the old one, and could hold up all writers of all ranges.
 #[test]

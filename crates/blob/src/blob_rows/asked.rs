@@ -4,6 +4,7 @@
 //! absent; a change asks for more a bounded number of times.
 
 use super::BlobChange;
+use crate::limits::ROWS_OF_A_BLOB_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What starts the names of all rows of a kind: snapshots, chunks, …
@@ -11,7 +12,8 @@ const KIND_LEN: usize = 2;
 /// Starts of names of one kind that are asked for on their own: the chunks of one content, say. What needs more of them
 /// is shown all of the kind, or it would be run again for each.
 const PREFIXES_OF_A_KIND_MAX: usize = 2;
-/// Times that a change is run because it needs to see more, at most; each time is one prefix more, or all of a kind.
+/// Times that a change is run because it needs to see more, or can't see as much, at most; each time is one prefix more,
+/// or all of a kind, or [`FEWER_DIVISOR`] times fewer rows.
 pub(crate) const ROUND_COUNT_MAX: usize = 32;
 
 /// Which rows, besides the head, a decision is shown.
@@ -20,14 +22,26 @@ pub(crate) struct Asked {
     pub(super) points: Vec<String>,
     /// None of them is the start of another.
     pub(super) prefixes: BTreeSet<String>,
+    /// Rows that are shown of each prefix, at most.
+    pub(super) rows_max: usize,
 }
+
+/// If the rows are too many bytes for one operation, so many times fewer are shown.
+const FEWER_DIVISOR: usize = 4;
 
 impl Asked {
     /// What a change asks for by itself.
     pub(crate) fn by<C: BlobChange>(change: &C) -> Self {
-        let mut asked = Asked { points: change.more_rows(), prefixes: BTreeSet::new() };
+        let (points, prefixes) = (change.more_rows(), BTreeSet::new());
+        let mut asked = Asked { points, prefixes, rows_max: ROWS_OF_A_BLOB_MAX };
         change.more_prefixes().into_iter().for_each(|prefix| asked.add(prefix));
         asked
+    }
+
+    /// Asks for fewer rows of each prefix: the decision takes the rest for cut off. False: there are no fewer.
+    pub(crate) fn ask_for_fewer(&mut self) -> bool {
+        self.rows_max /= FEWER_DIVISOR;
+        self.rows_max > 0
     }
 
     /// Adds the rows whose names start so.

@@ -123,7 +123,7 @@ fn what_was_not_asked_for_is_not_taken_for_absent() {
 
 #[test]
 fn few_prefixes_of_a_kind_are_asked_for_one_by_one() {
-    let mut asked = Asked { points: Vec::new(), prefixes: BTreeSet::new() };
+    let mut asked = Asked { points: Vec::new(), prefixes: BTreeSet::new(), rows_max: 1 };
     for (prefix, expected) in [
         ("5u", &["5u"][..]),
         ("3ca", &["3ca", "5u"]),

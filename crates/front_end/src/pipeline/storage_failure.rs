@@ -27,6 +27,10 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
                  {size_bytes_max}. Do it in parts: delete snapshots one by one, for example."
             ),
         ),
+        PartitionError::TooMuchToRead { .. } => ApiError::with_message(
+            ErrorCode::InvalidInput,
+            format!("There is too much for one request: {error}. Do it in parts."),
+        ),
         _ => {
             tracing::error!("a request failed: {error}");
             ErrorCode::InternalError.into()

@@ -431,6 +431,7 @@ mod tests {
             (PartitionError::OutOfFiles(text()), true),
             (PartitionError::Settings(text()), true),
             (PartitionError::Operation("why"), true),
+            (PartitionError::TooMuchToRead { size_bytes_max: 1 }, true),
             (PartitionError::Storage(text()), false),
             (PartitionError::Unavailable(text()), false),
         ] {

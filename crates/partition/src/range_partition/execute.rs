@@ -83,7 +83,8 @@ impl RangePartition {
         let mut stale_count = 0;
         loop {
             let tree = self.tree.load();
-            let fetched = fetch(&tree, reads, spare).await?;
+            let size_bytes_max = self.shared.settings.operation_read_size_bytes_max;
+            let fetched = fetch(&tree, reads, spare, size_bytes_max).await?;
             match self.decide(operation, reads, &tree, fetched)? {
                 Verdict::Moved => return Ok(Executed::Moved),
                 Verdict::Reply(reply) => return Ok(Executed::Done(reply)),
@@ -180,8 +181,33 @@ impl RangePartition {
     }
 }
 
+/// Bytes of rows that may still be fetched for an operation.
+struct Room {
+    left: u64,
+    size_bytes_max: u64,
+}
+
+impl Room {
+    fn has(&self, size_bytes: usize) -> bool {
+        size_bytes as u64 <= self.left
+    }
+
+    fn take(&mut self, size_bytes: usize) -> Result<(), PartitionError> {
+        let size_bytes_max = self.size_bytes_max;
+        let left = self.left.checked_sub(size_bytes as u64);
+        self.left = left.ok_or(PartitionError::TooMuchToRead { size_bytes_max })?;
+        Ok(())
+    }
+}
+
 /// Asks the checkpoints for what the reads need and memory does not have.
-async fn fetch(tree: &Tree, reads: &[Read], spare: usize) -> Result<Vec<Fetched>, PartitionError> {
+async fn fetch(
+    tree: &Tree,
+    reads: &[Read],
+    spare: usize,
+    size_bytes_max: u64,
+) -> Result<Vec<Fetched>, PartitionError> {
+    let mut room = Room { left: size_bytes_max, size_bytes_max };
     let newest = RowVersion(u64::MAX);
     let mut fetched = Vec::with_capacity(reads.len());
     for read in reads {
@@ -190,15 +216,24 @@ async fn fetch(tree: &Tree, reads: &[Read], spare: usize) -> Result<Vec<Fetched>
                 let key = HashedKey::new(key.as_bytes());
                 let in_memory = find_in_memory(tree, key, newest).is_some();
                 let found = if in_memory { None } else { find_in_checkpoints(tree, key).await? };
+                let value = found.as_ref().and_then(|found| found.value.as_ref());
+                room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
                 Fetched::Point(found)
             }
-            Read::Range { range, limit } => fetch_range(tree, range, limit + spare).await?,
+            Read::Range { range, limit } => fetch_range(tree, range, *limit, spare, &mut room).await?,
         });
     }
     Ok(fetched)
 }
 
-async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<Fetched, PartitionError> {
+/// The first `limit` rows, and up to `spare` more as far as there is room.
+async fn fetch_range(
+    tree: &Tree,
+    range: &KeyRange,
+    limit: usize,
+    spare: usize,
+    room: &mut Room,
+) -> Result<Fetched, PartitionError> {
     let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep).await?;
     let mut changes = BTreeMap::new();
     let mut walked: u64 = 0;
@@ -209,14 +244,19 @@ async fn fetch_range(tree: &Tree, range: &KeyRange, count_max: usize) -> Result<
         }
         // A deletion is as good as nothing, and of other rows memory may say what became of them: so deleted rows,
         // however many and wherever, cost no further fetch.
-        let is_gone = row.value.is_none()
-            || find_in_memory(tree, HashedKey::new(row.key), RowVersion(u64::MAX)).is_some();
-        if !is_gone {
-            let key = Bytes::copy_from_slice(row.key);
-            if changes.len() == count_max {
+        let there = row
+            .value
+            .filter(|_| find_in_memory(tree, HashedKey::new(row.key), RowVersion(u64::MAX)).is_none());
+        if let Some(value) = there {
+            let (key, size_bytes) = (Bytes::copy_from_slice(row.key), row.key.len() + value.len());
+            let is_enough = changes.len() >= limit && !room.has(size_bytes);
+            if is_enough || changes.len() == limit + spare {
                 return Ok(Fetched::Range { changes, end: Some(key) });
             }
-            changes.insert(key, Found { version: row.version, value: cursor.value() });
+            room.take(size_bytes)?;
+            // A copy: what is shared with a block keeps all of that in memory.
+            let value = Some(Bytes::copy_from_slice(value));
+            changes.insert(key, Found { version: row.version, value });
         }
         cursor.step().await?;
     }
