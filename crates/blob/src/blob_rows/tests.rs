@@ -5,6 +5,7 @@ use super::*;
 use crate::condition::Conditions;
 use crate::content::{BlockContent, Chunk};
 use crate::delete_blob::{DeleteBlob, DeleteSnapshots};
+use crate::limits::ROWS_OF_A_BLOB_MAX;
 use crate::record::{BlobType, Deletion};
 use crate::remove_expired::RemoveExpired;
 use proptest::prelude::*;
@@ -100,6 +101,23 @@ fn an_operation_reads_what_it_needs_however_much_is_stored_under_the_name() {
     blob.run(delete, 2003).unwrap();
     assert_eq!((blob.count(SNAPSHOT_PREFIX), blob.count("3c")), (999, 9990));
     assert!(blob.rows_read < 4 * 1000, "{} rows: snapshots, and the chunks of one", blob.rows_read);
+}
+
+/// What a refusal says can be done: one by one most snapshots go, however many there are. Whether the chunks of a long list
+/// are still named only all snapshots tell: of too many of them it is refused even so, and they go with their container.
+#[test]
+fn one_of_too_many_snapshots_can_be_deleted_unless_its_list_is_long() {
+    for (pages, expected) in [(true, Ok(())), (false, Err(BlobError::TooManyRows))] {
+        let mut blob = many(pages, ROWS_OF_A_BLOB_MAX as u64 + 10, 0, false);
+        let delete = |revision, snapshots| {
+            let (conditions, tier) = Default::default();
+            DeleteBlob { revision, snapshots, conditions, tier, retention_days: None, versioned: false }
+        };
+        let all = blob.run(delete(Revision::Current, DeleteSnapshots::Include), 2);
+        assert_eq!(all, Err(BlobError::TooManyRows));
+        let one = blob.run(delete(Revision::Snapshot(500), DeleteSnapshots::Refuse), 3);
+        assert_eq!(one, expected, "pages: {pages}");
+    }
 }
 
 #[test]

@@ -55,7 +55,9 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
             return ApiError::with_message(
                 ErrorCode::InvalidInput,
                 format!(
-                    "There is too much for one request: {error}. Do it in parts: delete snapshots one by one, for example."
+                    "There is too much for one request: {error}. Snapshots and versions can be deleted one by one, a page \
+                     blob as a whole. What is refused even so goes with its container: read what is to stay from \
+                     there, put it elsewhere and delete the container."
                 ),
             );
         }
@@ -122,5 +124,19 @@ fn from_lease(error: LeaseError) -> ErrorCode {
         LeaseError::IdMismatchWithOperation => ErrorCode::LeaseIdMismatchWithBlobOperation,
         LeaseError::NotPresentWithOperation => ErrorCode::LeaseNotPresentWithBlobOperation,
         LeaseError::Lost => ErrorCode::LeaseLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It said to delete snapshots one by one, also to those who did.
+    #[test]
+    fn of_too_many_rows_it_says_what_works() {
+        let error = from_blob(BlobError::TooManyRows);
+        let text = error.message();
+        assert!(text.contains("more than 250000 rows, or 512 MiB of them"), "{text}");
+        assert!(text.contains("one by one") && text.ends_with("delete the container."), "{text}");
     }
 }
