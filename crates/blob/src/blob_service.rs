@@ -308,12 +308,17 @@ impl BlobService {
     pub(crate) async fn run<C: BlobChange>(&self, at: &BlobAt, change: C) -> Result<C::Reply, BlobError> {
         let change = Arc::new(change);
         let mut asked = Asked::by(&*change);
+        let mut too_large = None;
         for _ in 0..ROUND_COUNT_MAX {
             let (address, change) = (at.address.clone(), change.clone());
             let operation = BlobOperation { address, change, asked: asked.clone() };
             let outcome = match self.partitions.execute(operation).await {
                 // What can be done a bit at a time is; of what can't, the change says that there is too much.
                 Err(PartitionError::TooMuchToRead { .. }) if asked.ask_for_fewer() => continue,
+                Err(error @ PartitionError::TooLarge { .. }) if asked.ask_for_fewer() => {
+                    too_large = Some(error);
+                    continue;
+                }
                 outcome => outcome?,
             };
             match outcome {
@@ -326,6 +331,9 @@ impl BlobService {
                         }
                     }
                     return Ok(reply);
+                }
+                Err(Stop::Refused(BlobError::TooManyRows)) => {
+                    return Err(too_large.map_or(BlobError::TooManyRows, BlobError::from));
                 }
                 Err(Stop::Refused(error)) => return Err(error),
                 Err(Stop::Need(prefix)) => asked.add(prefix),
@@ -434,12 +442,13 @@ impl BlobService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob_rows::region_row;
+    use crate::blob_rows::{HEAD, region_row};
     use crate::put_blob::NewBlob;
     use crate::record::BlobType;
     use base::Environment;
     use partition::{Decision, Operation, PartitionSettings, Read, RowChange, RowVersion, Rows, put_pieces};
     use sim::World;
+    use std::ops::Range;
     use stream::{StreamSettings, Streams};
 
     const ACCOUNT: &str = "acct";
@@ -448,12 +457,8 @@ mod tests {
     /// Less than all of the regions, more than those that are removed together.
     const READ_SIZE_BYTES_MAX: u64 = 4700 << 10;
 
-    async fn open(env: &Environment) -> (Arc<Partitions>, BlobService) {
+    async fn open(env: &Environment, settings: PartitionSettings) -> (Arc<Partitions>, BlobService) {
         let streams = Streams::open(env, StreamSettings::tiny()).await.unwrap();
-        let settings = PartitionSettings {
-            operation_read_size_bytes_max: READ_SIZE_BYTES_MAX,
-            ..PartitionSettings::tiny()
-        };
         let partitions = Arc::new(Partitions::open(env, streams, settings).await.unwrap());
         let service = BlobService::new(partitions.clone(), env.clock.clone(), VersionedAccounts::default());
         let (level, encryption) = (PublicAccess::None, ContainerEncryption::default());
@@ -461,8 +466,12 @@ mod tests {
         (partitions, service)
     }
 
-    /// Puts regions as large as if many pages had been written one by one.
-    struct PutRegions(BlobAddress, u64);
+    /// Puts regions, each with a row of so many bytes.
+    struct PutRegions {
+        address: BlobAddress,
+        regions: Range<u64>,
+        size_bytes: usize,
+    }
 
     impl Operation for PutRegions {
         type Reply = ();
@@ -472,18 +481,18 @@ mod tests {
         }
 
         fn reads(&self) -> Vec<Read> {
-            vec![Read::Point(self.0.key(&region_row(0, self.1)))]
+            vec![Read::Point(self.address.key(HEAD))]
         }
 
         fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
             let mut value = Vec::new();
             put_pieces(&mut value, &[]);
-            value.resize(REGION_ROW_SIZE_BYTES, 0xff);
+            value.resize(self.size_bytes, 0xff);
             let put = |region| RowChange::Put {
-                key: self.0.key(&region_row(0, region)),
+                key: self.address.key(&region_row(0, region)),
                 value: value.clone().into(),
             };
-            Decision { changes: (self.1..self.1 + 10).map(put).collect(), reply: () }
+            Decision { changes: self.regions.clone().map(put).collect(), reply: () }
         }
     }
 
@@ -491,17 +500,49 @@ mod tests {
     #[test]
     fn of_rows_that_are_too_many_bytes_fewer_are_looked_at() {
         let finished = World::new(1).run(|env, _| async move {
-            let (partitions, service) = open(&env).await;
+            let settings = PartitionSettings {
+                operation_read_size_bytes_max: READ_SIZE_BYTES_MAX,
+                ..PartitionSettings::tiny()
+            };
+            let (partitions, service) = open(&env, settings).await;
             let container = service.container(ACCOUNT, "box").await.unwrap();
             let at = service.blob(ACCOUNT, &container, "pages").unwrap();
             let create =
                 async || service.create_empty(&at, BlobType::Page, 1 << 40, 0, NewBlob::default()).await;
             create().await.unwrap();
             for region in (0..REGIONS).step_by(10) {
-                partitions.execute(PutRegions(at.address.clone(), region)).await.unwrap();
+                let (address, regions) = (at.address.clone(), region..region + 10);
+                let put = PutRegions { address, regions, size_bytes: REGION_ROW_SIZE_BYTES };
+                partitions.execute(put).await.unwrap();
             }
             let snapshot = service.snapshot(&at, None, Conditions::default()).await;
             assert_eq!(snapshot.unwrap_err(), BlobError::TooManyRows);
+            let (snapshots, conditions) = Default::default();
+            service.delete(&at, Revision::Current, snapshots, Default::default(), conditions).await.unwrap();
+            create().await.unwrap();
+            assert_eq!(service.rows_of(&at, "4p").await.unwrap().len(), 0, "nothing is left");
+            partitions.close().await;
+        });
+        assert!(finished.is_some(), "the disk crashed unasked");
+    }
+
+    /// A page blob of 6 GiB with a long name could not be deleted: the keys of its regions are more than one operation
+    /// changes.
+    #[test]
+    fn a_page_blob_whose_keys_are_too_many_bytes_is_deleted_bit_by_bit() {
+        let finished = World::new(1).run(|env, _| async move {
+            let (partitions, service) = open(&env, PartitionSettings::default()).await;
+            let container = service.container(ACCOUNT, "box").await.unwrap();
+            let at = service.blob(ACCOUNT, &container, &"€".repeat(1000)).unwrap();
+            let create =
+                async || service.create_empty(&at, BlobType::Page, 1 << 40, 0, NewBlob::default()).await;
+            create().await.unwrap();
+            for region in (0..23_000).step_by(1000) {
+                let (address, regions) = (at.address.clone(), region..region + 1000);
+                partitions.execute(PutRegions { address, regions, size_bytes: 1 }).await.unwrap();
+            }
+            let over = create().await.unwrap_err();
+            assert!(matches!(over.below(), Some(PartitionError::TooLarge { .. })), "{over}");
             let (snapshots, conditions) = Default::default();
             service.delete(&at, Revision::Current, snapshots, Default::default(), conditions).await.unwrap();
             create().await.unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct Asked {
     pub(super) rows_max: usize,
 }
 
-/// If the rows are too many bytes for one operation, so many times fewer are shown.
+/// If the rows, or what becomes of them, are too many bytes for one operation, so many times fewer are shown.
 const FEWER_DIVISOR: usize = 4;
 
 impl Asked {
@@ -38,10 +38,11 @@ impl Asked {
         asked
     }
 
-    /// Asks for fewer rows of each prefix: the decision takes the rest for cut off. False: there are no fewer.
+    /// Asks for fewer rows of each prefix: the decision takes the rest for cut off. False: it asks for none by prefix, or
+    /// there are no fewer.
     pub(crate) fn ask_for_fewer(&mut self) -> bool {
         self.rows_max /= FEWER_DIVISOR;
-        self.rows_max > 0
+        self.rows_max > 0 && !self.prefixes.is_empty()
     }
 
     /// Adds the rows whose names start so.
