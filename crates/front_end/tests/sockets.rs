@@ -103,6 +103,46 @@ async fn a_refused_body_is_taken_in() {
     assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200"));
 }
 
+/// Only bodies that were too large were taken in: whoever sent a large blob to a container that is not there, or with a
+/// wrong signature, found the connection closed, and no answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_body_of_any_refused_request_is_taken_in() {
+    let running = Running::start(Limits::default(), Service::Blob).await;
+    let size = 24 * 1024 * 1024;
+    let length = size.to_string();
+    let missing = "/missing/b";
+    let headers = [("content-length", length.as_str()), ("x-ms-blob-type", "BlockBlob")];
+    let as_wanted = running.blob_request("PUT", missing, &headers);
+    let unsigned: String =
+        as_wanted.split_inclusive("\r\n").filter(|line| !line.starts_with("authorization")).collect();
+    let table = [
+        (as_wanted.clone(), "404", "ContainerNotFound"),
+        (as_wanted.replace(missing, "/missing/c"), "403", "AuthenticationFailed"),
+        (unsigned, "401", "NoAuthenticationInformation"),
+        (
+            running.blob_request("PUT", "/missing/b?comp=nothing", &headers),
+            "400",
+            "InvalidQueryParameterValue",
+        ),
+        (running.blob_request("PUT", missing, &headers[..1]), "400", "MissingRequiredHeader"),
+    ];
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    for (request, status, code) in table {
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        stream.write_all(&vec![b'x'; size]).await.unwrap_or_else(|error| panic!("{code}: {error}"));
+        let answer = read_answer(&mut stream).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(code),
+            "{code}: {answer}"
+        );
+    }
+    // Who waits for leave to send gets the answer, and no leave.
+    let request = as_wanted.replacen("\r\n", "\r\nexpect: 100-continue\r\n", 1);
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_bounded() {
     let limits = Limits { connections_max: 1, ..Limits::default() };

@@ -1,6 +1,6 @@
 //! The Blob service over HTTP: what it does with a request that has gone through the pipeline's first steps.
 //!
-//! One file for each family of operations. What always holds: no body is read before the request may do what it asks,
+//! One file for each family of operations. What always holds: no body is used before the request may do what it asks,
 //! bodies and blobs are streamed in constant memory, and bytes that fail their check are never visible.
 
 mod batch;

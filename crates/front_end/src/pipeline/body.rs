@@ -1,7 +1,8 @@
 //! A request's body before it is read: an operation that needs it asks for it, within the bounds.
 //!
 //! What always holds: nothing is kept of a body that is announced too large, and a large one waits for its room. A body
-//! that is read whole is the one whose length and MD5 were announced, if they were.
+//! that is read whole is the one whose length and MD5 were announced, if they were. What is left of the body of a refused
+//! request is taken in, within bounds, before the answer.
 
 use super::request;
 use crate::content_md5::{CONTENT_MD5, announced_md5, check_md5};
@@ -11,10 +12,12 @@ use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use base::Clock;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Body;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use std::error::Error;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// What a body has to be: bytes in pieces.
@@ -25,6 +28,54 @@ pub(crate) trait RequestBody:
 
 impl<B> RequestBody for B where B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send {}
 
+/// A body that is lent to whoever answers its request, and that knows how far it was read.
+pub(super) struct LentBody<'a, B> {
+    body: Pin<&'a mut B>,
+    is_begun: bool,
+    is_over: bool,
+}
+
+impl<'a, B: RequestBody> LentBody<'a, B> {
+    pub(super) fn new(body: Pin<&'a mut B>) -> Self {
+        LentBody { body, is_begun: false, is_over: false }
+    }
+
+    /// Takes in what is left of it after its request was refused. Who expects a `100 Continue`, which the first read
+    /// sends, sends nothing before it.
+    pub(super) async fn discard_rest(&mut self, parts: &Parts, clock: &dyn Clock) {
+        let is_withheld = !self.is_begun && parts.headers.contains_key(EXPECT);
+        if !is_withheld && !self.is_end_stream() {
+            request::discard_body(self, clock).await;
+        }
+    }
+}
+
+impl<B: RequestBody> Body for LentBody<'_, B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        self.is_begun = true;
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let polled = self.body.as_mut().poll_frame(context);
+        self.is_over = matches!(polled, Poll::Ready(None | Some(Err(_))));
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_over || self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// A body that nobody has read yet.
 pub(crate) struct IncomingBody<'a, B> {
     body: B,
@@ -32,7 +83,6 @@ pub(crate) struct IncomingBody<'a, B> {
     limits: &'a Limits,
     /// Permits are KiB.
     large_bodies: &'a Semaphore,
-    clock: &'a dyn Clock,
 }
 
 /// A body in memory, and its place there: kept until it is worked off.
@@ -86,14 +136,8 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         BodyPortions { body: Box::pin(self.body) }
     }
 
-    pub(super) fn new(
-        body: B,
-        parts: &'a Parts,
-        limits: &'a Limits,
-        large_bodies: &'a Semaphore,
-        clock: &'a dyn Clock,
-    ) -> Self {
-        IncomingBody { body, parts, limits, large_bodies, clock }
+    pub(super) fn new(body: B, parts: &'a Parts, limits: &'a Limits, large_bodies: &'a Semaphore) -> Self {
+        IncomingBody { body, parts, limits, large_bodies }
     }
 
     /// Reads it whole, after making room for it if it is large.
@@ -112,10 +156,6 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
     pub(crate) async fn read_document(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
         let announced = request::announced_body_size(self.parts, &self.body);
         if announced.is_some_and(|size| size > size_max as u64) {
-            // Who expects a `100 Continue` sends nothing before it.
-            if !self.parts.headers.contains_key(hyper::header::EXPECT) {
-                request::discard_body(self.body, self.clock).await;
-            }
             return Err(ErrorCode::RequestBodyTooLarge.into());
         }
         let md5 = announced_md5(self.parts.headers.get(CONTENT_MD5))?;
@@ -129,25 +169,14 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         } else {
             None
         };
-        let mut body = pin!(self.body);
-        match request::collect_body(body.as_mut(), size_max).await {
-            // A stream of HTTP/2 can end without an error before all that was announced has come.
-            Ok(bytes) if announced.is_some_and(|size| size != bytes.len() as u64) => {
-                tracing::debug!("a request's body ended after {} bytes", bytes.len());
-                Err(ErrorCode::InvalidInput.into())
-            }
-            Ok(bytes) => {
-                check_md5(md5, &bytes)?;
-                Ok(WholeBody { bytes, room })
-            }
-            Err(error) => {
-                drop(room);
-                if error.code == ErrorCode::RequestBodyTooLarge {
-                    request::discard_body(body, self.clock).await;
-                }
-                Err(error)
-            }
+        let bytes = request::collect_body(self.body, size_max).await?;
+        // A stream of HTTP/2 can end without an error before all that was announced has come.
+        if announced.is_some_and(|size| size != bytes.len() as u64) {
+            tracing::debug!("a request's body ended after {} bytes", bytes.len());
+            return Err(ErrorCode::InvalidInput.into());
         }
+        check_md5(md5, &bytes)?;
+        Ok(WholeBody { bytes, room })
     }
 }
 
@@ -162,7 +191,6 @@ mod tests {
     #[test]
     fn a_body_that_ends_early_is_refused() {
         let limits = Limits::default();
-        let clock = base::system::SystemClock::new();
         let large_bodies = Semaphore::new(1 << 20);
         for (announced, is_whole) in [(Some("5"), true), (None, true), (Some("6"), false), (Some("4"), false)]
         {
@@ -175,7 +203,7 @@ mod tests {
             let portions =
                 futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"hello"))]);
             let body = http_body_util::StreamBody::new(portions.map_ok(hyper::body::Frame::data));
-            let body = IncomingBody::new(body, &parts, &limits, &large_bodies, &clock);
+            let body = IncomingBody::new(body, &parts, &limits, &large_bodies);
             let read = body.read_whole().now_or_never().expect("it is there");
             assert_eq!(read.is_ok(), is_whole, "{announced:?}");
         }
@@ -186,11 +214,10 @@ mod tests {
     fn a_large_document_waits_for_its_room() {
         let (parts, ()) = Request::new(()).into_parts();
         let limits = Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() };
-        let clock = base::system::SystemClock::new();
         let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));
         let body = |size| {
             let body = Full::new(Bytes::from(vec![b'x'; size]));
-            IncomingBody::new(body, &parts, &limits, &large_bodies, &clock).read_document(8 << 20)
+            IncomingBody::new(body, &parts, &limits, &large_bodies).read_document(8 << 20)
         };
         let first = body(6 << 20).now_or_never().expect("there is room").expect("it is small enough");
         assert_eq!(first.bytes.len(), 6 << 20);
@@ -199,7 +226,7 @@ mod tests {
         assert!(body(1 << 10).now_or_never().is_some(), "small ones don't");
         drop(first);
         assert!(second.now_or_never().is_some_and(|read| read.is_ok()));
-        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, &limits, &large_bodies, &clock);
+        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, &limits, &large_bodies);
         assert!(larger.read_document(100 << 20).now_or_never().is_some(), "as much as there is will do");
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! The steps: bound it, find the account, authenticate, let the service find its operation, authorise, read the body and
 //! execute, answer. A service is a [`ServiceApi`]; the steps are compiled for each, so that none pays for another's.
-//! What always holds: no body is read before the request is authenticated, every step is inside the request's time
-//! limit, and every failure is one row of the error table.
+//! What always holds: nothing of a body is kept before the request is authenticated, every step is inside the request's
+//! time limit, and every failure is one row of the error table. After it the rest of the body is taken in, within bounds
+//! of its own.
 
 mod body;
 pub(crate) mod cors;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use body::LentBody;
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use request::time_limit as asked_time_limit;
 pub(crate) use response::ErrorShape;
@@ -225,6 +227,8 @@ impl<S: ServiceApi> Pipeline<S> {
     ) -> Response<ResponseBody> {
         let shared = &*self.shared;
         let (parts, body) = request.into_parts();
+        let body = pin!(body);
+        let mut body = LentBody::new(body);
         let host = request::host(&parts);
         let address = Address::parse(host.unwrap_or_default(), parts.uri.path(), S::LABEL);
         let now = shared.clock.now();
@@ -237,7 +241,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 let mut work = pin!(self.answer(
                     connection,
                     (&parts, host, address),
-                    body,
+                    &mut body,
                     request_id.as_str(),
                     now,
                     &mut shape
@@ -255,6 +259,9 @@ impl<S: ServiceApi> Pipeline<S> {
                 }
             }
         };
+        if result.is_err() {
+            body.discard_rest(&parts, &*shared.clock).await;
+        }
         let tell = |error: ApiError| {
             tracing::debug!(
                 request_id = request_id.as_str(),
@@ -358,7 +365,7 @@ impl<S: ServiceApi> Pipeline<S> {
             random: &*shared.random,
             cors: &self.cors,
         };
-        let body = IncomingBody::new(body, parts, &shared.limits, &shared.large_bodies, &*shared.clock);
+        let body = IncomingBody::new(body, parts, &shared.limits, &shared.large_bodies);
         self.service.answer(&request, body, shape).await
     }
 

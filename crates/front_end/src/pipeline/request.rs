@@ -19,6 +19,9 @@ const DISCARDED_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A client that sends nothing of a refused body for so long is not waited for.
 const DISCARD_PAUSE_MAX: Duration = Duration::from_millis(200);
 
+/// How long a client is waited for that goes on sending a refused body.
+const DISCARD_FOR_MAX: Duration = Duration::from_secs(30);
+
 /// The host that the client asked for: of the address if it is absolute, else of the `Host` header.
 pub(crate) fn host(parts: &Parts) -> Option<&str> {
     let of_address = parts.uri.authority().map(|authority| authority.as_str());
@@ -65,17 +68,21 @@ where
     }
 }
 
-/// Takes in what a client goes on sending of a body that is refused, until it pauses or has sent
-/// [`DISCARDED_SIZE_BYTES_MAX`]: most clients look for the answer only when they have sent all, and lose it if the
-/// connection is closed on them.
+/// Takes in what a client goes on sending of a body that is refused, until it pauses, has sent
+/// [`DISCARDED_SIZE_BYTES_MAX`] or has taken [`DISCARD_FOR_MAX`]: most clients look for the answer only when they have
+/// sent all, and lose it if the connection is closed on them.
 pub(crate) async fn discard_body<B>(body: B, clock: &dyn Clock)
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut body = pin!(Limited::new(body, DISCARDED_SIZE_BYTES_MAX));
-    // The end, the bound and a client that is gone are all the same here.
-    while let Either::Left((Some(Ok(_)), _)) = select(body.frame(), clock.sleep(DISCARD_PAUSE_MAX)).await {}
+    let taken_in = pin!(async {
+        let pause = || clock.sleep(DISCARD_PAUSE_MAX);
+        // The end, the bound and a client that is gone are all the same here.
+        while let Either::Left((Some(Ok(_)), _)) = select(body.frame(), pause()).await {}
+    });
+    select(taken_in, clock.sleep(DISCARD_FOR_MAX)).await;
 }
 
 #[cfg(test)]
