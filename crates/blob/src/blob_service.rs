@@ -12,7 +12,7 @@ use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::listing::{ListPage, ListQuery, list_blobs};
-use crate::name::{Pairs, check_blob, check_container, check_metadata};
+use crate::name::{LOGS_CONTAINER, Pairs, check_blob, check_container, check_metadata, is_system_container};
 use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
 use crate::record::BlobRecord;
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
@@ -219,14 +219,16 @@ impl BlobService {
 
     /// A page of the account's containers whose names start with `prefix`, from `marker` (a name) on, and the next name.
     /// Where many were deleted the page may be short, or empty, and have a next one.
+    /// The system's own containers are among them only `with_system`.
     pub async fn list_containers(
         &self,
         account: &str,
         prefix: &str,
         marker: Option<&str>,
         max: usize,
+        with_system: bool,
     ) -> Result<(Vec<ContainerRow>, Option<String>), BlobError> {
-        self.list_containers_within(account, prefix, marker, max, PASSED_OVER_ROWS_MAX).await
+        self.list_containers_within(account, prefix, marker, max, with_system, PASSED_OVER_ROWS_MAX).await
     }
 
     /// As [`Self::list_containers`], passing over about so many deleted rows.
@@ -236,11 +238,13 @@ impl BlobService {
         prefix: &str,
         marker: Option<&str>,
         max: usize,
+        with_system: bool,
         passed_over_max: u64,
     ) -> Result<(Vec<ContainerRow>, Option<String>), BlobError> {
+        let decode = if with_system { decode_any } else { decode_shown };
         let (service, start, count_max) = (SERVICE_BLOB, marker, max);
         let list = ContainerListQuery { account, service, prefix, start, count_max, passed_over_max };
-        Ok(read_container_page(&self.partitions, list, ContainerRow::decode).await?)
+        Ok(read_container_page(&self.partitions, list, decode).await?)
     }
 
     /// A page of a container's blobs.
@@ -374,7 +378,8 @@ impl BlobService {
         }
     }
 
-    /// Changes the settings that are given.
+    /// Changes the settings that are given. If requests are to be logged, the container for logs is there afterwards, as
+    /// in Azure; nothing is written to it.
     pub async fn set_settings(
         &self,
         account: &str,
@@ -388,12 +393,30 @@ impl BlobService {
             return Err(BlobError::RetentionDays);
         }
         let (common_key, own_key) = (settings_key(account, SERVICE_BLOB), blob_settings_key(account));
-        self.partitions.execute(SetSettings { common_key, own_key, common, own }).await?
+        let logs = common.logging.as_ref().is_some_and(|kinds| kinds.delete || kinds.read || kinds.write);
+        self.partitions.execute(SetSettings { common_key, own_key, common, own }).await??;
+        if !logs {
+            return Ok(());
+        }
+        let (access, encryption) = (PublicAccess::None, ContainerEncryption::default());
+        match self.create_container(account, LOGS_CONTAINER, Pairs::new(), access, encryption).await {
+            Ok(_) | Err(BlobError::ContainerAlreadyExists) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) async fn retention_days(&self, at: &BlobAt) -> Result<Option<u32>, BlobError> {
         Ok(self.settings(&at.address.account).await?.retention_days)
     }
+}
+
+fn decode_any(value: &[u8]) -> Result<Option<ContainerRow>, DecodeError> {
+    ContainerRow::decode(value).map(Some)
+}
+
+/// Not the system's own ones.
+fn decode_shown(value: &[u8]) -> Result<Option<ContainerRow>, DecodeError> {
+    Ok(Some(ContainerRow::decode(value)?).filter(|row| !is_system_container(&row.name)))
 }
 
 /// Collects the values of all rows of a range that the service knows to be small.

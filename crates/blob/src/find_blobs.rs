@@ -68,7 +68,7 @@ impl BlobService {
                 Some(only) => (vec![only.clone()], None),
                 None => {
                     let (from, max) = (from.as_deref(), CONTAINERS_AT_ONCE_MAX);
-                    self.list_containers_within(account, "", from, max, rows_max as u64).await?
+                    self.list_containers_within(account, "", from, max, true, rows_max as u64).await?
                 }
             };
             let led_over_deleted = containers.len() < CONTAINERS_AT_ONCE_MAX;
@@ -252,7 +252,8 @@ mod tests {
 
             let (mut names, mut pages, mut marker) = (Vec::new(), 0, None);
             loop {
-                let page = service.list_containers_within(ACCOUNT, "", marker.as_deref(), 100, 800).await;
+                let page =
+                    service.list_containers_within(ACCOUNT, "", marker.as_deref(), 100, true, 800).await;
                 let (rows, next) = page.unwrap();
                 names.extend(rows.into_iter().map(|row| row.name));
                 pages += 1;

@@ -8,7 +8,17 @@ use crate::limits::{
 use service::{NameError, check_container_name};
 
 /// Containers whose names break the rules because the service itself uses them.
-const SPECIAL_CONTAINERS: [&str; 4] = ["$root", "$web", "$logs", "$blobchangefeed"];
+const SPECIAL_CONTAINERS: [&str; 4] = ["$root", "$web", LOGS_CONTAINER, CHANGES_CONTAINER];
+
+/// The container that is there once requests are logged.
+pub(crate) const LOGS_CONTAINER: &str = "$logs";
+
+const CHANGES_CONTAINER: &str = "$blobchangefeed";
+
+/// Whether a container is the system's own: it is listed only if that is asked for.
+pub(crate) fn is_system_container(name: &str) -> bool {
+    [LOGS_CONTAINER, CHANGES_CONTAINER].contains(&name)
+}
 
 /// Names with values, in the order they were given.
 pub type Pairs = Vec<(String, String)>;

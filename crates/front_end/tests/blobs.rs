@@ -10,6 +10,7 @@ use futures_util::stream::{self, StreamExt};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::header::HeaderMap;
+use hyper::http::response::Parts;
 use hyper::{Request, StatusCode};
 use stamp::{ROOT, Stamp};
 use std::convert::Infallible;
@@ -128,13 +129,25 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
     }
 }
 
-/// Asks as the account does, with a whole body: status, the error's code, headers and body.
+/// Asks as the account does, with a whole body: status, the error's code and headers.
 async fn ask(
+    stamp: &Stamp,
+    operation: (&str, &str),
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (u16, String, HeaderMap) {
+    let (parts, _) = answer_to(stamp, operation, headers, body).await;
+    let code = parts.headers.get("x-ms-error-code").map(|code| code.to_str().expect("text").to_owned());
+    (parts.status.as_u16(), code.unwrap_or_default(), parts.headers)
+}
+
+/// The same: the answer's head and body.
+async fn answer_to(
     stamp: &Stamp,
     (method, path): (&str, &str),
     headers: &[(&str, &str)],
     body: &str,
-) -> (u16, String, HeaderMap) {
+) -> (Parts, String) {
     let target = format!("{ROOT}{path}");
     let length = body.len().to_string();
     let mut all = vec![("x-ms-version", "2026-10-06"), ("content-length", length.as_str())];
@@ -145,9 +158,9 @@ async fn ask(
     }
     let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).expect("a request");
     let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
-    let (parts, _) = stamp.front_end.handle_blob(connection, request).await.into_parts();
-    let code = parts.headers.get("x-ms-error-code").map(|code| code.to_str().expect("text").to_owned());
-    (parts.status.as_u16(), code.unwrap_or_default(), parts.headers)
+    let (parts, body) = stamp.front_end.handle_blob(connection, request).await.into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    (parts, String::from_utf8_lossy(&body).into_owned())
 }
 
 /// Makes a container and blobs without bytes.
@@ -338,5 +351,39 @@ async fn operations_that_are_not_served_say_so_whatever_their_headers() {
     ] {
         let (status, code, _) = ask(&stamp, (method, path), headers, "").await;
         assert_eq!((status, code.as_str()), expected, "{method} {path}");
+    }
+}
+
+/// Listeners for blobs have writes logged and then read the logs, for ever: their container was missing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn logging_makes_the_container_for_logs() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let logs = ("GET", "/$logs?restype=container&comp=list&prefix=blob%2F2026%2F");
+    for (writes, expected) in [("false", 404), ("true", 200), ("true", 200), ("false", 200)] {
+        let document = format!(
+            "<StorageServiceProperties><Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read>\
+             <Write>{writes}</Write><RetentionPolicy><Enabled>false</Enabled></RetentionPolicy></Logging>\
+             </StorageServiceProperties>"
+        );
+        let set = ask(&stamp, ("PUT", "/?restype=service&comp=properties"), &[], &document).await;
+        assert_eq!((set.0, set.1.as_str()), (202, ""), "{writes}");
+        assert_eq!(ask(&stamp, logs, &[], "").await.0, expected, "{writes}");
+    }
+    let lists = [
+        ("/?comp=list", &["box"][..]),
+        ("/?comp=list&maxresults=1", &["box"]),
+        ("/?comp=list&prefix=$", &[]),
+        ("/?comp=list&include=metadata,system", &["$logs", "box"]),
+    ];
+    for (path, expected) in lists {
+        let (_, body) = answer_to(&stamp, ("GET", path), &[], "").await;
+        let names: Vec<&str> =
+            body.split("<Name>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+        assert_eq!(names, expected, "{path}: {body}");
+        assert!(
+            body.contains("<NextMarker/>") || body.contains("<NextMarker></NextMarker>"),
+            "{path}: {body}"
+        );
     }
 }

@@ -54,9 +54,9 @@ pub(crate) async fn read_queue_page(
     Ok(QueueListPage { queues, next })
 }
 
-fn summarize(row: &[u8]) -> Result<QueueSummary, DecodeError> {
+fn summarize(row: &[u8]) -> Result<Option<QueueSummary>, DecodeError> {
     let QueueRow { name, metadata, .. } = QueueRow::decode(row)?;
-    Ok(QueueSummary { name, metadata })
+    Ok(Some(QueueSummary { name, metadata }))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct ContainerListQuery<'a> {
     pub passed_over_max: u64,
 }
 
-/// Reads a page, each row with `decode`, and the name where the next page begins, if there may be one. The page may be
+/// Reads a page, each row with `decode`, which leaves out what is not to be listed, and the name where the next page begins, if there may be one. The page may be
 /// short, or empty, and have a next one.
 ///
 /// # Errors
@@ -36,7 +36,7 @@ pub struct ContainerListQuery<'a> {
 pub async fn read_container_page<T: Send + 'static>(
     partitions: &Partitions,
     query: ContainerListQuery<'_>,
-    decode: fn(&[u8]) -> Result<T, DecodeError>,
+    decode: fn(&[u8]) -> Result<Option<T>, DecodeError>,
 ) -> Result<(Vec<T>, Option<String>), PartitionError> {
     let ContainerListQuery { account, service, prefix, start, count_max, passed_over_max } = query;
     let mut range = containers_with_prefix(account, service, prefix);
@@ -66,7 +66,7 @@ pub async fn read_container_page<T: Send + 'static>(
 }
 
 struct ContainerScan<T> {
-    decode: fn(&[u8]) -> Result<T, DecodeError>,
+    decode: fn(&[u8]) -> Result<Option<T>, DecodeError>,
     rows: Vec<T>,
     count_max: usize,
     passed_over_left: u64,
@@ -80,7 +80,7 @@ impl<T: Send + 'static> Scan for ContainerScan<T> {
         }
         match (self.decode)(row.value) {
             Ok(row) => {
-                self.rows.push(row);
+                self.rows.extend(row);
                 Visit::Continue
             }
             Err(damage) => {

@@ -96,7 +96,9 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     let includes: Vec<&str> =
         context.query("include").unwrap_or_default().split(',').map(str::trim).collect();
     let with_metadata = includes.contains(&"metadata");
-    let page = context.service.list_containers(context.request.account, prefix, context.query("marker"), max);
+    let with_system = includes.contains(&"system");
+    let (account, marker) = (context.request.account, context.query("marker"));
+    let page = context.service.list_containers(account, prefix, marker, max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
     let now = context.service.now();
     let mut out = open_results(context, None);
