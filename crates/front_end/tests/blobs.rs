@@ -387,3 +387,52 @@ async fn logging_makes_the_container_for_logs() {
         );
     }
 }
+
+/// A copy of `path`, told by the code and by what the source answered: status and code.
+async fn copied(
+    stamp: &Stamp,
+    (target, kind): (&str, &[(&str, &str)]),
+    path: &str,
+    conditions: &[(&str, &str)],
+) -> (u16, String, String) {
+    let source = format!("http://127.0.0.1:10002{ROOT}{path}");
+    let headers = [kind, &[("x-ms-copy-source", source.as_str())], conditions].concat();
+    let (status, code, headers) = ask(stamp, ("PUT", target), &headers, "").await;
+    let text = |name| headers.get(name).map_or("", |value| value.to_str().expect("text")).to_owned();
+    let (of_source, why) = (text("x-ms-copy-source-status-code"), text("x-ms-copy-source-error-code"));
+    (status, code, format!("{of_source} {why}").trim().to_owned())
+}
+
+/// The operations that take a source: with what the path and the headers say so.
+const COPY_BLOB: (&str, &[(&str, &str)]) = ("/box/copy", &[]);
+const COPY_FROM_URL: (&str, &[(&str, &str)]) = ("/box/copy", &[("x-ms-requires-sync", "true")]);
+const PUT_FROM_URL: (&str, &[(&str, &str)]) = ("/box/copy", &[("x-ms-blob-type", "BlockBlob")]);
+const BLOCK_FROM_URL: (&str, &[(&str, &str)]) = ("/box/copy?comp=block&blockid=MDAw", &[]);
+
+/// A source that may be read and is missing was told without what its own answer would have been.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_source_is_told_as_it_would_be_itself() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let signed = |container: &str| {
+        let resource = format!("/blob/devstoreaccount1/{container}");
+        let text = format!("r\n\n2027-01-01\n{resource}\n\n\n\n2020-02-10\nc\n\n\n\n\n\n");
+        format!("sv=2020-02-10&sr=c&sp=r&se=2027-01-01&sig={}", stamp.sas_signature(&text))
+    };
+    for (container, code) in [("box", "BlobNotFound"), ("none", "ContainerNotFound")] {
+        let path = format!("/{container}/missing");
+        assert_eq!(ask(&stamp, ("GET", &path), &[], "").await.1, code);
+        let told = (404, "CannotVerifyCopySource".to_owned(), format!("404 {code}"));
+        assert_eq!(copied(&stamp, COPY_BLOB, &path, &[]).await, told);
+        let signed = format!("{path}?{}", signed(container));
+        for operation in [COPY_BLOB, COPY_FROM_URL, PUT_FROM_URL, BLOCK_FROM_URL] {
+            assert_eq!(copied(&stamp, operation, &signed, &[]).await, told, "{operation:?}");
+        }
+        // Who may not read it does not learn that it is missing.
+        for operation in [COPY_FROM_URL, PUT_FROM_URL, BLOCK_FROM_URL] {
+            let (status, code, why) = copied(&stamp, operation, &path, &[]).await;
+            let told = (status, code.as_str(), why.as_str());
+            assert_eq!(told, (401, "CannotVerifyCopySource", "401 NoAuthenticationInformation"));
+        }
+    }
+}

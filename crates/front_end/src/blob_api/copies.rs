@@ -75,9 +75,7 @@ impl Source {
     /// The error of a source that can't be read.
     fn refused(&self, error: BlobError) -> ApiError {
         match error {
-            BlobError::BlobNotFound | BlobError::ContainerNotFound => {
-                ErrorCode::CannotVerifyCopySource.into()
-            }
+            BlobError::BlobNotFound => ApiError::of_source(&from_blob(error)),
             BlobError::BlobArchived | BlobError::BlobBeingRehydrated if self.is_of_other => {
                 ApiError::of_source(&from_blob(error))
             }
@@ -138,7 +136,7 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     let (address, query, container, blob) = (&address, &query, container.as_str(), blob.as_str());
     let reach = Reach { owner, rule, address, query, container, found: found.as_deref(), blob };
     let may_read_tags = reach.authorise(context)?;
-    let found = found.ok_or_else(foreign)?;
+    let found = found.ok_or_else(|| ApiError::of_source(&ErrorCode::ContainerNotFound.into()))?;
     let at = context.service.blob(owner.name(), &found, blob).map_err(from_blob)?;
     let wanted = CopySource { revision, conditions: source_conditions(headers)?, may_be_archived: false };
     let is_of_other = owner.name() != context.request.account;
