@@ -122,6 +122,8 @@ impl BlobService {
     }
 
     /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes.
+    /// [`BlobError::ConditionNotMet`] is about the destination: the source's conditions are [`Self::find_source`]'s, and
+    /// one that no longer meets them was replaced.
     pub async fn copy(
         &self,
         at: &BlobAt,
@@ -130,7 +132,7 @@ impl BlobService {
         copy: CopyState,
         prepare: impl FnOnce(&FoundRecord) -> NewBlob,
     ) -> Result<(CopyState, Written), BlobError> {
-        let checked = self.find_source(source, wanted).await?;
+        let checked = self.find_source(source, wanted).await.map_err(replaced)?;
         let still = wanted.still(&checked, Encryption::default());
         let opened = self.open(source, wanted.revision, &still, None, wanted.may_be_archived).await;
         let (found, (_, size), reader) = opened.map_err(replaced)?;

@@ -436,3 +436,28 @@ async fn a_missing_source_is_told_as_it_would_be_itself() {
         }
     }
 }
+
+/// Copies told conditions of their destination as those of any write, and one told those of its source as a source that
+/// can't be read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_of_copies_say_whose_they_are() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["source", "copy"]).await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    let (target, source) = (&[("if-match", "\"0x1\"")], &[("x-ms-source-if-match", "\"0x1\"")]);
+    let of_tags = &[("x-ms-source-if-tags", "\"a\"='b'")];
+    let not_met = |code: &str| (412, code.to_owned(), String::new());
+    for operation in [COPY_BLOB, COPY_FROM_URL, PUT_FROM_URL] {
+        let copy = |conditions: &'static [(&'static str, &'static str)]| {
+            copied(&stamp, operation, "/box/source", conditions)
+        };
+        assert_eq!(copy(target).await, not_met("TargetConditionNotMet"), "{operation:?}");
+        assert_eq!(copy(source).await, not_met("SourceConditionNotMet"), "{operation:?}");
+        assert_eq!(copy(of_tags).await, not_met("ConditionNotMet"), "{operation:?}");
+        let (status, code, _) = copy(&[("if-none-match", "*")]).await;
+        assert_eq!((status, code.as_str()), (409, "BlobAlreadyExists"), "{operation:?}");
+    }
+    let told = (412, "CannotVerifyCopySource".to_owned(), "412 ConditionNotMet".to_owned());
+    assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", source).await, told);
+}

@@ -83,12 +83,20 @@ impl Source {
         }
     }
 
-    /// The same for an operation that reads a part of it, or all of it, before it answers.
+    /// The same for an operation that reads it into a part of a blob.
     fn unread(&self, error: BlobError) -> ApiError {
         match error {
             BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
             other => self.refused(other),
         }
+    }
+}
+
+/// The error of a whole copy once its source is read: a condition is the destination's.
+fn from_target(error: BlobError) -> ApiError {
+    match error {
+        BlobError::ConditionNotMet => ErrorCode::TargetConditionNotMet.into(),
+        other => from_blob(other),
     }
 }
 
@@ -288,7 +296,7 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     let copied = context
         .service
         .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
-    let (state, written) = copied.await.map_err(from_blob)?;
+    let (state, written) = copied.await.map_err(from_target)?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     put_written(&mut reply, &written);
     put(&mut reply, "x-ms-copy-id", &state.id);
@@ -341,6 +349,7 @@ async fn upload_source(
     at: &BlobAt,
     may_be_inline: bool,
     size_max: u64,
+    refused: fn(&Source, BlobError) -> ApiError,
 ) -> Result<(Source, FoundRecord, Uploaded), ApiError> {
     let source = source(context, SourceRule::Foreign).await?;
     const RANGE: &str = "x-ms-source-range";
@@ -350,7 +359,7 @@ async fn upload_source(
     };
     let uploaded =
         context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline, size_max).await;
-    let (found, uploaded) = uploaded.map_err(|error| source.unread(error))?;
+    let (found, uploaded) = uploaded.map_err(|error| refused(&source, error))?;
     check_source(context, &uploaded)?;
     Ok((source, found, uploaded))
 }
@@ -361,7 +370,8 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
         return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
     }
     let at = context.blob().await?;
-    let (source, found, uploaded) = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX).await?;
+    let uploaded = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX, Source::refused).await;
+    let (source, found, uploaded) = uploaded?;
     let mut new = new_blob(context)?;
     encrypt(&at, &mut new)?;
     let copies_properties = text(headers, "x-ms-copy-source-blob-properties")
@@ -395,7 +405,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
         Some(CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..state });
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = Reply::new(StatusCode::CREATED);
-    let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_blob)?;
+    let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_target)?;
     put_written(&mut reply, &written);
     if let Some(md5) = md5 {
         put(&mut reply, "content-md5", &STANDARD.encode(md5));
@@ -407,7 +417,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
 pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let id = block_id(context)?;
     let at = context.blob().await?;
-    let (_, _, uploaded) = upload_source(context, &at, false, BLOCK_SIZE_BYTES_MAX).await?;
+    let (_, _, uploaded) = upload_source(context, &at, false, BLOCK_SIZE_BYTES_MAX, Source::unread).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let lease = lease_id(context.headers())?;
     let encryption = at.encryption.of_new_blob(context.encryption()?).map_err(from_blob)?;
@@ -423,7 +433,7 @@ pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Repl
 
 pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let at = context.blob().await?;
-    let (_, _, uploaded) = upload_source(context, &at, false, APPEND_SIZE_BYTES_MAX).await?;
+    let (_, _, uploaded) = upload_source(context, &at, false, APPEND_SIZE_BYTES_MAX, Source::unread).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = append(context, &at, uploaded).await?;
     put_source_checksums(context, &mut reply, md5, crc64);
@@ -436,7 +446,7 @@ pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Repl
         return Err(ErrorCode::InvalidPageRange.into());
     }
     let at = context.blob().await?;
-    let (_, _, uploaded) = upload_source(context, &at, false, len).await?;
+    let (_, _, uploaded) = upload_source(context, &at, false, len, Source::unread).await?;
     if uploaded.size != len {
         return Err(ErrorCode::InvalidHeaderValue.into());
     }
