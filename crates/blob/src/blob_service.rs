@@ -70,7 +70,8 @@ impl BlobAt {
     }
 }
 
-/// Whether a blob's bytes can be read. Nothing is archived anywhere, but in Azure they could not.
+/// Whether a blob's bytes can be read, and what it says of itself be changed. Nothing is archived anywhere, but in Azure
+/// they could not.
 pub(crate) fn check_online(record: &BlobRecord, may_be_archived: bool) -> Result<(), BlobError> {
     match () {
         () if record.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),

@@ -4,6 +4,7 @@ use crate::blob_rows::{
     BlobChange, BlobRows, Revision, SNAPSHOT_PREFIX, Stop, VERSION_PREFIX, decode_snapshot, encode_snapshot,
     snapshot_row,
 };
+use crate::blob_service::check_online;
 use crate::condition::Conditions;
 use crate::content::Content;
 use crate::error::BlobError;
@@ -33,6 +34,7 @@ impl BlobChange for TakeSnapshot {
         self.conditions.check_write(Some(live.present()))?;
         self.conditions.encryption.check_write(&live.encryption)?;
         rows.head.lease.check_read(self.conditions.lease(), now)?;
+        check_online(rows.live()?, false)?;
         if self.versioned {
             renew_version(rows, now)?;
         }

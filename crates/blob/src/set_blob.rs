@@ -1,6 +1,7 @@
 //! Changes to what a blob says of itself: properties, metadata, tags, tier, sequence number, lease.
 
 use crate::blob_rows::{BlobChange, BlobRows, Revision, Stop, encode_snapshot};
+use crate::blob_service::check_online;
 use crate::condition::Conditions;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
@@ -48,6 +49,7 @@ impl BlobChange for SetProperties {
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let record = writable(rows, &self.conditions, now)?;
+        check_online(record, false)?;
         let is_page = record.blob_type == BlobType::Page;
         if !is_page && (self.size.is_some() || self.sequence.is_some()) {
             return Err(BlobError::InvalidBlobType.into());
@@ -95,6 +97,7 @@ impl BlobChange for SetMetadata {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         let record = writable(rows, &self.conditions, now)?;
         self.conditions.encryption.check_write(&record.encryption)?;
+        check_online(record, false)?;
         if self.versioned {
             renew_version(rows, now)?;
         }
@@ -224,6 +227,7 @@ impl BlobChange for LeaseBlob {
 mod tests {
     use super::*;
     use crate::blob_rows::memory::MemoryBlob;
+    use crate::delete_blob::TakeSnapshot;
     use crate::lease::Lease;
     use crate::put_blob::{NewBlob, NewContent, PutBlob};
     use bytes::Bytes;
@@ -276,6 +280,34 @@ mod tests {
             {
                 assert_eq!(check_tier(kind, tier), *expected, "{kind:?} {tier:?}");
             }
+        }
+    }
+
+    /// Metadata and properties of an archived blob could be changed, and snapshots be taken of it. Its tags may change.
+    #[test]
+    fn what_is_archived_stays_as_it_is() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 1).unwrap();
+        let conditions = Conditions::default;
+        let tier = |tier: &str| SetTier {
+            tier: tier.into(),
+            rehydrate_priority: None,
+            revision: Revision::Current,
+            conditions: conditions(),
+        };
+        for (now, name, error) in
+            [(2, "Archive", BlobError::BlobArchived), (3, "Hot", BlobError::BlobBeingRehydrated)]
+        {
+            blob.run(tier(name), now).unwrap();
+            let refused = Err(error);
+            assert_eq!(blob.run(metadata(conditions()), 4).map(drop), refused, "{name}");
+            let properties =
+                SetProperties { properties: None, size: None, sequence: None, conditions: conditions() };
+            assert_eq!(blob.run(properties, 5).map(drop), refused, "{name}");
+            let snapshot = TakeSnapshot { metadata: None, conditions: conditions(), versioned: false };
+            assert_eq!(blob.run(snapshot, 6).map(drop), refused, "{name}");
+            let tags = SetTags { tags: Vec::new(), revision: Revision::Current, conditions: conditions() };
+            assert_eq!(blob.run(tags, 7), Ok(()), "{name}");
         }
     }
 
