@@ -99,6 +99,10 @@ impl Operation for ContainerOperation {
         vec![Read::Point(self.key.clone())]
     }
 
+    fn gives_back(&self) -> bool {
+        matches!(&self.action, ContainerAction::Lease(action) if action.is_end())
+    }
+
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<ContainerReply> {
         let row = match rows.point(0).map(|row| ContainerRow::decode(&row.value)).transpose() {
             Ok(row) => row,
@@ -145,6 +149,25 @@ mod tests {
             metadata: Pairs::new(),
             public_access: PublicAccess::None,
             encryption: ContainerEncryption::default(),
+        }
+    }
+
+    /// On a full disk a lease could not be ended, so what it guards could not be deleted.
+    #[test]
+    fn a_full_disk_takes_what_ends_a_lease() {
+        let id = || "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();
+        for (action, expected) in [
+            (create(), false),
+            (ContainerAction::SetMetadata(Pairs::new()), false),
+            (ContainerAction::Lease(LeaseAction::Acquire { seconds: None, id: id() }), false),
+            (ContainerAction::Lease(LeaseAction::Renew { id: id() }), false),
+            (ContainerAction::Lease(LeaseAction::Change { id: id(), proposed: id() }), false),
+            (ContainerAction::Lease(LeaseAction::Release { id: id() }), true),
+            (ContainerAction::Lease(LeaseAction::Break { seconds: None }), true),
+        ] {
+            let key = RowKey::new("acct", 0, "blob", "box");
+            let operation = ContainerOperation { key, action, conditions: Conditions::default() };
+            assert_eq!(operation.gives_back(), expected, "{:?}", operation.action);
         }
     }
 

@@ -116,6 +116,16 @@ pub enum LeaseAction {
     },
 }
 
+impl LeaseAction {
+    /// Whether it ends the lease: what that guards can be deleted then, on a full disk as well.
+    pub(crate) fn is_end(&self) -> bool {
+        match self {
+            LeaseAction::Release { .. } | LeaseAction::Break { .. } => true,
+            LeaseAction::Acquire { .. } | LeaseAction::Renew { .. } | LeaseAction::Change { .. } => false,
+        }
+    }
+}
+
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseOutcome {

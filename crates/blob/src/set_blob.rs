@@ -210,6 +210,10 @@ pub(crate) struct LeaseBlob {
 impl BlobChange for LeaseBlob {
     type Reply = (LeaseOutcome, Written);
 
+    fn gives_back(&self) -> bool {
+        self.action.is_end()
+    }
+
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let live = match rows.head.live() {
             Some(live) => live,
@@ -261,6 +265,23 @@ mod tests {
         let tags =
             SetTags { tags: Vec::new(), revision: Revision::Current, conditions: Conditions::default() };
         assert!(blob.run(tags, 6).is_err());
+    }
+
+    /// On a full disk a lease could not be ended, so what it guards could not be deleted.
+    #[test]
+    fn a_full_disk_takes_what_ends_a_lease() {
+        let id = || "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();
+        for (action, expected) in [
+            (LeaseAction::Acquire { seconds: None, id: id() }, false),
+            (LeaseAction::Renew { id: id() }, false),
+            (LeaseAction::Change { id: id(), proposed: id() }, false),
+            (LeaseAction::Release { id: id() }, true),
+            (LeaseAction::Break { seconds: None }, true),
+            (LeaseAction::Break { seconds: Some(60) }, true),
+        ] {
+            let change = LeaseBlob { action, conditions: Conditions::default() };
+            assert_eq!(change.gives_back(), expected, "{:?}", change.action);
+        }
     }
 
     #[test]
