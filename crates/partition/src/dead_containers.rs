@@ -16,15 +16,19 @@ use crate::operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
 use arc_swap::ArcSwap;
-use base::Ticks;
+use base::clock::TICKS_PER_SECOND;
 use base::codec::{DecodeError, Decoder, Encode};
+use base::{Clock, Ticks};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 const FORMAT: u8 = 1;
 /// Where the marks lie in the partition map's table.
 const MARKS_ID: u64 = 1;
+/// A mark stays so long at least: requests that found the container before it was deleted may still write.
+const MARK_AGE_MIN: Duration = Duration::from_secs(120);
 /// Marks at a time. Beyond it containers stay unmarked until the next start, when their service looks for them again.
 pub(crate) const DEAD_CONTAINER_COUNT_MAX: usize = 10_000;
 
@@ -66,15 +70,23 @@ impl DeadContainer {
     }
 }
 
+/// How much longer a mark of `since` stays at least that is read at `now`. One that was made under a clock that was ahead
+/// counts as new, or it would stay until the clock is there again.
+fn stays_for(since: Ticks, now: Ticks) -> Duration {
+    let age_ticks = now.0.saturating_sub(since.0);
+    MARK_AGE_MIN.saturating_sub(Duration::from_secs(age_ticks / TICKS_PER_SECOND))
+}
+
 /// All of them, as they are known to flushes and merges.
 #[derive(Default)]
 pub(crate) struct DeadContainers {
-    known: ArcSwap<BTreeMap<DeadContainer, Ticks>>,
+    /// With the monotonic time from which on the mark may go.
+    known: ArcSwap<BTreeMap<DeadContainer, Duration>>,
 }
 
 impl DeadContainers {
-    /// Everything that is marked, with the time of the mark.
-    pub(crate) fn all(&self) -> Arc<BTreeMap<DeadContainer, Ticks>> {
+    /// Everything that is marked, with the monotonic time from which on the mark may go.
+    pub(crate) fn all(&self) -> Arc<BTreeMap<DeadContainer, Duration>> {
         self.known.load_full()
     }
 
@@ -88,11 +100,11 @@ impl DeadContainers {
         self.known.load().len()
     }
 
-    /// The mark is durable.
-    pub(crate) fn add(&self, dead: &DeadContainer, since: Ticks) {
+    /// The mark is durable; `now` is monotonic time.
+    pub(crate) fn add(&self, dead: &DeadContainer, now: Duration) {
         self.known.rcu(|known| {
             let mut next = BTreeMap::clone(known);
-            next.insert(dead.clone(), since);
+            next.insert(dead.clone(), now + MARK_AGE_MIN);
             next
         });
     }
@@ -193,8 +205,14 @@ impl ReadMarks {
     }
 
     /// What was found; a mark that does not read is an error.
-    pub(crate) fn into_known(self) -> Result<DeadContainers, PartitionError> {
-        self.damage.map_or(Ok(DeadContainers { known: ArcSwap::from_pointee(self.known) }), Err)
+    pub(crate) fn into_known(self, clock: &dyn Clock) -> Result<DeadContainers, PartitionError> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        let (now, monotonic) = (clock.now(), clock.monotonic());
+        let goes_at = |since| monotonic + stays_for(since, now);
+        let known = self.known.into_iter().map(|(dead, since)| (dead, goes_at(since))).collect();
+        Ok(DeadContainers { known: ArcSwap::from_pointee(known) })
     }
 }
 
@@ -225,9 +243,9 @@ mod tests {
     #[test]
     fn a_walk_drops_the_rows_of_dead_containers_and_no_others() {
         let known = DeadContainers::default();
-        known.add(&dead("a", 2), Ticks(1));
-        known.add(&dead("b", 1), Ticks(1));
-        known.add(&DeadContainer::new(ObjectTable::Container, "a", 3), Ticks(1));
+        known.add(&dead("a", 2), Duration::ZERO);
+        known.add(&dead("b", 1), Duration::ZERO);
+        known.add(&DeadContainer::new(ObjectTable::Container, "a", 3), Duration::ZERO);
         let mut filter = known.filter(ObjectTable::Entity);
         let rows = [
             ("a", 1, false),
@@ -243,6 +261,22 @@ mod tests {
         }
         known.remove(&dead("a", 2));
         assert!(!known.filter(ObjectTable::Entity).drops(RowKey::new("a", 2, "p", "").as_bytes()));
+    }
+
+    #[test]
+    fn a_mark_that_is_read_stays_for_what_is_left_of_its_time() {
+        let seconds = |seconds: u64| Ticks(seconds * TICKS_PER_SECOND);
+        for (since, now, expected) in [
+            (1000, 1000, 120),
+            (1000, 1030, 90),
+            (1000, 1120, 0),
+            (1000, 9999, 0),
+            (1000, 999, 120),
+            (u64::MAX / TICKS_PER_SECOND, 1000, 120),
+        ] {
+            let left = stays_for(seconds(since), seconds(now));
+            assert_eq!(left, Duration::from_secs(expected), "{since} {now}");
+        }
     }
 
     #[test]

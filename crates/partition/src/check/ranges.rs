@@ -85,7 +85,7 @@ impl<'a> RangeCheck<'a> {
         walk(loaded.tree(), &ReadMap::range(), &mut map).await?;
         let mut marks = ReadMarks::new();
         walk(loaded.tree(), &ReadMarks::range(), &mut marks).await?;
-        marks.into_known()?;
+        marks.into_known(&*self.shared.clock)?;
         let entries = map.entries()?;
         let mut all = entries.clone();
         for table in OBJECT_TABLES {

@@ -6,12 +6,8 @@ use crate::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContai
 use crate::error::PartitionError;
 use crate::key::{KeyRange, Span, container_prefix, parse_container_prefix};
 use crate::operation::{ObjectTable, RowRef, Scan, ScanEnd, Visit};
-use base::clock::TICKS_PER_SECOND;
 use bytes::Bytes;
 use std::sync::Arc;
-
-/// A mark stays so long at least: requests that found the container before it was deleted may still write.
-const MARK_AGE_MIN_TICKS: u64 = 120 * TICKS_PER_SECOND;
 
 impl PartitionServer {
     /// The container is deleted: its rows may go.
@@ -28,7 +24,7 @@ impl PartitionServer {
         }
         let since = self.shared.clock.now();
         self.execute(&MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
-        marks.add(&dead, since);
+        marks.add(&dead, self.shared.clock.monotonic());
         let rows = dead.range();
         for range in self.ranges(dead.table) {
             if !range.range().intersect(&rows).is_empty() {
@@ -42,9 +38,9 @@ impl PartitionServer {
     /// Removes the marks of containers of which no range holds rows any more. Returns how many.
     pub(super) async fn remove_old_marks(&self) -> Result<u64, PartitionError> {
         let mut removed = 0;
-        let now = self.shared.clock.now();
-        for (dead, since) in &*self.shared.dead.all() {
-            if now.0 < since.0.saturating_add(MARK_AGE_MIN_TICKS) || self.holds_rows_of(dead).await? {
+        let now = self.shared.clock.monotonic();
+        for (dead, goes_at) in &*self.shared.dead.all() {
+            if now < *goes_at || self.holds_rows_of(dead).await? {
                 continue;
             }
             self.execute(&MarkContainer { dead: dead.clone(), since: None }).await?;

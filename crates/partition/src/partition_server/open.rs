@@ -35,7 +35,7 @@ impl PartitionServer {
         let mut entries = read_map(&map).await?;
         let mut marks = ReadMarks::new();
         map.scan(&[Span::Range(ReadMarks::range())], &mut marks).await?;
-        let shared = Shared { dead: Arc::new(marks.into_known()?), ..shared };
+        let shared = Shared { dead: Arc::new(marks.into_known(&*shared.clock)?), ..shared };
         let mut routes = Routes::default();
         routes.add(ObjectTable::PartitionMap, everything, map);
         let server = Arc::new(PartitionServer {
