@@ -15,7 +15,7 @@ use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{StreamError, StreamName, StreamSettings, Streams};
+use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
 
 const BLOB_COUNT: u64 = 60;
 const BLOB_SIZE: usize = 8000;
@@ -226,11 +226,28 @@ async fn put_round(partitions: &Partitions, round: u64) {
     }
 }
 
+/// Appends until there is room in the journal for no further entry.
+async fn exhaust_journal(streams: &Streams, disk: &SimDisk) {
+    disk.set_free_bytes(Some(0));
+    let filler = StreamName::new("filler");
+    streams.create(std::slice::from_ref(&filler)).await.unwrap();
+    for size in [7000, 3000, 10] {
+        while streams.append(&filler, OwnerEpoch(1), vec![value(1, size)]).await.is_ok() {}
+    }
+}
+
+/// Extents with a file that no stream lists.
+fn unlisted_extent_count(streams: &Streams, disk: &SimDisk) -> usize {
+    let listed = streams.list("").into_iter().flat_map(|name| streams.stat(&name).unwrap().extents);
+    let listed: BTreeSet<_> = listed.map(|(extent, _)| extent).collect();
+    disk.files().iter().filter(|(path, _)| path.starts_with("extents/")).count() - listed.len()
+}
+
 /// One deletion that the full disk refused made the range forget all other checkpoints that it had merged: their space
-/// came back with the next start.
+/// came back with the next start. And where the journal had no room their streams went, but their extents stayed.
 #[test]
 fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
-    for with_split in [false, true] {
+    for (with_split, with_full_journal) in [(false, false), (false, true), (true, false), (true, true)] {
         let world = World::new(u64::from(with_split));
         let disk = world.disk.clone();
         let run = world.run(|env, _| async move {
@@ -239,7 +256,10 @@ fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
                 merge_count_min: 6,
                 ..PartitionSettings::tiny()
             };
-            let (streams, partitions) = rows::open(&env, settings).await.unwrap();
+            let manager_log_growth_bytes = if with_full_journal { 4 << 20 } else { 32 << 10 };
+            let stream_settings = StreamSettings { manager_log_growth_bytes, ..StreamSettings::tiny() };
+            let streams = Streams::open(&env, stream_settings).await.unwrap();
+            let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
             for round in 0..3 {
                 put_round(&partitions, round).await;
             }
@@ -256,14 +276,23 @@ fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
             env.clock.sleep(Duration::from_secs(20)).await;
             let (stored, known) = stored_and_known(&streams, &partitions);
             assert!(stored.0 > known.0 + 1, "the reader must keep several: {stored:?}, {known:?}");
-            exhaust_stream_lists(&streams, &disk).await;
+            match with_full_journal {
+                true => exhaust_journal(&streams, &disk).await,
+                false => exhaust_stream_lists(&streams, &disk).await,
+            }
             drop(reader);
             env.clock.sleep(Duration::from_secs(60)).await;
-            assert!(stored_and_known(&streams, &partitions).0.0 > known.0, "the full disk must refuse it");
+            let left = match with_full_journal {
+                true => unlisted_extent_count(&streams, &disk),
+                false => stored_and_known(&streams, &partitions).0.0 - known.0,
+            };
+            assert!(left > 0, "the full disk must refuse it");
             disk.set_free_bytes(None);
             env.clock.sleep(Duration::from_secs(60)).await;
             let (stored, known) = stored_and_known(&streams, &partitions);
-            assert_eq!(stored, known, "streams and what is known, with a split: {with_split}");
+            let case = format!("with a split: {with_split}, with a full journal: {with_full_journal}");
+            assert_eq!(stored, known, "streams and what is known, {case}");
+            assert_eq!(unlisted_extent_count(&streams, &disk), 0, "extents, {case}");
         });
         run.unwrap();
     }

@@ -345,17 +345,29 @@ impl Streams {
         Ok(Some(Command::Seal { extent, sealed }))
     }
 
-    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them.
+    /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk perhaps: to
+    /// be called every now and then.
+    pub async fn collect_left(&self) -> Result<(), StreamError> {
+        self.collect().await
+    }
+
+    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them. One that
+    /// can't keeps no other from it; the first failure is told.
     async fn collect(&self) -> Result<(), StreamError> {
         let _collecting = self.collecting.lock().await;
+        let mut outcome = Ok(());
         for extent in self.manager.with(|state| state.unreferenced()) {
-            match self.node.delete(extent).await {
-                Ok(()) | Err(StreamError::NoExtent(_)) => {}
-                Err(error) => return Err(error),
-            }
-            self.manager.multi_modify(vec![Command::Forget(extent)]).await?;
+            outcome = outcome.and(self.remove_extent(extent).await);
         }
-        Ok(())
+        outcome
+    }
+
+    async fn remove_extent(&self, extent: ExtentId) -> Result<(), StreamError> {
+        match self.node.delete(extent).await {
+            Ok(()) | Err(StreamError::NoExtent(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.manager.multi_modify(vec![Command::Forget(extent)]).await
     }
 
     /// The stream's extents and lengths.

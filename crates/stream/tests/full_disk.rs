@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sim::{Faults, SimDisk, World};
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+use stream::{OwnerEpoch, StreamChange, StreamError, StreamName, StreamSettings, Streams};
 
 const EPOCH: OwnerEpoch = OwnerEpoch(1);
 
@@ -470,6 +470,15 @@ fn extent_file_count(disk: &SimDisk) -> usize {
     disk.files().iter().filter(|(path, _)| path.starts_with("extents/")).count()
 }
 
+/// Fills the disk, and then the journal by appends to the first stream. The smallest ones too: until it has no room for an
+/// entry.
+async fn fill_journal(disk: &SimDisk, streams: &Streams) {
+    fill_up(disk);
+    for size in [7000, 3000, 10] {
+        append_until_full(streams, &name(0), size, 1).await;
+    }
+}
+
 /// Each append to a stream without a tail made the file of an extent, which the full journal then had no room for, and left
 /// it there.
 #[test]
@@ -483,11 +492,7 @@ fn refused_extents_leave_no_files() {
                 let streams = Streams::open(&env, settings).await.unwrap();
                 streams.create(&[name(0), name(1)]).await.unwrap();
                 streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
-                fill_up(&disk);
-                // The smallest appends too: until the journal has no room for an entry.
-                for size in [7000, 3000, 10] {
-                    append_until_full(&streams, &name(0), size, 1).await;
-                }
+                fill_journal(&disk, &streams).await;
                 let before = extent_file_count(&disk);
                 for _ in 0..100 {
                     let refused = streams.append(&name(1), EPOCH, vec![Bytes::from_static(b"first")]).await;
@@ -543,6 +548,82 @@ fn an_extent_that_no_stream_lists_does_not_stay() {
             })
             .unwrap();
     }
+}
+
+/// Three streams with an extent each, besides the first one.
+async fn open_with_three_extents(env: &Environment, manager_log_growth_bytes: u64) -> Arc<Streams> {
+    let settings = StreamSettings { manager_log_growth_bytes, ..StreamSettings::tiny() };
+    let streams = Streams::open(env, settings).await.unwrap();
+    for at in 0..=3 {
+        streams.create(&[name(at)]).await.unwrap();
+        streams.append(&name(at), EPOCH, vec![Bytes::from(vec![7; 9000])]).await.unwrap();
+    }
+    streams
+}
+
+fn deletions() -> Vec<StreamChange> {
+    (1..=3).map(|at| StreamChange::Delete(name(at))).collect()
+}
+
+/// Extents of deleted streams stayed, until some other extent was to go or the next start, if the journal had no room for
+/// their removal.
+#[test]
+fn extents_whose_removal_was_refused_go_once_there_is_space() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let streams = open_with_three_extents(&env, 1 << 20).await;
+                fill_journal(&disk, &streams).await;
+                let before = extent_file_count(&disk);
+                let refused = streams.multi_modify(&deletions()).await;
+                assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
+                assert_eq!(streams.list("test/"), [name(0)], "seed {seed}");
+                assert_eq!(streams.collect_left().await, Err(StreamError::DiskFull), "seed {seed}");
+                assert_eq!(extent_file_count(&disk), before, "seed {seed}");
+                disk.set_free_bytes(Some(100_000));
+                env.clock.sleep(Duration::from_secs(1)).await;
+                assert_eq!(streams.collect_left().await, Ok(()), "seed {seed}");
+                assert_eq!(extent_file_count(&disk), before - 3, "seed {seed}");
+                // There is nothing left to do.
+                let operations = disk.operation_count();
+                assert_eq!(streams.collect_left().await, Ok(()), "seed {seed}");
+                assert_eq!(disk.operation_count(), operations, "seed {seed}");
+            })
+            .unwrap();
+    }
+}
+
+/// The first extent that the stream manager's full log could not forget kept the others from being removed.
+#[test]
+fn an_extent_that_cant_be_forgotten_keeps_no_other_from_going() {
+    const PAGE: u64 = 4096;
+    const GROWTH: u64 = 8 * PAGE;
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world
+        .run(|env, _| async move {
+            let streams = open_with_three_extents(&env, GROWTH).await;
+            let (before, grown_from) = (extent_file_count(&disk), log_size(&disk));
+            let mut count = 4;
+            while log_size(&disk) == grown_from {
+                streams.create(&[name(count)]).await.unwrap();
+                count += 1;
+            }
+            // A record takes a page, and one stays free: there is room for the deletion and nothing else.
+            fill_up(&disk);
+            for at in count..count + (GROWTH / PAGE) as usize - 2 {
+                streams.create(&[name(at)]).await.unwrap();
+            }
+            assert_eq!(streams.multi_modify(&deletions()).await, Err(StreamError::DiskFull));
+            assert!(!streams.exists(&name(1)));
+            assert_eq!(extent_file_count(&disk), before - 3);
+            disk.set_free_bytes(None);
+            assert_eq!(streams.collect_left().await, Ok(()));
+            streams.create(&[name(1)]).await.unwrap();
+        })
+        .unwrap();
 }
 
 /// A reserve whose making failed kept what it had until the next start.

@@ -43,6 +43,9 @@ impl PartitionServer {
             // Nobody writes memory tables full that a flush waits for.
             self.shared.maintenance.wake_flush();
         }
+        if let Err(error) = self.shared.streams.collect_left().await {
+            tracing::debug!(%error, "extents that no stream lists can't be removed yet");
+        }
         if let Err(error) = self.remove_failed_heirs().await {
             tracing::debug!(%error, "streams of a hand-over that failed can't be removed yet");
         }
