@@ -479,6 +479,35 @@ async fn fill_journal(disk: &SimDisk, streams: &Streams) {
     }
 }
 
+/// What a large append had written stayed if the journal then had no room for its length.
+#[test]
+fn a_large_append_that_the_full_journal_refuses_gives_back_what_it_has_written() {
+    for seed in 0..20 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        world
+            .run(|env, _| async move {
+                let streams = open_with_three_extents(&env, 1 << 20).await;
+                fill_journal(&disk, &streams).await;
+                // The drain has not looked again yet.
+                disk.set_free_bytes(Some(60_000));
+                let before = used_bytes(&disk);
+                let large = vec![Bytes::from(vec![8; 50_000])];
+                let refused = streams.append(&name(1), EPOCH, large.clone()).await;
+                assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
+                assert_eq!(used_bytes(&disk), before, "seed {seed}");
+                disk.set_free_bytes(None);
+                env.clock.sleep(Duration::from_secs(1)).await;
+                streams.append(&name(1), EPOCH, large).await.unwrap();
+                let mut replay = streams.replay(&name(1), None).unwrap();
+                for (tag, size) in [(7, 9000), (8, 50_000)] {
+                    assert_eq!(replay.next().await.unwrap().unwrap().1, vec![tag; size], "seed {seed}");
+                }
+            })
+            .unwrap();
+    }
+}
+
 /// Each append to a stream without a tail made the file of an extent, which the full journal then had no room for, and left
 /// it there.
 #[test]

@@ -1,11 +1,22 @@
 //! Appending blocks to an extent, through the journal or straight to the file.
 
 use super::ExtentNode;
+use super::extent::Extent;
 use super::journal::Request;
 use crate::block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX, put_block};
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::{ExtentId, Location, OwnerEpoch};
 use bytes::Bytes;
+
+/// Cuts off what lies beyond the extent's length: nobody reads it, and it would keep the last free bytes from everybody. To
+/// be called while no large append is under way; the drain writes below the length only.
+async fn cut_to_length(extent: &Extent) {
+    let length = extent.state().length;
+    if extent.file.size().await.is_ok_and(|size| size > length) {
+        // If it stays, the next large append writes over it, and the next start cuts it off.
+        let _ = extent.file.set_len(length).await;
+    }
+}
 
 /// Bytes one append may have, blocks and headers together.
 pub(super) const APPEND_SIZE_BYTES_MAX: u64 = 256 << 20;
@@ -54,12 +65,8 @@ impl ExtentNode {
             if !is_disk_full(&error) {
                 return Err(self.stopped(StreamError::write(&what, &error)));
             }
-            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing; but what is
-            // there of it would keep the last free bytes from everybody. The drain writes below the length only.
-            if extent.file.size().await.is_ok_and(|size| size > state.length) {
-                // If it stays, the next large append writes over it, and the next start cuts it off.
-                let _ = extent.file.set_len(state.length).await;
-            }
+            // Beyond the length nothing exists, so a write that failed for want of space has changed nothing.
+            cut_to_length(&extent).await;
             // It may be the one that the reserve is not for: whoever has sent it tries again, or is told.
             self.space.give_up(given_up).await;
             return Err(StreamError::DiskFull);
@@ -68,7 +75,13 @@ impl ExtentNode {
         let (offset, size) = (state.length, size_bytes);
         let length =
             |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, tail, reply };
-        self.ask(length).await?;
+        let asked = self.ask(length).await;
+        if asked == Err(StreamError::DiskFull) {
+            // The journal has no room, and for certain knows nothing of these bytes. The lock went with the request.
+            let _tail = extent.tail.clone().write_owned().await;
+            cut_to_length(&extent).await;
+        }
+        asked?;
         Ok(locations)
     }
 
