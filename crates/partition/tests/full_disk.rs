@@ -463,6 +463,101 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
     run.unwrap();
 }
 
+/// Puts a row as what gives space back may, on a full disk as well.
+struct PutAnyway(Write);
+
+impl Operation for PutAnyway {
+    type Reply = RowVersion;
+
+    fn object_table(&self) -> ObjectTable {
+        self.0.object_table()
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        self.0.reads()
+    }
+
+    fn gives_back(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<RowVersion> {
+        self.0.decide(rows, version)
+    }
+}
+
+/// A log that could not be trimmed after a flush, because the stream manager's log was full, stayed until the next flush,
+/// for which there was no space.
+#[test]
+fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() {
+    const PAGE: u64 = 4096;
+    const GROWTH: u64 = 16 * PAGE;
+    const ROWS: u64 = 20;
+    let mut refused = 0;
+    for spare in 0..8 {
+        let world = World::new(spare);
+        let disk = world.disk.clone();
+        let run = world.run(|env, _| async move {
+            let stream_settings = StreamSettings {
+                reserve_size_bytes: 4 * RESERVE,
+                extent_size_bytes_max: 1 << 20,
+                manager_log_growth_bytes: GROWTH,
+                ..StreamSettings::tiny()
+            };
+            let streams = Streams::open(&env, stream_settings).await.unwrap();
+            let settings = PartitionSettings {
+                memory_table_size_bytes: 8 * ROWS * 1000,
+                memory_tables_size_bytes_max: 4 << 20,
+                range_size_bytes_max: 64 << 20,
+                ..PartitionSettings::tiny()
+            };
+            let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
+            env.clock.sleep(Duration::from_secs(10)).await;
+            // The log holds more than memory.
+            for at in 0..3 * ROWS {
+                let row = key(1, "p", &format!("{:02}", at % ROWS));
+                put(&partitions, &mut Everything::new(), row, Some(value(at, 1000))).await.unwrap();
+            }
+            let log = StreamName::new("entity/1/log");
+            let before = streams.stat(&log).unwrap().extents;
+            disk.set_free_bytes(Some(0));
+            let mut count = 0;
+            let mut create = async || {
+                count += 1;
+                streams.create(&[StreamName::new(&format!("filler/{count}"))]).await
+            };
+            // Until the reserve is given up for the log, which has grown then.
+            while !streams.is_scarce() {
+                let _ = create().await;
+            }
+            // A record takes a page, and one stays free.
+            for _ in 0..GROWTH / PAGE - 1 - spare {
+                create().await.unwrap();
+            }
+            // Enough for a flush, too little for the manager's log.
+            disk.set_free_bytes(Some(GROWTH - 1000));
+            env.clock.sleep(Duration::from_secs(10)).await;
+            let checkpoints = partitions.range_statistics(TABLE)[0].checkpoints;
+            let after = streams.stat(&log).unwrap().extents;
+            if checkpoints == 0 || after.len() == 1 || after[0] != before[0] {
+                return false;
+            }
+            // Enough for the manager's log, too little for another flush.
+            for at in 0..2 * ROWS {
+                let changes = vec![(key(1, "p", &format!("x{at:02}")), Some(value(at, 1000)))];
+                partitions.execute(PutAnyway(Write { changes })).await.unwrap();
+            }
+            disk.set_free_bytes(Some(GROWTH + 1000));
+            env.clock.sleep(Duration::from_secs(30)).await;
+            let trimmed = streams.stat(&log).unwrap().extents;
+            assert!(trimmed[0].0 > before[0].0, "spare {spare}: {before:?}, then {trimmed:?}");
+            true
+        });
+        refused += u64::from(run.unwrap());
+    }
+    assert!(refused > 0, "no trim was refused");
+}
+
 /// What was in memory when the disk became full took the whole reserve when it was flushed, and the log
 /// behind it gave nothing back.
 #[test]

@@ -188,7 +188,8 @@ impl RangePartition {
         Ok(())
     }
 
-    /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again.
+    /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again, and for the
+    /// log so does the next look at what a full disk gets back.
     pub(super) async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
         if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
             tracing::warn!(%stream, %error, "a stream could not be trimmed");

@@ -75,6 +75,7 @@ impl RangePartition {
         if !self.is_scarce() || self.keeps_memory.load(Ordering::Acquire) {
             return Ok(());
         }
+        self.trim_left().await;
         let tree = self.tree();
         if !tree.frozen.is_empty() {
             return Ok(());
@@ -139,6 +140,14 @@ impl RangePartition {
             }
         }
         Ok(())
+    }
+
+    /// Trims the log if that was refused, by the stream manager's full log perhaps, when a flush had made it possible.
+    async fn trim_left(&self) {
+        let metadata = self.metadata.lock().await;
+        if let Some(start) = metadata.log_start {
+            self.trim(&self.names.log, start.extent).await;
+        }
     }
 }
 
