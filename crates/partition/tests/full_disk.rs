@@ -415,6 +415,15 @@ fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
     }
 }
 
+/// A write that needs more than there is.
+async fn give_up_reserve(streams: &Streams, disk: &SimDisk) {
+    let filler = StreamName::new("filler");
+    streams.create(std::slice::from_ref(&filler)).await.unwrap();
+    disk.set_free_bytes(Some(0));
+    let _ = streams.append(&filler, OwnerEpoch(1), vec![value(1, 100_000)]).await;
+    assert!(streams.is_scarce());
+}
+
 /// Rows that are put and deleted before they come to a checkpoint leave deletions that delete nothing. Taken for the end of
 /// rows in checkpoints, they would have a full disk merged again and again, to its last byte, for nothing.
 #[test]
@@ -459,8 +468,81 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
         assert!(merged_bytes > 0, "there was no such merge");
         // Each run of checkpoints was tried once at most.
         assert!(merged_bytes < 2 * PROPORTIONAL_RESERVE, "{merged_bytes} bytes were merged");
+        // Until the disk was not full for a while.
+        disk.set_free_bytes(None);
+        env.clock.sleep(Duration::from_secs(30)).await;
+        give_up_reserve(&streams, &disk).await;
+        let before = partitions.statistics().merged_bytes;
+        for _ in 0..240 {
+            disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
+            env.clock.sleep(Duration::from_millis(250)).await;
+        }
+        assert!(partitions.statistics().merged_bytes > before, "it is not tried again");
     });
     run.unwrap();
+}
+
+/// A merge that others left without space in its middle was taken for one that keeps too much, and not tried again until
+/// the next start.
+#[test]
+fn a_merge_that_found_no_space_is_tried_again() {
+    const ROWS: u64 = 400;
+    for seed in 0..4 {
+        let world = World::new(seed);
+        let disk = world.disk.clone();
+        let (stream_settings, settings) = proportional_settings();
+        let run = world.run(|env, _| async move {
+            let streams = Streams::open(&env, stream_settings).await.unwrap();
+            // No merge is due for the number of checkpoints.
+            let settings = PartitionSettings { merge_count_min: 20, ..settings };
+            let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
+            let mut all = Everything::new();
+            let row = |at: u64| key(1, "rows", &format!("{at:06}"));
+            for is_gone in [false, true] {
+                for at in (0..ROWS).filter(|at| !is_gone || at % 13 > 0) {
+                    let row_value = (!is_gone).then(|| value(at, 7000));
+                    put(&partitions, &mut all, row(at), row_value).await.unwrap();
+                }
+                // They fill a memory table, and one of them is left in its checkpoint.
+                for at in 0..80 {
+                    put(&partitions, &mut all, key(1, "short", "r"), Some(value(at, 7000))).await.unwrap();
+                }
+            }
+            env.clock.sleep(Duration::from_secs(20)).await;
+            let numbers = || -> BTreeSet<u64> {
+                let names = streams.list("entity/1/row_data/");
+                names.iter().filter_map(|name| name.as_str().rsplit('/').next()?.parse().ok()).collect()
+            };
+            give_up_reserve(&streams, &disk).await;
+            // Enough for what is in memory, too little for a merge: others use up what comes back.
+            for _ in 0..80 {
+                disk.set_free_bytes(Some(PROPORTIONAL_RESERVE / 8));
+                env.clock.sleep(Duration::from_millis(250)).await;
+            }
+            assert!(streams.is_scarce());
+            disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
+            let (before, merged_before) = (numbers(), partitions.statistics().merged_bytes);
+            for _ in 0..3 {
+                let last = numbers().last().copied();
+                disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
+                let begins_before = env.clock.monotonic() + Duration::from_secs(40);
+                while numbers().last().copied() <= last && env.clock.monotonic() < begins_before {
+                    env.clock.sleep(Duration::from_millis(1)).await;
+                }
+                for _ in 0..2000 {
+                    disk.set_free_bytes(Some(0));
+                    env.clock.sleep(Duration::from_millis(1)).await;
+                }
+            }
+            assert!(partitions.statistics().merged_bytes > merged_before, "seed {seed}: no merge had begun");
+            assert!(numbers().is_superset(&before), "seed {seed}: the merge had space");
+            disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
+            env.clock.sleep(Duration::from_secs(60)).await;
+            assert!(numbers().first() > before.last(), "seed {seed}: {before:?}, then {:?}", numbers());
+            assert_eq!(read_everything(&partitions).await.unwrap(), all, "seed {seed}");
+        });
+        run.unwrap();
+    }
 }
 
 /// Puts a row as what gives space back may, on a full disk as well.

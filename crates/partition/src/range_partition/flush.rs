@@ -33,6 +33,30 @@ pub(crate) enum Flush {
     Done,
 }
 
+/// Why a checkpoint was not written.
+pub(super) enum Unwritten {
+    /// Its rows are more than they were allowed to be.
+    TooManyBytes,
+    /// It could not be.
+    Failed(PartitionError),
+}
+
+impl From<PartitionError> for Unwritten {
+    fn from(error: PartitionError) -> Self {
+        Unwritten::Failed(error)
+    }
+}
+
+impl From<Unwritten> for PartitionError {
+    fn from(unwritten: Unwritten) -> Self {
+        match unwritten {
+            // What they are allowed to be is what there is room for.
+            Unwritten::TooManyBytes => PartitionError::DiskFull,
+            Unwritten::Failed(error) => error,
+        }
+    }
+}
+
 impl RangePartition {
     /// Turns the oldest frozen memory table into a checkpoint.
     pub(crate) async fn flush(&self) -> Result<Flush, PartitionError> {
@@ -82,16 +106,15 @@ impl RangePartition {
         Ok(Flush::Done)
     }
 
-    /// Writes rows as a new checkpoint stream. `None` if no row was kept. If they turn out to be more than `bytes_max`, the
-    /// disk is as good as full. After each [`STEP_ROW_COUNT`] rows something
-    /// else may come first; its error ends the writing.
+    /// Writes rows of at most `bytes_max` as a new checkpoint stream. `None` if no row was kept. After each
+    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing.
     pub(super) async fn write_checkpoint(
         &self,
         mut rows: MergeCursor,
         keep_deleted: bool,
         first: First<'_>,
         bytes_max: u64,
-    ) -> Result<Option<(u64, Location)>, PartitionError> {
+    ) -> Result<Option<(u64, Location)>, Unwritten> {
         // Each try that was refused would leave one more behind.
         self.remove_unused().await?;
         let number = {
@@ -101,7 +124,8 @@ impl RangePartition {
         };
         let mut dead = self.shared.dead.filter(self.table);
         let stream = self.names.checkpoint(number);
-        self.shared.streams.create(std::slice::from_ref(&stream)).await?;
+        let created = self.shared.streams.create(std::slice::from_ref(&stream)).await;
+        created.map_err(PartitionError::from)?;
         let mut writer = CheckpointWriter::new(self.shared.streams.clone(), stream.clone(), self.epoch);
         let mut written_bytes: u64 = 0;
         let outcome = async {
@@ -116,12 +140,12 @@ impl RangePartition {
                     writer.add(row.key, row.version, row.value).await?;
                     written_bytes += (row.key.len() + row.value.map_or(0, <[u8]>::len)) as u64;
                     if written_bytes > bytes_max {
-                        return Err(PartitionError::DiskFull);
+                        return Err(Unwritten::TooManyBytes);
                     }
                 }
                 rows.step().await?;
             }
-            writer.finish().await
+            Ok(writer.finish().await?)
         };
         let outcome = outcome.await;
         if !matches!(first, First::Nothing) {

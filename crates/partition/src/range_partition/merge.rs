@@ -5,6 +5,7 @@
 //! it could hide; a replaced checkpoint stays until its last reader is done.
 
 use super::RangePartition;
+use super::flush::Unwritten;
 use crate::checkpoint::Caching;
 use crate::choose_merge::{
     Counts, blocks_before_giving_way, choose_cheapest_merge, choose_merge, runs_with_deletions,
@@ -95,7 +96,7 @@ impl RangePartition {
         self.merging_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
         let outcome = self.merge_run(merged, keep_deleted, first, bytes_max).await;
         self.merging_bytes.store(0, Ordering::Relaxed);
-        if bytes_max < u64::MAX && outcome == Err(PartitionError::DiskFull) {
+        if matches!(outcome, Err(Unwritten::TooManyBytes)) {
             self.note_not_worth_it(ends);
         }
         outcome?;
@@ -168,6 +169,8 @@ impl RangePartition {
     /// checkpoint leaves a deletion that deletes nothing.
     async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<(Range<usize>, u64)> {
         if !self.is_scarce() {
+            // Until the disk is full again other rows have come and gone.
+            self.not_worth_it.lock().clear();
             return None;
         }
         let counts = |checkpoint: &Arc<TreeCheckpoint>| {
@@ -211,7 +214,7 @@ impl RangePartition {
         keep_deleted: bool,
         first: First<'_>,
         bytes_max: u64,
-    ) -> Result<(), PartitionError> {
+    ) -> Result<(), Unwritten> {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
         let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max).await?;

@@ -102,7 +102,7 @@ pub(crate) struct RangePartition {
     /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them. No other one is
     /// written before that is done, so only those that were just merged and some few more are here.
     unused: Mutex<Vec<u64>>,
-    /// Merges, by their ends, that give a full disk less back than was thought; a bounded number.
+    /// Merges, by their ends, that give a full disk less back than was thought, until it is not full; a bounded number.
     not_worth_it: Mutex<Vec<(u64, u64)>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
     flushing: tokio::sync::Mutex<()>,
