@@ -401,9 +401,11 @@ impl BlobService {
         }
         let (access, encryption) = (PublicAccess::None, ContainerEncryption::default());
         match self.create_container(account, LOGS_CONTAINER, Pairs::new(), access, encryption).await {
-            Ok(_) | Err(BlobError::ContainerAlreadyExists) => Ok(()),
-            Err(error) => Err(error),
+            Ok(_) | Err(BlobError::ContainerAlreadyExists) => {}
+            // The settings are in force; the next ones make up for it.
+            Err(error) => tracing::warn!(account, %error, "the container for logs could not be made"),
         }
+        Ok(())
     }
 
     pub(crate) async fn retention_days(&self, at: &BlobAt) -> Result<Option<u32>, BlobError> {

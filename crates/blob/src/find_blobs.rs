@@ -239,7 +239,7 @@ mod tests {
     /// came too late for their client, each time from the same place.
     #[test]
     fn answers_end_among_very_many_deleted_containers_and_the_next_one_gets_on() {
-        World::new(1).run(|env, _| async move {
+        let done = World::new(1).run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
             let settings = PartitionSettings { merge_count_min: 1000, ..PartitionSettings::tiny() };
             let partitions = Arc::new(Partitions::open(&env, streams, settings).await.unwrap());
@@ -268,5 +268,6 @@ mod tests {
             assert_eq!(found, (vec!["before".to_owned(), "zbehind".to_owned()], 3));
             partitions.close().await;
         });
+        assert!(done.is_some());
     }
 }

@@ -6,7 +6,7 @@
 //! is the operation a request asks for; a *grant* is what its credentials allow; a *reply* is a response before it has
 //! the headers that all responses have, or a part of a batch's response.
 //!
-//! What always holds: nothing that a client sends can panic; no body is read before its request is authenticated; every
+//! What always holds: nothing that a client sends can panic; no body is used before its request is authenticated; every
 //! error a client sees is a row of [`ErrorCode`]; signatures are compared in constant time and keys are never printed.
 
 pub mod accounts;

@@ -28,8 +28,8 @@ pub struct ContainerListQuery<'a> {
     pub passed_over_max: u64,
 }
 
-/// Reads a page, each row with `decode`, which leaves out what is not to be listed, and the name where the next page begins, if there may be one. The page may be
-/// short, or empty, and have a next one.
+/// Reads a page, each row with `decode`, which leaves out what is not to be listed, and the name where the next page
+/// begins, if there may be one. The page may be short, or empty, and have a next one.
 ///
 /// # Errors
 /// What the partition layer says; a row that can't be read is [`PartitionError::Storage`].

@@ -356,18 +356,21 @@ impl Streams {
     async fn collect(&self) -> Result<(), StreamError> {
         let _collecting = self.collecting.lock().await;
         let mut outcome = Ok(());
+        // Once it can't forget, each further try would ask for the disk's last bytes again; the files are what takes space.
+        let mut forgets = true;
         for extent in self.manager.with(|state| state.unreferenced()) {
-            outcome = outcome.and(self.remove_extent(extent).await);
+            let removed = match self.node.delete(extent).await {
+                Ok(()) | Err(StreamError::NoExtent(_)) if forgets => {
+                    let forgotten = self.manager.multi_modify(vec![Command::Forget(extent)]).await;
+                    forgets = forgotten.is_ok();
+                    forgotten
+                }
+                Ok(()) | Err(StreamError::NoExtent(_)) => Ok(()),
+                Err(error) => Err(error),
+            };
+            outcome = outcome.and(removed);
         }
         outcome
-    }
-
-    async fn remove_extent(&self, extent: ExtentId) -> Result<(), StreamError> {
-        match self.node.delete(extent).await {
-            Ok(()) | Err(StreamError::NoExtent(_)) => {}
-            Err(error) => return Err(error),
-        }
-        self.manager.multi_modify(vec![Command::Forget(extent)]).await
     }
 
     /// The stream's extents and lengths.

@@ -12,6 +12,7 @@ use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use base::Clock;
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use hyper::Version;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
@@ -41,10 +42,13 @@ impl<'a, B: RequestBody> LentBody<'a, B> {
     }
 
     /// Takes in what is left of it after its request was refused. Who expects a `100 Continue`, which the first read
-    /// sends, sends nothing before it.
+    /// sends, sends nothing before it; what is too long is never taken in whole, and in HTTP/2 an answer may come before
+    /// the body's end.
     pub(super) async fn discard_rest(&mut self, parts: &Parts, clock: &dyn Clock) {
         let is_withheld = !self.is_begun && parts.headers.contains_key(EXPECT);
-        if !is_withheld && !self.is_end_stream() {
+        let is_too_long = self.size_hint().lower() > request::DISCARDED_SIZE_BYTES_MAX as u64;
+        let is_useless = is_withheld || is_too_long || parts.version == Version::HTTP_2;
+        if !is_useless && !self.is_end_stream() {
             request::discard_body(self, clock).await;
         }
     }

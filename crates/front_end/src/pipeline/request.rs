@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 /// Bytes of a refused body that are read and thrown away at most.
-const DISCARDED_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(super) const DISCARDED_SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A client that sends nothing of a refused body for so long is not waited for.
 const DISCARD_PAUSE_MAX: Duration = Duration::from_millis(200);

@@ -154,7 +154,7 @@ pub(crate) fn plan_write(
     })
 }
 
-/// The properties in a body of an entity that the address names: keys in the body say nothing, as in Azure, whose own
+/// The properties in a body of an entity that the address names: keys in the body, which must be texts, say nothing, as in Azure, whose own
 /// Python client until 12.1 sent others if they had quotes. There must be a body: one that was lost on the way would leave
 /// nothing of an entity that is replaced.
 fn addressed_properties(body: &[u8]) -> Result<Properties, ApiError> {

@@ -145,8 +145,10 @@ impl RangePartition {
     /// Trims the log if that was refused, by the stream manager's full log perhaps, when a flush had made it possible.
     async fn trim_left(&self) {
         let metadata = self.metadata.lock().await;
-        if let Some(start) = metadata.log_start {
-            self.trim(&self.names.log, start.extent).await;
+        if let Some(start) = metadata.log_start
+            && let Err(error) = self.shared.streams.trim(&self.names.log, start.extent).await
+        {
+            tracing::debug!(%error, "the log can't be trimmed yet");
         }
     }
 }

@@ -76,8 +76,8 @@ impl ExtentNode {
         let length =
             |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, tail, reply };
         let asked = self.ask(length).await;
-        if asked == Err(StreamError::DiskFull) {
-            // The journal has no room, and for certain knows nothing of these bytes. The lock went with the request.
+        if let Err(StreamError::DiskFull | StreamError::Sealed(_) | StreamError::OldEpoch { .. }) = asked {
+            // Refused, so the journal for certain knows nothing of these bytes. The lock went with the request.
             let _tail = extent.tail.clone().write_owned().await;
             cut_to_length(&extent).await;
         }
