@@ -70,12 +70,15 @@ impl BlobService {
     /// The source of a copy, if its conditions hold.
     pub async fn find_source(&self, source: &BlobAt, wanted: &CopySource) -> Result<FoundRecord, BlobError> {
         let found = self.find(source, wanted.revision, &Conditions::default()).await?;
+        let present = found.record.present();
+        let conditions = Conditions { lease_id: None, ..wanted.conditions.clone() };
+        let lasting = Conditions { if_none_match: None, if_modified_since: None, ..conditions.clone() };
         let refused = |_| match wanted.conditions.if_tags {
             Some(_) => BlobError::ConditionNotMet,
+            None if lasting.check_write(Some(present)).is_ok() => BlobError::SourceNotModified,
             None => BlobError::SourceConditionNotMet,
         };
-        let conditions = Conditions { lease_id: None, ..wanted.conditions.clone() };
-        conditions.check_write(Some(found.record.present())).map_err(refused)?;
+        conditions.check_write(Some(present)).map_err(refused)?;
         found.lease.check_read(wanted.conditions.lease(), self.now())?;
         check_online(&found.record, wanted.may_be_archived)?;
         Ok(found)

@@ -128,7 +128,8 @@ impl BlobChange for DeleteBlob {
         self.conditions.check_write(Some(live.present()))?;
         self.tier.check(live)?;
         rows.head.lease.check_write(self.conditions.lease(), now)?;
-        if rows.head.snapshots > 0 {
+        let had_snapshots = rows.head.snapshots > 0;
+        if had_snapshots {
             if self.snapshots == DeleteSnapshots::Refuse {
                 return Err(BlobError::SnapshotsPresent.into());
             }
@@ -141,7 +142,8 @@ impl BlobChange for DeleteBlob {
             }
         }
         if self.snapshots == DeleteSnapshots::Only {
-            return Ok(());
+            // As recorded: without any the blob that is asked for is not there.
+            return if had_snapshots { Ok(()) } else { Err(BlobError::BlobNotFound.into()) };
         }
         rows.clear_staged()?;
         rows.head.lease = Lease::None;
@@ -306,6 +308,8 @@ mod tests {
         assert_eq!(blob.run(delete(Some(2), DeleteSnapshots::Refuse, None), 6), Err(BlobError::BlobNotFound));
         blob.run(delete(None, DeleteSnapshots::Only, None), 7).unwrap();
         assert_eq!((blob.head().snapshots, blob.head().live().is_some()), (0, true));
+        let none_left = blob.run(delete(None, DeleteSnapshots::Only, None), 7);
+        assert_eq!(none_left, Err(BlobError::BlobNotFound));
         blob.run(snapshot(), 8).unwrap();
         blob.run(delete(None, DeleteSnapshots::Include, None), 9).unwrap();
         assert_eq!(blob.rows.len(), 0, "nothing is left");

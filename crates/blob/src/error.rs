@@ -32,6 +32,8 @@ pub enum BlobError {
     UnsatisfiableCondition,
     #[error("the source's condition is not met")]
     SourceConditionNotMet,
+    #[error("the source is what its reader has already")]
+    SourceNotModified,
     #[error("the blob is of another type")]
     InvalidBlobType,
     #[error("the source is of another type than the destination")]

@@ -282,7 +282,11 @@ async fn a_blob_is_written_into_tiers_of_its_type_only() {
         let mut headers = vec![(header, value.as_str()), ("x-ms-access-tier", tier)];
         headers.extend((value == "PageBlob").then_some(size));
         let (status, code, _) = ask(&stamp, ("PUT", &path), &headers, body).await;
-        let refused = (400, "AccessTierNotSupportedForBlobType");
+        // As recorded, a copy says that the header is wrong.
+        let refused = match header {
+            "x-ms-copy-source" => (400, "InvalidHeaderValue"),
+            _ => (400, "AccessTierNotSupportedForBlobType"),
+        };
         match done {
             true => assert!(matches!(status, 201 | 202), "{value} {tier}: {status} {code}"),
             false => assert_eq!((status, code.as_str()), refused, "{value} {tier}"),
@@ -437,8 +441,8 @@ async fn a_missing_source_is_told_as_it_would_be_itself() {
     }
 }
 
-/// Copies told conditions of their destination as those of any write, and one told those of its source as a source that
-/// can't be read.
+/// As recorded, each operation has its way to tell whose condition it was: a copy that is waited for, and one into a part
+/// of a blob, tell the source's as a source that can't be read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conditions_of_copies_say_whose_they_are() {
     let stamp = Stamp::open().await;
@@ -447,17 +451,58 @@ async fn conditions_of_copies_say_whose_they_are() {
     assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
     let (target, source) = (&[("if-match", "\"0x1\"")], &[("x-ms-source-if-match", "\"0x1\"")]);
     let of_tags = &[("x-ms-source-if-tags", "\"a\"='b'")];
+    let has_it = &[("x-ms-source-if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT")];
     let not_met = |code: &str| (412, code.to_owned(), String::new());
-    for operation in [COPY_BLOB, COPY_FROM_URL, PUT_FROM_URL] {
+    let unread =
+        |status: u16| (status, "CannotVerifyCopySource".to_owned(), format!("{status} ConditionNotMet"));
+    let (of_target, of_source) = (not_met("TargetConditionNotMet"), not_met("SourceConditionNotMet"));
+    for (operation, of_target, of_source, known) in [
+        (COPY_BLOB, of_target.clone(), of_source.clone(), of_source.clone()),
+        (COPY_FROM_URL, not_met("ConditionNotMet"), unread(412), unread(304)),
+        (PUT_FROM_URL, of_target, of_source.clone(), of_source),
+    ] {
         let copy = |conditions: &'static [(&'static str, &'static str)]| {
             copied(&stamp, operation, "/box/source", conditions)
         };
-        assert_eq!(copy(target).await, not_met("TargetConditionNotMet"), "{operation:?}");
-        assert_eq!(copy(source).await, not_met("SourceConditionNotMet"), "{operation:?}");
+        assert_eq!(copy(target).await, of_target, "{operation:?}");
+        assert_eq!(copy(source).await, of_source, "{operation:?}");
+        assert_eq!(copy(has_it).await, known, "{operation:?}");
         assert_eq!(copy(of_tags).await, not_met("ConditionNotMet"), "{operation:?}");
         let (status, code, _) = copy(&[("if-none-match", "*")]).await;
         assert_eq!((status, code.as_str()), (409, "BlobAlreadyExists"), "{operation:?}");
     }
-    let told = (412, "CannotVerifyCopySource".to_owned(), "412 ConditionNotMet".to_owned());
-    assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", source).await, told);
+    assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", source).await, unread(412));
+    assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", has_it).await, unread(304));
+}
+
+/// What answers tell besides what was done, as recorded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_tell_what_was_encrypted_and_hashed() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["source"]).await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    let source = format!("http://127.0.0.1:10002{ROOT}/box/source");
+    let source = ("x-ms-copy-source", source.as_str());
+    let (sync, append) = (("x-ms-requires-sync", "true"), ("x-ms-blob-type", "AppendBlob"));
+    assert_eq!(ask(&stamp, ("PUT", "/box/log"), &[append], "").await.0, 201);
+    let crc64 = ("x-ms-source-content-crc64", "77yk3BNHEQY=");
+    for (path, headers, expected) in [
+        ("/box/source?comp=snapshot", &[][..], (201, "false", false, false)),
+        ("/box/copy", &[source], (202, "", false, false)),
+        ("/box/copy", &[source, sync], (202, "", false, false)),
+        ("/box/copy?comp=block&blockid=MDAw", &[source], (201, "true", false, true)),
+        ("/box/log?comp=appendblock", &[source], (201, "true", true, false)),
+        ("/box/log?comp=appendblock", &[source, crc64], (400, "", false, false)),
+    ] {
+        let (status, _, told) = ask(&stamp, ("PUT", path), headers, "").await;
+        let encrypted = told.get("x-ms-request-server-encrypted").map_or("", |value| value.to_str().unwrap());
+        let hashes = (told.contains_key("content-md5"), told.contains_key("x-ms-content-crc64"));
+        assert_eq!((status, encrypted, hashes.0, hashes.1), expected, "{path} {headers:?}");
+    }
+    let tier = ("x-ms-access-tier", "P20");
+    for headers in [&[source, tier][..], &[source, sync, tier]] {
+        let (status, code, _) = ask(&stamp, ("PUT", "/box/copy"), headers, "").await;
+        assert_eq!((status, code.as_str()), (400, "InvalidHeaderValue"), "{headers:?}");
+    }
 }

@@ -244,7 +244,12 @@ async fn service_settings_and_cors() {
     for wrong in ["<x/>", too_long] {
         stamp.send("PUT", path, &[], wrong).await.expect_error(400, "InvalidXmlDocument");
     }
-    stamp.send_queue("PUT", path, &[], too_long).await.expect_error(400, "InvalidXmlNodeValue");
+    let told = stamp.send_queue("PUT", path, &[], too_long).await.expect_error(400, "InvalidXmlDocument");
+    assert!(
+        told.body.contains("<Reason>RetentionPolicy: Days must be from 1 to 365.</Reason>"),
+        "{}",
+        told.body
+    );
     stamp
         .send("GET", "/?restype=service&comp=stats", &[], "")
         .await

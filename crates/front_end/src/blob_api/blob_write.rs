@@ -2,7 +2,7 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{put, put_version, put_written, snapshot_text};
+use super::reply_headers::{put, put_static, put_version, put_written, put_written_encrypted, snapshot_text};
 use super::request_headers::{
     blob_properties, conditions, invalid, metadata, number, required, sequence_number, text, tier_conditions,
 };
@@ -56,7 +56,7 @@ pub(crate) async fn set_metadata(context: &BlobRequest<'_>) -> Result<Reply, Api
     let at = context.blob().await?;
     let set = context.service.set_metadata(&at, metadata(headers)?, context.write_conditions(&at)?).await;
     let mut reply = Reply::new(StatusCode::OK);
-    put_written(&mut reply, &set.map_err(from_blob)?);
+    put_written_encrypted(&mut reply, &set.map_err(from_blob)?);
     Ok(reply)
 }
 
@@ -85,6 +85,8 @@ pub(crate) async fn snapshot(context: &BlobRequest<'_>) -> Result<Reply, ApiErro
     let mut reply = Reply::new(StatusCode::CREATED);
     put(&mut reply, "x-ms-snapshot", &snapshot_text(time));
     put_written(&mut reply, &written);
+    // It brings nothing to encrypt.
+    put_static(&mut reply, "x-ms-request-server-encrypted", "false");
     Ok(reply)
 }
 

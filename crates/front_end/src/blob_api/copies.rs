@@ -5,7 +5,7 @@
 use super::errors::from_blob;
 use super::need::BlobNeed;
 use super::parse_revision;
-use super::reply_headers::{crc64_text, put, put_encryption, put_some, put_written};
+use super::reply_headers::{crc64_text, put, put_encryption, put_some, put_written, put_written_encrypted};
 use super::request_headers::{
     blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_range, required,
     source_conditions, text,
@@ -87,12 +87,14 @@ impl Source {
     fn unread(&self, error: BlobError) -> ApiError {
         match error {
             BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
+            BlobError::SourceNotModified => ApiError::of_source(&ErrorCode::NotModified.into()),
             other => self.refused(other),
         }
     }
 }
 
-/// The error of a whole copy once its source is read: a condition is the destination's.
+/// The error of a whole copy once its source is read: a condition is the destination's. A copy that waits for its end
+/// tells it as any write does (recorded for tests of the .NET client).
 fn from_target(error: BlobError) -> ApiError {
     match error {
         BlobError::ConditionNotMet => ErrorCode::TargetConditionNotMet.into(),
@@ -223,7 +225,7 @@ async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str)
     let wanted = &source.wanted;
     let opened = context.service.read(&source.at, wanted.revision, &wanted.conditions, None).await;
     let (_, _, mut reader) = opened.map_err(|error| match error {
-        BlobError::ConditionNotMet => source.refused(BlobError::SourceConditionNotMet),
+        BlobError::ConditionNotMet => source.unread(BlobError::SourceConditionNotMet),
         other => source.refused(other),
     })?;
     let mut md5 = Md5::new();
@@ -268,7 +270,8 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     source.wanted.may_be_archived =
         !is_sync && !source.is_of_other && tier(context)?.is_some_and(|tier| tier != "Archive");
     let found = context.service.find_source(&source.at, &source.wanted).await;
-    let found = found.map_err(|error| source.refused(error))?;
+    let refused = if is_sync { Source::unread } else { Source::refused };
+    let found = found.map_err(|error| refused(&source, error))?;
     if is_sync && found.record.blob_type != BlobType::Block {
         return Err(ErrorCode::InvalidBlobType.into());
     }
@@ -296,7 +299,15 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     let copied = context
         .service
         .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
-    let (state, written) = copied.await.map_err(from_target)?;
+    let (state, written) = copied.await.map_err(|error| match error {
+        BlobError::SourceConditionNotMet => refused(&source, error),
+        // Of a tier that the source's type never has Azure says where it stands.
+        BlobError::AccessTierNotSupportedForBlobType => {
+            invalid("x-ms-access-tier", text(headers, "x-ms-access-tier").unwrap_or_default())
+        }
+        error if is_sync => from_blob(error),
+        error => from_target(error),
+    })?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     put_written(&mut reply, &written);
     put(&mut reply, "x-ms-copy-id", &state.id);
@@ -335,13 +346,30 @@ fn check_source(context: &BlobRequest<'_>, uploaded: &Uploaded) -> Result<(), Ap
     Ok(())
 }
 
-fn put_source_checksums(context: &BlobRequest<'_>, reply: &mut Reply, md5: Option<[u8; 16]>, crc64: u64) {
-    if text(context.headers(), "x-ms-source-content-md5").is_some()
-        && let Some(md5) = md5
-    {
-        put(reply, "content-md5", &STANDARD.encode(md5));
+/// Adds the hash of the source's bytes that the client has given, or else that of `unasked`.
+fn put_source_checksums(
+    context: &BlobRequest<'_>,
+    reply: &mut Reply,
+    md5: Option<[u8; 16]>,
+    crc64: u64,
+    unasked: Checksum,
+) {
+    let gives = |name| text(context.headers(), name).is_some();
+    let is_crc64 = match (gives("x-ms-source-content-md5"), gives("x-ms-source-content-crc64")) {
+        (false, false) => unasked == Checksum::Crc64,
+        (_, gives_crc64) => gives_crc64,
+    };
+    match md5 {
+        Some(md5) if !is_crc64 => put(reply, "content-md5", &STANDARD.encode(md5)),
+        _ => put(reply, "x-ms-content-crc64", &crc64_text(crc64)),
     }
-    put(reply, "x-ms-content-crc64", &crc64_text(crc64));
+}
+
+/// A hash of bytes that were read from a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checksum {
+    Md5,
+    Crc64,
 }
 
 async fn upload_source(
@@ -406,7 +434,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_target)?;
-    put_written(&mut reply, &written);
+    put_written_encrypted(&mut reply, &written);
     if let Some(md5) = md5 {
         put(&mut reply, "content-md5", &STANDARD.encode(md5));
     }
@@ -426,7 +454,7 @@ pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Repl
     staged.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     put_encryption(&mut reply, &encryption);
-    put_source_checksums(context, &mut reply, md5, crc64);
+    put_source_checksums(context, &mut reply, md5, crc64, Checksum::Crc64);
     put(&mut reply, "x-ms-request-server-encrypted", "true");
     Ok(reply)
 }
@@ -436,7 +464,7 @@ pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<R
     let (_, _, uploaded) = upload_source(context, &at, false, APPEND_SIZE_BYTES_MAX, Source::unread).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = append(context, &at, uploaded).await?;
-    put_source_checksums(context, &mut reply, md5, crc64);
+    put_source_checksums(context, &mut reply, md5, crc64, Checksum::Md5);
     Ok(reply)
 }
 
@@ -452,7 +480,7 @@ pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Repl
     }
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = write_pages(context, &at, (start, len), Some(uploaded)).await?;
-    put_source_checksums(context, &mut reply, md5, crc64);
+    put_source_checksums(context, &mut reply, md5, crc64, Checksum::Md5);
     Ok(reply)
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::NotModified => ErrorCode::NotModified,
         BlobError::MultipleConditions => ErrorCode::MultipleConditionHeadersNotSupported,
         BlobError::UnsatisfiableCondition => ErrorCode::UnsatisfiableCondition,
-        BlobError::SourceConditionNotMet => ErrorCode::SourceConditionNotMet,
+        BlobError::SourceConditionNotMet | BlobError::SourceNotModified => ErrorCode::SourceConditionNotMet,
         BlobError::InvalidBlobType => ErrorCode::InvalidBlobType,
         BlobError::InvalidSourceBlobType => ErrorCode::InvalidSourceBlobType,
         BlobError::InvalidBlobOrBlock => ErrorCode::InvalidBlobOrBlock,
@@ -96,7 +96,7 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::EncryptionScopeMismatch => ErrorCode::BlobDoesNotMatchEncryptionScope,
         BlobError::EncryptionScopeForbidden => ErrorCode::RequestForbiddenByContainerEncryptionPolicy,
         BlobError::VersionIsCurrent => ErrorCode::OperationNotAllowedOnRootBlob,
-        BlobError::RetentionDays => ErrorCode::InvalidXmlNodeValue,
+        BlobError::RetentionDays => ErrorCode::InvalidXmlDocument,
         BlobError::InvalidTagFilter(why) => {
             return ApiError::with_message(ErrorCode::InvalidQueryParameterValue, why);
         }
@@ -105,7 +105,7 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
             return ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string());
         }
         BlobError::ServiceProperties(error) => {
-            return ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string());
+            return ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string());
         }
         BlobError::Partition(error) => return from_partition(&error),
     };

@@ -192,7 +192,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                     put_xml_element(&mut out, "Snapshot", &snapshot_text(*snapshot));
                 }
                 if let Some(version) = record.as_ref().and_then(|record| record.version)
-                    && shows_versions
+                    && (shows_versions || *revision == Revision::Current)
                 {
                     put_xml_element(&mut out, "VersionId", &snapshot_text(version));
                     if *revision == Revision::Current {

@@ -47,6 +47,11 @@ pub(crate) fn put_written(reply: &mut Reply, written: &Written) {
     put_version(reply, written.etag, written.modified_at);
     put_some(reply, "x-ms-version-id", written.version.map(snapshot_text).as_deref());
     put_encryption(reply, &written.encryption);
+}
+
+/// Adds what a write tells that brought something to encrypt.
+pub(crate) fn put_written_encrypted(reply: &mut Reply, written: &Written) {
+    put_written(reply, written);
     put_static(reply, "x-ms-request-server-encrypted", "true");
 }
 

@@ -1,11 +1,11 @@
 //! Operations whose bodies become bytes of blobs: they are streamed, and checked while they are.
 //!
-//! What always holds: a body that is too large is refused before it is read, and one whose checksum differs is never
+//! What always holds: a body that is too large is refused before any of it is kept, and one whose checksum differs is never
 //! named by a row.
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written};
+use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written_encrypted};
 use super::request_headers::{
     blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, range,
     required, sequence_number, tags, text,
@@ -227,7 +227,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
         }
         let sequence = sequence_number(headers)?.unwrap_or(0);
         let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
-        put_written(&mut reply, &written.map_err(from_blob)?);
+        put_written_encrypted(&mut reply, &written.map_err(from_blob)?);
         return Ok(reply);
     }
     if new.properties.content_md5.is_some() {
@@ -243,7 +243,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
         None => new.properties.content_md5 = uploaded.md5.map(|md5| STANDARD.encode(md5)),
     }
     let written = context.service.put_blob(&at, blob_type, uploaded, new).await.map_err(from_blob)?;
-    put_written(&mut reply, &written);
+    put_written_encrypted(&mut reply, &written);
     put_checksums(&mut reply, &expected, checksums);
     Ok(reply)
 }
@@ -311,7 +311,7 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     encrypt(&at, &mut new)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
-    put_written(&mut reply, &written);
+    put_written_encrypted(&mut reply, &written);
     put_checksums(&mut reply, &expected, (expected.md5, crc64));
     Ok(reply)
 }
@@ -462,13 +462,16 @@ pub(crate) async fn write_pages(
         eq: number(headers, "x-ms-if-sequence-number-eq")?,
     };
     let conditions = context.write_conditions(at)?;
+    let is_update = uploaded.is_some();
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context.service.put_pages(at, range, uploaded, sequence, conditions).await;
     let written = written.map_err(from_blob)?;
     put_version(&mut reply, written.etag, written.modified_at);
     put_encryption(&mut reply, &written.encryption);
     put(&mut reply, "x-ms-blob-sequence-number", &written.sequence_number.to_string());
-    put(&mut reply, "x-ms-request-server-encrypted", "true");
+    if is_update {
+        put(&mut reply, "x-ms-request-server-encrypted", "true");
+    }
     Ok(reply)
 }
 

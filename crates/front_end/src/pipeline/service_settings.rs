@@ -114,6 +114,11 @@ fn bad_document() -> ApiError {
     ErrorCode::InvalidXmlDocument.into()
 }
 
+/// Settings out of bounds, as recorded of all services (tests of their Python clients).
+fn out_of_bounds(reason: impl Into<String>) -> ApiError {
+    ApiError::with_facts(ErrorCode::InvalidXmlDocument, [("Reason", reason.into())])
+}
+
 fn bad_value() -> ApiError {
     ErrorCode::InvalidXmlNodeValue.into()
 }
@@ -192,7 +197,7 @@ fn read_retention(element: &XmlElement) -> Result<RetentionPolicy, ApiError> {
     }
     match required(element, "Days")?.parse() {
         Ok(days) if (1..=RETENTION_DAYS_MAX).contains(&days) => Ok(RetentionPolicy { days: Some(days) }),
-        _ => Err(bad_value()),
+        _ => Err(out_of_bounds(format!("RetentionPolicy: Days must be from 1 to {RETENTION_DAYS_MAX}."))),
     }
 }
 
@@ -213,7 +218,7 @@ fn read_cors(element: &XmlElement) -> Result<Vec<CorsRule>, ApiError> {
             })
         })
         .collect::<Result<_, _>>()?;
-    check_rules(&rules).map_err(|error| ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error))?;
+    check_rules(&rules).map_err(out_of_bounds)?;
     Ok(rules)
 }
 
@@ -265,7 +270,7 @@ mod tests {
         assert_eq!(code("<Cors/><Cors/>"), Some(ErrorCode::InvalidXmlDocument));
         let metrics =
             format!("<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>{retention}</HourMetrics>");
-        assert_eq!(code(&metrics), Some(ErrorCode::InvalidXmlNodeValue));
+        assert_eq!(code(&metrics), Some(ErrorCode::InvalidXmlDocument));
         assert!(read(b"x", &[]).is_err());
     }
 }

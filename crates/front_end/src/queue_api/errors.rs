@@ -30,7 +30,7 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
             ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
         }
         QueueError::ServiceProperties(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string())
+            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
         }
         QueueError::Partition(error) => from_partition(&error),
     }

@@ -42,20 +42,9 @@ pub(crate) fn from_table(error: TableError) -> ApiError {
             ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
         }
         TableError::ServiceProperties(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlNodeValue, error.to_string())
+            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
         }
         TableError::Partition(error) => from_partition(&error),
-    }
-}
-
-/// Tables call settings malformed whose values other services refuse, as recorded of Azure for too long a retention and
-/// too many CORS rules (tests of its Python client).
-pub(crate) fn of_properties(error: ApiError) -> ApiError {
-    match error.code {
-        ErrorCode::InvalidXmlNodeValue => {
-            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.message().to_owned())
-        }
-        _ => error,
     }
 }
 

@@ -224,10 +224,7 @@ impl TableApi {
             Route::ReadPolicies(table) => policies::read_policies(self, request, &table).await,
             Route::WritePolicies(table) => policies::write_policies(self, request, &table, &body).await,
             Route::ReadServiceProperties => service_settings::read_properties(self, request).await,
-            Route::WriteServiceProperties => {
-                let written = service_settings::write_properties(self, request, &body).await;
-                written.map_err(errors::of_properties)
-            }
+            Route::WriteServiceProperties => service_settings::write_properties(self, request, &body).await,
             Route::ReadServiceStats => service_settings::read_stats(request),
         }
     }
