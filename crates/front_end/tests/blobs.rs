@@ -450,7 +450,7 @@ async fn conditions_of_copies_say_whose_they_are() {
     let public = [("x-ms-blob-public-access", "blob")];
     assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
     let (target, source) = (&[("if-match", "\"0x1\"")], &[("x-ms-source-if-match", "\"0x1\"")]);
-    let of_tags = &[("x-ms-source-if-tags", "\"a\"='b'")];
+    let (tags, of_tags) = (&[("x-ms-if-tags", "\"a\"='b'")], &[("x-ms-source-if-tags", "\"a\"='b'")]);
     let has_it = &[("x-ms-source-if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT")];
     let not_met = |code: &str| (412, code.to_owned(), String::new());
     let unread =
@@ -468,6 +468,7 @@ async fn conditions_of_copies_say_whose_they_are() {
         assert_eq!(copy(source).await, of_source, "{operation:?}");
         assert_eq!(copy(has_it).await, known, "{operation:?}");
         assert_eq!(copy(of_tags).await, not_met("ConditionNotMet"), "{operation:?}");
+        assert_eq!(copy(tags).await, not_met("ConditionNotMet"), "{operation:?}");
         let (status, code, _) = copy(&[("if-none-match", "*")]).await;
         assert_eq!((status, code.as_str()), (409, "BlobAlreadyExists"), "{operation:?}");
     }

@@ -93,11 +93,13 @@ impl Source {
     }
 }
 
-/// The error of a whole copy once its source is read: a condition is the destination's. A copy that waits for its end
-/// tells it as any write does (recorded for tests of the .NET client).
-fn from_target(error: BlobError) -> ApiError {
+/// The error of a whole copy once its source is read: a condition is the destination's, unless it is about tags, which
+/// fails as everywhere. A copy that waits for its end tells all as any write does (recorded for tests of the .NET client).
+fn from_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
     match error {
-        BlobError::ConditionNotMet => ErrorCode::TargetConditionNotMet.into(),
+        BlobError::ConditionNotMet if text(context.headers(), "x-ms-if-tags").is_none() => {
+            ErrorCode::TargetConditionNotMet.into()
+        }
         other => from_blob(other),
     }
 }
@@ -306,7 +308,7 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
             invalid("x-ms-access-tier", text(headers, "x-ms-access-tier").unwrap_or_default())
         }
         error if is_sync => from_blob(error),
-        error => from_target(error),
+        error => from_target(context, error),
     })?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     put_written(&mut reply, &written);
@@ -433,7 +435,11 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
         Some(CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..state });
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = Reply::new(StatusCode::CREATED);
-    let written = context.service.put_blob(&at, BlobType::Block, uploaded, new).await.map_err(from_target)?;
+    let written = context
+        .service
+        .put_blob(&at, BlobType::Block, uploaded, new)
+        .await
+        .map_err(|error| from_target(context, error))?;
     put_written_encrypted(&mut reply, &written);
     if let Some(md5) = md5 {
         put(&mut reply, "content-md5", &STANDARD.encode(md5));
