@@ -219,8 +219,8 @@ impl BlobService {
     }
 
     /// A page of the account's containers whose names start with `prefix`, from `marker` (a name) on, and the next name.
-    /// Where many were deleted the page may be short, or empty, and have a next one.
-    /// The system's own containers are among them only `with_system`.
+    /// Where many were deleted the page may be short, or empty, and have a next one. The system's own containers are among
+    /// them only `with_system`.
     pub async fn list_containers(
         &self,
         account: &str,
@@ -379,8 +379,8 @@ impl BlobService {
         }
     }
 
-    /// Changes the settings that are given. If requests are to be logged, the container for logs is there afterwards, as
-    /// in Azure; nothing is written to it.
+    /// Changes the settings that are given. If requests are to be logged, the container for logs is made, as in Azure;
+    /// nothing is written to it. That it can't be made, on a full disk perhaps, is only logged: the settings are in force.
     pub async fn set_settings(
         &self,
         account: &str,
@@ -402,7 +402,7 @@ impl BlobService {
         let (access, encryption) = (PublicAccess::None, ContainerEncryption::default());
         match self.create_container(account, LOGS_CONTAINER, Pairs::new(), access, encryption).await {
             Ok(_) | Err(BlobError::ContainerAlreadyExists) => {}
-            // The settings are in force; the next ones make up for it.
+            // The next settings make up for it.
             Err(error) => tracing::warn!(account, %error, "the container for logs could not be made"),
         }
         Ok(())

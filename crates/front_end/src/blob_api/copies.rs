@@ -302,7 +302,7 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
         .service
         .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
     let (state, written) = copied.await.map_err(|error| match error {
-        BlobError::SourceConditionNotMet => refused(&source, error),
+        BlobError::SourceConditionNotMet | BlobError::SourceNotModified => refused(&source, error),
         // Of a tier that the source's type never has Azure says where it stands.
         BlobError::AccessTierNotSupportedForBlobType => {
             invalid("x-ms-access-tier", text(headers, "x-ms-access-tier").unwrap_or_default())
