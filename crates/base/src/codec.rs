@@ -73,6 +73,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The next `len` bytes.
+    #[inline]
     pub fn take(&mut self, len: usize, field: &'static str) -> Result<&'a [u8], DecodeError> {
         if len > self.rest.len() {
             return Err(DecodeError(field));
@@ -89,6 +90,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// One byte.
+    #[inline]
     pub fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
         Ok(self.array::<1>(field)?[0])
     }
@@ -109,7 +111,19 @@ impl<'a> Decoder<'a> {
     }
 
     /// A LEB128 integer of at most 64 bits.
+    #[inline]
     pub fn varint(&mut self, field: &'static str) -> Result<u64, DecodeError> {
+        // Most are lengths below 128.
+        match self.rest.split_first() {
+            Some((&byte, rest)) if byte & 0x80 == 0 => {
+                self.rest = rest;
+                Ok(u64::from(byte))
+            }
+            _ => self.long_varint(field),
+        }
+    }
+
+    fn long_varint(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8(field)?;
@@ -126,6 +140,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A varint length, then that many bytes.
+    #[inline]
     pub fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
         let len = usize::try_from(self.varint(field)?).map_err(|_| DecodeError(field))?;
         self.take(len, field)

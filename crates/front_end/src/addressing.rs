@@ -8,6 +8,8 @@
 //! The path is never decoded or normalised here: it is what the client signed. One client asks the secondary of a
 //! path-style address as `/ACCOUNT-secondary/ACCOUNT/resource`; the doubled account is dropped.
 
+use memchr::memchr;
+
 /// How the account was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressStyle {
@@ -42,7 +44,7 @@ impl<'a> Address<'a> {
             Some(name) => (AddressStyle::Host, name, path),
             None => {
                 let rest = path.strip_prefix('/').unwrap_or(path);
-                let end = rest.find('/').unwrap_or(rest.len());
+                let end = memchr(b'/', rest.as_bytes()).unwrap_or(rest.len());
                 (AddressStyle::Path, &rest[..end], &rest[end..])
             }
         };
@@ -96,11 +98,11 @@ impl<'a> Iterator for SignedPaths<'a> {
 
 /// The first label of `ACCOUNT.SERVICE.…`; `None` for every other host.
 fn account_of_host<'a>(host: &'a str, service: &str) -> Option<&'a str> {
-    let name = host.split(':').next().unwrap_or(host);
-    let mut labels = name.split('.');
-    let first = labels.next()?;
-    let second = labels.next()?;
-    (second.eq_ignore_ascii_case(service) && labels.next().is_some() && !first.is_empty()).then_some(first)
+    let until = |text: &'a str, end| memchr(end, text.as_bytes()).map(|at| (&text[..at], &text[at + 1..]));
+    let name = until(host, b':').map_or(host, |(name, _)| name);
+    let (first, rest) = until(name, b'.')?;
+    let (second, _) = until(rest, b'.')?;
+    (second.eq_ignore_ascii_case(service) && !first.is_empty()).then_some(first)
 }
 
 fn without_doubled_account<'a>(resource: &'a str, account: &str) -> &'a str {

@@ -16,6 +16,7 @@
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use memchr::{memchr, memchr2};
 use percent_encoding::percent_decode_str;
 
 /// What a request is about.
@@ -70,14 +71,14 @@ impl TableResource {
     /// Reads the raw path below the account.
     pub(crate) fn parse(path: &str) -> Result<Self, ApiError> {
         let raw = path.strip_prefix('/').unwrap_or(path);
-        let decoded = match raw.contains('%') {
-            true => {
+        let decoded = match memchr(b'%', raw.as_bytes()) {
+            Some(_) => {
                 percent_decode_str(raw).decode_utf8().map_err(|_| ApiError::new(ErrorCode::InvalidUri))?
             }
-            false => raw.into(),
+            None => raw.into(),
         };
         let text = decoded.as_ref();
-        let (name, arguments) = match text.find('(') {
+        let (name, arguments) = match memchr(b'(', text.as_bytes()) {
             Some(at) => (&text[..at], Some(arguments_of(&text[at..])?)),
             None => (text, None),
         };
@@ -130,7 +131,8 @@ fn entity_of(table: &str, arguments: &str) -> Result<EntityAddress, ApiError> {
     let mut row_key = None;
     let mut rest = arguments;
     loop {
-        let (name, value) = rest.split_once('=').ok_or_else(syntax_error)?;
+        let at = memchr(b'=', rest.as_bytes()).ok_or_else(syntax_error)?;
+        let (name, value) = (&rest[..at], &rest[at + 1..]);
         let slot = match name.trim() {
             "PartitionKey" => &mut partition_key,
             "RowKey" => &mut row_key,
@@ -138,7 +140,7 @@ fn entity_of(table: &str, arguments: &str) -> Result<EntityAddress, ApiError> {
         };
         let (key, after) = quoted(value.trim_start())?;
         // A slash in an address is a mistake of the address, not of the key.
-        if slot.is_some() || key.contains(['/', '\\']) {
+        if slot.is_some() || memchr2(b'/', b'\\', key.as_bytes()).is_some() {
             return Err(syntax_error());
         }
         *slot = Some(key);
@@ -162,7 +164,7 @@ fn quoted(text: &str) -> Result<(String, &str), ApiError> {
     let mut out = String::new();
     let mut rest = body;
     loop {
-        let at = rest.find('\'').ok_or_else(syntax_error)?;
+        let at = memchr(b'\'', rest.as_bytes()).ok_or_else(syntax_error)?;
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         match rest.strip_prefix('\'') {

@@ -37,9 +37,10 @@ pub(crate) fn metadata_level(headers: &HeaderMap, format: Option<&str>) -> Resul
     }
     match headers.get(ACCEPT) {
         None => Ok(MetadataLevel::Minimal),
-        Some(accept) => {
-            choose_level(accept.to_str().map_err(|_| ApiError::new(ErrorCode::InvalidHeaderValue))?)
-        }
+        Some(accept) => match usual_level(accept.as_bytes()) {
+            Some(level) => Ok(level),
+            None => choose_level(accept.to_str().map_err(|_| ApiError::new(ErrorCode::InvalidHeaderValue))?),
+        },
     }
 }
 
@@ -49,14 +50,20 @@ pub(crate) fn prefers_xml(headers: &HeaderMap) -> bool {
     accept.contains("xml") && !accept.contains("json")
 }
 
+/// The level in the words of official clients.
+fn usual_level(list: &[u8]) -> Option<MetadataLevel> {
+    match list {
+        b"application/json;odata=minimalmetadata" => Some(MetadataLevel::Minimal),
+        b"application/json;odata=nometadata" => Some(MetadataLevel::None),
+        b"application/json;odata=fullmetadata" => Some(MetadataLevel::Full),
+        _ => None,
+    }
+}
+
 /// The level that a list of media types asks for.
 pub(crate) fn choose_level(list: &str) -> Result<MetadataLevel, ApiError> {
-    // What official clients send.
-    match list {
-        "application/json;odata=minimalmetadata" => return Ok(MetadataLevel::Minimal),
-        "application/json;odata=nometadata" => return Ok(MetadataLevel::None),
-        "application/json;odata=fullmetadata" => return Ok(MetadataLevel::Full),
-        _ => {}
+    if let Some(level) = usual_level(list.as_bytes()) {
+        return Ok(level);
     }
     let mut refusal = ErrorCode::MediaTypeNotSupported;
     for entry in list.split(',') {

@@ -16,6 +16,9 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 
+/// Ends a text.
+const TERMINATOR: &[u8] = &[0, 1];
+
 /// An encoded row key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey(Bytes);
@@ -36,7 +39,8 @@ pub struct RowKeyParts {
 impl RowKey {
     /// The key of one row.
     pub fn new(account: &str, container_id: u64, partition_name: &str, object_name: &str) -> Self {
-        let capacity = account.len() + 8 + partition_name.len() + object_name.len() + 8;
+        // Exact for texts without bytes that are encoded, so that making it shared copies nothing.
+        let capacity = account.len() + 8 + partition_name.len() + object_name.len() + 3 * TERMINATOR.len();
         let mut out = Vec::with_capacity(capacity);
         put_text(&mut out, account);
         out.extend_from_slice(&container_id.to_be_bytes());
@@ -282,7 +286,7 @@ fn prefix_end(prefix: &[u8]) -> Option<Bytes> {
 /// Appends `text` in key order, with its terminator.
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     put_text_open(out, text);
-    out.extend_from_slice(&[0, 1]);
+    out.extend_from_slice(TERMINATOR);
 }
 
 /// Appends `text` in key order without terminator: the common start of all texts that start with it.

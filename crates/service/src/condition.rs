@@ -5,7 +5,7 @@
 //! What always holds: formatting and parsing a version gives the same version; a well-formed weak tag that is not of
 //! this form belongs to somebody else and matches nothing.
 
-use crate::date_time::{DATE_TIME_LEN_MAX, format_date_time, parse_date_time};
+use crate::date_time::{DATE_TIME_LEN_MAX, DateTimeText, parse_date_time};
 use base::Ticks;
 use partition::RowVersion;
 
@@ -39,19 +39,20 @@ pub struct InvalidETag;
 const PREFIX: &str = "W/\"datetime'";
 const SUFFIX: &str = "'\"";
 
+/// Bytes of a date-time before its first colon, and of its minutes with a colon on either side.
+const HOUR_LEN: usize = "9999-12-31T23".len();
+const MINUTE_LEN: usize = ":59:".len();
+
 /// Appends the ETag of `version`.
 pub fn format_etag(version: RowVersion, out: &mut Vec<u8>) {
-    let mut text = Vec::with_capacity(DATE_TIME_LEN_MAX);
-    format_date_time(Ticks(version.0), &mut text);
-    out.reserve(PREFIX.len() + text.len() + 4 + SUFFIX.len());
-    out.extend_from_slice(PREFIX.as_bytes());
-    for byte in text {
-        match byte {
-            b':' => out.extend_from_slice(b"%3A"),
-            _ => out.push(byte),
-        }
+    let text = DateTimeText::new(Ticks(version.0));
+    let (hour, rest) = text.as_bytes().split_at(HOUR_LEN);
+    let (minute, rest) = rest.split_at(MINUTE_LEN);
+    let minute = &minute[1..MINUTE_LEN - 1];
+    out.reserve(PREFIX.len() + DATE_TIME_LEN_MAX + 4 + SUFFIX.len());
+    for part in [PREFIX.as_bytes(), hour, b"%3A", minute, b"%3A", rest, SUFFIX.as_bytes()] {
+        out.extend_from_slice(part);
     }
-    out.extend_from_slice(SUFFIX.as_bytes());
 }
 
 /// The version an ETag carries: `Ok(None)` for a weak tag that is none of ours.

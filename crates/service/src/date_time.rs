@@ -81,39 +81,55 @@ fn parse(text: &[u8]) -> Result<Ticks, DateTimeError> {
     Ok(ticks)
 }
 
+/// The text of an instant, where it stands: answers carry several each.
+#[derive(Clone, Copy, Debug)]
+pub struct DateTimeText {
+    bytes: [u8; DATE_TIME_LEN_MAX],
+    len: usize,
+}
+
+impl DateTimeText {
+    /// The text of `at`; an instant after 9999 is written as the last one.
+    pub fn new(at: Ticks) -> Self {
+        let at = at.min(TICKS_MAX);
+        let seconds = (at.0 / TICKS_PER_SECOND) as i64;
+        let (year, month, day) = civil_from_days(seconds / SECONDS_PER_DAY);
+        let second_of_day = (seconds % SECONDS_PER_DAY) as u32;
+        let fraction = (at.0 % TICKS_PER_SECOND) as u32;
+        let mut bytes = *b"0000-00-00T00:00:00.0000000Z";
+        put_digits(&mut bytes[0..4], year as u32);
+        put_digits(&mut bytes[5..7], month as u32);
+        put_digits(&mut bytes[8..10], day as u32);
+        put_digits(&mut bytes[11..13], second_of_day / 3600);
+        put_digits(&mut bytes[14..16], second_of_day / 60 % 60);
+        put_digits(&mut bytes[17..19], second_of_day % 60);
+        put_digits(&mut bytes[20..27], fraction);
+        let mut end = 27;
+        while bytes[end - 1] == b'0' && end > 20 {
+            end -= 1;
+        }
+        if end == 20 {
+            // The point goes with the last digit of the fraction.
+            end = 19;
+        }
+        bytes[end] = b'Z';
+        DateTimeText { bytes, len: end + 1 }
+    }
+
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// Appends the text of `at`; an instant after 9999 is written as the last one.
 pub fn format_date_time(at: Ticks, out: &mut Vec<u8>) {
-    let at = at.min(TICKS_MAX);
-    let seconds = (at.0 / TICKS_PER_SECOND) as i64;
-    let (year, month, day) = civil_from_days(seconds / SECONDS_PER_DAY);
-    let second_of_day = seconds % SECONDS_PER_DAY;
-    put_digits::<4>(out, year);
-    out.push(b'-');
-    put_digits::<2>(out, month);
-    out.push(b'-');
-    put_digits::<2>(out, day);
-    out.push(b'T');
-    put_digits::<2>(out, second_of_day / 3600);
-    out.push(b':');
-    put_digits::<2>(out, second_of_day / 60 % 60);
-    out.push(b':');
-    put_digits::<2>(out, second_of_day % 60);
-    let fraction = (at.0 % TICKS_PER_SECOND) as i64;
-    if fraction != 0 {
-        out.push(b'.');
-        put_digits::<7>(out, fraction);
-        while out.last() == Some(&b'0') {
-            out.pop();
-        }
-    }
-    out.push(b'Z');
+    out.extend_from_slice(DateTimeText::new(at).as_bytes());
 }
 
 /// The text of `at` on its own.
 pub fn date_time_text(at: Ticks) -> String {
-    let mut out = Vec::with_capacity(DATE_TIME_LEN_MAX);
-    format_date_time(at, &mut out);
-    out.into_iter().map(char::from).collect()
+    DateTimeText::new(at).as_bytes().iter().copied().map(char::from).collect()
 }
 
 /// The text of `at` with seven digits of a second, always: snapshots and stored policies are written so.
@@ -126,14 +142,12 @@ pub fn seven_digits_text(at: Ticks) -> String {
     }
 }
 
-fn put_digits<const COUNT: usize>(out: &mut Vec<u8>, value: i64) {
-    let mut rest = value as u32;
-    let mut digits = [b'0'; COUNT];
-    for digit in digits.iter_mut().rev() {
-        *digit += (rest % 10) as u8;
-        rest /= 10;
+/// Fills `out` with the last digits of `value`.
+fn put_digits(out: &mut [u8], mut value: u32) {
+    for digit in out.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
     }
-    out.extend_from_slice(&digits);
 }
 
 fn is_leap(year: i64) -> bool {

@@ -40,14 +40,16 @@ pub const GUID_LEN: usize = 36;
 /// Appends the 36-character, lower-case form of `guid`.
 pub fn format_guid(guid: &[u8; 16], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    for (index, byte) in guid.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            out.push(b'-');
-        }
-        out.push(HEX[usize::from(byte >> 4)]);
-        out.push(HEX[usize::from(byte & 15)]);
+    let mut text = [b'-'; GUID_LEN];
+    for (byte, at) in guid.iter().zip(DIGITS_AT) {
+        text[at] = HEX[usize::from(byte >> 4)];
+        text[at + 1] = HEX[usize::from(byte & 15)];
     }
+    out.extend_from_slice(&text);
 }
+
+/// Where the digits of each byte stand.
+const DIGITS_AT: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /// The text of `guid` on its own.
 pub fn guid_text(guid: &[u8; 16]) -> String {

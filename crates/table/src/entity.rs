@@ -9,8 +9,8 @@
 //! ```
 //!
 //! PartitionKey and RowKey are in the row's key, Timestamp is the row's version. One property is found by skipping the
-//! others, undecoded. What always holds: reading never panics; an [`EntityRef`] is only made of bytes that were checked
-//! from end to end, so that its properties can be walked without errors.
+//! others, undecoded. What always holds: reading never panics. Who walks an entity's properties is told of the first that is
+//! malformed, and never gets those before it as if they were all; pages of entities are checked before they are given out.
 
 use crate::edm::{EdmType, EdmValue, EdmValueRef, TICKS_MAX};
 use base::Ticks;
@@ -169,14 +169,8 @@ pub struct Entity {
 
 impl Entity {
     /// From a stored row's parts.
-    pub(crate) fn open(
-        partition_key: &str,
-        row_key: &str,
-        version: RowVersion,
-        value: Bytes,
-    ) -> Result<Entity, DecodeError> {
-        check_entity(&value)?;
-        Ok(Entity { partition_key: partition_key.to_owned(), row_key: row_key.to_owned(), version, value })
+    pub(crate) fn new(partition_key: &str, row_key: &str, version: RowVersion, value: Bytes) -> Entity {
+        Entity { partition_key: partition_key.to_owned(), row_key: row_key.to_owned(), version, value }
     }
 
     /// The entity without owning it.
@@ -196,7 +190,7 @@ pub struct EntityRef<'a> {
     pub(crate) partition_key: &'a str,
     pub(crate) row_key: &'a str,
     pub(crate) version: RowVersion,
-    /// Checked with [`check_entity`].
+    /// Checked as its properties are walked.
     pub(crate) value: &'a [u8],
 }
 
@@ -216,36 +210,48 @@ impl<'a> EntityRef<'a> {
         self.version
     }
 
-    /// Own properties in stored order.
+    /// Own properties in stored order. The first malformed one is an error, and the last that is told.
     pub fn properties(&self) -> PropertyIterator<'a> {
-        PropertyIterator { raw: RawProperties::open(self.value).ok() }
+        PropertyIterator { raw: Some(RawProperties::open(self.value)) }
     }
 
     /// The own property `name`, found by skipping the others.
-    pub fn property(&self, name: &str) -> Option<EdmValueRef<'a>> {
-        let mut raw = RawProperties::open(self.value).ok()?;
-        while let Some(property) = raw.next().ok()? {
+    pub fn property(&self, name: &str) -> Result<Option<EdmValueRef<'a>>, DecodeError> {
+        let mut raw = RawProperties::open(self.value)?;
+        while let Some(property) = raw.next()? {
             if property.name == name.as_bytes() {
-                return property.decode().ok();
+                return property.decode().map(Some);
             }
         }
-        None
+        Ok(None)
     }
 }
 
-/// Own properties of a stored entity, decoded one by one.
+/// Own properties of a stored entity, checked and decoded one by one.
 #[derive(Clone, Debug)]
 pub struct PropertyIterator<'a> {
-    raw: Option<RawProperties<'a>>,
+    /// `None` after the end, or an error.
+    raw: Option<Result<RawProperties<'a>, DecodeError>>,
 }
 
 impl<'a> Iterator for PropertyIterator<'a> {
-    type Item = (&'a str, EdmValueRef<'a>);
+    type Item = Result<(&'a str, EdmValueRef<'a>), DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The bytes were checked when the entity was read, so none of these fails.
-        let property = self.raw.as_mut()?.next().ok()??;
-        Some((property.name_text().ok()?, property.decode().ok()?))
+        let raw = match self.raw.as_mut()? {
+            Ok(raw) => raw,
+            Err(error) => {
+                let error = error.clone();
+                self.raw = None;
+                return Some(Err(error));
+            }
+        };
+        let read = |property: RawProperty<'a>| Ok((property.name_text()?, property.decode()?));
+        let next = raw.next().and_then(|property| property.map(read).transpose()).transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.raw = None;
+        }
+        next
     }
 }
 

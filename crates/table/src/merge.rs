@@ -87,11 +87,11 @@ mod tests {
     use crate::edm::EdmValue;
     use crate::encode::encode_entity;
     use crate::entity::Properties;
-    use crate::entity::tests::{any_value, entity_of, stored};
+    use crate::entity::tests::{any_value, entity_of, owned_properties, stored};
     use proptest::prelude::*;
 
     fn read(entity: &[u8]) -> Vec<(String, EdmValue)> {
-        entity_of(entity).properties().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        owned_properties(&entity_of(entity))
     }
 
     fn text(len: usize) -> EdmValue {

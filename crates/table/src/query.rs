@@ -1,6 +1,5 @@
 //! What is asked of a table, and what comes back: queries, tokens, pages.
 
-use crate::edm::EdmValueRef;
 use crate::entity::{EntityRef, FORMAT, RawProperties, check_entity, stored_property_len};
 use crate::filter::Filter;
 use base::codec::DecodeError;
@@ -234,14 +233,4 @@ pub struct TableListPage {
     pub names: Vec<String>,
     /// Lower-case name to go on at, if there may be more.
     pub next: Option<String>,
-}
-
-impl<'a> EntityRef<'a> {
-    /// The own properties that `projection` shows, in stored order.
-    pub fn projected<'p>(
-        &self,
-        projection: &'p Projection,
-    ) -> impl Iterator<Item = (&'a str, EdmValueRef<'a>)> + use<'a, 'p> {
-        self.properties().filter(|(name, _)| projection.includes(name))
-    }
 }

@@ -148,7 +148,7 @@ impl TableService {
         let key = RowKey::new(account, container_id, partition_key, row_key);
         let row = self.partitions.get(ObjectTable::Entity, &key).await?;
         let row = row.ok_or(TableError::ResourceNotFound)?;
-        Ok(Entity::open(partition_key, row_key, row.version, row.value)?)
+        Ok(Entity::new(partition_key, row_key, row.version, row.value))
     }
 
     /// A page of entities.

@@ -92,7 +92,7 @@ impl Stage {
 }
 
 fn value_of(entity: &EntityRef<'_>) -> Option<i32> {
-    match entity.property("Value") {
+    match entity.property("Value").expect("a well-formed entity") {
         Some(EdmValueRef::Int32(value)) => Some(value),
         _ => None,
     }

@@ -25,6 +25,7 @@ use crate::error_code::ErrorCode;
 use crate::query_string::QueryParameters;
 use base::Ticks;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use memchr::memchr;
 use sas::SasToken;
 use shared_key::{
     HeaderOrder, SharedKeyScheme, SignedRequest, SignedService, string_to_sign, table_date,
@@ -72,16 +73,18 @@ pub(crate) fn credentials<'a>(
     };
     let malformed = || ApiError::new(ErrorCode::InvalidAuthenticationInfo);
     let text = header.to_str().map_err(|_| malformed())?;
-    let (scheme, rest) = text.trim().split_once(' ').ok_or_else(malformed)?;
+    let text = text.trim_ascii();
+    let (scheme, rest) = text.split_at(memchr(b' ', text.as_bytes()).ok_or_else(malformed)?);
+    let rest = rest.trim_ascii();
     let scheme = match scheme {
         _ if scheme.eq_ignore_ascii_case("SharedKey") => SharedKeyScheme::Full,
         _ if scheme.eq_ignore_ascii_case("SharedKeyLite") => SharedKeyScheme::Lite,
         _ if scheme.eq_ignore_ascii_case("Bearer") => {
-            return Ok(Credentials::Bearer(rest.trim()));
+            return Ok(Credentials::Bearer(rest));
         }
         _ => return Err(malformed()),
     };
-    let (account, signature) = rest.trim().split_once(':').ok_or_else(malformed)?;
+    let (account, signature) = rest.split_once(':').ok_or_else(malformed)?;
     if account.is_empty() || signature.is_empty() {
         return Err(malformed());
     }

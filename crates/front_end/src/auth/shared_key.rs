@@ -63,6 +63,8 @@ pub struct SignedRequest<'a> {
 /// The header that replaces `Date` where a client cannot set that one.
 pub(crate) const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
 
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
+
 /// From this `x-ms-version` on, an empty body's `Content-Length` is signed as nothing.
 const EMPTY_LENGTH_SINCE: &[u8] = b"2015-02-21";
 
@@ -79,7 +81,7 @@ pub fn write_string_to_sign(
     match (request.service, scheme) {
         (SignedService::Table, SharedKeyScheme::Full) => {
             put_line(sink, request.method.as_bytes());
-            put_line(sink, value(request.headers, "content-md5"));
+            put_line(sink, value(request.headers, CONTENT_MD5));
             put_line(sink, value(request.headers, CONTENT_TYPE));
             put_line(sink, table_date(request.headers));
             put_short_resource(request, sink);
@@ -95,7 +97,7 @@ pub fn write_string_to_sign(
         }
         (SignedService::BlobOrQueue, SharedKeyScheme::Lite) => {
             put_line(sink, request.method.as_bytes());
-            put_line(sink, value(request.headers, "content-md5"));
+            put_line(sink, value(request.headers, CONTENT_MD5));
             put_line(sink, value(request.headers, CONTENT_TYPE));
             put_line(sink, blob_date(request.headers));
             put_canonical_headers(request.headers, order, sink);
@@ -161,7 +163,7 @@ fn put_blob_headers(request: &SignedRequest<'_>, sink: &mut impl SignSink) {
     put_line(sink, value(headers, "content-encoding"));
     put_line(sink, value(headers, "content-language"));
     put_line(sink, length);
-    put_line(sink, value(headers, "content-md5"));
+    put_line(sink, value(headers, CONTENT_MD5));
     put_line(sink, value(headers, CONTENT_TYPE));
     put_line(sink, blob_date(headers));
     put_line(sink, value(headers, "if-modified-since"));

@@ -81,32 +81,34 @@ pub(crate) fn put_list_start(out: &mut Vec<u8>, context: &AnswerContext<'_>) {
     out.extend_from_slice(b"\"value\":[");
 }
 
-/// Appends an answer that is one entity.
-pub(crate) fn put_single_entity<'a>(
+/// Appends an answer that is one entity. After an error, which is one of the properties', the answer is good for nothing.
+pub(crate) fn put_single_entity<'a, E>(
     out: &mut Vec<u8>,
     context: &AnswerContext<'_>,
-    entity: EntityFields<'_, impl Iterator<Item = (&'a str, EdmValueRef<'a>)>>,
+    entity: EntityFields<'_, impl Iterator<Item = Result<(&'a str, EdmValueRef<'a>), E>>>,
     selection: &Selection,
-) {
+) -> Result<(), E> {
     out.push(b'{');
     if context.level != MetadataLevel::None {
         put_metadata(out, context, "/@Element");
         out.push(b',');
     }
-    put_members(out, context, entity, selection);
+    put_members(out, context, entity, selection)?;
     out.push(b'}');
+    Ok(())
 }
 
-/// Appends an entity of a list.
-pub(crate) fn put_listed_entity<'a>(
+/// Appends an entity of a list. After an error, which is one of the properties', the answer is good for nothing.
+pub(crate) fn put_listed_entity<'a, E>(
     out: &mut Vec<u8>,
     context: &AnswerContext<'_>,
-    entity: EntityFields<'_, impl Iterator<Item = (&'a str, EdmValueRef<'a>)>>,
+    entity: EntityFields<'_, impl Iterator<Item = Result<(&'a str, EdmValueRef<'a>), E>>>,
     selection: &Selection,
-) {
+) -> Result<(), E> {
     out.push(b'{');
-    put_members(out, context, entity, selection);
+    put_members(out, context, entity, selection)?;
     out.push(b'}');
+    Ok(())
 }
 
 /// Appends a table: an answer of its own if `single`, else an element of a list.
@@ -180,12 +182,12 @@ fn put_metadata(out: &mut Vec<u8>, context: &AnswerContext<'_>, element: &str) {
     out.push(b'"');
 }
 
-fn put_members<'a>(
+fn put_members<'a, E>(
     out: &mut Vec<u8>,
     context: &AnswerContext<'_>,
-    entity: EntityFields<'_, impl Iterator<Item = (&'a str, EdmValueRef<'a>)>>,
+    entity: EntityFields<'_, impl Iterator<Item = Result<(&'a str, EdmValueRef<'a>), E>>>,
     selection: &Selection,
-) {
+) -> Result<(), E> {
     let mut separator = Separator { first: true };
     if context.level == MetadataLevel::Full {
         separator.put(out);
@@ -232,7 +234,8 @@ fn put_members<'a>(
     }
     // Names seen, so that selected ones that are missing can be written as null.
     let mut present: Vec<&str> = Vec::new();
-    for (name, value) in entity.properties {
+    for property in entity.properties {
+        let (name, value) = property?;
         if !projection.includes(name) {
             continue;
         }
@@ -250,6 +253,7 @@ fn put_members<'a>(
             out.extend_from_slice(b":null");
         }
     }
+    Ok(())
 }
 
 struct Separator {

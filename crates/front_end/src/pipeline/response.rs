@@ -103,12 +103,8 @@ pub(crate) fn finish<S: ServiceApi>(
 
 /// `YYYY-MM-DD`, not before the first version.
 fn is_version(text: &[u8]) -> bool {
-    text.len() == 10
-        && text.iter().enumerate().all(|(index, byte)| match index {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        })
-        && text >= OLDEST_VERSION
+    let &[y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = text else { return false };
+    [y0, y1, y2, y3, m0, m1, d0, d1].iter().all(u8::is_ascii_digit) && text >= OLDEST_VERSION
 }
 
 /// Newer versions than known that were seen.

@@ -15,12 +15,16 @@ use crate::negotiation::MetadataLevel;
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use base::Ticks;
+use base::codec::DecodeError;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderName};
 use service::format_etag;
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
-use table::{EntityQuery, EntityRef, EntityToken, Filter, QueryClass, TableError, check_property_name};
+use table::{
+    EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, TableError,
+    check_property_name,
+};
 
 /// Names in a `$select` at most.
 const SELECTED_MAX: usize = 255;
@@ -55,7 +59,8 @@ pub(crate) async fn read_entity(
     format_etag(entity.version(), &mut etag);
     let answer = answer_context(context, level, &address.table, query);
     let mut body = Vec::with_capacity(1024);
-    put_single_entity(&mut body, &answer, fields(&entity, &etag), &Selection::new(select.as_deref()));
+    put_single_entity(&mut body, &answer, fields(&entity, &etag), &Selection::new(select.as_deref()))
+        .map_err(from_stored)?;
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     reply.header_bytes(ETAG, etag);
     if context.statistics {
@@ -95,7 +100,7 @@ pub(crate) async fn query_entities(
             etag.clear();
             format_etag(entity.version(), &mut etag);
         }
-        put_listed_entity(&mut body, &answer, fields(&entity, &etag), &selection);
+        put_listed_entity(&mut body, &answer, fields(&entity, &etag), &selection).map_err(from_stored)?;
     }
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
@@ -113,10 +118,7 @@ pub(crate) async fn query_entities(
     Ok(reply)
 }
 
-fn fields<'a>(
-    entity: &EntityRef<'a>,
-    etag: &'a [u8],
-) -> EntityFields<'a, impl Iterator<Item = (&'a str, table::EdmValueRef<'a>)> + use<'a>> {
+fn fields<'a>(entity: &EntityRef<'a>, etag: &'a [u8]) -> EntityFields<'a, PropertyIterator<'a>> {
     EntityFields {
         partition_key: entity.partition_key(),
         row_key: entity.row_key(),
@@ -124,6 +126,11 @@ fn fields<'a>(
         etag,
         properties: entity.properties(),
     }
+}
+
+/// A stored entity that can't be read.
+fn from_stored(error: DecodeError) -> ApiError {
+    from_table(error.into())
 }
 
 fn answer_context<'a>(

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, LOCATION};
 use service::{Condition, format_etag, parse_if_match};
+use std::convert::Infallible;
 use table::{EntityOperation, EntityOutcome, EntityVerb, Properties};
 
 /// Whether a client wants the new entity back.
@@ -215,15 +216,17 @@ impl PlannedAnswer {
                     table: &echo.table,
                     select: None,
                 };
+                let own = echo.properties.0.iter();
+                let own = own.map(|(name, value)| Ok::<_, Infallible>((name.as_str(), value.as_ref())));
                 let entity = EntityFields {
                     partition_key: &echo.partition_key,
                     row_key: &echo.row_key,
                     timestamp: Ticks(outcome.version.0),
                     etag: &etag,
-                    properties: echo.properties.0.iter().map(|(name, value)| (name.as_str(), value.as_ref())),
+                    properties: own,
                 };
                 let mut body = Vec::with_capacity(1024);
-                put_single_entity(&mut body, &answer, entity, &Selection::new(None));
+                let Ok(()) = put_single_entity(&mut body, &answer, entity, &Selection::new(None));
                 Reply::json(StatusCode::CREATED, self.level.content_type(), body)
             }
             None => {

@@ -31,7 +31,7 @@ use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
 use errors::from_table;
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
 };
 use route::{Route, Verb};
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
@@ -230,8 +230,10 @@ impl TableApi {
     }
 }
 
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
 fn preference(headers: &HeaderMap) -> Option<Preference> {
-    headers.get("prefer").and_then(|value| value.to_str().ok()).and_then(Preference::parse)
+    headers.get(PREFER).and_then(|value| value.to_str().ok()).and_then(Preference::parse)
 }
 
 fn write_headers(headers: &HeaderMap, level: MetadataLevel) -> Result<WriteHeaders<'_>, ApiError> {

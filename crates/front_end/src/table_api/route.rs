@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::query_string::QueryParameters;
 use hyper::Method;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName};
 
 /// What a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) const WRONG_KEY_COUNT: &str =
     "The number of keys specified in the URI does not match number of key properties for the resource.";
 
 /// The header that tunnels a verb through `POST`.
-const X_HTTP_METHOD: &str = "x-http-method";
+const X_HTTP_METHOD: HeaderName = HeaderName::from_static("x-http-method");
 
 impl Verb {
     /// A verb by its name; `MERGE` and `PATCH` are one.

@@ -56,7 +56,10 @@ async fn an_entity_through_its_life() {
 
     let entity = service.get_entity(ACCOUNT, "People", "p", "r").await.unwrap();
     assert_eq!(entity.as_ref().version(), inserted.version);
-    assert_eq!(entity.as_ref().property("Number").map(|value| value.to_owned()), Some(EdmValue::Int32(1)));
+    assert_eq!(
+        entity.as_ref().property("Number").unwrap().map(|value| value.to_owned()),
+        Some(EdmValue::Int32(1))
+    );
 
     let condition = Condition::Version(Some(inserted.version));
     let merge = operation(EntityVerb::Merge, "r", &[("Other", 5)], condition);
@@ -279,7 +282,10 @@ async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
             let first_and_last = [page.entities().next(), page.entities().last()];
             first_and_last.map(|entity| {
                 let entity = entity.unwrap();
-                (entity.row_key().to_owned(), entity.property("Number").map(|value| value.to_owned()))
+                (
+                    entity.row_key().to_owned(),
+                    entity.property("Number").unwrap().map(|value| value.to_owned()),
+                )
             })
         };
         let expected = |number| [0, ROWS - 1].map(|row| (format!("{row:03}"), Some(EdmValue::Int32(number))));

@@ -1,4 +1,5 @@
 use super::*;
+use std::convert::Infallible;
 use table::EdmValue;
 
 const BASE: &str = "http://127.0.0.1:10002/acct";
@@ -28,10 +29,10 @@ fn write(level: MetadataLevel, select: Option<&[String]>) -> String {
         row_key: "r 1",
         timestamp: Ticks(10_000_000),
         etag: b"W/\"datetime'x'\"",
-        properties: own.iter().map(|(name, value)| (name.as_str(), value.as_ref())),
+        properties: own.iter().map(|(name, value)| Ok::<_, Infallible>((name.as_str(), value.as_ref()))),
     };
     let mut out = Vec::new();
-    put_single_entity(&mut out, &context(level), entity, &Selection::new(select));
+    let Ok(()) = put_single_entity(&mut out, &context(level), entity, &Selection::new(select));
     String::from_utf8(out).expect("text")
 }
 
@@ -104,4 +105,19 @@ fn tables_at_every_level() {
         )
     );
     assert_eq!(write(MetadataLevel::Minimal, false), r#"{"TableName":"People"}"#);
+}
+
+#[test]
+fn a_damaged_property_is_an_error_and_no_shorter_entity() {
+    let entity = EntityFields {
+        partition_key: "p",
+        row_key: "r",
+        timestamp: Ticks(0),
+        etag: b"",
+        properties: [Ok(("A", EdmValueRef::Int32(1))), Err("damaged"), Ok(("B", EdmValueRef::Int32(2)))]
+            .into_iter(),
+    };
+    let mut out = Vec::new();
+    let context = context(MetadataLevel::Minimal);
+    assert_eq!(put_single_entity(&mut out, &context, entity, &Selection::new(None)), Err("damaged"));
 }
