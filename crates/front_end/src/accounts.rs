@@ -22,6 +22,9 @@ pub const DEVELOPMENT_ACCOUNT_KEY: &str =
 /// Keys that are valid at once, so that they can be rolled.
 pub const ACCOUNT_KEYS_MAX: usize = 2;
 
+/// Bytes of a wrong name that are told at most: one of a letter more than a name may have.
+const NAME_SHOWN_SIZE_BYTES_MAX: usize = 25;
+
 /// Why a text does not describe an account.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountError {
@@ -31,6 +34,12 @@ pub enum AccountError {
     /// The name breaks the protocol's rule.
     #[error("account name {0:?} must be 3 to 24 lower-case letters and digits")]
     BadName(String),
+    /// What stands before the first colon is longer than a name, or has other characters than names are tried with.
+    #[error(
+        "it does not begin with an account's name, 3 to 24 lower-case letters and digits, and a colon: write NAME:KEY or \
+         NAME:KEY:KEY2 (the text is not shown, as it may hold a key)"
+    )]
+    NoName,
     /// A key is not Base64.
     #[error("key {number} of account {name:?} is not Base64")]
     BadKey {
@@ -72,7 +81,13 @@ fn key_bytes(text: &str) -> Option<Vec<u8>> {
 impl Account {
     /// An account from its name and one or two Base64 keys.
     pub fn new(name: &str, keys: &[&str]) -> Result<Self, AccountError> {
-        service::check_account_name(name).map_err(|_| AccountError::BadName(name.to_owned()))?;
+        // A key in place of the name, or behind another sign than a colon, must not come to a log.
+        let is_shown = name.len() <= NAME_SHOWN_SIZE_BYTES_MAX
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        service::check_account_name(name).map_err(|_| match is_shown {
+            true => AccountError::BadName(name.to_owned()),
+            false => AccountError::NoName,
+        })?;
         if keys.is_empty() {
             return Err(AccountError::NoKey(name.to_owned()));
         }
@@ -211,6 +226,12 @@ mod tests {
         assert_eq!(error("abc"), AccountError::NoKey("abc".into()));
         assert_eq!(error("Abc:AAAA"), AccountError::BadName("Abc".into()));
         assert_eq!(error("ab:AAAA"), AccountError::BadName("ab".into()));
+        for slip in [format!("abc={DEVELOPMENT_ACCOUNT_KEY}"), format!("abc,{DEVELOPMENT_ACCOUNT_KEY}:AAAA")]
+        {
+            assert_eq!(error(&slip), AccountError::NoName);
+        }
+        let text = error(DEVELOPMENT_ACCOUNT_KEY).to_string();
+        assert!(!text.contains(&DEVELOPMENT_ACCOUNT_KEY[..8]), "{text}");
         assert_eq!(error("abc:AAAA:?"), AccountError::BadKey { name: "abc".into(), number: 2 });
         assert_eq!(error("abc:AAAA:AAAA:AAAA"), AccountError::TooManyKeys("abc".into()));
         assert_eq!(error("abc:AAAA;abc:AAAA"), AccountError::Duplicate("abc".into()));

@@ -253,6 +253,8 @@ fn given_accounts(
         let content = std::fs::read_to_string(path)
             .map_err(|error| ConfigurationError::AccountsFile { path: path.clone(), error })?;
         let before = texts.len();
+        // Some editors begin a text with a mark of its encoding.
+        let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
         for (index, line) in content.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if !line.is_empty() {

@@ -78,6 +78,16 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
     text
 }
 
+/// Removes what an earlier server left, so that nobody takes it for this one's.
+pub(crate) fn remove_ready_file(path: &Path) -> Result<(), String> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("--ready-file {}: {error}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes the ready file in one step, so that whoever waits for it never reads half of it.
 pub(crate) fn write_ready_file(
     path: &Path,

@@ -19,7 +19,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use stream::{StreamError, Streams};
 use table::TableService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -91,9 +91,12 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
-    let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.blob_address).await?;
-    let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.table_address).await?;
-    let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.queue_address).await?;
+    if let Some(path) = &configuration.ready_file {
+        report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
+    }
+    let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.blob_address)?;
+    let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.table_address)?;
+    let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.queue_address)?;
     let addresses = Addresses { blob, queue, table };
     let limits = limits();
     // Each of these layers knows its files, but not in which folder they are.
@@ -150,12 +153,22 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     Ok(())
 }
 
+/// Connections that the system keeps for each service until they are taken; it may keep fewer (`net.core.somaxconn`).
+/// Those beyond it try again after a second.
+const BACKLOG: u32 = 4096;
+
 /// Binds a port; also tells which, as the system may have picked it.
-async fn listen(flag: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |error| ServeError::Listen { flag, address, error };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
+fn listen(flag: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // A server that was stopped can start again at once, whatever connections it left behind.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
+        let bound = listener.local_addr()?;
+        Ok((listener, bound))
+    };
+    bind().map_err(|error| ServeError::Listen { flag, address, error })
 }
 
 /// The bounds of requests. First the process gets all the file descriptors it can have.

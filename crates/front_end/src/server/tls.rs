@@ -23,6 +23,12 @@ const ALPN_HTTP2: &[u8] = b"h2";
 /// HTTP/1.1 in a handshake.
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
+/// What begins a key that needs a password (PKCS #8).
+const ENCRYPTED_KEY: &[u8] = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
+
+/// What such a key of older form has in its head.
+const ENCRYPTED_KEY_OLD: &[u8] = b"Proc-Type: 4,ENCRYPTED";
+
 /// Why a certificate and its key can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -35,6 +41,9 @@ pub enum TlsError {
     /// The key's file has none.
     #[error("it holds no private key in PEM form (-----BEGIN PRIVATE KEY-----)")]
     NoKey,
+    /// The key's file has one that needs a password.
+    #[error("its private key is encrypted; decrypt it first (openssl pkey -in KEY -out PLAIN-KEY)")]
+    EncryptedKey,
     /// The key's file is broken.
     #[error("its private key can't be read: {0}")]
     Key(String),
@@ -46,7 +55,7 @@ pub enum TlsError {
 impl TlsError {
     /// Whether the key's file is to blame rather than the certificate's.
     pub fn is_about_key(&self) -> bool {
-        matches!(self, TlsError::NoKey | TlsError::Key(_))
+        matches!(self, TlsError::NoKey | TlsError::EncryptedKey | TlsError::Key(_))
     }
 }
 
@@ -71,7 +80,11 @@ impl TlsIdentity {
         if chain.is_empty() {
             return Err(TlsError::NoCertificate);
         }
+        let is_encrypted = [ENCRYPTED_KEY, ENCRYPTED_KEY_OLD]
+            .iter()
+            .any(|mark| key.windows(mark.len()).any(|part| part == *mark));
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            _ if is_encrypted => TlsError::EncryptedKey,
             pem::Error::NoItemsFound => TlsError::NoKey,
             other => TlsError::Key(other.to_string()),
         })?;
@@ -151,6 +164,8 @@ mod tests {
         assert!(matches!(error(b"", KEY), TlsError::NoCertificate));
         assert!(matches!(error(KEY, KEY), TlsError::NoCertificate));
         assert!(matches!(error(CERTIFICATE, b"nonsense"), TlsError::NoKey));
+        let encrypted = [ENCRYPTED_KEY, b"\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"].concat();
+        assert!(matches!(error(CERTIFICATE, &encrypted), TlsError::EncryptedKey));
         assert!(matches!(error(CERTIFICATE, CERTIFICATE), TlsError::NoKey));
         let cut = &CERTIFICATE[..CERTIFICATE.len() / 2];
         assert!(matches!(error(cut, KEY), TlsError::Certificate(_)));
