@@ -172,3 +172,19 @@ async fn what_is_no_batch_is_refused_outside() {
     let large = "x".repeat((4 << 20) + 1);
     stamp.send("POST", "/$batch", &[CONTENT_TYPE], &large).await.expect_error(413, "RequestBodyTooLarge");
 }
+
+/// One client leaves the account out of the addresses of operations, also where it is a part of the path.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_may_be_addressed_below_the_account() {
+    let stamp = stamp_with_table().await;
+    let put = |target: &str| format!("PUT {target} HTTP/1.1\r\n\r\n{{}}");
+    let keys = "(PartitionKey='p',RowKey='1')";
+    let answer = send(&stamp, &[put(&format!("/People{keys}"))]).await;
+    assert!(answer.body.contains("HTTP/1.1 204"), "{}", answer.body);
+    stamp.send("GET", &format!("/People{keys}"), &[], "").await.expect(200);
+    // What names an account names that of the batch.
+    for other in [format!("/other/People{keys}"), format!("http://127.0.0.1:10002/other/People{keys}")] {
+        let answer = send(&stamp, &[put(&other)]).await;
+        assert!(answer.body.contains("HTTP/1.1 400"), "{other}: {}", answer.body);
+    }
+}

@@ -69,12 +69,21 @@ async fn uploads_that_stall_hold_up_nobody() {
 
 /// What a GET answers that shows nothing but a signature.
 async fn get_with(stamp: &Stamp, path: &str, parameters: &str) -> (StatusCode, HeaderMap) {
-    let request = Request::builder()
-        .method("GET")
-        .uri(format!("{ROOT}{path}?{parameters}"))
-        .header("host", "127.0.0.1:10000")
-        .body(http_body_util::Empty::<Bytes>::new())
-        .expect("a request");
+    ask_without_key(stamp, ("GET", &format!("{path}?{parameters}")), &[]).await
+}
+
+/// What is answered to a request that shows no more than its path says.
+async fn ask_without_key(
+    stamp: &Stamp,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+) -> (StatusCode, HeaderMap) {
+    let mut request =
+        Request::builder().method(method).uri(format!("{ROOT}{path}")).header("host", "127.0.0.1:10000");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(http_body_util::Empty::<Bytes>::new()).expect("a request");
     let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
     let (parts, _) = stamp.front_end.handle_blob(connection, request).await.into_parts();
     (parts.status, parts.headers)
@@ -505,5 +514,174 @@ async fn answers_tell_what_was_encrypted_and_hashed() {
     for headers in [&[source, tier][..], &[source, sync, tier]] {
         let (status, code, _) = ask(&stamp, ("PUT", "/box/copy"), headers, "").await;
         assert_eq!((status, code.as_str()), (400, "InvalidHeaderValue"), "{headers:?}");
+    }
+}
+
+/// Lists and conditions told of tags whoever could list or read: by halves, a condition tells a tag's value.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tags_are_for_those_who_may_read_tags() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let tagged = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "secret=value")];
+    assert_eq!(ask(&stamp, ("PUT", "/box/a"), &tagged, "").await.0, 201);
+    let public = [("x-ms-blob-public-access", "container")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    let signed = |permissions: &str| {
+        let text = format!(
+            "{permissions}\n\n2027-01-01\n/blob/devstoreaccount1/box\n\n\n\n2020-02-10\nc\n\n\n\n\n\n"
+        );
+        format!("&sv=2020-02-10&sr=c&sp={permissions}&se=2027-01-01&sig={}", stamp.sas_signature(&text))
+    };
+    let list = "/box?restype=container&comp=list";
+    let list_tags = "/box?restype=container&comp=list&include=metadata,Tags";
+    type Headers = &'static [(&'static str, &'static str)];
+    let condition: Headers = &[("x-ms-if-tags", "\"secret\" > 'a'")];
+    let table: [(&str, &str, Headers, &str, u16); 11] = [
+        ("GET", list, &[], "rl", 200),
+        ("GET", list_tags, &[], "rl", 403),
+        ("GET", list_tags, &[], "rlt", 200),
+        ("HEAD", "/box/a?", &[], "r", 200),
+        ("HEAD", "/box/a?", condition, "r", 403),
+        ("HEAD", "/box/a?", condition, "rt", 200),
+        ("PUT", "/box/a?comp=metadata", condition, "w", 403),
+        ("PUT", "/box/a?comp=metadata", condition, "wt", 200),
+        ("GET", list, &[], "", 200),
+        ("GET", list_tags, &[], "", 401),
+        ("HEAD", "/box/a?", condition, "", 401),
+    ];
+    for (method, path, headers, permissions, expected) in table {
+        let signature = if permissions.is_empty() { String::new() } else { signed(permissions) };
+        let mut headers = headers.to_vec();
+        headers.push(("content-length", "0"));
+        let found = ask_without_key(&stamp, (method, &format!("{path}{signature}")), &headers).await.0;
+        assert_eq!(found.as_u16(), expected, "{method} {path} with {permissions:?}");
+    }
+    // The owner asks for what it wants.
+    assert_eq!(ask(&stamp, ("GET", list_tags), &[], "").await.0, 200);
+    // A source that is read by a signature.
+    let source = [("x-ms-source-if-tags", "\"secret\" > 'a'")];
+    for (permissions, expected) in [("r", 403), ("rt", 202)] {
+        let from = format!("/box/a?{}", signed(permissions));
+        let (status, _, _) = copied(&stamp, COPY_BLOB, &from, &source).await;
+        assert_eq!(status, expected, "a source with {permissions}");
+    }
+}
+
+/// Anybody could see which blocks wait in a public container, and which blobs are only about to be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocks_that_wait_are_not_public() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["whole"]).await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    for blob in ["whole", "draft"] {
+        let path = format!("/box/{blob}?comp=block&blockid=MDAw");
+        assert_eq!(ask(&stamp, ("PUT", &path), &[], "text").await.0, 201);
+    }
+    for (blob, kind, to_owner, to_anybody) in [
+        ("whole", "committed", 200, 200),
+        ("whole", "all", 200, 401),
+        ("whole", "uncommitted", 200, 401),
+        ("draft", "all", 200, 401),
+        ("draft", "committed", 200, 404),
+        ("none", "committed", 404, 404),
+    ] {
+        let path = format!("/box/{blob}?comp=blocklist&blocklisttype={kind}");
+        assert_eq!(ask(&stamp, ("GET", &path), &[], "").await.0, to_owner, "{path}");
+        assert_eq!(ask_without_key(&stamp, ("GET", &path), &[]).await.0.as_u16(), to_anybody, "{path}");
+    }
+}
+
+/// An account in a host's name was looked for in the letters it was written in, which hosts have in any.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_have_no_case_and_are_one() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    for (hosts, expected) in [
+        (&["devstoreaccount1.blob.localhost"][..], 200),
+        (&["DevStoreAccount1.Blob.LocalHost:10000"], 200),
+        (&["other.blob.localhost"], 404),
+        (&["devstoreaccount1.blob.localhost", "devstoreaccount1.blob.localhost"], 400),
+        (&["devstoreaccount1.blob.localhost/x"], 400),
+    ] {
+        let mut request = Request::builder().uri("/box/a");
+        for host in hosts {
+            request = request.header("host", *host);
+        }
+        let request = request.body(http_body_util::Empty::<Bytes>::new()).expect("a request");
+        let answer = stamp.front_end.handle_blob(ConnectionInfo::default(), request).await;
+        assert_eq!(answer.status().as_u16(), expected, "{hosts:?}");
+    }
+}
+
+/// One client reads what follows the last boundary as one more part, and gives up at it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_blobs_ends_with_its_boundary() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    let part = |blob: &str| {
+        let path = format!("{ROOT}/box/{blob}");
+        let headers = stamp.headers_signed_for(SignedService::BlobOrQueue, "DELETE", &path, &[]);
+        let lines: Vec<String> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}\r\n", value.to_str().expect("text")))
+            .collect();
+        format!(
+            "--b\r\nContent-Type: application/http\r\n\r\nDELETE {path} HTTP/1.1\r\n{}\r\n",
+            lines.concat()
+        )
+    };
+    let body = format!("{}{}--b--", part("a"), part("none"));
+    let multipart = [("content-type", "multipart/mixed; boundary=b")];
+    let (parts, body) = answer_to(&stamp, ("POST", "/?comp=batch"), &multipart, &body).await;
+    assert_eq!(parts.status.as_u16(), 202, "{body}");
+    let boundary =
+        parts.headers["content-type"].to_str().expect("text").split_once("boundary=").expect("one").1;
+    assert!(body.ends_with(&format!("\r\n--{boundary}--")), "{body}");
+    let answers: Vec<&str> = body.split("HTTP/1.1 ").skip(1).collect();
+    assert!(answers[0].starts_with("202 ") && !answers[0].contains("Content-Length"), "{body}");
+    assert!(answers[1].starts_with("404 ") && answers[1].contains("Content-Length: "), "{body}");
+    assert_eq!(body.matches("x-ms-version: 2026-10-06\r\n").count(), 2, "{body}");
+}
+
+/// Clients that know no pages take every element of the list for a range.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ranges_of_pages_come_in_pages_to_those_who_know_them() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let kind = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "1024")];
+    assert_eq!(ask(&stamp, ("PUT", "/box/a"), &kind, "").await.0, 201);
+    for (version, more, has_marker) in [
+        ("2019-02-02", "", false),
+        ("2019-02-02", "&maxresults=1", true),
+        ("2020-10-02", "", true),
+        ("2026-10-06", "", true),
+    ] {
+        let path = format!("/box/a?comp=pagelist{more}");
+        let (parts, body) = answer_to(&stamp, ("GET", &path), &[("x-ms-version", version)], "").await;
+        assert_eq!(
+            (parts.status.as_u16(), body.contains("NextMarker")),
+            (200, has_marker),
+            "{version}{more}: {body}"
+        );
+    }
+}
+
+/// Requests of Data Lake Storage name a container in the place of a blob, and were answered as if it were one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_lake_storage_is_not_served() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["a"]).await;
+    for (method, path) in [
+        ("GET", "/?resource=account"),
+        ("GET", "/box?resource=filesystem&recursive=true"),
+        ("PUT", "/box?resource=filesystem"),
+        ("DELETE", "/box?resource=filesystem"),
+        ("PUT", "/box/a?resource=file"),
+    ] {
+        let (status, code, _) = ask(&stamp, (method, path), &[], "").await;
+        assert_eq!((status, code.as_str()), (501, "NotImplemented"), "{method} {path}");
     }
 }

@@ -385,6 +385,7 @@ async fn signatures_grant_what_their_letters_say() {
         let target = format!("{}{path}{joint}{}", stamp::ROOT, sas(permissions));
         let request = hyper::Request::builder().method(method).uri(target).header("host", "127.0.0.1:10001");
         let body = if method == "POST" { message("b") } else { String::new() };
+        let request = request.header("content-length", body.len());
         let request = request.body(http_body_util::Full::new(bytes::Bytes::from(body))).expect("a request");
         stamp.send_queue_request(request).await
     };

@@ -4,6 +4,7 @@
 mod stamp;
 
 use front_end::Limits;
+use stamp::ROOT;
 use stamp::listening::{Running, Service, ends, read_answer};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -85,6 +86,23 @@ async fn slow_and_large_bodies_are_refused() {
     stream.write_all(request.as_bytes()).await.expect("sent");
     let answer = read_answer(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+/// HTTP takes a body for empty if nothing tells its length: a blob whose length was lost on the way was stored as empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_without_a_length_is_refused() {
+    let running = Running::start(Limits::default(), Service::Blob).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    for (length, expected) in [("", "HTTP/1.1 411"), ("content-length: 0\r\n", "HTTP/1.1 201")] {
+        let mut request = format!("PUT {ROOT}/box?restype=container HTTP/1.1\r\n{length}");
+        for (name, value) in running.blob_headers("PUT", "/box?restype=container", &[]) {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.starts_with(expected), "{answer}");
+    }
 }
 
 /// The connection was closed on clients that send all before they look for an answer, which they lost.

@@ -13,6 +13,7 @@
 //! of one kind.
 
 use super::headers::Headers;
+use super::request_headers::text;
 use super::route::Route;
 use super::target::Target;
 use super::{BlobApi, BlobRequest, blob_write};
@@ -109,15 +110,17 @@ pub(crate) async fn run<B: RequestBody>(
     let parts = read(&whole.bytes, &boundary)?;
     let outer = context.request;
     let response_boundary = format!("batchresponse_{}", RequestId::new(outer.random).as_str());
+    let version = text(context.headers(), "x-ms-version").unwrap_or(BlobApi::DEFAULT_VERSION);
     let mut out = Vec::new();
     let mut kind = None;
     for part in parts {
         let id = RequestId::new(outer.random);
         let reply = answer_part(api, context, &part.request, &mut kind).await;
         let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
-        put_part(&mut out, &response_boundary, &part, id.as_str(), &reply);
+        put_part(&mut out, &response_boundary, version, &part, (id.as_str(), &reply));
     }
-    out.extend_from_slice(format!("--{response_boundary}--\r\n").as_bytes());
+    // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't read.
+    out.extend_from_slice(format!("--{response_boundary}--").as_bytes());
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     let content_type = format!("multipart/mixed; boundary={response_boundary}");
     reply.header_bytes(CONTENT_TYPE, content_type.into_bytes());
@@ -125,7 +128,7 @@ pub(crate) async fn run<B: RequestBody>(
     Ok(reply)
 }
 
-fn put_part(out: &mut Vec<u8>, boundary: &str, part: &Part, id: &str, reply: &Reply) {
+fn put_part(out: &mut Vec<u8>, boundary: &str, version: &str, part: &Part, (id, reply): (&str, &Reply)) {
     out.extend_from_slice(format!("--{boundary}\r\nContent-Type: application/http\r\n").as_bytes());
     if let Some(content_id) = &part.content_id {
         out.extend_from_slice(format!("Content-ID: {content_id}\r\n").as_bytes());
@@ -138,8 +141,11 @@ fn put_part(out: &mut Vec<u8>, boundary: &str, part: &Part, id: &str, reply: &Re
         out.extend_from_slice(value.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    let length = reply.body.len();
-    out.extend_from_slice(format!("x-ms-request-id: {id}\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+    out.extend_from_slice(format!("x-ms-request-id: {id}\r\nx-ms-version: {version}\r\n").as_bytes());
+    if !reply.body.is_empty() {
+        out.extend_from_slice(format!("Content-Length: {}\r\n", reply.body.len()).as_bytes());
+    }
+    out.extend_from_slice(b"\r\n");
     out.extend_from_slice(&reply.body);
     out.extend_from_slice(b"\r\n");
 }
@@ -173,6 +179,7 @@ async fn answer_part(
     }
     let inner = BlobRequest { service: context.service, request: &request, target: &target, headers };
     api.authorise(&inner, route).await?;
+    request.check_secondary(route.is_read())?;
     match route {
         Route::DeleteBlob => blob_write::delete(&inner).await,
         Route::SetTier => blob_write::set_tier(&inner).await,
@@ -215,8 +222,8 @@ async fn authenticate(
             verify_sas(outer.keys, &request, &policies)
         }
         // Whoever bears a token has shown it for the batch.
-        Credentials::Bearer(_) => match outer.grant {
-            Grant::Everything => Ok(Grant::Everything),
+        Credentials::Bearer(_) => match (outer.grant, outer.principal) {
+            (Grant::Everything, Some(_)) => Ok(Grant::Everything),
             _ => Err(ErrorCode::AuthenticationFailed.into()),
         },
     }

@@ -5,6 +5,7 @@ use super::errors::from_blob;
 use super::reply_headers::{crc64_text, put, put_lease, put_metadata, put_record, put_version};
 use super::request_headers::{conditions, flag, range};
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
+use crate::auth::grant::Grant;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -12,7 +13,7 @@ use crate::reply_body::ReplyStream;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{BlobReader, FoundRecord, PageLists, Revision};
+use blob::{BlobError, BlobReader, FoundRecord, PageLists, Revision};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use hyper::StatusCode;
@@ -152,10 +153,18 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
         kind if kind.eq_ignore_ascii_case("all") => (true, true),
         _ => return Err(ErrorCode::InvalidQueryParameterValue.into()),
     };
+    let is_anonymous = *context.request.grant == Grant::Anonymous;
+    if staged && is_anonymous {
+        // What is public is what was committed.
+        return Err(ErrorCode::NoAuthenticationInformation.into());
+    }
     let at = context.blob().await?;
     let conditions = conditions(context.headers())?;
     let lists =
         context.service.block_lists(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
+    if lists.record.is_none() && is_anonymous {
+        return Err(from_blob(BlobError::BlobNotFound));
+    }
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "BlockList");
     let parts =
@@ -181,6 +190,9 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     put(&mut reply, "x-ms-blob-content-length", &size.to_string());
     Ok(reply)
 }
+
+/// From this `x-ms-version` on lists of page ranges come in pages, if that is asked for.
+const PAGES_OF_RANGES_SINCE: &str = "2020-10-02";
 
 pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let headers = context.headers();
@@ -216,7 +228,12 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
         put_xml_tag(&mut out, "</", name);
     }
     let next = left.next().map(|(start, _, _)| start.to_string());
-    put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());
+    // Clients of older versions take every element for a range.
+    let knows_pages = super::request_headers::text(headers, "x-ms-version") >= Some(PAGES_OF_RANGES_SINCE)
+        || ["marker", "maxresults"].iter().any(|name| context.query(name).is_some());
+    if knows_pages {
+        put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());
+    }
     put_xml_tag(&mut out, "</", "PageList");
     let mut reply = Reply::xml(StatusCode::OK, out);
     put_version(&mut reply, found.record.etag, found.record.modified_at);

@@ -113,6 +113,8 @@ fn server(host: &str, style: AddressStyle) -> (String, &str) {
     };
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (name, port) = host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, ""));
+    // Of either scheme: what ends TLS in front of the server makes one of the other (source: RFC 9110 §4.2.3).
+    let port = if matches!(port, "80" | "443") { "" } else { port };
     match name.to_ascii_lowercase().as_str() {
         "127.0.0.1" | "[::1]" => ("localhost".to_owned(), port),
         name => (name.to_owned(), port),
@@ -128,12 +130,19 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     let rest = rest.ok_or_else(|| invalid("x-ms-copy-source", url))?;
     let (host, path) = rest.find('/').map(|at| rest.split_at(at)).ok_or_else(foreign)?;
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let host = host.to_ascii_lowercase();
+    let host = host.as_str();
     let address = Address::parse(host, path, "blob");
     let owner = context.request.accounts.find(address.account);
     let owner = owner.ok_or_else(|| ApiError::new(ErrorCode::CopyAcrossAccountsNotSupported))?;
     let here = context.request.address.style;
     if address.style != here || server(host, here) != server(context.request.host, here) {
-        return Err(foreign());
+        return Err(ApiError::with_message(
+            ErrorCode::CannotVerifyCopySource,
+            format!(
+                "The source is not on this server, which copies only what it holds: its host is {host:?}."
+            ),
+        ));
     }
     let query = QueryParameters::parse(query).map_err(|_| invalid("x-ms-copy-source", url))?;
     let Target::Blob { container, blob } = Target::parse(address.resource, &query)? else {
@@ -148,6 +157,9 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     let (address, query, container, blob) = (&address, &query, container.as_str(), blob.as_str());
     let reach = Reach { owner, rule, address, query, container, found: found.as_deref(), blob };
     let may_read_tags = reach.authorise(context)?;
+    if !may_read_tags && text(headers, "x-ms-source-if-tags").is_some() {
+        return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+    }
     let found = found.ok_or_else(|| ApiError::of_source(&ErrorCode::ContainerNotFound.into()))?;
     let at = context.service.blob(owner.name(), &found, blob).map_err(from_blob)?;
     let wanted = CopySource { revision, conditions: source_conditions(headers)?, may_be_archived: false };
@@ -503,6 +515,9 @@ mod tests {
             ("127.0.0.1:10000", "127.0.0.1:20000", Path, false),
             ("127.0.0.1:10000", "elsewhere:10000", Path, false),
             ("[::1]", "[::1]", Path, true),
+            ("127.0.0.1", "127.0.0.1:80", Path, true),
+            ("one.blob.example.org:443", "one.blob.example.org", Host, true),
+            ("127.0.0.1", "127.0.0.1:8080", Path, false),
             ("one.blob.example.org", "two.blob.example.org", Host, true),
             ("one.blob.example.org", "one.blob.example.com", Host, false),
         ];

@@ -139,19 +139,23 @@ struct Shown {
     copy: bool,
 }
 
+/// What a listing of blobs was asked to include, in any case.
+fn asked_includes<'a>(context: &'a BlobRequest<'_>) -> impl Iterator<Item = &'a str> {
+    let lists = context.request.query.iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
+    lists.flat_map(|(_, list)| list.split(',')).map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// Whether a listing of blobs was asked to include something.
+pub(crate) fn includes(context: &BlobRequest<'_>, what: &str) -> bool {
+    asked_includes(context).any(|part| part.eq_ignore_ascii_case(what))
+}
+
 pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
-    let includes: Vec<String> = context
-        .request
-        .query
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("include"))
-        .flat_map(|(_, value)| value.split(',').map(|part| part.trim().to_ascii_lowercase()))
-        .filter(|part| !part.is_empty())
-        .collect();
-    if includes.iter().any(|part| !INCLUDES.contains(&part.as_str())) {
+    let is_known = |part: &str| INCLUDES.iter().any(|known| part.eq_ignore_ascii_case(known));
+    if !asked_includes(context).all(is_known) {
         return Err(ErrorCode::InvalidQueryParameterValue.into());
     }
-    let has = |name: &str| includes.iter().any(|part| part == name);
+    let has = |name: &str| includes(context, name);
     let shown = Shown { metadata: has("metadata"), tags: has("tags"), copy: has("copy") };
     let container = context.container().await?;
     // As in paths.

@@ -274,8 +274,21 @@ impl ServiceApi for BlobApi {
 }
 
 impl BlobApi {
-    /// Whether the credentials, or a public container, allow the operation.
+    /// Whether the credentials, or a public container, allow the operation, and whether they allow its conditions: who may
+    /// not read tags must not learn of them by asking what they are.
     async fn authorise(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
+        self.authorise_operation(context, route).await?;
+        let grant = context.request.grant;
+        if !asks_for_tags(context, route) || grant.holds('t') {
+            return Ok(());
+        }
+        Err(match grant {
+            Grant::Anonymous => ErrorCode::NoAuthenticationInformation.into(),
+            _ => ErrorCode::AuthorizationPermissionMismatch.into(),
+        })
+    }
+
+    async fn authorise_operation(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
         let grant = context.request.grant;
         let need = match route.need() {
             need::BlobNeed::DeleteBlob if context.query("versionid").is_some() => {
@@ -378,6 +391,12 @@ impl BlobApi {
             Route::NotServed => Err(ErrorCode::NotImplemented.into()),
         }
     }
+}
+
+/// Whether the answer, or whether there is one, depends on tags.
+fn asks_for_tags(context: &BlobRequest<'_>, route: Route) -> bool {
+    let lists = route == Route::ListBlobs && lists::includes(context, "tags");
+    lists || context.headers().contains_key("x-ms-if-tags")
 }
 
 /// Headers that would promise something that is not kept.

@@ -85,6 +85,13 @@ impl Route {
         if restype == "account" && comp == "properties" && (method == Method::GET || method == Method::HEAD) {
             return Ok(Route::AccountInformation);
         }
+        // Of Data Lake Storage, whose paths would be taken for those of blobs.
+        if query
+            .find("resource")
+            .is_some_and(|kind| matches!(kind, "account" | "filesystem" | "file" | "directory"))
+        {
+            return Ok(Route::NotServed);
+        }
         let found = match target {
             Target::Account => Self::of_account(method, comp, restype),
             Target::Container(_) if restype == "container" => Self::of_container(method, comp),

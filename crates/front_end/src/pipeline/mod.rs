@@ -230,6 +230,7 @@ impl<S: ServiceApi> Pipeline<S> {
         let body = pin!(body);
         let mut body = LentBody::new(body);
         let host = request::host(&parts);
+        let host = host.as_deref();
         let address = Address::parse(host.unwrap_or_default(), parts.uri.path(), S::LABEL);
         let now = shared.clock.now();
         let request_id = RequestId::new(&*shared.random);
@@ -319,6 +320,7 @@ impl<S: ServiceApi> Pipeline<S> {
     ) -> Result<Reply, ApiError> {
         let shared = &*self.shared;
         let host = host.ok_or_else(|| ApiError::new(ErrorCode::HostInformationNotPresent))?;
+        request::check_length(parts, &body)?;
         shared.versions.check(&parts.headers)?;
         let query =
             QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;

@@ -8,8 +8,10 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
-use hyper::header::{CONTENT_LENGTH, HOST};
+use hyper::header::{CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
+use hyper::{Method, Version};
+use std::borrow::Cow;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -22,13 +24,24 @@ const DISCARD_PAUSE_MAX: Duration = Duration::from_millis(200);
 /// How long a client is waited for that goes on sending a refused body.
 const DISCARD_FOR_MAX: Duration = Duration::from_secs(30);
 
-/// The host that the client asked for: of the address if it is absolute, else of the `Host` header.
-pub(crate) fn host(parts: &Parts) -> Option<&str> {
+/// The host that the client asked for, in small letters as hosts have no case: of the address if it is absolute, else of
+/// the `Host` header. Answers repeat it and accounts are chosen by it, so there must be one, and nothing but a host in it
+/// (source: RFC 9112 §3.2).
+pub(crate) fn host(parts: &Parts) -> Option<Cow<'_, str>> {
     let of_address = parts.uri.authority().map(|authority| authority.as_str());
-    of_address
-        .or_else(|| parts.headers.get(HOST)?.to_str().ok())
-        .map(str::trim)
-        .filter(|host| !host.is_empty())
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let of_header = hosts.next();
+    if hosts.next().is_some() {
+        return None;
+    }
+    let host = of_address.or_else(|| of_header?.to_str().ok())?.trim();
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte);
+    match host {
+        "" => None,
+        host if !host.bytes().all(is_host) => None,
+        host if host.bytes().any(|byte| byte.is_ascii_uppercase()) => Some(host.to_ascii_lowercase().into()),
+        host => Some(host.into()),
+    }
 }
 
 /// How long the request may take: what the client asks for with `timeout`, but no longer than the server allows.
@@ -42,6 +55,17 @@ pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
         Some(seconds @ 1..) => Duration::from_secs(seconds).min(longest),
         _ => longest,
     }
+}
+
+/// Refuses a request that must say how long its body is and does not. HTTP/1.1 takes such a body for empty, which would
+/// make an empty blob of an upload whose length was lost (source: RFC 9110 §15.5.12; Azure's HTTP server does so, too).
+pub(crate) fn check_length(parts: &Parts, body: &impl Body) -> Result<(), ApiError> {
+    let has_body = matches!(parts.method, Method::PUT | Method::POST) && parts.version < Version::HTTP_2;
+    let says = |name: HeaderName| parts.headers.contains_key(name);
+    if has_body && body.is_end_stream() && !says(CONTENT_LENGTH) && !says(TRANSFER_ENCODING) {
+        return Err(ErrorCode::MissingContentLengthHeader.into());
+    }
+    Ok(())
 }
 
 /// Bytes of the body, if the client says so beforehand.
@@ -89,6 +113,7 @@ where
 mod tests {
     use super::*;
     use hyper::Request;
+    use hyper::header::HeaderValue;
 
     fn parts(uri: &str, host: Option<&str>) -> Parts {
         let mut request = Request::builder().uri(uri);
@@ -100,10 +125,17 @@ mod tests {
 
     #[test]
     fn hosts() {
-        assert_eq!(host(&parts("/a", Some("h:1"))), Some("h:1"));
-        assert_eq!(host(&parts("http://abs/a", Some("h:1"))), Some("abs"));
-        assert_eq!(host(&parts("/a", Some(""))), None);
-        assert_eq!(host(&parts("/a", None)), None);
+        let host = |address: &str, header| host(&parts(address, header)).map(Cow::into_owned);
+        assert_eq!(host("/a", Some("h:1")).as_deref(), Some("h:1"));
+        assert_eq!(host("http://abs/a", Some("h:1")).as_deref(), Some("abs"));
+        assert_eq!(host("/a", Some("Acct.Blob.LOCALHOST:1")).as_deref(), Some("acct.blob.localhost:1"));
+        assert_eq!(host("/a", Some("[::1]:1")).as_deref(), Some("[::1]:1"));
+        for none in [None, Some(""), Some("a\"><b"), Some("a b"), Some("a/b")] {
+            assert_eq!(host("/a", none), None, "{none:?}");
+        }
+        let mut twice = parts("/a", Some("one"));
+        twice.headers.append(HOST, HeaderValue::from_static("two"));
+        assert_eq!(super::host(&twice), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders,
 use super::errors::{TOO_MANY_OPERATIONS, from_table};
 use super::route::{Route, Verb};
 use super::{RequestContext, TableApi, TableResource};
-use crate::addressing::Address;
+use crate::addressing::{Address, AddressStyle};
 use crate::batch::{
     BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
     write_direct_reply,
@@ -136,30 +136,33 @@ struct Target<'a> {
     query: Option<&'a str>,
 }
 
-/// The account in an operation's address must be that of the batch.
+/// The account in an operation's address must be that of the batch. Some clients leave it out, also where it is a part of
+/// the path: what is no address of its own is then one below the account.
 fn find_target<'a>(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result<Target<'a>, ApiError> {
     let invalid = || ApiError::new(ErrorCode::InvalidInput);
-    let (host, path_and_query) = match part.target.split_once("://") {
+    let (host, path_and_query, is_whole) = match part.target.split_once("://") {
         Some((_, rest)) => {
-            let at = rest.find('/').unwrap_or(rest.len());
-            rest.split_at(at)
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            (host, path, true)
         }
-        None => (context.host, part.target),
+        None => (context.host, part.target, false),
     };
     let (path, query) = match path_and_query.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (path_and_query, None),
     };
     let address = Address::parse(host, path, TableApi::LABEL);
-    if address.account != context.account {
-        return Err(invalid());
-    }
+    let resource = match address.style {
+        _ if address.account == context.account => address.resource,
+        AddressStyle::Path if !is_whole => path,
+        _ => return Err(invalid()),
+    };
     let verb = Verb::parse(part.method);
     let verb = match part.header("x-http-method") {
         Some(value) => Verb::tunnelled(verb, value)?,
         None => verb.ok_or_else(invalid)?,
     };
-    let resource = TableResource::parse(address.resource)?;
+    let resource = TableResource::parse(resource)?;
     let route = Route::find(verb, resource, &QueryParameters::default())?;
     Ok(Target { route, query })
 }

@@ -258,6 +258,7 @@ impl Stamp {
         for (name, value) in &self.signed_headers(method, &target, headers) {
             request = request.header(name, value);
         }
+        request = request.header("content-length", body.len());
         let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).expect("a request");
         self.send_request(request).await
     }
