@@ -199,11 +199,10 @@ impl Lease {
                 _ => done(leased(id, *seconds, now), Some(id)),
             },
             LeaseAction::Renew { id } => match (state, self) {
-                (Available, _) => Err(LeaseError::NotPresentWithLeaseOperation),
                 _ if !is_mine(id) => Err(LeaseError::IdMismatchWithLeaseOperation),
                 (Breaking | Broken, _) => Err(LeaseError::IsBrokenAndCannotBeRenewed),
                 (_, Lease::Leased { seconds, .. }) => done(leased(id, *seconds, now), Some(id)),
-                _ => Err(LeaseError::NotPresentWithLeaseOperation),
+                _ => Err(LeaseError::IdMismatchWithLeaseOperation),
             },
             LeaseAction::Change { id, proposed } => match (state, self) {
                 (Leased, Lease::Leased { seconds, ends_at, .. }) if is_mine(id) || is_mine(proposed) => {
@@ -215,11 +214,8 @@ impl Lease {
                 (Breaking, _) => Err(LeaseError::IdMismatchWithLeaseOperation),
                 _ => Err(LeaseError::NotPresentWithLeaseOperation),
             },
-            LeaseAction::Release { id } => match state {
-                Available => Err(LeaseError::NotPresentWithLeaseOperation),
-                _ if is_mine(id) => done(Lease::None, None),
-                _ => Err(LeaseError::IdMismatchWithLeaseOperation),
-            },
+            LeaseAction::Release { id } if is_mine(id) => done(Lease::None, None),
+            LeaseAction::Release { .. } => Err(LeaseError::IdMismatchWithLeaseOperation),
             LeaseAction::Break { seconds } => {
                 let id = self.id().unwrap_or_default().to_owned();
                 let asked = seconds.map(|asked| now.plus(Duration::from_secs(u64::from(asked))));

@@ -87,6 +87,8 @@ impl BlobChange for PutPages {
         if live.blob_type != BlobType::Page {
             return Err(BlobError::InvalidBlobType.into());
         }
+        // Before the range is looked at, as in the service (tests of its .NET client).
+        let lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
         let end = self.start.checked_add(self.len).ok_or(BlobError::InvalidPageRange)?;
         let is_aligned =
             self.start.is_multiple_of(PAGE_SIZE_BYTES) && self.len.is_multiple_of(PAGE_SIZE_BYTES);
@@ -95,7 +97,7 @@ impl BlobChange for PutPages {
         }
         self.conditions.encryption.check_write(&live.encryption)?;
         self.sequence.check(live.sequence_number)?;
-        rows.head.lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
+        rows.head.lease = lease;
         if self.is_wide() {
             for name in rows.names(&regions_prefix(0))? {
                 let region = region_in(&name)?;
@@ -223,6 +225,10 @@ mod tests {
         for bad in [write(1, 512, true), write(0, 511, true), write(10 * REGION, 512, true)] {
             assert_eq!(blob.run(bad, 5), Err(BlobError::InvalidPageRange));
         }
+        // A lease that is not there comes first.
+        let conditions = Conditions { lease_id: Some("a".to_owned()), ..Conditions::default() };
+        let leased = PutPages { conditions, ..write(10 * REGION, 512, true) };
+        assert!(matches!(blob.run(leased, 5), Err(BlobError::Lease(_))));
         let sequence = SequenceConditions { lt: Some(5), ..SequenceConditions::default() };
         let late = PutPages { sequence, ..write(0, 512, true) };
         assert_eq!(blob.run(late, 6), Err(BlobError::SequenceNumberConditionNotMet));

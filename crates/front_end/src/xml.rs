@@ -180,15 +180,24 @@ pub(crate) fn put_xml_text(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Appends `<name>text</name>`.
+/// Appends `<name>text</name>`, or `<name />` without text.
 pub(crate) fn put_xml_element(out: &mut Vec<u8>, name: &str, text: &str) {
     put_xml_tag(out, "<", name);
     put_xml_text(out, text);
     put_xml_tag(out, "</", name);
 }
 
-/// Appends an opening (`<`) or closing (`</`) tag.
+/// Appends an opening (`<`) or closing (`</`) tag. An element that holds nothing becomes `<name />`, as Azure writes it:
+/// older .NET clients take a text that is empty but there for a value, so that a list without a next page never ended.
 pub(crate) fn put_xml_tag(out: &mut Vec<u8>, bracket: &str, name: &str) {
+    if bracket == "</" && out.ends_with(b">") && out[..out.len() - 1].ends_with(name.as_bytes()) {
+        let opening_at = out.len() - name.len() - 1;
+        if out[..opening_at].ends_with(b"<") {
+            out.pop();
+            out.extend_from_slice(b" />");
+            return;
+        }
+    }
     out.extend_from_slice(bracket.as_bytes());
     out.extend_from_slice(name.as_bytes());
     out.push(b'>');
@@ -239,6 +248,21 @@ mod tests {
             };
             assert_eq!(out[70..], *expected.as_bytes(), "{character:?}");
         }
+    }
+
+    #[test]
+    fn elements_that_hold_nothing_are_one_tag() {
+        let mut out = Vec::new();
+        put_xml_tag(&mut out, "<", "A");
+        put_xml_element(&mut out, "Next", "");
+        put_xml_element(&mut out, "Text", "<Text>");
+        put_xml_tag(&mut out, "<", "AA");
+        put_xml_tag(&mut out, "<", "A");
+        put_xml_tag(&mut out, "</", "A");
+        put_xml_tag(&mut out, "</", "AA");
+        put_xml_tag(&mut out, "</", "A");
+        let expected = "<A><Next /><Text>&lt;Text&gt;</Text><AA><A /></AA></A>";
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
     }
 
     proptest! {

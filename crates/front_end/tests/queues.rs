@@ -261,8 +261,9 @@ async fn queues_are_created_listed_and_deleted() {
         )
     );
     let second = stamp.send_queue("GET", &format!("{list}&marker={marker}"), &[], "").await.expect(200);
-    assert!(second.body.contains("<Name>aab</Name><Metadata></Metadata>"), "{}", second.body);
-    assert_eq!(element(&second, "NextMarker"), "");
+    assert!(second.body.contains("<Name>aab</Name><Metadata />"), "{}", second.body);
+    // Some clients take an empty text for a marker that starts over.
+    assert!(second.body.contains("<NextMarker />"), "{}", second.body);
     let all = stamp.send_queue("GET", "/?comp=list", &[], "").await.expect(200);
     assert_eq!(all.body.matches("<Name>").count(), 3);
     assert!(!all.body.contains("Metadata"));
