@@ -27,9 +27,19 @@ pub(crate) fn parse_md5(text: &str) -> Result<[u8; 16], ApiError> {
 /// Refuses a body that is not the announced one.
 pub(crate) fn check_md5(announced: Option<[u8; 16]>, body: &[u8]) -> Result<(), ApiError> {
     match announced {
-        Some(md5) if Md5::digest(body)[..] != md5 => Err(ErrorCode::Md5Mismatch.into()),
-        _ => Ok(()),
+        Some(md5) => compare_md5(md5, Some(Md5::digest(body).into())),
+        None => Ok(()),
     }
+}
+
+/// Refuses bytes whose hash is not the announced one, and tells both. A hash that was not made is none that was announced.
+pub(crate) fn compare_md5(announced: [u8; 16], found: Option<[u8; 16]>) -> Result<(), ApiError> {
+    let Some(found) = found else { return Err(ErrorCode::Md5Mismatch.into()) };
+    if announced == found {
+        return Ok(());
+    }
+    let facts = [("UserSpecifiedMd5", announced), ("ServerCalculatedMd5", found)];
+    Err(ApiError::with_facts(ErrorCode::Md5Mismatch, facts.map(|(name, md5)| (name, STANDARD.encode(md5)))))
 }
 
 #[cfg(test)]
@@ -49,7 +59,12 @@ mod tests {
         let md5 = announced(b"1B2M2Y8AsgTpgAmY7PhCfg==").expect("a hash");
         assert_eq!(md5.map(u128::from_be_bytes), Some(0xd41d8cd98f00b204e9800998ecf8427e));
         assert_eq!(check_md5(md5, b""), Ok(()));
-        assert_eq!(check_md5(md5, b"a"), Err(ErrorCode::Md5Mismatch.into()));
+        let error = check_md5(md5, b"a").expect_err("another body");
+        assert_eq!(error.code, ErrorCode::Md5Mismatch);
+        let told = String::from_utf8(error.xml_body("", base::Ticks(0))).expect("text");
+        let end = "<UserSpecifiedMd5>1B2M2Y8AsgTpgAmY7PhCfg==</UserSpecifiedMd5>\
+                   <ServerCalculatedMd5>DMF1ucDxtqgxw5niaXcmYQ==</ServerCalculatedMd5></Error>";
+        assert!(told.ends_with(end), "{told}");
         assert_eq!(check_md5(None, b"a"), Ok(()));
         for wrong in [&b"x"[..], b"1B2M2Y8AsgTpgAmY7PhCfg", b"AAAA", b"\xff"] {
             assert_eq!(announced(wrong), Err(ErrorCode::InvalidMd5), "{wrong:?}");

@@ -185,9 +185,8 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     let mut reply = Reply::xml(StatusCode::OK, out);
     if let Some(record) = &lists.record {
         put_version(&mut reply, record.etag, record.modified_at);
+        put(&mut reply, "x-ms-blob-content-length", &record.size.to_string());
     }
-    let size = lists.record.as_ref().map_or(0, |record| record.size);
-    put(&mut reply, "x-ms-blob-content-length", &size.to_string());
     Ok(reply)
 }
 

@@ -20,7 +20,7 @@ use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasToken;
 use crate::auth::{SasRequest, verify_sas};
-use crate::content_md5::parse_md5;
+use crate::content_md5::{compare_md5, parse_md5};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::ServiceApi;
@@ -246,10 +246,7 @@ async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str)
     while let Some(bytes) = reader.next().await.map_err(from_blob)? {
         md5.update(&bytes);
     }
-    if expected != <[u8; 16]>::from(md5.finalize()) {
-        return Err(ErrorCode::Md5Mismatch.into());
-    }
-    Ok(())
+    compare_md5(expected, Some(md5.finalize().into()))
 }
 
 fn copy_state(context: &BlobRequest<'_>, url: &str) -> CopyState {
@@ -346,10 +343,8 @@ pub(crate) async fn abort_copy(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
 /// Checks what the client expects of the source's bytes.
 fn check_source(context: &BlobRequest<'_>, uploaded: &Uploaded) -> Result<(), ApiError> {
     let headers = context.headers();
-    if let Some(md5) = text(headers, "x-ms-source-content-md5")
-        && Some(parse_md5(md5)?) != uploaded.md5
-    {
-        return Err(ErrorCode::Md5Mismatch.into());
+    if let Some(md5) = text(headers, "x-ms-source-content-md5") {
+        compare_md5(parse_md5(md5)?, uploaded.md5)?;
     }
     const CRC64: &str = "x-ms-source-content-crc64";
     if let Some(crc64) = text(headers, CRC64)

@@ -11,7 +11,7 @@ use super::request_headers::{
     required, sequence_number, tags, text,
 };
 use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
-use crate::content_md5::{CONTENT_MD5, announced_md5, parse_md5};
+use crate::content_md5::{CONTENT_MD5, announced_md5, compare_md5, parse_md5};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
@@ -57,8 +57,8 @@ impl Expected {
     }
 
     fn check(&self, uploaded: &Uploaded) -> Result<(), ApiError> {
-        if self.md5.is_some() && self.md5 != uploaded.md5 {
-            return Err(ErrorCode::Md5Mismatch.into());
+        if let Some(md5) = self.md5 {
+            compare_md5(md5, uploaded.md5)?;
         }
         if self.crc64.is_some_and(|crc64| crc64 != uploaded.crc64) {
             return Err(ErrorCode::Crc64Mismatch.into());
@@ -238,8 +238,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
     match &new.properties.content_md5 {
-        Some(stored) if Some(parse_md5(stored)?) != uploaded.md5 => return Err(ErrorCode::Md5Mismatch.into()),
-        Some(_) => {}
+        Some(stored) => compare_md5(parse_md5(stored)?, uploaded.md5)?,
         None => new.properties.content_md5 = uploaded.md5.map(|md5| STANDARD.encode(md5)),
     }
     let written = context.service.put_blob(&at, blob_type, uploaded, new).await.map_err(from_blob)?;

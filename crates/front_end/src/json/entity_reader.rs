@@ -138,6 +138,11 @@ fn read_members(body: &[u8]) -> Result<Members<'_>, ApiError> {
     })
 }
 
+/// Where the annotation in a member's name starts. Nearly all names have none, and nothing like one.
+fn annotation_at(name: &str) -> Option<usize> {
+    memchr::memchr_iter(b'@', name.as_bytes()).find(|at| name[*at..].starts_with("@odata."))
+}
+
 struct MembersVisitor<'m> {
     too_many: &'m mut bool,
 }
@@ -158,7 +163,7 @@ impl<'de> Visitor<'de> for MembersVisitor<'_> {
             }
             if name.starts_with("odata.") {
                 map.next_value::<IgnoredAny>()?;
-            } else if let Some(at) = name.find("@odata.") {
+            } else if let Some(at) = annotation_at(&name) {
                 if &name[at..] != "@odata.type" {
                     map.next_value::<IgnoredAny>()?;
                     continue;

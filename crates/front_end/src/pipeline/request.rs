@@ -34,14 +34,20 @@ pub(crate) fn host(parts: &Parts) -> Option<Cow<'_, str>> {
     if hosts.next().is_some() {
         return None;
     }
-    let host = of_address.or_else(|| of_header?.to_str().ok())?.trim();
-    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte);
-    match host {
-        "" => None,
-        host if !host.bytes().all(is_host) => None,
-        host if host.bytes().any(|byte| byte.is_ascii_uppercase()) => Some(host.to_ascii_lowercase().into()),
-        host => Some(host.into()),
+    let host = of_address.or_else(|| of_header?.to_str().ok())?.trim_ascii();
+    if host.is_empty() || !host.bytes().all(may_be_in_host) {
+        return None;
     }
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Some(host.to_ascii_lowercase().into()),
+        false => Some(host.into()),
+    }
+}
+
+/// Letters of names and addresses with their ports (source: RFC 3986 §3.2.2 and §3.2.3).
+fn may_be_in_host(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'%' | b':' | b'[' | b']')
+        || matches!(byte, b'!' | b'$' | b'&'..=b',' | b';' | b'=')
 }
 
 /// How long the request may take: what the client asks for with `timeout`, but no longer than the server allows.
