@@ -25,6 +25,12 @@ pub const ACCOUNT_KEYS_MAX: usize = 2;
 /// Bytes of a wrong name that are told at most: one of a letter more than a name may have.
 const NAME_SHOWN_SIZE_BYTES_MAX: usize = 25;
 
+/// Whether a text in the place of an account's name can be told in an error: a key in its place, or behind another sign
+/// than a colon, must not come to a log.
+pub fn may_be_shown(name: &str) -> bool {
+    name.len() <= NAME_SHOWN_SIZE_BYTES_MAX && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Why a text does not describe an account.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountError {
@@ -81,10 +87,7 @@ fn key_bytes(text: &str) -> Option<Vec<u8>> {
 impl Account {
     /// An account from its name and one or two Base64 keys.
     pub fn new(name: &str, keys: &[&str]) -> Result<Self, AccountError> {
-        // A key in place of the name, or behind another sign than a colon, must not come to a log.
-        let is_shown = name.len() <= NAME_SHOWN_SIZE_BYTES_MAX
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-        service::check_account_name(name).map_err(|_| match is_shown {
+        service::check_account_name(name).map_err(|_| match may_be_shown(name) {
             true => AccountError::BadName(name.to_owned()),
             false => AccountError::NoName,
         })?;

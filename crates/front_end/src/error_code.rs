@@ -51,7 +51,7 @@ error_codes! {
     OutOfRangeQueryParameterValue BAD_REQUEST "One of the query parameters specified in the request URI is outside the permissible range."
     PopReceiptMismatch BAD_REQUEST "The specified pop receipt did not match the pop receipt for a dequeued message."
     InvalidXmlNodeValue BAD_REQUEST "The value for one of the XML nodes is not in the correct format."
-    HostInformationNotPresent BAD_REQUEST "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line."
+    HostInformationNotPresent BAD_REQUEST "The required host information is not present in the request. You must send one non-empty Host header or include the absolute URI in the request line."
     PropertiesNeedValue BAD_REQUEST "The values are not specified for all properties in the entity."
     PrimaryKeyPropertyIsInvalidType BAD_REQUEST "PartitionKey and RowKey must be of type Edm.String."
     PropertyNameInvalid BAD_REQUEST "The property name is invalid."

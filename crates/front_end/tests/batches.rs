@@ -182,6 +182,8 @@ async fn an_operation_may_be_addressed_below_the_account() {
     let answer = send(&stamp, &[put(&format!("/People{keys}"))]).await;
     assert!(answer.body.contains("HTTP/1.1 204"), "{}", answer.body);
     stamp.send("GET", &format!("/People{keys}"), &[], "").await.expect(200);
+    let answer = send(&stamp, &[put(&format!("http://DevStoreAccount1.Table.LocalHost/People{keys}"))]).await;
+    assert!(answer.body.contains("HTTP/1.1 204"), "{}", answer.body);
     // What names an account names that of the batch.
     for other in [format!("/other/People{keys}"), format!("http://127.0.0.1:10002/other/People{keys}")] {
         let answer = send(&stamp, &[put(&other)]).await;

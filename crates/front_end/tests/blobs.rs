@@ -533,7 +533,7 @@ async fn tags_are_for_those_who_may_read_tags() {
     let list_tags = "/box?restype=container&comp=list&include=metadata,Tags";
     type Headers = &'static [(&'static str, &'static str)];
     let condition: Headers = &[("x-ms-if-tags", "\"secret\" > 'a'")];
-    let table: [(&str, &str, Headers, &str, u16); 11] = [
+    let table: [(&str, &str, Headers, &str, u16); 12] = [
         ("GET", list, &[], "rl", 200),
         ("GET", list_tags, &[], "rl", 403),
         ("GET", list_tags, &[], "rlt", 200),
@@ -544,6 +544,7 @@ async fn tags_are_for_those_who_may_read_tags() {
         ("PUT", "/box/a?comp=metadata", condition, "wt", 200),
         ("GET", list, &[], "", 200),
         ("GET", list_tags, &[], "", 401),
+        ("HEAD", "/box/a?", &[("x-ms-if-tags", "")], "r", 200),
         ("HEAD", "/box/a?", condition, "", 401),
     ];
     for (method, path, headers, permissions, expected) in table {
@@ -564,7 +565,7 @@ async fn tags_are_for_those_who_may_read_tags() {
     }
 }
 
-/// Anybody could see which blocks wait in a public container, and which blobs are only about to be.
+/// Anybody could see which blocks wait in a public container, which blobs are only about to be, and which were deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocks_that_wait_are_not_public() {
     let stamp = Stamp::open().await;
@@ -586,6 +587,23 @@ async fn blocks_that_wait_are_not_public() {
         let path = format!("/box/{blob}?comp=blocklist&blocklisttype={kind}");
         assert_eq!(ask(&stamp, ("GET", &path), &[], "").await.0, to_owner, "{path}");
         assert_eq!(ask_without_key(&stamp, ("GET", &path), &[]).await.0.as_u16(), to_anybody, "{path}");
+    }
+    let lease = [("x-ms-lease-id", "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")];
+    for blob in ["draft", "none"] {
+        let path = format!("/box/{blob}?comp=blocklist");
+        assert_eq!(ask_without_key(&stamp, ("GET", &path), &lease).await.0, 404, "{blob}, with a lease's id");
+    }
+    let public = [("x-ms-blob-public-access", "container")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    for (include, to_anybody) in [
+        ("metadata,snapshots,versions", 200),
+        ("uncommittedblobs", 401),
+        ("metadata,Deleted", 401),
+        ("deletedwithversions", 401),
+    ] {
+        let path = format!("/box?restype=container&comp=list&include={include}");
+        assert_eq!(ask(&stamp, ("GET", &path), &[], "").await.0, 200, "{include}");
+        assert_eq!(ask_without_key(&stamp, ("GET", &path), &[]).await.0, to_anybody, "{include}");
     }
 }
 
@@ -676,7 +694,7 @@ async fn data_lake_storage_is_not_served() {
         ("GET", "/box?resource=filesystem&recursive=true"),
         ("PUT", "/box?resource=filesystem"),
         ("DELETE", "/box?resource=filesystem"),
-        ("PUT", "/box/a?resource=file"),
+        ("PUT", "/box/a?resource=File"),
     ] {
         let (status, code, _) = ask(&stamp, (method, path), &[], "").await;
         assert_eq!((status, code.as_str()), (501, "NotImplemented"), "{method} {path}");

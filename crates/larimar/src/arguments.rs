@@ -2,6 +2,7 @@
 
 use crate::byte_size::parse_byte_size;
 use crate::report;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
 use std::path::PathBuf;
@@ -182,9 +183,22 @@ pub(crate) struct ServeArguments {
     pub(crate) ready_file: Option<PathBuf>,
 }
 
-/// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells too.
+/// Bytes of a mistaken command that are told at most.
+const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
+
+/// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells too. Of an
+/// argument that nothing asks for it tells the name of an option or of a would-be command: a long one may be a key, after a
+/// blank in the place of a colon.
 fn one_line(error: &clap::Error) -> String {
-    let text = error.to_string();
+    let mut text = error.to_string();
+    for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        if let Some(ContextValue::String(given)) = error.get(kind)
+            && !given.starts_with('-')
+            && given.len() > COMMAND_SHOWN_SIZE_BYTES_MAX
+        {
+            text = text.replace(given.as_str(), "...");
+        }
+    }
     let first = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<&str> = first.split_whitespace().collect();
     let line = words.join(" ");
@@ -229,6 +243,11 @@ mod tests {
             let line = one_line(&error);
             assert!(line.contains(part) && line.lines().count() == 1, "{line}");
             assert!(!line.contains("Usage") && !line.starts_with("error"), "{line}");
+        }
+        let key = "AAECAwQFBgcICQoLDA0ODw==";
+        for typed in [&["--account", "abc", key][..], &["--account", "abc", key, "serve"], &["serve", key]] {
+            let line = one_line(&Arguments::try_parse_from([&["larimar"], typed].concat()).unwrap_err());
+            assert!(!line.contains(&key[..8]), "{line}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::arguments::{OauthMode, ServeArguments};
 use crate::data_folder::folder_of;
 use blob::VersionedAccounts;
-use front_end::accounts::{Account, AccountError, Accounts};
+use front_end::accounts::{Account, AccountError, Accounts, may_be_shown};
 use front_end::{TlsError, TlsIdentity};
 use partition::{PartitionSettings, SettingError};
 use rustix::fs::{Access, access};
@@ -87,6 +87,10 @@ pub(crate) enum ConfigurationError {
     NotText { variable: &'static str },
     #[error("{variable} is set but names no account; unset it for the development account")]
     NoAccountsInVariable { variable: &'static str },
+    #[error(
+        "--accounts-file wants the name of a file with accounts; an account itself is given with --account"
+    )]
+    AccountForFile,
     #[error("--accounts-file {}: {error}", path.display())]
     AccountsFile { path: PathBuf, error: std::io::Error },
     #[error("--accounts-file {}: it names no account", path.display())]
@@ -113,7 +117,8 @@ impl Configuration {
         let accounts = given.unwrap_or_else(Accounts::development);
         if let Some(unknown) = arguments.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
         {
-            return Err(ConfigurationError::UnknownAccount(unknown.clone()));
+            let shown = if may_be_shown(unknown) { unknown } else { "..." };
+            return Err(ConfigurationError::UnknownAccount(shown.to_owned()));
         }
         let versioned = VersionedAccounts(arguments.versioned_accounts.iter().cloned().collect());
         let host = resolve(&arguments.host)?;
@@ -250,8 +255,13 @@ fn given_accounts(
     let mut texts: Vec<(String, String)> =
         arguments.accounts.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
     if let Some(path) = &arguments.accounts_file {
-        let content = std::fs::read_to_string(path)
-            .map_err(|error| ConfigurationError::AccountsFile { path: path.clone(), error })?;
+        let content = std::fs::read_to_string(path).map_err(|error| {
+            // Its key would be told with the path.
+            match path.to_str().map(Account::parse) {
+                Some(Ok(_)) => ConfigurationError::AccountForFile,
+                _ => ConfigurationError::AccountsFile { path: path.clone(), error },
+            }
+        })?;
         let before = texts.len();
         // Some editors begin a text with a mark of its encoding.
         let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
@@ -369,6 +379,8 @@ mod tests {
             (&["--ready-file", "/proc"], &[], "is a directory"),
             (&["--ready-file", "/proc/version/ready"], &[], "not a directory"),
             (&["--versioned-account", "nobody"], &[], "nobody"),
+            (&["--versioned-account", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "--versioned-account ...:"),
+            (&["--accounts-file", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "wants the name of a file"),
             (&["--accounts-file", "/does/not/exist"], &[], "/does/not/exist"),
         ] {
             let error = configure(arguments, environment).unwrap_err();

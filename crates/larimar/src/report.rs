@@ -78,14 +78,34 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
     text
 }
 
+/// Bytes of a ready file at most.
+const READY_FILE_SIZE_BYTES_MAX: u64 = 4096;
+
 /// Removes what an earlier server left, so that nobody takes it for this one's.
 pub(crate) fn remove_ready_file(path: &Path) -> Result<(), String> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("--ready-file {}: {error}", path.display()))
-        }
-        _ => Ok(()),
+    let failed = |error: std::io::Error| format!("--ready-file {}: {error}", path.display());
+    match is_replaceable(path).map_err(failed)? {
+        None => Ok(()),
+        Some(true) => std::fs::remove_file(path).map_err(failed),
+        Some(false) => Err(format!(
+            "--ready-file {}: a file is there that is none of a server's; remove it, or give another path",
+            path.display()
+        )),
     }
+}
+
+/// Whether what is at the place of a ready file is one, or is an empty file: somebody may have named the wrong file, such
+/// as one of the data folder's. `None`: nothing is there.
+fn is_replaceable(path: &Path) -> std::io::Result<Option<bool>> {
+    let found = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    if !found.is_file() || found.len() > READY_FILE_SIZE_BYTES_MAX {
+        return Ok(Some(false));
+    }
+    let content: Option<serde_json::Value> = serde_json::from_slice(&std::fs::read(path)?).ok();
+    Ok(Some(found.len() == 0 || content.is_some_and(|content| content.get("pid").is_some())))
 }
 
 /// Writes the ready file in one step, so that whoever waits for it never reads half of it.
@@ -100,6 +120,8 @@ pub(crate) fn write_ready_file(
         "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),
     });
+    // One may have come since the start began, such as a file of the data folder.
+    remove_ready_file(path)?;
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
     std::fs::write(&unfinished, format!("{content}\n"))

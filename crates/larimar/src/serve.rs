@@ -91,9 +91,6 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
-    if let Some(path) = &configuration.ready_file {
-        report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
-    }
     let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.blob_address)?;
     let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.table_address)?;
     let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.queue_address)?;
@@ -113,6 +110,10 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
             (env, Some(lock))
         }
     };
+    // Not before the ports and the folder are this server's: it may be the ready file of the one that has them.
+    if let Some(path) = &configuration.ready_file {
+        report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
+    }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     env.spawner =
         Arc::new(WorkerSpawner::start(cores, configuration.pin_workers).map_err(ServeError::Runtime)?);

@@ -259,6 +259,27 @@ fn a_ready_file_that_can_t_be_written() {
     assert!(!place.path("larimar-data").exists());
 }
 
+/// What an earlier server left is removed, nothing else, and not while it may be the file of a server that runs.
+#[test]
+fn only_a_stale_ready_file_is_removed() {
+    let place = Place::new();
+    let data = place.served_folder("data");
+    let format = std::fs::read(data.join("FORMAT")).expect("a file");
+    let outcome = |arguments: &[&str]| place.outcome_of(place.command(arguments, &[])).0;
+    std::fs::write(place.path("notes"), "notes").expect("a file");
+    for other in ["data/FORMAT", "data/LOCK", "notes"] {
+        let line = outcome(&[&PORTS[..], &["--data", "data", "--ready-file", other]].concat());
+        assert!(line.contains(other) && line.contains("none of a server's"), "{line}");
+    }
+    assert_eq!(std::fs::read(data.join("FORMAT")).expect("a file"), format);
+    assert_eq!(std::fs::read(place.path("notes")).expect("a file"), b"notes");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    std::fs::write(place.path("stale"), "{\"pid\":1}\n").expect("a file");
+    outcome(&["--in-memory", "--ready-file", "stale", "--blob-port", &port]);
+    assert!(place.path("stale").exists());
+}
+
 #[test]
 fn too_few_files() {
     let place = Place::new();

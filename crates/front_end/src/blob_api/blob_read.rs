@@ -13,7 +13,7 @@ use crate::reply_body::ReplyStream;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{BlobError, BlobReader, FoundRecord, PageLists, Revision};
+use blob::{BlobReader, FoundRecord, PageLists, Revision};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use hyper::StatusCode;
@@ -160,11 +160,12 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     }
     let at = context.blob().await?;
     let conditions = conditions(context.headers())?;
+    if is_anonymous {
+        // Also not from the state of a lease whether there is a blob that only waits.
+        context.service.find(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
+    }
     let lists =
         context.service.block_lists(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
-    if lists.record.is_none() && is_anonymous {
-        return Err(from_blob(BlobError::BlobNotFound));
-    }
     let mut out = XML_DECLARATION.to_vec();
     put_xml_tag(&mut out, "<", "BlockList");
     let parts =

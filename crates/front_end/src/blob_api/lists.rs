@@ -150,6 +150,12 @@ pub(crate) fn includes(context: &BlobRequest<'_>, what: &str) -> bool {
     asked_includes(context).any(|part| part.eq_ignore_ascii_case(what))
 }
 
+/// Whether it was asked to include what a public container does not show by itself: blobs that were never committed, and
+/// deleted ones.
+pub(crate) fn includes_hidden(context: &BlobRequest<'_>) -> bool {
+    ["uncommittedblobs", "deleted", "deletedwithversions"].iter().any(|what| includes(context, what))
+}
+
 pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let is_known = |part: &str| INCLUDES.iter().any(|known| part.eq_ignore_ascii_case(known));
     if !asked_includes(context).all(is_known) {

@@ -279,13 +279,14 @@ impl BlobApi {
     async fn authorise(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
         self.authorise_operation(context, route).await?;
         let grant = context.request.grant;
-        if !asks_for_tags(context, route) || grant.holds('t') {
-            return Ok(());
+        let is_anonymous = *grant == Grant::Anonymous;
+        let lists_hidden = is_anonymous && route == Route::ListBlobs && lists::includes_hidden(context);
+        let lacks_tags = asks_for_tags(context, route) && !grant.holds('t');
+        match is_anonymous {
+            _ if !lacks_tags && !lists_hidden => Ok(()),
+            true => Err(ErrorCode::NoAuthenticationInformation.into()),
+            false => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
         }
-        Err(match grant {
-            Grant::Anonymous => ErrorCode::NoAuthenticationInformation.into(),
-            _ => ErrorCode::AuthorizationPermissionMismatch.into(),
-        })
     }
 
     async fn authorise_operation(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
@@ -396,7 +397,7 @@ impl BlobApi {
 /// Whether the answer, or whether there is one, depends on tags.
 fn asks_for_tags(context: &BlobRequest<'_>, route: Route) -> bool {
     let lists = route == Route::ListBlobs && lists::includes(context, "tags");
-    lists || context.headers().contains_key("x-ms-if-tags")
+    lists || request_headers::text(context.headers(), "x-ms-if-tags").is_some()
 }
 
 /// Headers that would promise something that is not kept.

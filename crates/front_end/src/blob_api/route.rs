@@ -86,10 +86,12 @@ impl Route {
             return Ok(Route::AccountInformation);
         }
         // Of Data Lake Storage, whose paths would be taken for those of blobs.
-        if query
-            .find("resource")
-            .is_some_and(|kind| matches!(kind, "account" | "filesystem" | "file" | "directory"))
-        {
+        let is_path_kind = |kind: &str| {
+            ["account", "filesystem", "file", "directory"]
+                .iter()
+                .any(|known| kind.eq_ignore_ascii_case(known))
+        };
+        if query.find("resource").is_some_and(is_path_kind) {
             return Ok(Route::NotServed);
         }
         let found = match target {

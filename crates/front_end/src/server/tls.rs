@@ -166,6 +166,13 @@ mod tests {
         assert!(matches!(error(CERTIFICATE, b"nonsense"), TlsError::NoKey));
         let encrypted = [ENCRYPTED_KEY, b"\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"].concat();
         assert!(matches!(error(CERTIFICATE, &encrypted), TlsError::EncryptedKey));
+        let older = [
+            b"-----BEGIN RSA PRIVATE KEY-----\n",
+            ENCRYPTED_KEY_OLD,
+            b"\n\nAAAA\n-----END RSA PRIVATE KEY-----\n",
+        ];
+        let older = older.concat();
+        assert!(matches!(error(CERTIFICATE, &older), TlsError::EncryptedKey));
         assert!(matches!(error(CERTIFICATE, CERTIFICATE), TlsError::NoKey));
         let cut = &CERTIFICATE[..CERTIFICATE.len() / 2];
         assert!(matches!(error(cut, KEY), TlsError::Certificate(_)));

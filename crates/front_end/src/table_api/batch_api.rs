@@ -23,6 +23,7 @@ use crate::request_id::RequestId;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
+use std::borrow::Cow;
 use table::EntityOperation;
 
 /// An operation that failed, and how it wanted its answer.
@@ -143,15 +144,15 @@ fn find_target<'a>(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result
     let (host, path_and_query, is_whole) = match part.target.split_once("://") {
         Some((_, rest)) => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            (host, path, true)
+            (Cow::Owned(host.to_ascii_lowercase()), path, true)
         }
-        None => (context.host, part.target, false),
+        None => (Cow::Borrowed(context.host), part.target, false),
     };
     let (path, query) = match path_and_query.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (path_and_query, None),
     };
-    let address = Address::parse(host, path, TableApi::LABEL);
+    let address = Address::parse(&host, path, TableApi::LABEL);
     let resource = match address.style {
         _ if address.account == context.account => address.resource,
         AddressStyle::Path if !is_whole => path,

@@ -46,7 +46,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
 }
 
 /// What the server has once what starting took (the journal was read whole) is given back, which it is bit by bit, and
-/// only while something is done: until it falls no more.
+/// only while something is done: until it falls by less than a tenth.
 fn settled(bench: &Bench<'_>) -> Outcome<u64> {
     let mut before = u64::MAX;
     for _ in 0..SETTLE_ROUNDS_MAX {
