@@ -311,7 +311,7 @@ class TestCopies:
             assert headers["x-ms-copy-source-status-code"] == "401"
             assert headers["x-ms-copy-source-error-code"] == "NoAuthenticationInformation"
         later = datetime.now(timezone.utc) + timedelta(hours=1)
-        with refused(412, "SourceConditionNotMet"):
+        with refused(304, "CannotVerifyCopySource"):
             copy.upload_blob_from_url(readable(source), source_if_modified_since=later)
         copy.upload_blob_from_url(readable(source), source_if_unmodified_since=later)
         assert content(copy) == b"hello"

@@ -366,7 +366,11 @@ impl BlobService {
         let (from, to) = match range {
             None => (0, size),
             Some((start, _)) if start >= size && size > 0 => return Err(BlobError::InvalidRange { size }),
-            Some((start, end)) => (start, end.unwrap_or(size).min(size)),
+            // Whole pages, as they are written.
+            Some((start, end)) => (
+                start - start % PAGE_SIZE_BYTES,
+                end.unwrap_or(size).min(size).next_multiple_of(PAGE_SIZE_BYTES),
+            ),
         };
         let cut = |ranges: Vec<(u64, u64)>| {
             let inside = ranges.into_iter().map(|(start, end)| (start.max(from), end.min(to)));

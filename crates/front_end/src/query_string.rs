@@ -17,12 +17,16 @@ pub struct MalformedQuery;
 #[derive(Clone, Debug, Default)]
 pub struct QueryParameters<'a> {
     pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// A bit for each pair that was sent without `=`.
+    bare: u64,
 }
+
+const _: () = assert!(QUERY_PARAMETERS_MAX <= u64::BITS as usize);
 
 impl<'a> QueryParameters<'a> {
     /// Decodes what follows the question mark.
     pub fn parse(query: Option<&'a str>) -> Result<Self, MalformedQuery> {
-        let mut pairs = Vec::new();
+        let (mut pairs, mut bare) = (Vec::new(), 0);
         for part in query.unwrap_or_default().split('&') {
             if part.is_empty() {
                 continue;
@@ -30,10 +34,26 @@ impl<'a> QueryParameters<'a> {
             if pairs.len() == QUERY_PARAMETERS_MAX {
                 return Err(MalformedQuery);
             }
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let (name, value) = part.split_once('=').unwrap_or_else(|| {
+                bare |= 1 << pairs.len();
+                (part, "")
+            });
             pairs.push((decode(name)?, decode(value)?));
         }
-        Ok(QueryParameters { pairs })
+        Ok(QueryParameters { pairs, bare })
+    }
+
+    /// The same with each parameter that was sent without `=` as the value of a parameter without name, as one client signs
+    /// them; `None`: there is none.
+    pub(crate) fn with_bare_as_values(&self) -> Option<Self> {
+        if self.bare == 0 {
+            return None;
+        }
+        let swap = |(index, pair): (usize, &(Cow<'a, str>, Cow<'a, str>))| match self.bare >> index & 1 {
+            1 => (Cow::Borrowed(""), pair.0.clone()),
+            _ => pair.clone(),
+        };
+        Some(QueryParameters { pairs: self.pairs.iter().enumerate().map(swap).collect(), bare: 0 })
     }
 
     /// The first value of that name, ignoring the name's case.
@@ -75,6 +95,12 @@ mod tests {
         assert_eq!(query.find("flag"), Some(""));
         assert_eq!(query.find("x"), Some("1"));
         assert_eq!(query.iter().count(), 5);
+        let swapped = query.with_bare_as_values().expect("one without `=`");
+        assert_eq!(
+            (swapped.find(""), swapped.find("flag"), swapped.find("x")),
+            (Some("flag"), None, Some("1"))
+        );
+        assert!(swapped.with_bare_as_values().is_none());
         assert!(QueryParameters::parse(Some("a=%ff")).is_err());
         assert!(QueryParameters::parse(Some(&"a&".repeat(QUERY_PARAMETERS_MAX + 1))).is_err());
     }

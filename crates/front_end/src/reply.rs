@@ -5,6 +5,7 @@
 
 use crate::reply_body::ReplyStream;
 use hyper::StatusCode;
+use hyper::ext::ReasonPhrase;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
 /// `DataServiceVersion`
@@ -23,6 +24,8 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// Headers of this reply, in the order they are written.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// What is told beside the status, if not HTTP's own words.
+    pub(crate) reason: Option<ReasonPhrase>,
     /// The body.
     pub(crate) body: Vec<u8>,
     /// The body if it is streamed; then `body` is empty.
@@ -32,7 +35,7 @@ pub(crate) struct Reply {
 impl Reply {
     /// A reply without headers and body.
     pub(crate) fn new(status: StatusCode) -> Self {
-        Reply { status, headers: Vec::with_capacity(6), body: Vec::new(), stream: None }
+        Reply { status, headers: Vec::with_capacity(6), reason: None, body: Vec::new(), stream: None }
     }
 
     /// A reply with a JSON body.

@@ -47,12 +47,28 @@ pub struct ResponseBody {
     is_sliced: bool,
     /// Given back with the body.
     room: Option<TakenRoom>,
+    /// Nothing, but not known to be the end before that was asked for: the HTTP implementation leaves out the length of a
+    /// body that is no body, even where it is among the headers.
+    is_shown_empty: bool,
 }
 
 impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
         let left = bytes.len() as u64;
-        ResponseBody { ready: bytes, stream: None, left, guard: None, is_sliced: false, room: None }
+        ResponseBody {
+            ready: bytes,
+            stream: None,
+            left,
+            guard: None,
+            is_sliced: false,
+            room: None,
+            is_shown_empty: false,
+        }
+    }
+
+    /// No body, whose length of 0 is told.
+    pub(crate) fn shown_empty() -> Self {
+        ResponseBody { is_shown_empty: true, ..ResponseBody::whole(Bytes::new()) }
     }
 
     pub(crate) fn stream(stream: ReplyStream) -> Self {
@@ -64,6 +80,7 @@ impl ResponseBody {
             guard: None,
             is_sliced: false,
             room: None,
+            is_shown_empty: false,
         }
     }
 
@@ -135,7 +152,7 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.left == 0 && !self.is_shown_empty
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -190,3 +190,26 @@ async fn an_operation_may_be_addressed_below_the_account() {
         assert!(answer.body.contains("HTTP/1.1 400"), "{other}: {}", answer.body);
     }
 }
+
+/// One client names the verb of a merge twice, and an empty change set comes from programs that had nothing to change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verb_may_be_named_twice_and_nothing_be_changed() {
+    let stamp = stamp_with_table().await;
+    let merge = |more: &str| {
+        format!(
+            "MERGE /devstoreaccount1/People(PartitionKey='p',RowKey='1') HTTP/1.1\r\n{more}\r\n{{\"A\":1}}"
+        )
+    };
+    let answer = send(&stamp, &[merge("X-HTTP-Method: MERGE\r\n")]).await;
+    assert!(answer.body.contains("HTTP/1.1 204"), "{}", answer.body);
+    let answer = send(&stamp, &[merge("X-HTTP-Method: DELETE\r\n")]).await;
+    assert!(answer.body.contains("XMethodNotUsingPost"), "{}", answer.body);
+    let answer = send(&stamp, &[]).await;
+    assert!(
+        answer.body.contains("changesetresponse_") && !answer.body.contains("HTTP/1.1 "),
+        "{}",
+        answer.body
+    );
+    let unclosed = "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n--batch_b--\r\n";
+    stamp.send("POST", "/$batch", &[CONTENT_TYPE], unclosed).await.expect(400);
+}

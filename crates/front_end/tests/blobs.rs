@@ -465,7 +465,7 @@ async fn conditions_of_copies_say_whose_they_are() {
     for (operation, of_target, of_source, known) in [
         (COPY_BLOB, of_target.clone(), of_source.clone(), of_source.clone()),
         (COPY_FROM_URL, not_met("ConditionNotMet"), unread(412), unread(304)),
-        (PUT_FROM_URL, of_target, of_source.clone(), of_source),
+        (PUT_FROM_URL, of_target, of_source, unread(304)),
     ] {
         let copy = |conditions: &'static [(&'static str, &'static str)]| {
             copied(&stamp, operation, "/box/source", conditions)
@@ -478,6 +478,10 @@ async fn conditions_of_copies_say_whose_they_are() {
         let (status, code, _) = copy(&[("if-none-match", "*")]).await;
         assert_eq!((status, code.as_str()), (409, "BlobAlreadyExists"), "{operation:?}");
     }
+    // Only of its ETag it is told that it was the destination's.
+    let changed = &[("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT")];
+    assert_eq!(copied(&stamp, PUT_FROM_URL, "/box/source", changed).await, not_met("ConditionNotMet"));
+    assert_eq!(copied(&stamp, COPY_BLOB, "/box/source", changed).await, not_met("TargetConditionNotMet"));
     assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", source).await, unread(412));
     assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", has_it).await, unread(304));
 }
@@ -657,6 +661,8 @@ async fn a_batch_of_blobs_ends_with_its_boundary() {
     assert!(body.ends_with(&format!("\r\n--{boundary}--")), "{body}");
     let answers: Vec<&str> = body.split("HTTP/1.1 ").skip(1).collect();
     assert!(answers[0].starts_with("202 ") && !answers[0].contains("Content-Length"), "{body}");
+    // No more than one empty line before a boundary, and a body with its mark.
+    assert!(!body.contains("\r\n\r\n\r\n") && body.contains("\r\n\r\n\u{feff}<?xml "), "{body}");
     assert!(answers[1].starts_with("404 ") && answers[1].contains("Content-Length: "), "{body}");
     assert_eq!(body.matches("x-ms-version: 2026-10-06\r\n").count(), 2, "{body}");
 }

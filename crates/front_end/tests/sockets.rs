@@ -88,6 +88,33 @@ async fn slow_and_large_bodies_are_refused() {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 }
 
+/// What is on the wire and in no list of headers: older .NET clients close a connection on a 204 without a length, and tell
+/// of errors only what stands in the first line. The Table service's are HTTP's own words, as in Azure.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_lines_and_empty_answers_are_as_azures() {
+    let running = Running::start(Limits::default(), Service::Blob).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let mut request = format!("HEAD {ROOT}/box/none HTTP/1.1\r\n");
+    for (name, value) in running.blob_headers("HEAD", "/box/none", &[]) {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream.write_all(format!("{request}\r\n").as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 404 The specified container does not exist.\r\n"), "{answer}");
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    for (method, path, body, first) in [
+        ("POST", "/Tables", r#"{"TableName":"People"}"#, "HTTP/1.1 201 Created\r\n"),
+        ("GET", "/People(PartitionKey='a',RowKey='b')", "", "HTTP/1.1 404 Not Found\r\n"),
+        ("PUT", "/People(PartitionKey='a',RowKey='b')", "{}", "HTTP/1.1 204 No Content\r\n"),
+    ] {
+        stream.write_all(running.request(method, path, body).as_bytes()).await.expect("sent");
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.starts_with(first), "{answer}");
+        assert!(!first.contains("204") || answer.contains("\r\ncontent-length: 0\r\n"), "{answer}");
+    }
+}
+
 /// HTTP takes a body for empty if nothing tells its length: a blob whose length was lost on the way was stored as empty.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_without_a_length_is_refused() {

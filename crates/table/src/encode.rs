@@ -21,12 +21,13 @@ pub(crate) fn encode_entity(properties: &Properties, key_units: usize) -> Result
     }
     let mut stored_len = 1;
     let mut size = entity_base_size(key_units);
+    let mut too_large = None;
     for (name, value) in &properties.0 {
         let name_units = check_property_name(name)?;
         let sized = sized_value(value);
         let value_bytes = sized.value_bytes();
         if value_bytes > VALUE_BYTES_MAX {
-            return Err(TableError::PropertyValueTooLarge(name.clone()));
+            too_large = too_large.or(Some(name));
         }
         if matches!(value, EdmValue::DateTime(at) if *at > TICKS_MAX) {
             return Err(TableError::PropertyValueOutOfRange(name.clone()));
@@ -36,6 +37,9 @@ pub(crate) fn encode_entity(properties: &Properties, key_units: usize) -> Result
     }
     if size > ENTITY_SIZE_BYTES_MAX {
         return Err(TableError::EntityTooLarge);
+    }
+    if let Some(name) = too_large {
+        return Err(TableError::PropertyValueTooLarge(name.clone()));
     }
     check_names_differ(&properties.0)?;
     let mut out = Vec::with_capacity(stored_len);

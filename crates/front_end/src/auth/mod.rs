@@ -131,28 +131,33 @@ pub(crate) fn verify_shared_key(
         ));
     }
     check_date(request.headers, now)?;
-    let signed = |path| SignedRequest {
+    // One client signs parameters without `=` in a way of its own.
+    let swapped = request.query.with_bare_as_values();
+    let signed = |path, query| SignedRequest {
         service: request.service,
         method: request.method,
         account: account.name(),
         path,
-        query: request.query,
+        query,
         headers: request.headers,
     };
     if let Some(claimed) = ClaimedSignature::parse(claimed.as_bytes()) {
-        for path in request.address.signed_paths() {
-            let signed = signed(path);
-            for order in orders(request.service) {
-                for key in account.keys() {
-                    if key.verifies(&claimed, |sink| write_string_to_sign(&signed, scheme, *order, sink)) {
-                        return Ok(());
+        for query in [Some(request.query), swapped.as_ref()].into_iter().flatten() {
+            for path in request.address.signed_paths() {
+                let signed = signed(path, query);
+                for order in orders(request.service) {
+                    for key in account.keys() {
+                        if key.verifies(&claimed, |sink| write_string_to_sign(&signed, scheme, *order, sink))
+                        {
+                            return Ok(());
+                        }
                     }
                 }
             }
         }
     }
     let path = request.address.signed_paths().next();
-    let text = path.map(|path| string_to_sign(&signed(path), scheme)).unwrap_or_default();
+    let text = path.map(|path| string_to_sign(&signed(path, request.query), scheme)).unwrap_or_default();
     Err(ApiError::with_detail(
         ErrorCode::AuthenticationFailed,
         format!(

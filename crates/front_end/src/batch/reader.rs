@@ -109,7 +109,7 @@ pub(crate) fn read_batch<'a>(body: &'a [u8], boundary: &str) -> Result<BatchRequ
         operations.push(read_operation(&headers, content)?);
     }
     let is_whole = parts.is_closed || operations.len() == OPERATIONS_READ_MAX;
-    if operations.is_empty() || !is_whole {
+    if !is_whole {
         return Err(malformed());
     }
     Ok(BatchRequest::ChangeSet(operations))
@@ -133,7 +133,11 @@ impl<'a> Parts<'a> {
         // What precedes the first delimiter is no part.
         parts.rest = match parts.find_delimiter(body) {
             Some((_, after, false)) => Some(after),
-            _ => None,
+            Some((_, _, true)) => {
+                parts.is_closed = true;
+                None
+            }
+            None => None,
         };
         parts
     }

@@ -133,6 +133,8 @@ fn put_part(out: &mut Vec<u8>, boundary: &str, version: &str, part: &Part, (id, 
     if let Some(content_id) = &part.content_id {
         out.extend_from_slice(format!("Content-ID: {content_id}\r\n").as_bytes());
     }
+    // As Azure's: older .NET clients read as many characters as a body has bytes, and find the next part only with it.
+    let mark: &[u8] = if reply.body.is_empty() { b"" } else { "\u{feff}".as_bytes() };
     let reason = reply.status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("\r\nHTTP/1.1 {} {reason}\r\n", reply.status.as_u16()).as_bytes());
     for (name, value) in &reply.headers {
@@ -143,11 +145,15 @@ fn put_part(out: &mut Vec<u8>, boundary: &str, version: &str, part: &Part, (id, 
     }
     out.extend_from_slice(format!("x-ms-request-id: {id}\r\nx-ms-version: {version}\r\n").as_bytes());
     if !reply.body.is_empty() {
-        out.extend_from_slice(format!("Content-Length: {}\r\n", reply.body.len()).as_bytes());
+        let length = mark.len() + reply.body.len();
+        out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
     }
     out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(&reply.body);
-    out.extend_from_slice(b"\r\n");
+    if !reply.body.is_empty() {
+        out.extend_from_slice(mark);
+        out.extend_from_slice(&reply.body);
+        out.extend_from_slice(b"\r\n");
+    }
 }
 
 async fn answer_part(

@@ -6,6 +6,7 @@ use super::reply_headers::{put, put_static, put_version, put_written, put_writte
 use super::request_headers::{
     blob_properties, conditions, invalid, metadata, number, required, sequence_number, text, tier_conditions,
 };
+use super::uploads::{canonical, tier};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -62,11 +63,14 @@ pub(crate) async fn set_metadata(context: &BlobRequest<'_>) -> Result<Reply, Api
 
 pub(crate) async fn set_tier(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let headers = context.headers();
-    let tier = required(headers, "x-ms-access-tier")?.to_owned();
+    let sent = required(headers, "x-ms-access-tier")?;
+    let tier = tier(context)?.unwrap_or_else(|| sent.to_owned());
     let priority = match text(headers, "x-ms-rehydrate-priority") {
         None => None,
-        Some(priority @ ("Standard" | "High")) => Some(priority.to_owned()),
-        Some(other) => return Err(invalid("x-ms-rehydrate-priority", other)),
+        Some(sent) => {
+            let priority = canonical(sent, &["Standard", "High"]);
+            Some(priority.ok_or_else(|| invalid("x-ms-rehydrate-priority", sent))?.to_owned())
+        }
     };
     let at = context.blob().await?;
     let set = context.service.set_tier(&at, context.revision()?, tier, priority, conditions(headers)?).await;
@@ -79,14 +83,16 @@ pub(crate) async fn snapshot(context: &BlobRequest<'_>) -> Result<Reply, ApiErro
     let headers = context.headers();
     let metadata = metadata(headers)?;
     let at = context.blob().await?;
-    let metadata = (!metadata.is_empty()).then_some(metadata);
+    let gives_metadata = !metadata.is_empty();
+    let metadata = gives_metadata.then_some(metadata);
     let taken = context.service.snapshot(&at, metadata, context.write_conditions(&at)?).await;
     let (time, written) = taken.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::CREATED);
     put(&mut reply, "x-ms-snapshot", &snapshot_text(time));
     put_written(&mut reply, &written);
-    // It brings nothing to encrypt.
-    put_static(&mut reply, "x-ms-request-server-encrypted", "false");
+    // Only metadata under a key of the client's is something to encrypt.
+    let encrypts = gives_metadata && headers.contains_key("x-ms-encryption-key");
+    put_static(&mut reply, "x-ms-request-server-encrypted", if encrypts { "true" } else { "false" });
     Ok(reply)
 }
 

@@ -104,6 +104,15 @@ fn from_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
     }
 }
 
+/// The same for a blob that is put from a URL: only of what the destination's ETag must be it is said that it is the
+/// destination's (tests of the Java and the Python client).
+fn from_put_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
+    match text(context.headers(), "if-match") {
+        Some(_) => from_target(context, error),
+        None => from_blob(error),
+    }
+}
+
 /// What tells one server from another in a host: its name without the account, and its port. A source on another server
 /// must not be mistaken for a blob of this one, which may have an account of the same name.
 fn server(host: &str, style: AddressStyle) -> (String, &str) {
@@ -355,7 +364,8 @@ fn check_source(context: &BlobRequest<'_>, uploaded: &Uploaded) -> Result<(), Ap
     Ok(())
 }
 
-/// Adds the hash of the source's bytes that the client has given, or else that of `unasked`.
+/// Adds hashes of the source's bytes: both if the client has given the MD5, the CRC-64 if it has given that, else the one of
+/// `unasked`.
 fn put_source_checksums(
     context: &BlobRequest<'_>,
     reply: &mut Reply,
@@ -364,13 +374,16 @@ fn put_source_checksums(
     unasked: Checksum,
 ) {
     let gives = |name| text(context.headers(), name).is_some();
-    let is_crc64 = match (gives("x-ms-source-content-md5"), gives("x-ms-source-content-crc64")) {
-        (false, false) => unasked == Checksum::Crc64,
-        (_, gives_crc64) => gives_crc64,
+    let tells_md5 = match (gives("x-ms-source-content-md5"), gives("x-ms-source-content-crc64")) {
+        (false, false) => unasked == Checksum::Md5,
+        (gives_md5, gives_crc64) => gives_md5 && !gives_crc64,
     };
-    match md5 {
-        Some(md5) if !is_crc64 => put(reply, "content-md5", &STANDARD.encode(md5)),
-        _ => put(reply, "x-ms-content-crc64", &crc64_text(crc64)),
+    let md5 = md5.filter(|_| tells_md5);
+    if let Some(md5) = md5 {
+        put(reply, "content-md5", &STANDARD.encode(md5));
+    }
+    if md5.is_none() || gives("x-ms-source-content-md5") {
+        put(reply, "x-ms-content-crc64", &crc64_text(crc64));
     }
 }
 
@@ -407,7 +420,12 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
         return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
     }
     let at = context.blob().await?;
-    let uploaded = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX, Source::refused).await;
+    // Only of the source's ETag it is told that it was a condition.
+    let has_tag = ["x-ms-source-if-match", "x-ms-source-if-none-match"]
+        .iter()
+        .any(|name| text(headers, name).is_some());
+    let refused = if has_tag { Source::refused } else { Source::unread };
+    let uploaded = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX, refused).await;
     let (source, found, uploaded) = uploaded?;
     let mut new = new_blob(context)?;
     encrypt(&at, &mut new)?;
@@ -446,7 +464,7 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
         .service
         .put_blob(&at, BlobType::Block, uploaded, new)
         .await
-        .map_err(|error| from_target(context, error))?;
+        .map_err(|error| from_put_target(context, error))?;
     put_written_encrypted(&mut reply, &written);
     if let Some(md5) = md5 {
         put(&mut reply, "content-md5", &STANDARD.encode(md5));

@@ -29,6 +29,7 @@ use blob::{
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use hyper::StatusCode;
+use md5::{Digest, Md5};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::pin::pin;
@@ -151,9 +152,19 @@ async fn receive<B: RequestBody>(
 pub(crate) fn tier(context: &BlobRequest<'_>) -> Result<Option<String>, ApiError> {
     match text(context.headers(), "x-ms-access-tier") {
         None => Ok(None),
-        Some(tier) if BLOCK_TIERS.contains(&tier) || PAGE_TIERS.contains(&tier) => Ok(Some(tier.to_owned())),
-        Some(tier) => Err(invalid("x-ms-access-tier", tier)),
+        Some(tier) => match canonical(tier, BLOCK_TIERS.iter().chain(&PAGE_TIERS)) {
+            Some(tier) => Ok(Some(tier.to_owned())),
+            None => Err(invalid("x-ms-access-tier", tier)),
+        },
     }
+}
+
+/// One of the known words, in whatever case it was sent: one client sends capitals.
+pub(crate) fn canonical<'a>(
+    sent: &str,
+    known: impl IntoIterator<Item = &'a &'static str>,
+) -> Option<&'static str> {
+    known.into_iter().copied().find(|word| word.eq_ignore_ascii_case(sent))
 }
 
 /// What a request gives a new blob besides its bytes.
@@ -179,6 +190,15 @@ pub(crate) fn encrypt(at: &BlobAt, new: &mut NewBlob) -> Result<(), ApiError> {
     let given = std::mem::take(&mut new.encryption);
     new.encryption = at.encryption.of_new_blob(given).map_err(from_blob)?;
     Ok(())
+}
+
+/// From this `x-ms-version` on an MD5 is told only where one was sent.
+const CRC64_SINCE: &str = "2019-02-02";
+
+/// Whether the MD5 of what is sent is needed: to be compared, or for clients that know no other.
+fn tells_md5(context: &BlobRequest<'_>, expected: &Expected) -> bool {
+    let version = text(context.headers(), "x-ms-version");
+    expected.md5.is_some() || version.is_some_and(|version| version < CRC64_SINCE)
 }
 
 fn put_checksums(reply: &mut Reply, expected: &Expected, uploaded: (Option<[u8; 16]>, u64)) {
@@ -274,7 +294,7 @@ pub(crate) async fn put_block<B: RequestBody>(
     let lease = lease_id(context.headers())?;
     let at = context.blob().await?;
     let encryption = at.encryption.of_new_blob(context.encryption()?).map_err(from_blob)?;
-    let upload = context.service.upload(&at, false, expected.md5.is_some());
+    let upload = context.service.upload(&at, false, tells_md5(context, &expected));
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
     let create_only = context.is_create_only();
@@ -311,7 +331,8 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
     put_written_encrypted(&mut reply, &written);
-    put_checksums(&mut reply, &expected, (expected.md5, crc64));
+    let md5 = tells_md5(context, &expected).then(|| Md5::digest(&document).into());
+    put_checksums(&mut reply, &expected, (md5, crc64));
     Ok(reply)
 }
 
@@ -373,7 +394,7 @@ pub(crate) async fn append_block<B: RequestBody>(
         return Err(invalid("Content-Length", "0"));
     }
     let at = context.blob().await?;
-    let upload = context.service.upload(&at, false, expected.md5.is_some());
+    let upload = context.service.upload(&at, false, tells_md5(context, &expected));
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
     let mut reply = append(context, &at, uploaded).await?;
@@ -416,7 +437,7 @@ pub(crate) async fn put_pages<B: RequestBody>(
             if size != len {
                 return Err(ErrorCode::InvalidHeaderValue.into());
             }
-            let upload = context.service.upload(&at, false, expected.md5.is_some());
+            let upload = context.service.upload(&at, false, tells_md5(context, &expected));
             let uploaded = receive(upload, body, size, &expected).await?;
             let checksums = (uploaded.md5, uploaded.crc64);
             (Some(uploaded), Some(checksums))

@@ -9,7 +9,10 @@ use crate::reply_body::ResponseBody;
 use crate::request_id::RequestId;
 use base::Ticks;
 use bytes::Bytes;
-use hyper::header::{CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE};
+use hyper::ext::ReasonPhrase;
+use hyper::header::{
+    CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE,
+};
 use hyper::{Response, StatusCode};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -54,6 +57,9 @@ impl ErrorShape {
             ErrorShape::Xml => Reply::xml(status, error.xml_body(request_id, now)),
         };
         reply.header(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
+        if matches!(self, ErrorShape::Xml) {
+            reply.reason = reason_phrase(error.message());
+        }
         if let Some(source) = error.source() {
             let status = HeaderValue::from(source.status().as_u16());
             reply.header(HeaderName::from_static("x-ms-copy-source-status-code"), status);
@@ -70,6 +76,13 @@ impl ErrorShape {
     }
 }
 
+/// The first line of an error's message: what the Blob and Queue services tell in the place of HTTP's own words, and all
+/// that older clients have where there is no body.
+fn reason_phrase(message: &str) -> Option<ReasonPhrase> {
+    let line = message.lines().next().filter(|line| !line.is_empty())?;
+    ReasonPhrase::try_from(line.as_bytes()).ok()
+}
+
 /// Puts a response together; the connection adds `Date`.
 pub(crate) fn finish<S: ServiceApi>(
     reply: Reply,
@@ -78,6 +91,7 @@ pub(crate) fn finish<S: ServiceApi>(
 ) -> Response<ResponseBody> {
     let body = match reply.stream {
         Some(stream) => ResponseBody::stream(stream),
+        None if reply.status == StatusCode::NO_CONTENT => ResponseBody::shown_empty(),
         None => ResponseBody::whole(Bytes::from(reply.body)),
     };
     let mut response = Response::new(body);
@@ -97,7 +111,14 @@ pub(crate) fn finish<S: ServiceApi>(
     for (name, value) in reply.headers {
         headers.insert(name, value);
     }
+    if reply.status == StatusCode::NO_CONTENT {
+        // As Azure: without it older .NET clients close the connection, and at times send a write again that was done.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
     *response.headers_mut() = headers;
+    if let Some(reason) = reply.reason {
+        response.extensions_mut().insert(reason);
+    }
     response
 }
 

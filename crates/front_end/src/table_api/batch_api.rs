@@ -118,7 +118,8 @@ async fn execute_change_set<'p>(
         operations.push(planned.operation);
         answers.push(planned.answer);
     }
-    let table = table.ok_or_else(|| fail(0, ErrorCode::InvalidInput.into()))?;
+    // A change set without operations changes nothing, as in Azure.
+    let Some(table) = table else { return Ok(Vec::new()) };
     let outcomes = context
         .service
         .execute_group(context.account, &table, operations)

@@ -230,6 +230,7 @@ impl<'a> Parser<'a> {
     fn boolean(&mut self, part: Part<'a>) -> Result<Expression, FilterError> {
         match part {
             Part::Expression(expression) => Ok(expression),
+            Part::Property("PartitionKey" | "RowKey" | "Timestamp") => Err(self.unexpected()),
             Part::Property(property) => {
                 self.comparison_of(property, Operator::Equal, EdmValue::Boolean(true))
             }

@@ -32,6 +32,19 @@ fn parse(text: &str) -> Filter {
     Filter::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
+/// `not PartitionKey` was taken, and true of every entity.
+#[test]
+fn keys_are_no_conditions() {
+    for text in
+        ["PartitionKey", "not RowKey", "(PartitionKey ) and (RowKey ge '000050')", "A eq 1 or Timestamp"]
+    {
+        assert!(matches!(Filter::parse(text), Err(FilterError::Syntax { .. })), "{text}");
+    }
+    for text in ["Active", "not Active", "PartitionKey eq true"] {
+        assert!(Filter::parse(text).is_ok(), "{text}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 

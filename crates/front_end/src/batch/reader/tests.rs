@@ -82,7 +82,7 @@ fn malformed_batches() {
         "--b--",
         "--b\n\n--b--",
         "--x\n",
-        "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n--b--",
+        "--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--b--",
         "--b\nContent-Type: text/plain\n\nx\n--b--",
         "--b\nContent-Type: application/http\n\nGET\n--b--",
         "--b\nno colon\n\n--b--",
@@ -91,6 +91,14 @@ fn malformed_batches() {
         let error = read_batch(body.as_bytes(), "b").expect_err(body);
         assert_eq!(error.code, ErrorCode::InvalidInput);
     }
+}
+
+/// Recorded of the service: a program that had nothing to change is told so, if its change set is whole.
+#[test]
+fn a_change_set_may_be_empty() {
+    let body = "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n--b--";
+    let batch = read_batch(body.as_bytes(), "b").expect("a change set");
+    assert!(matches!(batch, BatchRequest::ChangeSet(operations) if operations.is_empty()));
 }
 
 /// A body that ended early between two operations was taken for a shorter change set, and applied.

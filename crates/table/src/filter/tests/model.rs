@@ -298,7 +298,10 @@ impl Printer {
     }
 
     fn comparison(&mut self, property: &str, operator: Operator, constant: &EdmValue) -> String {
-        if operator == Operator::Equal && *constant == EdmValue::Boolean(true) && self.choose() {
+        // A key is no Boolean, and is refused as a condition of its own.
+        let is_key = matches!(property, "PartitionKey" | "RowKey" | "Timestamp");
+        let is_condition = !is_key && operator == Operator::Equal && *constant == EdmValue::Boolean(true);
+        if is_condition && self.choose() {
             return property.to_owned();
         }
         let literal = self.literal(constant);
