@@ -133,8 +133,9 @@ impl<'a> Parts<'a> {
         // What precedes the first delimiter is no part.
         parts.rest = match parts.find_delimiter(body) {
             Some((_, after, false)) => Some(after),
-            Some((_, _, true)) => {
-                parts.is_closed = true;
+            // Nothing at all; what stands before it would be dropped without a word.
+            Some((at, _, true)) => {
+                parts.is_closed = body[..at].trim_ascii().is_empty();
                 None
             }
             None => None,

@@ -83,6 +83,7 @@ fn malformed_batches() {
         "--b\n\n--b--",
         "--x\n",
         "--b\nContent-Type: multipart/mixed; boundary=c\n\n\n--b--",
+        "--b\nContent-Type: multipart/mixed; boundary=c\n\n--d\nContent-Type: application/http\n\nx\n--c--\n--b--",
         "--b\nContent-Type: text/plain\n\nx\n--b--",
         "--b\nContent-Type: application/http\n\nGET\n--b--",
         "--b\nno colon\n\n--b--",
