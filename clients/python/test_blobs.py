@@ -91,11 +91,11 @@ class TestContainers:
     def test_public_access(self, container, refused):
         blob = container.upload_blob("open", b"for all")
         anonymous = BlobClient.from_blob_url(blob.url, retry_total=0)
-        with refused(404, "ResourceNotFound"):
+        with refused(401, "NoAuthenticationInformation"):
             content(anonymous)
         container.set_container_access_policy({}, public_access="blob")
         assert content(anonymous) == b"for all"
-        with refused(404, "ResourceNotFound"):
+        with refused(401, "NoAuthenticationInformation"):
             list(ContainerClient.from_container_url(container.url, retry_total=0).list_blobs())
         container.set_container_access_policy({}, public_access="container")
         listed = ContainerClient.from_container_url(container.url, retry_total=0).list_blobs()

@@ -239,7 +239,8 @@ def test_forms_that_clients_send(server, table, wire, change):
         "",
         "nonsense",
         "--batch_b--\r\n",
-        "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n--changeset_c--\r\n--batch_b--\r\n",
+        "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n--batch_b--\r\n",
+        "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\nx\r\n--changeset_c--\r\n--batch_b--\r\n",
         "--batch_b\r\nContent-Type: multipart/mixed\r\n\r\n--changeset_c--\r\n--batch_b--\r\n",
         "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n--changeset_c\r\n"
         "Content-Type: application/http\r\n\r\nPOST\r\n\r\n--changeset_c--\r\n--batch_b--\r\n",
