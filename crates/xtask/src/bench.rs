@@ -140,12 +140,12 @@ fn run_tables(arguments: &BenchArguments, binary: &Path) -> Outcome<()> {
         let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
         for kind in order {
             let measurement = match kind {
-                0 => measure(&load(arguments, bare.address, 204), &mut bare_inserts)?,
-                1 => measure(&load(arguments, larimar.address, 204), &mut inserts)?,
+                0 => measure(&load(arguments, bare.address, &bare, 204), &mut bare_inserts)?,
+                1 => measure(&load(arguments, larimar.address, &larimar, 204), &mut inserts)?,
                 _ => {
-                    let address = if kind == 2 { bare.address } else { larimar.address };
-                    let mut gets = GetRequests::build(address, inserts.sent_count.max(1), &mut random);
-                    measure(&load(arguments, address, 200), &mut gets)?
+                    let server = if kind == 2 { &bare } else { &larimar };
+                    let mut gets = GetRequests::build(server.address, inserts.sent_count.max(1), &mut random);
+                    measure(&load(arguments, server.address, server, 200), &mut gets)?
                 }
             };
             series[kind].add(measurement)?;
@@ -186,13 +186,20 @@ fn prepare(address: SocketAddr) -> Outcome<usize> {
     Ok(found.body.len())
 }
 
-pub(crate) fn load(arguments: &BenchArguments, address: SocketAddr, expected_status: u16) -> Load {
+/// A load on one of the addresses of a server.
+pub(crate) fn load(
+    arguments: &BenchArguments,
+    address: SocketAddr,
+    server: &ServerProcess,
+    expected_status: u16,
+) -> Load {
     Load {
         address,
         connection_count: arguments.connections,
         warm_up_for: Duration::from_millis(500),
         measure_for: Duration::from_secs(arguments.seconds),
         expected_status,
+        server_process_id: Some(server.id()),
     }
 }
 
@@ -201,16 +208,20 @@ pub(crate) struct Series {
     pub(crate) name: &'static str,
     pub(crate) rates: Vec<f64>,
     latency_ns: Option<Histogram<u64>>,
+    /// Microseconds of processor that an operation takes the server, per round.
+    server_us: Vec<f64>,
     generator_share: f64,
 }
 
 impl Series {
     pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, rates: Vec::new(), latency_ns: None, generator_share: 0.0 }
+        Self { name, rates: Vec::new(), latency_ns: None, server_us: Vec::new(), generator_share: 0.0 }
     }
 
     pub(crate) fn add(&mut self, measurement: Measurement) -> Outcome<()> {
         self.rates.push(measurement.operations_per_second);
+        let server_time = measurement.server_time_per_operation;
+        self.server_us.extend(server_time.map(|time| time.as_secs_f64() * 1e6));
         self.generator_share = self.generator_share.max(measurement.generator_share);
         match &mut self.latency_ns {
             Some(latency_ns) => latency_ns.add(&measurement.latency_ns)?,
@@ -229,18 +240,22 @@ impl Series {
             None => 0.0,
         };
         println!(
-            "{:<16}{:>12.0} /s {:>9.2} ms {:>9.2} ms {:>11.0} %",
+            "{:<16}{:>12.0} /s {:>9.2} ms {:>9.2} ms {:>9.1} µs {:>11.0} %",
             self.name,
             median(&self.rates),
             at(0.5),
             at(0.99),
+            median(&self.server_us),
             self.generator_share * 100.0
         );
     }
 }
 
 fn report(arguments: &BenchArguments, series: &[Series; 4]) -> Outcome<()> {
-    println!("\n{:<16}{:>15} {:>12} {:>12} {:>13}", "", "median", "p50", "p99", "generator");
+    println!(
+        "\n{:<16}{:>15} {:>12} {:>12} {:>12} {:>13}",
+        "", "median", "p50", "p99", "server time", "generator"
+    );
     for one in series {
         one.print();
     }

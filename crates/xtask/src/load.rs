@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 const RESPONSE_SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
+/// In which the kernel tells programs times (`USER_HZ`).
+const TICK: Duration = Duration::from_millis(10);
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writes ready-made requests.
@@ -34,12 +36,16 @@ pub(crate) struct Load {
     pub(crate) warm_up_for: Duration,
     pub(crate) measure_for: Duration,
     pub(crate) expected_status: u16,
+    /// The server's process, if the time that it takes of the processors is wanted.
+    pub(crate) server_process_id: Option<u32>,
 }
 
 /// What was measured.
 pub(crate) struct Measurement {
     pub(crate) operations_per_second: f64,
     pub(crate) latency_ns: Histogram<u64>,
+    /// What an operation takes of the processors in the server's process; without one, nothing.
+    pub(crate) server_time_per_operation: Option<Duration>,
     /// The generator's own share of one core: near 1 it would be the bottleneck.
     pub(crate) generator_share: f64,
 }
@@ -74,7 +80,8 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
     let mut latency_ns = Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3)?;
     let counting_from = Instant::now() + load.warm_up_for;
     let counting_until = counting_from + load.measure_for;
-    let mut processor_time_at_start = None;
+    let mut processor_times_at_start = None;
+    let server_time = || load.server_process_id.map(processor_time_of).transpose();
     let mut scratch = vec![0; 64 * 1024];
     for (index, connection) in connections.iter_mut().enumerate() {
         connection.send_next(index, source, Instant::now())?;
@@ -86,8 +93,8 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
         if events.is_empty() {
             return Err(format!("the server answered nothing for {STALL_TIMEOUT:?}").into());
         }
-        if processor_time_at_start.is_none() && Instant::now() >= counting_from {
-            processor_time_at_start = Some(processor_time()?);
+        if processor_times_at_start.is_none() && Instant::now() >= counting_from {
+            processor_times_at_start = Some((processor_time()?, server_time()?));
         }
         for event in &events {
             let index = event.token().0;
@@ -110,11 +117,14 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
             }
         }
     }
-    let processor_time_used =
-        processor_time()? - processor_time_at_start.ok_or("nothing was answered in time")?;
+    let (generator_at_start, server_at_start) =
+        processor_times_at_start.ok_or("nothing was answered in time")?;
+    let processor_time_used = processor_time()? - generator_at_start;
+    let server_time_used = server_time()?.zip(server_at_start).map(|(end, start)| end.saturating_sub(start));
     let measured_for = load.measure_for.as_secs_f64();
     Ok(Measurement {
         operations_per_second: latency_ns.len() as f64 / measured_for,
+        server_time_per_operation: server_time_used.map(|used| used.div_f64(latency_ns.len().max(1) as f64)),
         latency_ns,
         generator_share: processor_time_used.as_secs_f64() / measured_for,
     })
@@ -199,6 +209,18 @@ fn processor_time() -> Outcome<Duration> {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanoseconds = statistics.split_whitespace().next().ok_or("schedstat is empty")?.parse()?;
     Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// How long all threads of a process have been on a processor.
+fn processor_time_of(process_id: u32) -> Outcome<Duration> {
+    let statistics = std::fs::read_to_string(format!("/proc/{process_id}/stat"))?;
+    // The name before it may hold anything; user and system time are the 12th and 13th field after it.
+    let (_, fields) = statistics.rsplit_once(')').ok_or("stat of a process without its name")?;
+    let mut ticks: u32 = 0;
+    for field in fields.split_whitespace().skip(11).take(2) {
+        ticks += field.parse::<u32>()?;
+    }
+    Ok(TICK * ticks)
 }
 
 #[cfg(test)]

@@ -57,21 +57,30 @@ pub(crate) fn run(arguments: &BenchArguments, binary: &Path) -> Outcome<()> {
         "\nqueues: {} connections, {} rounds of {} s, messages of {} characters",
         arguments.connections, arguments.rounds, arguments.seconds, arguments.queues.message_size_bytes
     );
-    compare_with_bare(arguments, address, bare.address)?;
+    compare_with_bare(arguments, &larimar, address, &bare)?;
     drop(bare);
     compare_lengths(arguments, address, &larimar)?;
     let status = larimar.terminate()?;
     if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
 }
 
-fn compare_with_bare(arguments: &BenchArguments, address: SocketAddr, bare: SocketAddr) -> Outcome<()> {
+fn compare_with_bare(
+    arguments: &BenchArguments,
+    server: &ServerProcess,
+    address: SocketAddr,
+    bare: &ServerProcess,
+) -> Outcome<()> {
     create_queue(address, "puts")?;
     let size = arguments.queues.message_size_bytes;
     let mut series = [Series::new("bare POST"), Series::new("durable put")];
-    let mut requests = [Messages::puts(bare, "puts", size), Messages::puts(address, "puts", size)];
+    let mut requests = [Messages::puts(bare.address, "puts", size), Messages::puts(address, "puts", size)];
     for round in 0..arguments.rounds {
         for kind in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let load = if kind == 0 { load(arguments, bare, 204) } else { load(arguments, address, 201) };
+            let load = if kind == 0 {
+                load(arguments, bare.address, bare, 204)
+            } else {
+                load(arguments, address, server, 201)
+            };
             series[kind].add(measure(&load, &mut requests[kind])?)?;
         }
         println!("round {}: bare {:.0}/s, put {:.0}/s", round + 1, series[0].last(), series[1].last());
@@ -106,7 +115,7 @@ fn compare_lengths(arguments: &BenchArguments, address: SocketAddr, server: &Ser
     }
     for round in 0..arguments.rounds {
         for (length, name, cycles, puts, put_series, cycle_series) in &mut queues {
-            cycle_series.add(measure(&load(arguments, address, 201), cycles)?)?;
+            cycle_series.add(measure(&load(arguments, address, server, 201), cycles)?)?;
             // Puts would make the short queue long: it gets one of its own for each round.
             let target = if *length < 100_000 {
                 let fresh = format!("{puts}{round}");
@@ -116,8 +125,10 @@ fn compare_lengths(arguments: &BenchArguments, address: SocketAddr, server: &Ser
             } else {
                 name.clone()
             };
-            put_series
-                .add(measure(&load(arguments, address, 201), &mut Messages::puts(address, &target, size))?)?;
+            put_series.add(measure(
+                &load(arguments, address, server, 201),
+                &mut Messages::puts(address, &target, size),
+            )?)?;
             println!(
                 "round {}, queue of {length}: put {:.0}/s, requests of put+get+delete {:.0}/s",
                 round + 1,
@@ -168,6 +179,7 @@ fn fill(arguments: &BenchArguments, address: SocketAddr, name: &str, count: u64)
             warm_up_for: Duration::ZERO,
             measure_for: Duration::from_millis(if count > 100_000 { 5000 } else { 20 }),
             expected_status: 201,
+            server_process_id: None,
         };
         measure(&load, &mut puts)?;
     }

@@ -80,6 +80,11 @@ impl ServerProcess {
         }
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Bytes of memory that are resident.
     pub(crate) fn resident_bytes(&self) -> Outcome<u64> {
         self.status_bytes("VmRSS:")

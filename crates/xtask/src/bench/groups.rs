@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &GroupArguments) -> Outcome<()> {
         warm_up_for: Duration::from_millis(500),
         measure_for: Duration::from_secs(arguments.seconds),
         expected_status,
+        server_process_id: None,
     };
     let mut inserts = InsertRequests::new(server.address);
     let mut groups = GroupRequests::new(server.address);

@@ -146,6 +146,7 @@ pub(crate) fn run(arguments: &QueryArguments) -> Outcome<()> {
                     warm_up_for: Duration::from_millis(200),
                     measure_for: Duration::from_millis(arguments.milliseconds),
                     expected_status: 200,
+                    server_process_id: None,
                 };
                 let measurement = measure(&load, &mut requests)?;
                 medians[index].push(measurement.latency_ns.value_at_quantile(0.5) as f64 / 1e3);

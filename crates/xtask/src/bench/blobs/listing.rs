@@ -79,6 +79,7 @@ fn put_all(bench: &Bench<'_>, container: &'static str, group_size: u64) -> Outco
             warm_up_for: Duration::ZERO,
             measure_for: Duration::from_millis(500),
             expected_status: 201,
+            server_process_id: None,
         };
         measure(&load, &mut puts)?;
     }

@@ -25,13 +25,14 @@ const DISK_FILE_SIZE_BYTES_MAX: u64 = 1 << 30;
 const SMALL_PUT_PERCENT_MIN: f64 = 40.0;
 const LARGE_PERCENT_MIN: f64 = 50.0;
 
-fn load(bench: &Bench<'_>, address: SocketAddr, connection_count: usize, expected_status: u16) -> Load {
+fn load(bench: &Bench<'_>, asked: &Asked, connection_count: usize) -> Load {
     Load {
-        address,
+        address: asked.address,
         connection_count,
         warm_up_for: Duration::from_millis(500),
         measure_for: Duration::from_secs(bench.arguments.seconds),
-        expected_status,
+        expected_status: asked.status,
+        server_process_id: Some(asked.process_id),
     }
 }
 
@@ -50,13 +51,21 @@ fn order(round: usize) -> [usize; 4] {
 }
 
 /// Whom a kind asks, and what answers it.
-fn asked(kind: usize, bare: SocketAddr, server: SocketAddr) -> (SocketAddr, u16) {
-    match kind {
-        0 => (bare, 204),
-        1 => (server, 201),
-        2 => (bare, 200),
-        _ => (server, 200),
-    }
+struct Asked {
+    address: SocketAddr,
+    process_id: u32,
+    status: u16,
+}
+
+fn asked(kind: usize, bare: &ServerProcess, bench: &Bench<'_>) -> Asked {
+    let (address, process_id) =
+        if kind.is_multiple_of(2) { (bare.address, bare.id()) } else { (bench.address, bench.server.id()) };
+    let status = match kind {
+        0 => 204,
+        1 => 201,
+        _ => 200,
+    };
+    Asked { address, process_id, status }
 }
 
 pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
@@ -70,18 +79,17 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let mut series = KINDS.map(Series::new);
     for round in 0..arguments.rounds {
         for kind in order(round) {
-            let (address, status) = asked(kind, bare.address, bench.address);
+            let asked = asked(kind, &bare, bench);
             let paths = (0..SMALL_COUNT).map(|number| {
                 // Scattered, so that puts don't arrive in the order of names.
                 format!("{round}/{:016x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
             });
             let mut requests = match kind {
-                0 | 1 => Requests::puts(address, paths, content(7, size)),
+                0 | 1 => Requests::puts(asked.address, paths, content(7, size)),
                 // Those that were written first are there for certain.
-                _ => Requests::gets(address, paths.take(4096)),
+                _ => Requests::gets(asked.address, paths.take(4096)),
             };
-            series[kind]
-                .add(measure(&load(bench, address, arguments.connections, status), &mut requests)?)?;
+            series[kind].add(measure(&load(bench, &asked, arguments.connections), &mut requests)?)?;
         }
         let rates: Vec<String> =
             series.iter().map(|one| format!("{} {:.0}/s", one.name, one.last())).collect();
@@ -121,12 +129,12 @@ pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
             Duration::from_secs(arguments.seconds),
         )?);
         for kind in order(round) {
-            let (address, status) = asked(kind, bare.address, bench.address);
+            let asked = asked(kind, &bare, bench);
             let mut requests = match kind {
-                0 | 1 => Requests::puts(address, paths(), body.clone()),
-                _ => Requests::gets(address, paths()),
+                0 | 1 => Requests::puts(asked.address, paths(), body.clone()),
+                _ => Requests::gets(asked.address, paths()),
             };
-            let load = load(bench, address, arguments.large_connections, status);
+            let load = load(bench, &asked, arguments.large_connections);
             series[kind].add(measure(&load, &mut requests)?)?;
         }
         let rates: Vec<String> = series
