@@ -6,6 +6,7 @@ use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -57,8 +58,11 @@ impl Clock for SystemClock {
 
 /// The kernel's generator: who has seen numbers of it can't tell the next ones.
 #[derive(Default)]
-pub struct SystemRandom {
-    drawn: Mutex<Vec<u64>>,
+pub struct SystemRandom(());
+
+thread_local! {
+    /// Numbers that were drawn and not given out. Each thread has its own: one store would go from core to core.
+    static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Numbers that one call of the kernel brings. It gives so few bytes whole, without being interrupted.
@@ -74,14 +78,15 @@ impl SystemRandom {
 impl Random for SystemRandom {
     /// Panics if the kernel has no generator, as older ones than Linux 3.17 have not.
     fn next_u64(&self) -> u64 {
-        let mut drawn = self.drawn.lock();
-        if drawn.is_empty() {
-            let mut bytes = [0; 8 * DRAWN_TOGETHER];
-            let size = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-            assert_eq!(size, Ok(bytes.len()), "the kernel gives random bytes");
-            drawn.extend(bytes.as_chunks().0.iter().map(|chunk| u64::from_le_bytes(*chunk)));
-        }
-        drawn.pop().unwrap_or_default()
+        DRAWN.with_borrow_mut(|drawn| {
+            if drawn.is_empty() {
+                let mut bytes = [0; 8 * DRAWN_TOGETHER];
+                let size = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+                assert_eq!(size, Ok(bytes.len()), "the kernel gives random bytes");
+                drawn.extend(bytes.as_chunks().0.iter().map(|chunk| u64::from_le_bytes(*chunk)));
+            }
+            drawn.pop().unwrap_or_default()
+        })
     }
 }
 

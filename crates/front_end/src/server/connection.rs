@@ -13,7 +13,9 @@ use crate::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
 use crate::reply_body::ResponseBody;
 use base::{Clock, Spawner};
+use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
@@ -202,14 +204,16 @@ async fn serve_stream<S, T>(
     let result = match protocol {
         Protocol::Http1 => {
             let noted = activity.clone();
+            // Borrowed: a count that all connections share would go from core to core with every request.
+            let api = &*api;
             let handler = service_fn(move |request: Request<Incoming>| {
-                let api = api.clone();
                 let under_way = UnderWay::start(noted.clone());
-                async move {
+                // Boxed: it takes kilobytes, and hyper moves it more than once.
+                Box::pin(async move {
                     let response = api.handle(info, request).await;
                     // A whole body goes to the socket at once; a streamed one may wait for the disk.
                     Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
-                }
+                })
             });
             let connection = settings.http1.serve_connection(io, handler);
             run(connection, http1::Connection::graceful_shutdown, phase, end, |_| false).await
@@ -248,11 +252,19 @@ where
 {
     let mut connection = pin!(connection);
     let ended = {
-        let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
-        match select(connection.as_mut(), select(stopped, pin!(end()))).await {
+        let told = async {
+            let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
+            match select(stopped, pin!(end())).await {
+                Either::Left(_) => None,
+                Either::Right((ended, _)) => Some(ended),
+            }
+        };
+        // A set polls what was woken: the requests, which wake the connection all the time, do not ask the timer and
+        // the listener with it.
+        let mut told = FuturesUnordered::from_iter([told]);
+        match select(connection.as_mut(), told.next()).await {
             Either::Left((result, _)) => return result,
-            Either::Right((Either::Left(_), _)) => None,
-            Either::Right((Either::Right((ended, _)), _)) => Some(ended),
+            Either::Right((ended, _)) => ended.flatten(),
         }
     };
     match ended {

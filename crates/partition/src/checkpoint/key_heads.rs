@@ -5,25 +5,32 @@
 //! and table. What always holds: the answer is the one that comparing whole keys gives; keys with the same head are
 //! compared whole.
 
+/// Heads of which the first one is listed once more: two cache lines of them.
+const GROUP_LEN: usize = 16;
+
 /// The heads of sorted keys. It does not keep the keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyHeads {
     /// So many bytes begin every key.
     shared: usize,
     heads: Vec<u64>,
+    /// The first head of each group. There are so few that they stay in the processor's caches.
+    firsts: Vec<u64>,
 }
 
 impl KeyHeads {
     /// What it costs for each key.
-    pub(crate) const BYTES_PER_KEY: usize = size_of::<u64>();
+    pub(crate) const BYTES_PER_KEY: usize = size_of::<u64>() + size_of::<u64>().div_ceil(GROUP_LEN);
 
     /// The heads of `count` keys that never fall.
     pub(crate) fn of<'a>(count: usize, key_at: impl Fn(usize) -> &'a [u8]) -> Self {
         let Some(last) = count.checked_sub(1) else { return KeyHeads::default() };
         let shared = key_at(0).iter().zip(key_at(last)).take_while(|(a, b)| a == b).count();
         // Keys that fall are damage that others find; here they only must not be read past their ends.
-        let heads = (0..count).map(|at| head(key_at(at).get(shared..).unwrap_or_default())).collect();
-        KeyHeads { shared, heads }
+        let heads: Vec<u64> =
+            (0..count).map(|at| head(key_at(at).get(shared..).unwrap_or_default())).collect();
+        let firsts = heads.iter().step_by(GROUP_LEN).copied().collect();
+        KeyHeads { shared, heads, firsts }
     }
 
     /// How many of the keys are less than `key`; `key_at` shows the keys that this was made of.
@@ -39,8 +46,12 @@ impl KeyHeads {
             Ordering::Equal => {}
         }
         let wanted = head(rest);
-        let mut low = self.heads.partition_point(|head| *head < wanted);
-        let mut high = low + self.heads[low..].partition_point(|head| *head == wanted);
+        let mut low = self.heads_below(wanted);
+        // Most keys have a head of their own: no search then, which would go through the whole list once more.
+        let mut high = match self.heads.get(low) {
+            Some(head) if *head == wanted => low + self.heads[low..].partition_point(|head| *head == wanted),
+            _ => low,
+        };
         while low < high {
             let middle = low + (high - low) / 2;
             if key_at(middle) < key {
@@ -51,10 +62,20 @@ impl KeyHeads {
         }
         low
     }
+
+    /// How many heads are less than this one.
+    fn heads_below(&self, wanted: u64) -> usize {
+        let Some(group) = self.firsts.partition_point(|first| *first < wanted).checked_sub(1) else {
+            return 0;
+        };
+        let start = group * GROUP_LEN;
+        let group = &self.heads[start..self.heads.len().min(start + GROUP_LEN)];
+        start + group.partition_point(|head| *head < wanted)
+    }
 }
 
 /// The first eight bytes as a number that orders as they do; what is missing counts as zeros.
-fn head(bytes: &[u8]) -> u64 {
+pub(super) fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(bytes) => u64::from_be_bytes(*bytes),
         None => {
@@ -89,7 +110,7 @@ mod tests {
         #[test]
         fn counts_as_the_keys_themselves_do(
             prefix in prop::collection::vec(0u8..3, 0..4),
-            rest in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..12), 0..40),
+            rest in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..12), 0..100),
             others in prop::collection::vec(prop::collection::vec(0u8..3, 0..16), 1..40),
         ) {
             let keys: Vec<Vec<u8>> = rest.into_iter().map(|rest| [prefix.as_slice(), &rest].concat()).collect();

@@ -9,10 +9,12 @@
 //!
 //! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
+use super::key_heads::head;
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use std::cmp::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// A block is cut once its rows take this many bytes.
 pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 16 << 10;
@@ -106,12 +108,17 @@ fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// A decoded row block.
+/// A decoded row block. Copies share it.
 #[derive(Clone, Debug)]
-pub(crate) struct RowBlock {
+pub(crate) struct RowBlock(Arc<Content>);
+
+#[derive(Debug)]
+struct Content {
     rows: Bytes,
     /// Encoded starts of each eighth row.
     restarts: Bytes,
+    /// Made at the first look-up.
+    heads: OnceLock<RowHeads>,
 }
 
 impl RowBlock {
@@ -150,22 +157,24 @@ impl RowBlock {
             count.checked_mul(4).and_then(|size| count_at.checked_sub(size)).ok_or(malformed)?;
         let restarts = rows.slice(restarts_at..count_at);
         rows.truncate(restarts_at);
-        Ok(RowBlock { rows, restarts })
+        Ok(RowBlock(Arc::new(Content { rows, restarts, heads: OnceLock::new() })))
     }
 
+    /// With what look-ups add to it.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.rows.len() + self.restarts.len()
+        let row_count_max = self.0.restarts.len() / 4 * RESTART_ROW_COUNT;
+        self.0.rows.len() + self.0.restarts.len() + row_count_max * RowHeads::BYTES_PER_ROW
     }
 
     /// Where the `index`th listed row starts; beyond the rows if the list is malformed.
     fn restart(&self, index: usize) -> usize {
-        let place = self.restarts.get(index * 4..index * 4 + 4).and_then(|bytes| bytes.first_chunk::<4>());
-        place.map_or(self.rows.len(), |bytes| u32::from_le_bytes(*bytes) as usize)
+        let place = self.0.restarts.get(index * 4..index * 4 + 4).and_then(|bytes| bytes.first_chunk::<4>());
+        place.map_or(self.0.rows.len(), |bytes| u32::from_le_bytes(*bytes) as usize)
     }
 
     /// The whole key of the `index`th listed row.
     fn restart_key(&self, index: usize) -> Result<&[u8], DecodeError> {
-        let row = self.rows.get(self.restart(index)..).ok_or(DecodeError("row block restarts"))?;
+        let row = self.0.rows.get(self.restart(index)..).ok_or(DecodeError("row block restarts"))?;
         let mut decoder = Decoder::new(row);
         if decoder.varint("shared key length")? != 0 {
             return Err(DecodeError("row block restarts"));
@@ -175,7 +184,7 @@ impl RowBlock {
 
     /// The last listed row that is not after the key; the first one, if all are.
     fn restart_before(&self, key: &[u8]) -> Result<usize, DecodeError> {
-        let (mut low, mut high) = (0, self.restarts.len() / 4);
+        let (mut low, mut high) = (0, self.0.restarts.len() / 4);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.restart_key(middle)? <= key { low = middle } else { high = middle }
@@ -184,12 +193,39 @@ impl RowBlock {
     }
 
     /// The row with this key.
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<(RowVersion, Option<Bytes>)>, DecodeError> {
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<FoundRow>, DecodeError> {
+        let content = &*self.0;
+        let heads = match content.heads.get() {
+            Some(heads) => heads,
+            None => {
+                let made = RowHeads::of(self)?;
+                content.heads.get_or_init(|| made)
+            }
+        };
+        for start in heads.starts_of(key) {
+            let row = row_at(&content.rows, *start as usize)?.ok_or(DecodeError("row start"))?;
+            // What it shares with the row before has to lie in what was compared.
+            if row.shared > heads.compared_len() {
+                return self.walk_to(key);
+            }
+            if key.get(row.shared..) == Some(row.rest) {
+                return Ok(Some(self.found(&row)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn found(&self, row: &EncodedRow<'_>) -> FoundRow {
+        (row.version, row.value_start.map(|start| self.0.rows.slice(start..row.end)))
+    }
+
+    /// The row with this key, by its neighbours.
+    fn walk_to(&self, key: &[u8]) -> Result<Option<FoundRow>, DecodeError> {
         let mut at = self.restart(self.restart_before(key)?);
         // How much of the searched key the row before shares; that row is before the key.
         let mut matched = 0;
         let mut last_key_len = 0;
-        while let Some(row) = row_at(&self.rows, at)? {
+        while let Some(row) = row_at(&self.0.rows, at)? {
             if row.shared > last_key_len {
                 return Err(DecodeError("shared key length"));
             }
@@ -206,10 +242,7 @@ impl RowBlock {
             let more = shared_prefix(rest, sought);
             match rest[more..].cmp(&sought[more..]) {
                 Ordering::Less => matched += more,
-                Ordering::Equal => {
-                    let value = row.value_start.map(|start| self.rows.slice(start..row.end));
-                    return Ok(Some((row.version, value)));
-                }
+                Ordering::Equal => return Ok(Some(self.found(&row))),
                 Ordering::Greater => break,
             }
         }
@@ -222,12 +255,69 @@ impl RowBlock {
             0 => 0,
             index => self.restart(index),
         };
-        Ok(RowIterator { rows: self.rows.clone(), at, key: Vec::new() })
+        Ok(RowIterator { rows: self.0.rows.clone(), at, key: Vec::new() })
     }
 
     /// Its rows in order.
     pub(crate) fn rows(&self) -> RowIterator {
-        RowIterator { rows: self.rows.clone(), at: 0, key: Vec::new() }
+        RowIterator { rows: self.0.rows.clone(), at: 0, key: Vec::new() }
+    }
+}
+
+/// A row's version and its value; `None`: it is deleted.
+pub(crate) type FoundRow = (RowVersion, Option<Bytes>);
+
+/// Of each row the eight bytes of its key behind what all keys begin with, and where it starts. A look-up goes to its row
+/// at once: the rows of a block lie far apart, and each one that is passed is fetched from memory.
+#[derive(Debug)]
+struct RowHeads {
+    /// What all keys begin with.
+    prefix: Box<[u8]>,
+    /// In order, as the keys are.
+    heads: Vec<u64>,
+    starts: Vec<u32>,
+}
+
+impl RowHeads {
+    const BYTES_PER_ROW: usize = size_of::<u64>() + size_of::<u32>();
+
+    fn of(block: &RowBlock) -> Result<Self, DecodeError> {
+        let mut starts = Vec::new();
+        let mut rows = block.rows();
+        let mut first = Vec::new();
+        let mut start = 0;
+        while rows.step()?.is_some() {
+            if starts.is_empty() {
+                first.extend_from_slice(rows.key());
+            }
+            starts.push(u32::try_from(start).map_err(|_| DecodeError("row start"))?);
+            start = rows.at;
+        }
+        first.truncate(shared_prefix(&first, rows.key()));
+        let mut heads = Vec::with_capacity(starts.len());
+        let mut rows = block.rows();
+        while rows.step()?.is_some() {
+            heads.push(head(rows.key().get(first.len()..).ok_or(DecodeError("row order"))?));
+        }
+        if !heads.is_sorted() {
+            return Err(DecodeError("row order"));
+        }
+        Ok(RowHeads { prefix: first.into(), heads, starts })
+    }
+
+    /// So much of the beginnings of a key and of the rows that [`Self::starts_of`] tells for it is the same, as far as
+    /// they reach.
+    fn compared_len(&self) -> usize {
+        self.prefix.len() + size_of::<u64>()
+    }
+
+    /// Where rows start that may have this key; no other has it.
+    fn starts_of(&self, key: &[u8]) -> &[u32] {
+        let Some(rest) = key.strip_prefix(&*self.prefix) else { return &[] };
+        let wanted = head(rest);
+        let from = self.heads.partition_point(|head| *head < wanted);
+        let count = self.heads[from..].iter().take_while(|head| **head == wanted).count();
+        &self.starts[from..from + count]
     }
 }
 

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use stream::BLOCK_PAYLOAD_SIZE_MAX;
 
 /// With so many bytes of changes that wait for one group no further operation is decided.
@@ -55,6 +56,13 @@ enum Verdict<R> {
     Stale,
     /// Range reads ran into deletions: fetch more.
     Short,
+}
+
+/// When the serial section was entered.
+#[derive(Clone, Copy)]
+struct Entered {
+    wall: Ticks,
+    monotonic: Duration,
 }
 
 /// What became of an operation.
@@ -109,9 +117,11 @@ impl RangePartition {
         fetched: Vec<Fetched>,
     ) -> Result<Verdict<O::Reply>, PartitionError> {
         let mut serial = self.serial.lock();
-        let entered_at = self.shared.clock.monotonic();
-        let verdict = self.decide_in(&mut serial, operation, reads, fetched_from, fetched);
-        self.load.note_serial_section(self.shared.clock.monotonic().saturating_sub(entered_at));
+        let clock = &*self.shared.clock;
+        // In this order: the version is noted with a moment that is not before its wall clock's.
+        let entered = Entered { wall: clock.now(), monotonic: clock.monotonic() };
+        let verdict = self.decide_in(&mut serial, entered, operation, reads, fetched_from, fetched);
+        self.load.note_serial_section(clock.monotonic().saturating_sub(entered.monotonic));
         verdict
     }
 
@@ -119,6 +129,7 @@ impl RangePartition {
     fn decide_in<O: Operation>(
         &self,
         serial: &mut Serial,
+        entered: Entered,
         operation: &O,
         reads: &[Read],
         fetched_from: &Arc<Tree>,
@@ -143,7 +154,8 @@ impl RangePartition {
                 None => return Ok(Verdict::Short),
             }
         }
-        let version = next_version(self.now(), serial.last_version, serial.version_floor);
+        let now = self.time.now(entered.wall, entered.monotonic);
+        let version = next_version(now, serial.last_version, serial.version_floor);
         let rows = Rows::new(found);
         let decision = operation.decide(&rows, version);
         if !decision.changes.is_empty() {
@@ -157,7 +169,7 @@ impl RangePartition {
                 data.check_changes(&decision.changes, rows.all())?;
             }
             serial.last_version = version;
-            self.time.note(version, self.shared.clock.monotonic());
+            self.time.note(version, entered.monotonic);
             commit_log::put_operation(serial.pending.group(), version, &decision.changes);
             for change in decision.changes {
                 serial.pending.note(change.key(), version);
