@@ -45,6 +45,26 @@ def test_a_secondary_does_not_write(server, wire, table):
     assert list(table.list_entities()) == []
 
 
+def test_a_secondary_reads_in_a_batch_and_writes_in_none(server, wire, table):
+    table.create_entity(ENTITY)
+    path = f"/{ACCOUNT}-secondary/$batch"
+    address = f"{server.base}/{ACCOUNT}/{table.table_name}(PartitionKey='p',RowKey='r')"
+    part = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n{} {} HTTP/1.1\r\nAccept: application/json\r\n\r\n"
+    get = "--batch_b\r\n" + part.format("GET", address) + "\r\n--batch_b--\r\n"
+    delete = (
+        "--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n--changeset_c\r\n"
+        + part.format("DELETE", address).replace("Accept:", "If-Match: *\r\nAccept:")
+        + "\r\n--changeset_c--\r\n--batch_b--\r\n"
+    )
+    for body, expected in [(get, 202), (delete, 403)]:
+        headers = {"x-ms-date": date_in(0), "x-ms-version": "2019-02-02", "Content-Type": "multipart/mixed; boundary=batch_b"}
+        headers["Authorization"] = wire.authorization("SharedKey", "POST", path, headers)
+        answer = wire.send_unsigned("POST", path, headers, body.encode())
+        assert answer.status == expected, answer.body
+        assert expected == 403 or b'"Value":1' in answer.body
+    assert table.get_entity("p", "r")["Value"] == 1
+
+
 # What users do who give a table's address where an account's is wanted.
 WITH_A_TABLE_IN_THE_ADDRESS = {
     "create a table": lambda service, table: service.create_table(table.table_name),

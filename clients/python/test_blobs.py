@@ -457,11 +457,20 @@ class TestAnswers:
             with refused(400, "InvalidHeaderValue"):
                 blob.get_blob_tags(if_tags_match_condition=condition)
 
+    def test_reads_of_what_must_not_be_there_are_refused(self, container, refused):
+        """Whether it is there or not: older clients go on with an upload only after this error."""
+        container.upload_blob("there", b"1")
+        for name in ["there", "missing"]:
+            blob = container.get_blob_client(name)
+            for read in [blob.get_blob_properties, blob.download_blob]:
+                with refused(400, "UnsatisfiableCondition"):
+                    read(match_condition=MatchConditions.IfMissing)
+
     def test_a_tier_that_was_set_is_not_inferred(self, container):
         blob = container.upload_blob("one", b"1")
         assert blob.get_blob_properties().blob_tier_inferred is True
         blob.set_standard_blob_tier(StandardBlobTier.COOL)
-        assert blob.get_blob_properties().blob_tier_inferred is False
+        assert blob.get_blob_properties().blob_tier_inferred is None
 
 
 class TestSignatures:

@@ -265,6 +265,7 @@ impl BlobService {
         revision: Revision,
         conditions: &Conditions,
     ) -> Result<FoundRecord, BlobError> {
+        conditions.check_readable()?;
         let (found, _) = find(&self.partitions, &at.address, revision).await?;
         self.check_read(&found, conditions)?;
         Ok(found)
@@ -295,6 +296,7 @@ impl BlobService {
         range: Option<(u64, Option<u64>)>,
         may_be_archived: bool,
     ) -> Result<(FoundRecord, (u64, u64), BlobReader), BlobError> {
+        conditions.check_readable()?;
         open_reader(&self.partitions, &at.address, revision, |found| {
             self.check_read(found, conditions)?;
             conditions.encryption.check_key(&found.record.encryption)?;

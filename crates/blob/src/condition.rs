@@ -86,11 +86,18 @@ impl Conditions {
         self.lease_id.as_deref()
     }
 
+    /// Refuses a read of what must not be there, whether it is or not: uploads of the older Node client that must not
+    /// overwrite begin with one, and go on only after this error.
+    pub fn check_readable(&self) -> Result<(), BlobError> {
+        match self.if_none_match {
+            Some(ETags::Any) => Err(BlobError::UnsatisfiableCondition),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether something that is there may be read.
     pub fn check_read(&self, present: Present<'_>) -> Result<(), BlobError> {
-        if self.if_none_match == Some(ETags::Any) {
-            return Err(BlobError::UnsatisfiableCondition);
-        }
+        self.check_readable()?;
         if self.if_match.as_ref().is_some_and(|tags| !tags.contains(present.etag)) {
             return Err(BlobError::ConditionNotMet);
         }

@@ -166,6 +166,13 @@ impl ApiError {
     }
 }
 
+impl ApiError {
+    /// The secondary of an account is for reads.
+    pub(crate) fn write_at_secondary() -> Self {
+        ApiError::with_message(ErrorCode::InsufficientAccountPermissions, "Write operations are not allowed.")
+    }
+}
+
 impl From<ErrorCode> for ApiError {
     fn from(code: ErrorCode) -> Self {
         ApiError::new(code)

@@ -218,7 +218,7 @@ impl PageEntities {
 /// A listing of an account's tables.
 #[derive(Clone, Debug)]
 pub struct TableListQuery {
-    /// Which tables, by the property `TableName` (as created, compared ordinally); `None`: all.
+    /// Which tables, by the property `TableName` (compared in lower case); `None`: all.
     pub filter: Option<Filter>,
     /// Tables in a page at most: 1 to [`crate::limits::PAGE_ROWS_MAX`]; anything else is taken as the nearest of these.
     pub top: usize,

@@ -138,7 +138,9 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     if let Some(tier) = &record.tier {
         put(reply, "x-ms-access-tier", tier);
         put_some(reply, "x-ms-smart-access-tier", smart_tier(tier));
-        put(reply, "x-ms-access-tier-inferred", if record.tier_inferred { "true" } else { "false" });
+        if record.tier_inferred {
+            put(reply, "x-ms-access-tier-inferred", "true");
+        }
         put_some(reply, "x-ms-access-tier-change-time", record.tier_changed_at.map(http_date).as_deref());
         put_some(reply, "x-ms-archive-status", record.archive_status.as_deref());
         put_some(reply, "x-ms-rehydrate-priority", record.rehydrate_priority.as_deref());

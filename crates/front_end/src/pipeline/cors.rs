@@ -44,36 +44,45 @@ fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// Checks the limits of rules; the error is a message.
-pub(crate) fn check_rules(rules: &[CorsRule]) -> Result<(), &'static str> {
+/// What is wrong with rules, as a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadRules {
+    /// With what one of them says.
+    Value(&'static str),
+    /// With all of them together.
+    Together(&'static str),
+}
+
+/// Checks the limits of rules.
+pub(crate) fn check_rules(rules: &[CorsRule]) -> Result<(), BadRules> {
     let mut size = 0;
     for rule in rules {
         if items(&rule.allowed_origins).next().is_none() || items(&rule.allowed_methods).next().is_none() {
-            return Err("A CORS rule needs at least one origin and one method.");
+            return Err(BadRules::Value("A CORS rule needs at least one origin and one method."));
         }
         if !items(&rule.allowed_methods).all(|method| METHODS.contains(&method)) {
-            return Err("A CORS rule names an unknown method.");
+            return Err(BadRules::Value("A CORS rule names an unknown method."));
         }
         let lists = [&rule.allowed_origins, &rule.allowed_headers, &rule.exposed_headers];
         if lists.iter().flat_map(|list| items(list)).any(|item| item.len() > NAME_LENGTH_MAX) {
-            return Err("An origin or header of a CORS rule is too long.");
+            return Err(BadRules::Value("An origin or header of a CORS rule is too long."));
         }
         if items(&rule.allowed_origins).count() > ORIGINS_MAX {
-            return Err("A CORS rule has too many origins.");
+            return Err(BadRules::Value("A CORS rule has too many origins."));
         }
         for list in [&rule.allowed_headers, &rule.exposed_headers] {
             let prefixes = items(list).filter(|header| header.ends_with('*')).count();
             if prefixes > HEADER_PREFIXES_MAX || items(list).count() - prefixes > HEADERS_MAX {
-                return Err("A CORS rule has too many headers.");
+                return Err(BadRules::Value("A CORS rule has too many headers."));
             }
         }
         size += rule.allowed_methods.len() + lists.iter().map(|list| list.len()).sum::<usize>();
     }
     if rules.len() > RULES_MAX {
-        return Err("There are too many CORS rules.");
+        return Err(BadRules::Together("There are too many CORS rules."));
     }
     if size > RULES_SIZE_BYTES_MAX {
-        return Err("The CORS rules are too long.");
+        return Err(BadRules::Together("The CORS rules are too long."));
     }
     Ok(())
 }
@@ -343,11 +352,18 @@ mod tests {
     #[test]
     fn limits_of_rules() {
         assert!(check_rules(&[rule("*", "GET", "*", "*")]).is_ok());
-        assert!(check_rules(&vec![rule("*", "GET", "", ""); 6]).is_err());
-        assert!(check_rules(&[rule("", "GET", "", "")]).is_err());
-        assert!(check_rules(&[rule("*", "FETCH", "", "")]).is_err());
-        assert!(check_rules(&[rule("*", "GET", "a*,b*,c*", "")]).is_err());
-        assert!(check_rules(&[rule(&"x".repeat(300), "GET", "", "")]).is_err());
-        assert!(check_rules(&[rule(&"x,".repeat(65), "GET", "", "")]).is_err());
+        let together = |rules: &[CorsRule]| matches!(check_rules(rules), Err(BadRules::Together(_)));
+        assert!(together(&vec![rule("*", "GET", "", ""); 6]));
+        assert!(together(&[rule("*", "GET", &format!("{},", "x".repeat(250)).repeat(9), "")]));
+        for bad in [
+            rule("", "GET", "", ""),
+            rule("*", "", "", ""),
+            rule("*", "FETCH", "", ""),
+            rule("*", "GET", "a*,b*,c*", ""),
+            rule(&"x".repeat(300), "GET", "", ""),
+            rule(&"x,".repeat(65), "GET", "", ""),
+        ] {
+            assert!(matches!(check_rules(std::slice::from_ref(&bad)), Err(BadRules::Value(_))), "{bad:?}");
+        }
     }
 }

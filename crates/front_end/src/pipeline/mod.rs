@@ -187,10 +187,7 @@ impl ApiRequest<'_> {
     /// Refuses what changes something at the read-only secondary.
     pub(crate) fn check_secondary(&self, is_read: bool) -> Result<(), ApiError> {
         if self.address.secondary && !is_read {
-            return Err(ApiError::with_message(
-                ErrorCode::InsufficientAccountPermissions,
-                "Write operations are not allowed.",
-            ));
+            return Err(ApiError::write_at_secondary());
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients differ in the
 //! order of children, so they are read by name.
 
-use super::cors::check_rules;
+use super::cors::{BadRules, check_rules};
 use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -119,6 +119,16 @@ fn out_of_bounds(reason: impl Into<String>) -> ApiError {
     ApiError::with_facts(ErrorCode::InvalidXmlDocument, [("Reason", reason.into())])
 }
 
+/// As the tests of the older .NET, Java and Node clients expect it.
+fn bad_rules(bad: BadRules) -> ApiError {
+    match bad {
+        BadRules::Value(reason) => {
+            ApiError::with_facts(ErrorCode::InvalidXmlNodeValue, [("Reason", reason.to_owned())])
+        }
+        BadRules::Together(reason) => out_of_bounds(reason),
+    }
+}
+
 fn bad_value() -> ApiError {
     ErrorCode::InvalidXmlNodeValue.into()
 }
@@ -218,7 +228,7 @@ fn read_cors(element: &XmlElement) -> Result<Vec<CorsRule>, ApiError> {
             })
         })
         .collect::<Result<_, _>>()?;
-    check_rules(&rules).map_err(out_of_bounds)?;
+    check_rules(&rules).map_err(bad_rules)?;
     Ok(rules)
 }
 

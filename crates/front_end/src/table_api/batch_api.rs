@@ -49,6 +49,7 @@ pub(crate) async fn execute_batch(
             let content_id = part.content_id;
             write_direct_reply(batch_id.as_str(), &PartReply { content_id, reply })
         }
+        BatchRequest::ChangeSet(_) if context.secondary => return Err(ApiError::write_at_secondary()),
         BatchRequest::ChangeSet(parts) => {
             let replies = match execute_change_set(context, &parts).await {
                 Ok(replies) => replies,

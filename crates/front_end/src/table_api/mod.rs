@@ -62,6 +62,8 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) base: &'a str,
     /// What the request may do.
     pub(crate) grant: &'a Grant,
+    /// Whether it is the read-only secondary that is asked.
+    pub(crate) secondary: bool,
     /// The request's id.
     pub(crate) request_id: &'a str,
     /// When the request came.
@@ -127,7 +129,8 @@ impl ServiceApi for TableApi {
         if request.principal.is_some() && route.need(conditional) == need::TableNeed::Policies {
             return Err(ErrorCode::AuthorizationFailure.into());
         }
-        request.check_secondary(route.is_read())?;
+        // A batch may be a lone get.
+        request.check_secondary(route.is_read() || route == Route::Batch)?;
         // A batch's form is that of its parts, and settings are XML.
         let level = if route.is_xml() || route == Route::Batch {
             MetadataLevel::Minimal
@@ -146,6 +149,7 @@ impl ServiceApi for TableApi {
             host: request.host,
             base: &base,
             grant: request.grant,
+            secondary: request.address.secondary,
             request_id: request.request_id,
             now: request.now,
             statistics: statistics::are_asked_for(headers),

@@ -152,8 +152,8 @@ trait Subject {
     fn compare_key(&self, column: KeyColumn, encoded: &[u8]) -> Result<Option<Ordering>, DecodeError>;
     /// The row's Timestamp.
     fn timestamp(&self) -> Option<RowVersion>;
-    /// Type code and stored value of an own property.
-    fn property(&mut self, slot: usize) -> Result<Option<(u8, &[u8])>, DecodeError>;
+    /// How an own property compares with a constant; `None` if there is no such property.
+    fn compare_property(&mut self, slot: usize, constant: &EdmValue) -> Result<Option<Outcome>, DecodeError>;
 }
 
 fn evaluate(node: &Node, subject: &mut impl Subject) -> Result<bool, DecodeError> {
@@ -187,8 +187,8 @@ fn evaluate(node: &Node, subject: &mut impl Subject) -> Result<bool, DecodeError
             }
             None => false,
         },
-        Node::Property { slot, operator, constant } => match subject.property(*slot)? {
-            Some((type_code, value)) => holds(*operator, compare_stored(type_code, value, constant)?),
+        Node::Property { slot, operator, constant } => match subject.compare_property(*slot, constant)? {
+            Some(outcome) => holds(*operator, outcome),
             None => false,
         },
     })
@@ -217,7 +217,7 @@ impl Subject for EntitySubject<'_> {
         Some(self.row.version)
     }
 
-    fn property(&mut self, slot: usize) -> Result<Option<(u8, &[u8])>, DecodeError> {
+    fn compare_property(&mut self, slot: usize, constant: &EdmValue) -> Result<Option<Outcome>, DecodeError> {
         if !self.found {
             self.find()?;
             self.found = true;
@@ -226,7 +226,7 @@ impl Subject for EntitySubject<'_> {
             return Ok(None);
         };
         let value = self.row.value.get(slot.start..slot.start + slot.len);
-        Ok(value.map(|value| (slot.type_code, value)))
+        value.map(|value| compare_stored(slot.type_code, value, constant)).transpose()
     }
 }
 
@@ -274,9 +274,18 @@ impl Subject for TableSubject<'_> {
         None
     }
 
-    fn property(&mut self, slot: usize) -> Result<Option<(u8, &[u8])>, DecodeError> {
-        let is_name = self.names.get(slot).is_some_and(|name| name == "TableName");
-        Ok(is_name.then_some((EdmType::String as u8, self.row.name.as_bytes())))
+    fn compare_property(&mut self, slot: usize, constant: &EdmValue) -> Result<Option<Outcome>, DecodeError> {
+        if self.names.get(slot).is_none_or(|name| name != "TableName") {
+            return Ok(None);
+        }
+        // Names have no case: tables whose names begin with a prefix are found by it in any.
+        let lower = |text: &str| text.to_ascii_lowercase();
+        Ok(Some(match constant {
+            EdmValue::String(text) => {
+                Outcome::Ordered(utf16_cmp(lower(self.row.name).as_bytes(), lower(text).as_bytes()))
+            }
+            _ => Outcome::Mismatch,
+        }))
     }
 }
 

@@ -40,10 +40,10 @@ fn filters() {
     for (filter, expected) in [
         ("TableName eq 'Beta'", &["Beta"][..]),
         ("'Beta' eq TableName", &["Beta"]),
-        // Names are compared as created; only addresses ignore case.
-        ("TableName eq 'beta'", &[]),
+        ("TableName eq 'bETA'", &["Beta"]),
+        ("TableName ge 'ALPH' and TableName lt 'ALPH{'", &["Alpha", "alphb"]),
         ("TableName eq 'Beta' or TableName eq 'gamma'", &["Beta", "gamma"]),
-        ("TableName ge 'A' and TableName lt 'C'", &["Alpha", "Beta"]),
+        ("TableName ge 'A' and TableName lt 'C'", &["Alpha", "alphb", "Beta"]),
         ("not (TableName eq 'Beta')", &["Alpha", "alphb", "gamma"]),
         ("TableName eq 'Beta' and Other eq 1", &[]),
         ("Other ne 1 or PartitionKey eq 'x'", &[]),

@@ -204,6 +204,20 @@ pub(super) fn rename(expression: Expression, from: &str, to: &str) -> Expression
     }
 }
 
+/// `expression` with its texts in lower case.
+pub(super) fn lower_case(expression: Expression) -> Expression {
+    let each = |terms: Vec<Expression>| terms.into_iter().map(lower_case).collect();
+    match expression {
+        Expression::And(terms) => Expression::And(each(terms)),
+        Expression::Or(terms) => Expression::Or(each(terms)),
+        Expression::Not(inner) => Expression::Not(Box::new(lower_case(*inner))),
+        Expression::Compare { property, operator, constant: EdmValue::String(text) } => {
+            Expression::Compare { property, operator, constant: EdmValue::String(text.to_ascii_lowercase()) }
+        }
+        other => other,
+    }
+}
+
 /// What `expression` is on `entity`, by the rules of the protocol.
 pub(super) fn evaluate(expression: &Expression, entity: &ModelEntity) -> bool {
     let mut all = entity.properties.clone();
