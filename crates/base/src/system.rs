@@ -90,6 +90,10 @@ impl Random for SystemRandom {
     }
 }
 
+/// After so many of its own tasks a worker looks for those that other threads woke. One of these is the group commit, told
+/// by the journal's thread that a group is durable: behind all requests that are ready, the disk would wait for it.
+const TASKS_BETWEEN_LOOKS_ELSEWHERE: u32 = 4;
+
 /// Worker threads with a single-threaded runtime each: a task stays on the thread it was started on, so that its
 /// sockets, timers and memory are never fought over.
 pub struct WorkerSpawner {
@@ -111,7 +115,9 @@ impl WorkerSpawner {
         let allowed = if pinned { affinity::allowed_cores() } else { Vec::new() };
         let cores = if pinned { cores_for(count, &allowed) } else { vec![None; count] };
         for core in cores {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime =
+                runtime.enable_all().global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE).build()?;
             workers.push(runtime.handle().clone());
             let worker = Worker { runtime: Some(runtime) };
             let mut running = running.subscribe();
