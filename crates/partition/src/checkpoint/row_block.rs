@@ -14,6 +14,8 @@ use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 /// A block is cut once its rows take this many bytes.
@@ -117,7 +119,9 @@ struct Content {
     rows: Bytes,
     /// Encoded starts of each eighth row.
     restarts: Bytes,
-    /// Made at the first look-up.
+    /// Whether a row was looked up.
+    asked: AtomicBool,
+    /// Made at the second look-up: they cost more than one, and many blocks are read for one and leave the cache again.
     heads: OnceLock<RowHeads>,
 }
 
@@ -157,7 +161,12 @@ impl RowBlock {
             count.checked_mul(4).and_then(|size| count_at.checked_sub(size)).ok_or(malformed)?;
         let restarts = rows.slice(restarts_at..count_at);
         rows.truncate(restarts_at);
-        Ok(RowBlock(Arc::new(Content { rows, restarts, heads: OnceLock::new() })))
+        Ok(RowBlock(Arc::new(Content {
+            rows,
+            restarts,
+            asked: AtomicBool::new(false),
+            heads: OnceLock::new(),
+        })))
     }
 
     /// With what look-ups add to it.
@@ -197,6 +206,7 @@ impl RowBlock {
         let content = &*self.0;
         let heads = match content.heads.get() {
             Some(heads) => heads,
+            None if !content.asked.swap(true, Relaxed) => return self.walk_to(key),
             None => {
                 let made = RowHeads::of(self)?;
                 content.heads.get_or_init(|| made)
@@ -407,6 +417,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    /// What a row shares with the one before is not stored with it: beyond the heads it has not been compared.
+    #[test]
+    fn keys_that_differ_behind_their_heads_only_are_told_apart() {
+        let mut builder = RowBlockBuilder::default();
+        for key in ["a", "cccccccccccca1", "ccccccccccccb2"] {
+            builder.add(key.as_bytes(), RowVersion(1), Some(key.as_bytes()));
+        }
+        let block = RowBlock::parse(builder.finish()).unwrap();
+        for _ in 0..3 {
+            assert!(block.find(b"ccccccccddddb2").unwrap().is_none());
+            let (_, value) = block.find(b"ccccccccccccb2").unwrap().expect("the row");
+            assert_eq!(value.as_deref(), Some(&b"ccccccccccccb2"[..]));
+        }
+    }
 
     proptest! {
         #[test]
