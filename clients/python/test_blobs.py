@@ -157,6 +157,24 @@ class TestBlockBlobs:
         assert blob.get_blob_tags() == {"mark": mark}
         assert [one.name for one in blobs.find_blobs_by_tags(f"\"mark\"='{mark}'")] == ["one"]
 
+    def test_metadata_names_keep_their_case(self, blobs, container):
+        metadata = {"docType": "1", "plain": "2", "_UP": "3"}
+        blob = container.upload_blob("one", b"1", metadata=metadata)
+        assert blob.get_blob_properties().metadata == metadata
+        assert blob.download_blob().properties.metadata == metadata
+        assert [one.metadata for one in container.list_blobs(include=["metadata"])] == [metadata]
+        snapshot = container.get_blob_client("one", snapshot=blob.create_snapshot()["snapshot"])
+        assert snapshot.get_blob_properties().metadata == metadata
+        copy = container.get_blob_client("two")
+        copy.start_copy_from_url(blob.url)
+        assert copy.get_blob_properties().metadata == metadata
+        blob.set_blob_metadata({"DOCTYPE": "4"})
+        assert blob.get_blob_properties().metadata == {"DOCTYPE": "4"}
+        container.set_container_metadata(metadata)
+        assert container.get_container_properties().metadata == metadata
+        listed = blobs.list_containers(name_starts_with=container.container_name, include_metadata=True)
+        assert [one.metadata for one in listed] == [metadata]
+
     def test_lease(self, container, refused):
         blob = container.upload_blob("one", b"1")
         lease = blob.acquire_lease()

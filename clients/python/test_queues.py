@@ -77,6 +77,8 @@ class TestQueues:
         assert properties.approximate_message_count == 3
         queue.receive_message()
         assert queue.get_queue_properties().approximate_message_count == 3
+        queue.set_queue_metadata({"docType": "1", "plain": "2"})
+        assert queue.get_queue_properties().metadata == {"docType": "1", "plain": "2"}
         queue.set_queue_metadata({})
         assert queue.get_queue_properties().metadata == {}
 

@@ -22,6 +22,7 @@ mod entity_path;
 mod error;
 mod error_code;
 mod front_end;
+mod header_case;
 mod in_flight;
 mod json;
 mod limits;

@@ -3,6 +3,7 @@
 //! A reply to one request gets the common headers and becomes a response; a reply to an operation of a batch becomes a
 //! part of one. Both come from the same code, so that they say the same.
 
+use crate::header_case::{CasedNames, METADATA_PREFIX};
 use crate::reply_body::ReplyStream;
 use hyper::StatusCode;
 use hyper::ext::ReasonPhrase;
@@ -24,6 +25,8 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     /// Headers of this reply, in the order they are written.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Names of metadata that have capitals.
+    pub(crate) cased_names: CasedNames,
     /// What is told beside the status, if not HTTP's own words.
     pub(crate) reason: Option<ReasonPhrase>,
     /// The body.
@@ -35,7 +38,14 @@ pub(crate) struct Reply {
 impl Reply {
     /// A reply without headers and body.
     pub(crate) fn new(status: StatusCode) -> Self {
-        Reply { status, headers: Vec::with_capacity(6), reason: None, body: Vec::new(), stream: None }
+        Reply {
+            status,
+            headers: Vec::with_capacity(6),
+            cased_names: CasedNames::default(),
+            reason: None,
+            body: Vec::new(),
+            stream: None,
+        }
     }
 
     /// A reply with a JSON body.
@@ -64,6 +74,16 @@ impl Reply {
     pub(crate) fn header_bytes(&mut self, name: HeaderName, value: Vec<u8>) {
         if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(value)) {
             self.header(name, value);
+        }
+    }
+
+    /// Adds the headers of metadata: names and values.
+    pub(crate) fn metadata(&mut self, metadata: &[(String, String)]) {
+        for (name, value) in metadata {
+            if let Ok(header) = HeaderName::try_from(format!("{METADATA_PREFIX}{name}")) {
+                self.header_bytes(header, value.clone().into_bytes());
+                self.cased_names.add(name);
+            }
         }
     }
 }

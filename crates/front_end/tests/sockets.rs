@@ -132,6 +132,29 @@ async fn a_body_without_a_length_is_refused() {
     }
 }
 
+/// Clients look metadata up by the name that they gave it, capitals included.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metadata_names_keep_their_case() {
+    let running = Running::start(Limits::default(), Service::Blob).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let metadata = [("x-ms-meta-doctype", "1"), ("x-ms-meta-plain", "2")];
+    for (method, headers) in [("PUT", &metadata[..]), ("GET", &[])] {
+        let mut request = format!("{method} {ROOT}/box?restype=container HTTP/1.1\r\ncontent-length: 0\r\n");
+        for (name, value) in running.blob_headers(method, "/box?restype=container", headers) {
+            request.push_str(&format!(
+                "{}: {value}\r\n",
+                name.replace("x-ms-meta-doctype", "X-Ms-Meta-docType")
+            ));
+        }
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.expect("sent");
+        let answer = read_answer(&mut stream).await;
+        assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+        for line in ["x-ms-meta-docType: 1", "x-ms-meta-plain: 2"] {
+            assert_eq!(answer.lines().any(|one| one == line), method == "GET", "{line} in {answer}");
+        }
+    }
+}
+
 /// The connection was closed on clients that send all before they look for an answer, which they lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_body_is_taken_in() {

@@ -19,7 +19,7 @@ pub(crate) struct CreateQueue {
 impl CreateQueue {
     fn create(&self, rows: &Rows, version: RowVersion) -> Result<Option<RowChange>, QueueError> {
         if let Some(row) = rows.point(0) {
-            let same = QueueRow::decode(&row.value)?.metadata == self.metadata;
+            let same = is_same(&QueueRow::decode(&row.value)?.metadata, &self.metadata);
             return if same { Ok(None) } else { Err(QueueError::QueueAlreadyExists) };
         }
         let row = QueueRow {
@@ -31,6 +31,17 @@ impl CreateQueue {
         };
         Ok(Some(RowChange::Put { key: self.key.clone(), value: row.encode() }))
     }
+}
+
+/// Names have no case.
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    let names = |one: &Metadata| {
+        let mut pairs: Vec<_> =
+            one.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    names(one) == names(other)
 }
 
 impl Operation for CreateQueue {
@@ -80,5 +91,8 @@ mod tests {
         assert!(matches!(again("v").reply, Ok(false)) && again("v").changes.is_empty());
         assert!(matches!(again("w").reply, Err(QueueError::QueueAlreadyExists)));
         assert!(again("w").changes.is_empty());
+        let in_capitals = CreateQueue { metadata: vec![("K".to_owned(), "v".to_owned())], ..create("v") };
+        let there = Rows::new(vec![vec![there.clone()]]);
+        assert!(matches!(in_capitals.decide(&there, RowVersion(78)).reply, Ok(false)));
     }
 }

@@ -20,7 +20,7 @@ use service::policy::{decode_policies, encode_policies};
 
 const FORMAT: u8 = 1;
 
-/// Names and values that a user gave a queue, in the order of names.
+/// Names and values that a user gave a queue, in the order of names in lower case.
 pub type Metadata = Vec<(String, String)>;
 
 /// Checks what a queue's metadata may be.

@@ -172,7 +172,7 @@ async fn answer_part(
     let grant = authenticate(api, outer, parts, &address, &query).await?;
     let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
-    let headers = Headers::of(&parts.headers);
+    let headers = Headers::of_request(parts);
     let route = Route::find(&parts.method, &target, &query, headers)?;
     if kind.is_some_and(|kind| kind != route) {
         return Err(malformed());

@@ -2,7 +2,7 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{crc64_text, put, put_lease, put_metadata, put_record, put_version};
+use super::reply_headers::{crc64_text, put, put_lease, put_record, put_version};
 use super::request_headers::{conditions, flag, range};
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
@@ -142,7 +142,7 @@ pub(crate) async fn read_metadata(context: &BlobRequest<'_>) -> Result<Reply, Ap
     conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::OK);
     put_version(&mut reply, found.record.etag, found.record.modified_at);
-    put_metadata(&mut reply, &found.record.metadata);
+    reply.metadata(&found.record.metadata);
     Ok(reply)
 }
 

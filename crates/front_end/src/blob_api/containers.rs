@@ -2,7 +2,7 @@
 
 use super::BlobRequest;
 use super::errors::from_container;
-use super::reply_headers::{put, put_lease, put_metadata, put_version};
+use super::reply_headers::{put, put_lease, put_version};
 use super::request_headers::{conditions, flag, invalid, metadata, text};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -71,7 +71,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let lease = super::request_headers::lease_id(context.headers())?;
     row.lease.check_read(lease.as_deref(), now).map_err(|error| from_container(error.into()))?;
     let mut reply = version(StatusCode::OK, &row);
-    put_metadata(&mut reply, &row.metadata);
+    reply.metadata(&row.metadata);
     if context.query("comp") != Some("metadata") {
         put_lease(&mut reply, &row.lease, now);
         if let Some(access) = public_access_text(row.public_access) {

@@ -3,7 +3,9 @@
 //! The protocol has some fifty headers that say something of a blob, and a request has few of them: most look-ups find
 //! nothing, and the sketch says so without looking.
 
+use crate::header_case::CasedNames;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 
 /// A request's headers.
 #[derive(Clone, Copy)]
@@ -11,12 +13,23 @@ pub(crate) struct Headers<'a> {
     map: &'a HeaderMap,
     /// A bit for each name; other names may have the same.
     names: u128,
+    cased: Option<&'a CasedNames>,
 }
 
 impl<'a> Headers<'a> {
     pub(crate) fn of(map: &'a HeaderMap) -> Self {
         let names = map.keys().fold(0, |names, name| names | bit(name.as_str()));
-        Headers { map, names }
+        Headers { map, names, cased: None }
+    }
+
+    /// Those of a request, with the case of its metadata names.
+    pub(crate) fn of_request(parts: &'a Parts) -> Self {
+        Headers { cased: parts.extensions.get(), ..Headers::of(&parts.headers) }
+    }
+
+    /// A metadata name, which is in lower case, as it was sent.
+    pub(crate) fn as_sent(self, name: &str) -> String {
+        CasedNames::as_sent(self.cased, name)
     }
 
     /// The first header of that name, which is in lower case.

@@ -171,6 +171,7 @@ impl ServiceApi for BlobApi {
     const DEFAULT_VERSION: &'static str = "2024-08-04";
     const POLICY_PERMISSIONS: &'static str = "racwdxyltmefiop";
     const COMPRESSES: bool = false;
+    const KEEPS_METADATA: bool = true;
     const TAKES_ANONYMOUS: bool = true;
 
     fn time_limit(parts: &Parts, longest: Duration) -> Duration {
@@ -225,7 +226,7 @@ impl ServiceApi for BlobApi {
         *shape = Some(ErrorShape::Xml);
         let target = Target::parse(request.resource(), request.query)?;
         let parts = request.parts;
-        let headers = Headers::of(&parts.headers);
+        let headers = Headers::of_request(parts);
         let route = Route::find(&parts.method, &target, request.query, headers)?;
         let context = BlobRequest { service: &self.service, request, target: &target, headers };
         if matches!(target, Target::Blob { .. }) && !route.takes_snapshot() {

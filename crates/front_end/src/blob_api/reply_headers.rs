@@ -5,7 +5,7 @@ use crate::reply::Reply;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{BlobRecord, BlobType, Encryption, Lease, LeaseState, Pairs, Written, etag_text};
+use blob::{BlobRecord, BlobType, Encryption, Lease, LeaseState, Written, etag_text};
 use hyper::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
 use std::time::UNIX_EPOCH;
 
@@ -66,18 +66,6 @@ pub(crate) fn smart_tier(tier: &str) -> Option<&'static str> {
     (tier == "Smart").then_some("Hot")
 }
 
-/// Adds metadata.
-pub(crate) fn put_metadata(reply: &mut Reply, metadata: &Pairs) {
-    for (name, value) in metadata {
-        if let (Ok(name), Ok(value)) = (
-            HeaderName::from_bytes(format!("x-ms-meta-{name}").as_bytes()),
-            HeaderValue::from_bytes(value.as_bytes()),
-        ) {
-            reply.header(name, value);
-        }
-    }
-}
-
 /// Adds what a lease tells.
 pub(crate) fn put_lease(reply: &mut Reply, lease: &Lease, now: Ticks) {
     let state = lease.state(now);
@@ -121,7 +109,7 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     put(reply, "x-ms-creation-time", &http_date(record.created_at));
     put(reply, "x-ms-server-encrypted", "true");
     put_encryption(reply, &record.encryption);
-    put_metadata(reply, &record.metadata);
+    reply.metadata(&record.metadata);
     if !record.tags.is_empty() {
         put(reply, "x-ms-tag-count", &record.tags.len().to_string());
     }

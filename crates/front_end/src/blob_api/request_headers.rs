@@ -3,6 +3,7 @@
 use super::headers::Headers;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use crate::header_case::METADATA_PREFIX;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -173,8 +174,6 @@ pub(crate) fn source_conditions(headers: Headers<'_>) -> Result<Conditions, ApiE
     })
 }
 
-const METADATA_PREFIX: &str = "x-ms-meta-";
-
 /// Metadata.
 pub(crate) fn metadata(headers: Headers<'_>) -> Result<Pairs, ApiError> {
     let mut pairs = Pairs::new();
@@ -182,7 +181,7 @@ pub(crate) fn metadata(headers: Headers<'_>) -> Result<Pairs, ApiError> {
         if let Some(name) = name.as_str().strip_prefix(METADATA_PREFIX) {
             let value = std::str::from_utf8(value.as_bytes());
             let value = value.map_err(|_| ApiError::new(ErrorCode::InvalidMetadata))?;
-            pairs.push((name.to_owned(), value.trim().to_owned()));
+            pairs.push((headers.as_sent(name), value.trim().to_owned()));
         } else if name.as_str() == "x-ms-meta" {
             return Err(ErrorCode::EmptyMetadataKey.into());
         }

@@ -81,6 +81,8 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
     const POLICY_PERMISSIONS: &'static str;
     /// Whether large answers are compressed for clients that ask.
     const COMPRESSES: bool;
+    /// Whether requests bring metadata in headers.
+    const KEEPS_METADATA: bool;
 
     /// Adds the headers that all answers of the service have, besides those that all services' have.
     fn put_headers(headers: &mut HeaderMap);

@@ -119,6 +119,7 @@ pub(crate) fn finish<S: ServiceApi>(
     if let Some(reason) = reply.reason {
         response.extensions_mut().insert(reason);
     }
+    reply.cased_names.put_into(response.extensions_mut());
     response
 }
 

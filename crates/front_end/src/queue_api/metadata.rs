@@ -1,23 +1,22 @@
 //! Metadata in headers: `x-ms-meta-NAME: value`.
 //!
-//! Header names have no case, so names come and go in lower case. What always holds: a name is an identifier, no name
-//! occurs twice, and what was taken can be given back.
+//! Names are compared without case and keep the one they were sent in. What always holds: a name is an identifier, no
+//! name occurs twice, and what was taken can be given back.
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::reply::Reply;
-use hyper::header::{HeaderMap, HeaderName};
+use crate::header_case::{CasedNames, METADATA_PREFIX};
+use hyper::http::request::Parts;
 use queue::Metadata;
 
-const PREFIX: &str = "x-ms-meta-";
-
-/// The metadata in a request's headers, in the order of names. A header without a name is one client's mistake, and is
+/// The metadata in a request's headers, in the order of names in lower case. A header without a name is one client's mistake, and is
 /// left out.
-pub(crate) fn read_metadata(headers: &HeaderMap) -> Result<Metadata, ApiError> {
+pub(crate) fn read_metadata(parts: &Parts) -> Result<Metadata, ApiError> {
+    let headers = &parts.headers;
     let invalid = || ApiError::new(ErrorCode::InvalidMetadata);
     let mut metadata = Metadata::new();
     for key in headers.keys() {
-        let Some(name) = key.as_str().strip_prefix(PREFIX).filter(|name| !name.is_empty()) else {
+        let Some(name) = key.as_str().strip_prefix(METADATA_PREFIX).filter(|name| !name.is_empty()) else {
             continue;
         };
         let mut values = headers.get_all(key).iter();
@@ -31,16 +30,10 @@ pub(crate) fn read_metadata(headers: &HeaderMap) -> Result<Metadata, ApiError> {
         }
     }
     metadata.sort_unstable();
-    Ok(metadata)
-}
-
-/// Adds the headers of metadata.
-pub(crate) fn put_metadata(reply: &mut Reply, metadata: &Metadata) {
-    for (name, value) in metadata {
-        if let Ok(name) = HeaderName::try_from(format!("{PREFIX}{name}")) {
-            reply.header_bytes(name, value.clone().into_bytes());
-        }
+    for (name, _) in &mut metadata {
+        *name = CasedNames::as_sent(parts.extensions.get(), name);
     }
+    Ok(metadata)
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -51,16 +44,17 @@ fn is_identifier(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::StatusCode;
-    use hyper::header::HeaderValue;
+    use crate::reply::Reply;
+    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::{Request, StatusCode};
 
     fn read(pairs: &[(&'static str, &'static str)]) -> Result<Metadata, ErrorCode> {
-        let mut headers = HeaderMap::new();
+        let (mut parts, ()) = Request::new(()).into_parts();
         for (name, value) in pairs {
             let name: HeaderName = name.parse().expect("name");
-            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("value"));
+            parts.headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("value"));
         }
-        read_metadata(&headers).map_err(|error| error.code)
+        read_metadata(&parts).map_err(|error| error.code)
     }
 
     #[test]
@@ -75,7 +69,7 @@ mod tests {
         .expect("metadata");
         assert_eq!(metadata, [("a_1".to_owned(), "ä".to_owned()), ("b".to_owned(), "two".to_owned())]);
         let mut reply = Reply::new(StatusCode::OK);
-        put_metadata(&mut reply, &metadata);
+        reply.metadata(&metadata);
         assert_eq!(reply.headers.len(), 2);
         assert_eq!(read(&[("x-ms-meta-a", "1"), ("x-ms-meta-a", "2")]), Err(ErrorCode::InvalidMetadata));
         assert_eq!(read(&[("x-ms-meta-1a", "1")]), Err(ErrorCode::InvalidMetadata));

@@ -50,6 +50,7 @@ impl ServiceApi for QueueApi {
     const DEFAULT_VERSION: &'static str = "2018-03-28";
     const POLICY_PERMISSIONS: &'static str = "raup";
     const COMPRESSES: bool = false;
+    const KEEPS_METADATA: bool = true;
 
     fn put_headers(headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

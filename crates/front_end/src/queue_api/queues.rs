@@ -1,7 +1,7 @@
 //! List, create and delete queues; get and set their metadata.
 
 use super::errors::from_queue;
-use super::metadata::{put_metadata, read_metadata};
+use super::metadata::read_metadata;
 use super::parameters::{number, out_of_range};
 use crate::continuation::{decode_token, encode_token};
 use crate::error::ApiError;
@@ -78,7 +78,7 @@ pub(crate) async fn create(
     request: &ApiRequest<'_>,
     queue: &str,
 ) -> Result<Reply, ApiError> {
-    let metadata = read_metadata(request.headers())?;
+    let metadata = read_metadata(request.parts)?;
     match service.create_queue(request.account, queue, metadata).await.map_err(from_queue)? {
         CreatedQueue::New => Ok(Reply::new(StatusCode::CREATED)),
         CreatedQueue::AlreadyThere => Ok(Reply::new(StatusCode::NO_CONTENT)),
@@ -104,7 +104,7 @@ pub(crate) async fn read_metadata_of(
     let properties = service.queue_properties(request.account, queue).await.map_err(from_queue)?;
     let mut reply = Reply::new(StatusCode::OK);
     reply.header(X_MS_APPROXIMATE_MESSAGES_COUNT, HeaderValue::from(properties.message_count));
-    put_metadata(&mut reply, &properties.metadata);
+    reply.metadata(&properties.metadata);
     Ok(reply)
 }
 
@@ -114,7 +114,7 @@ pub(crate) async fn write_metadata(
     request: &ApiRequest<'_>,
     queue: &str,
 ) -> Result<Reply, ApiError> {
-    let metadata = read_metadata(request.headers())?;
+    let metadata = read_metadata(request.parts)?;
     service.set_queue_metadata(request.account, queue, metadata).await.map_err(from_queue)?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }

@@ -9,6 +9,7 @@ use super::listener::Phase;
 use super::opening::{Opened, open};
 use super::preface::Protocol;
 use super::tls::TlsIdentity;
+use crate::header_case::CasedNames;
 use crate::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
 use crate::reply_body::ResponseBody;
@@ -206,8 +207,11 @@ async fn serve_stream<S, T>(
             let noted = activity.clone();
             // Borrowed: a count that all connections share would go from core to core with every request.
             let api = &*api;
-            let handler = service_fn(move |request: Request<Incoming>| {
+            let handler = service_fn(move |mut request: Request<Incoming>| {
                 let under_way = UnderWay::start(noted.clone());
+                if S::KEEPS_METADATA {
+                    CasedNames::note(&mut request);
+                }
                 // Boxed: it takes kilobytes, and hyper moves it more than once.
                 Box::pin(async move {
                     let response = api.handle(info, request).await;
@@ -215,7 +219,8 @@ async fn serve_stream<S, T>(
                     Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
                 })
             });
-            let connection = settings.http1.serve_connection(io, handler);
+            let mut http1 = settings.http1.clone();
+            let connection = http1.preserve_header_case(S::KEEPS_METADATA).serve_connection(io, handler);
             run(connection, http1::Connection::graceful_shutdown, phase, end, |_| false).await
         }
         Protocol::Http2 => {

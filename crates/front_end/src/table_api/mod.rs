@@ -84,6 +84,7 @@ impl ServiceApi for TableApi {
     const DEFAULT_VERSION: &'static str = "2019-02-02";
     const POLICY_PERMISSIONS: &'static str = "raud";
     const COMPRESSES: bool = true;
+    const KEEPS_METADATA: bool = false;
 
     fn put_headers(headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
