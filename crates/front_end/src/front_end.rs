@@ -4,7 +4,7 @@ use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
 use crate::limits::Limits;
-use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi, Shared};
+use crate::pipeline::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi, Shared};
 use crate::queue_api::QueueApi;
 use crate::reply_body::ResponseBody;
 use crate::server::{TlsIdentity, serve};
@@ -101,7 +101,7 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.blob.handle(connection, request).await
+        self.blob.handle(connection, request, &RequestTimer::default()).await
     }
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
@@ -135,7 +135,7 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.table.handle(connection, request).await
+        self.table.handle(connection, request, &RequestTimer::default()).await
     }
 
     /// Answers one request to the Queue service without a socket.
@@ -148,6 +148,6 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.queue.handle(connection, request).await
+        self.queue.handle(connection, request, &RequestTimer::default()).await
     }
 }

@@ -1,13 +1,12 @@
 //! Ids of requests and of reply boundaries, as GUID text.
 
 use base::Random;
-use bytes::Bytes;
 use hyper::header::HeaderValue;
-use service::guid::{GUID_LEN, format_guid};
+use service::guid::{GUID_LEN, guid_letters};
 
 /// A random GUID in text.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestId(Bytes);
+pub(crate) struct RequestId([u8; GUID_LEN]);
 
 impl RequestId {
     /// A new id.
@@ -18,9 +17,7 @@ impl RequestId {
         // Version 4, variant 1 (RFC 9562).
         guid[6] = guid[6] & 0x0f | 0x40;
         guid[8] = guid[8] & 0x3f | 0x80;
-        let mut text = Vec::with_capacity(GUID_LEN);
-        format_guid(&guid, &mut text);
-        RequestId(text.into())
+        RequestId(guid_letters(&guid))
     }
 
     /// The text.
@@ -30,7 +27,7 @@ impl RequestId {
 
     /// The text as a header's value.
     pub(crate) fn header_value(&self) -> HeaderValue {
-        HeaderValue::from_maybe_shared(self.0.clone()).unwrap_or(HeaderValue::from_static(""))
+        HeaderValue::from_bytes(&self.0).unwrap_or(HeaderValue::from_static(""))
     }
 }
 

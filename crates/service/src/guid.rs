@@ -39,13 +39,18 @@ pub const GUID_LEN: usize = 36;
 
 /// Appends the 36-character, lower-case form of `guid`.
 pub fn format_guid(guid: &[u8; 16], out: &mut Vec<u8>) {
+    out.extend_from_slice(&guid_letters(guid));
+}
+
+/// The same, in ASCII.
+pub fn guid_letters(guid: &[u8; 16]) -> [u8; GUID_LEN] {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; GUID_LEN];
     for (byte, at) in guid.iter().zip(DIGITS_AT) {
         text[at] = HEX[usize::from(byte >> 4)];
         text[at + 1] = HEX[usize::from(byte & 15)];
     }
-    out.extend_from_slice(&text);
+    text
 }
 
 /// Where the digits of each byte stand.

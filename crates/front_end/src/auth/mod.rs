@@ -32,6 +32,7 @@ use shared_key::{
     write_string_to_sign,
 };
 use signature::ClaimedSignature;
+use std::cell::Cell;
 use std::time::Duration;
 
 pub(crate) use verify_sas::{SasRequest, SignedResource, verify_sas, verify_sas_of};
@@ -174,17 +175,35 @@ fn orders(service: SignedService) -> &'static [HeaderOrder] {
     }
 }
 
+/// Bytes of the date that clients send, `Sun, 22 Nov 2026 21:44:11 GMT`.
+const DATE_SIZE_BYTES: usize = 29;
+
+thread_local! {
+    /// The date that was read last: requests of the same second have the same.
+    static LAST_DATE: Cell<Option<([u8; DATE_SIZE_BYTES], Ticks)>> = const { Cell::new(None) };
+}
+
+/// An RFC 1123 date.
+fn parse_date(text: &[u8]) -> Option<Ticks> {
+    let bytes = <[u8; DATE_SIZE_BYTES]>::try_from(text).ok();
+    if let Some((last, at)) = LAST_DATE.get()
+        && bytes == Some(last)
+    {
+        return Some(at);
+    }
+    let at = httpdate::parse_http_date(std::str::from_utf8(text).ok()?).ok()?;
+    let at = Ticks::from_unix(at.duration_since(std::time::UNIX_EPOCH).ok()?);
+    LAST_DATE.set(bytes.map(|bytes| (bytes, at)));
+    Some(at)
+}
+
 fn check_date(headers: &HeaderMap, now: Ticks) -> Result<(), ApiError> {
     let failed = |detail: String| Err(ApiError::with_detail(ErrorCode::AuthenticationFailed, detail));
     let text = table_date(headers);
     if text.is_empty() {
         return failed("Neither x-ms-date nor Date is present.".to_owned());
     }
-    let parsed = std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| httpdate::parse_http_date(text).ok())
-        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    let Some(sent) = parsed.map(Ticks::from_unix) else {
+    let Some(sent) = parse_date(text) else {
         return failed("The request's date is not an RFC 1123 date.".to_owned());
     };
     let (earlier, later) = if sent < now { (sent, now) } else { (now, sent) };

@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
 use arc_swap::ArcSwap;
-use base::Clock;
+use base::Ticks;
 use hyper::StatusCode;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -200,10 +200,10 @@ fn exposed(rule: &CorsRule, response: &HeaderMap) -> String {
     names.join(",")
 }
 
-/// Rules as read, and until when they are good enough (monotonic time).
+/// Rules as read, and when. The wall clock tells, which every request has read anyway.
 #[derive(Clone)]
 struct Kept {
-    until: Duration,
+    read_at: Ticks,
     rules: Option<Arc<[CorsRule]>>,
 }
 
@@ -220,18 +220,17 @@ impl CorsRules {
         &self,
         account: &str,
         service: &impl ServiceApi,
-        clock: &dyn Clock,
+        now: Ticks,
     ) -> Option<Arc<[CorsRule]>> {
-        let now = clock.monotonic();
         if let Some(kept) = self.by_account.load().get(account)
-            && now < kept.until
+            && (kept.read_at..kept.read_at.plus(RULES_KEPT_FOR)).contains(&now)
         {
             return kept.rules.clone();
         }
         let properties = service.properties(account).await.ok()?;
         let rules: Option<Arc<[CorsRule]>> =
             if properties.cors.is_empty() { None } else { Some(properties.cors.into()) };
-        let kept = Kept { until: now + RULES_KEPT_FOR, rules: rules.clone() };
+        let kept = Kept { read_at: now, rules: rules.clone() };
         self.change(|by_account| drop(by_account.insert(account.to_owned(), kept.clone())));
         rules
     }

@@ -10,6 +10,7 @@ mod body;
 pub(crate) mod cors;
 pub(crate) mod policies;
 mod request;
+mod request_timer;
 mod response;
 pub(crate) mod service_settings;
 mod shared;
@@ -52,6 +53,7 @@ use std::time::Duration;
 use body::LentBody;
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use request::time_limit as asked_time_limit;
+pub(crate) use request_timer::RequestTimer;
 pub(crate) use response::ErrorShape;
 pub(crate) use shared::Shared;
 pub(crate) use storage_failure::from_partition;
@@ -218,11 +220,12 @@ impl<S: ServiceApi> Pipeline<S> {
         Pipeline { shared, service, cors: CorsRules::default() }
     }
 
-    /// Answers one request.
+    /// Answers one request; `timer` is shared with those before and after it.
     pub(crate) async fn handle<B: RequestBody>(
         &self,
         connection: ConnectionInfo,
         request: Request<B>,
+        timer: &RequestTimer,
     ) -> Response<ResponseBody> {
         let shared = &*self.shared;
         let (parts, body) = request.into_parts();
@@ -251,7 +254,7 @@ impl<S: ServiceApi> Pipeline<S> {
                     Poll::Ready(result) => result,
                     Poll::Pending => {
                         let limit = S::time_limit(&parts, shared.limits.request_for_max);
-                        match select(work, shared.clock.sleep(limit)).await {
+                        match select(work, pin!(timer.sleep(&*shared.clock, limit))).await {
                             Either::Left((result, _)) => result,
                             Either::Right(_) => Err(ErrorCode::OperationTimedOut.into()),
                         }
@@ -304,7 +307,7 @@ impl<S: ServiceApi> Pipeline<S> {
         if response.status() == StatusCode::UNAUTHORIZED && shared.bearer.is_some() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
         }
-        self.add_cors(&parts, &address, response.headers_mut()).await;
+        self.add_cors(&parts, &address, now, response.headers_mut()).await;
         response
     }
 
@@ -328,7 +331,7 @@ impl<S: ServiceApi> Pipeline<S> {
             *shape = Some(ErrorShape::Xml);
             let account = addressed_account(&shared.accounts, &address)
                 .map_err(|_| ApiError::new(ErrorCode::CorsPreflightFailure))?;
-            let rules = self.cors.of(account.name(), &self.service, &*shared.clock).await;
+            let rules = self.cors.of(account.name(), &self.service, now).await;
             return cors::preflight(rules.as_deref().unwrap_or_default(), &parts.headers);
         }
         let account = addressed_account(&shared.accounts, &address).inspect_err(|_| {
@@ -434,7 +437,7 @@ impl<S: ServiceApi> Pipeline<S> {
         verify_sas_of(account, &request, &policies, principal)
     }
 
-    async fn add_cors(&self, parts: &Parts, address: &Address<'_>, response: &mut HeaderMap) {
+    async fn add_cors(&self, parts: &Parts, address: &Address<'_>, now: Ticks, response: &mut HeaderMap) {
         if parts.method == Method::OPTIONS {
             return;
         }
@@ -443,7 +446,7 @@ impl<S: ServiceApi> Pipeline<S> {
             return;
         }
         if let Some(account) = self.shared.accounts.find(address.account) {
-            let rules = self.cors.of(account.name(), &self.service, &*self.shared.clock).await;
+            let rules = self.cors.of(account.name(), &self.service, now).await;
             if let Some(rules) = rules {
                 cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response);
             }

@@ -11,12 +11,12 @@ use super::preface::Protocol;
 use super::tls::TlsIdentity;
 use crate::header_case::CasedNames;
 use crate::limits::Limits;
-use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
+use crate::pipeline::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi};
 use crate::reply_body::ResponseBody;
 use base::{Clock, Spawner};
-use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
@@ -207,14 +207,15 @@ async fn serve_stream<S, T>(
             let noted = activity.clone();
             // Borrowed: a count that all connections share would go from core to core with every request.
             let api = &*api;
+            let timer = RequestTimer::default();
+            let timer = &timer;
             let handler = service_fn(move |mut request: Request<Incoming>| {
                 let under_way = UnderWay::start(noted.clone());
                 if S::KEEPS_METADATA {
                     CasedNames::note(&mut request);
                 }
                 // Boxed: it takes kilobytes, and hyper moves it more than once.
-                Box::pin(async move {
-                    let response = api.handle(info, request).await;
+                Box::pin(api.handle(info, request, timer)).map(move |response| {
                     // A whole body goes to the socket at once; a streamed one may wait for the disk.
                     Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
                 })
@@ -227,7 +228,7 @@ async fn serve_stream<S, T>(
             let handler = service_fn(move |request: Request<Incoming>| {
                 let api = api.clone();
                 async move {
-                    let response = api.handle(info, request).await;
+                    let response = api.handle(info, request, &RequestTimer::default()).await;
                     Ok::<_, Infallible>(response.map(ResponseBody::in_slices))
                 }
             });
