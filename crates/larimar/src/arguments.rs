@@ -154,13 +154,14 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) unencrypted_customer_keys: bool,
 
-    /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_byte_size)]
-    pub(crate) memory_budget: u64,
+    /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB. Without it a quarter of the
+    /// memory that the process may use, at most 4GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
+    pub(crate) memory_budget: Option<u64>,
 
-    /// Share of the memory budget for cached blocks
-    #[arg(long, value_name = "PERCENT", default_value_t = partition::CACHE_SHARE_PERCENT)]
-    pub(crate) cache_share: u64,
+    /// Share of the memory budget for cached blocks. Without it half, or all but 512MiB
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) cache_share: Option<u64>,
 
     /// A range of rows is split once it has more bytes than this
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_byte_size)]

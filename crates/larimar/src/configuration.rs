@@ -3,6 +3,7 @@
 
 use crate::arguments::{OauthMode, ServeArguments};
 use crate::data_folder::folder_of;
+use crate::machine_memory;
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, AccountError, Accounts, may_be_shown};
 use front_end::{TlsError, TlsIdentity};
@@ -169,8 +170,8 @@ fn given_partition_settings(arguments: &ServeArguments) -> Result<PartitionSetti
         range_count_max: arguments.max_ranges,
         ..PartitionSettings::default()
     };
-    let settings =
-        settings.with_memory_budget(arguments.memory_budget, arguments.cache_share).map_err(refused)?;
+    let budget = arguments.memory_budget.unwrap_or_else(machine_memory::default_budget);
+    let settings = settings.with_memory_budget(budget, arguments.cache_share).map_err(refused)?;
     settings.check_chosen().map_err(refused)?;
     Ok(settings)
 }

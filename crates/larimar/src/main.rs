@@ -8,6 +8,7 @@ mod check;
 mod configuration;
 mod data_folder;
 mod log;
+mod machine_memory;
 mod open_files;
 mod repeated_lines;
 mod report;

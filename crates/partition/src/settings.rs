@@ -92,6 +92,9 @@ pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
 pub const MEMORY_BUDGET_SIZE_BYTES: u64 = 1 << 30;
 /// The cache's share of it unless another is asked for.
 pub const CACHE_SHARE_PERCENT: u64 = 50;
+/// What memory tables get at most if nobody chose the cache's share. All of it may have to be read from the log again at a
+/// start after a crash.
+const UNCHOSEN_MEMORY_TABLES_SIZE_BYTES_MAX: u64 = 512 << 20;
 const CACHE_SHARE_PERCENT_MIN: u64 = 10;
 const CACHE_SHARE_PERCENT_MAX: u64 = 90;
 /// A memory table is no larger, however large the budget is: larger ones cost more to load than they save.
@@ -117,20 +120,27 @@ impl Default for PartitionSettings {
 }
 
 impl PartitionSettings {
-    /// These settings with memory tables and cache that take `budget_bytes` together, the cache its share of it.
+    /// These settings with memory tables and cache that take `budget_bytes` together, the cache its share of it. Without
+    /// a share the cache has half, or all but what memory tables get at most.
     pub fn with_memory_budget(
         self,
         budget_bytes: u64,
-        cache_share_percent: u64,
+        cache_share_percent: Option<u64>,
     ) -> Result<Self, SettingError> {
         if budget_bytes < MEMORY_BUDGET_SIZE_BYTES_MIN {
             let least = MEMORY_BUDGET_SIZE_BYTES_MIN;
             return Err(SettingError::BudgetTooSmall { given: budget_bytes, least });
         }
-        if !(CACHE_SHARE_PERCENT_MIN..=CACHE_SHARE_PERCENT_MAX).contains(&cache_share_percent) {
-            return Err(SettingError::CacheShare { given: cache_share_percent });
-        }
-        let cache_size_bytes_max = budget_bytes / 100 * cache_share_percent;
+        let cache_size_bytes_max = match cache_share_percent {
+            Some(given) if !(CACHE_SHARE_PERCENT_MIN..=CACHE_SHARE_PERCENT_MAX).contains(&given) => {
+                return Err(SettingError::CacheShare { given });
+            }
+            Some(given) => budget_bytes / 100 * given,
+            None => {
+                let rest = budget_bytes.saturating_sub(UNCHOSEN_MEMORY_TABLES_SIZE_BYTES_MAX);
+                rest.max(budget_bytes / 100 * CACHE_SHARE_PERCENT)
+            }
+        };
         let memory_tables_size_bytes_max = budget_bytes - cache_size_bytes_max;
         let memory_table_size_bytes =
             (memory_tables_size_bytes_max / MEMORY_TABLE_DIVISOR).min(MEMORY_TABLE_SIZE_BYTES_MAX);
@@ -184,24 +194,29 @@ mod tests {
 
     #[test]
     fn a_budget_is_parted_between_tables_and_cache() {
-        let settings = PartitionSettings::default().with_memory_budget(256 << 20, 50).unwrap();
+        let settings = PartitionSettings::default().with_memory_budget(256 << 20, Some(50)).unwrap();
         assert_eq!(settings.cache_size_bytes_max + settings.memory_tables_size_bytes_max, 256 << 20);
         assert!(settings.cache_size_bytes_max.abs_diff(128 << 20) < 100);
         assert!(settings.memory_table_size_bytes.abs_diff(32 << 20) < 100);
         assert_eq!(settings.check_chosen(), Ok(()));
-        let large = PartitionSettings::default().with_memory_budget(64 << 30, 90).unwrap();
+        let large = PartitionSettings::default().with_memory_budget(64 << 30, Some(90)).unwrap();
         assert_eq!(large.memory_table_size_bytes, MEMORY_TABLE_SIZE_BYTES_MAX);
-        let asked =
-            PartitionSettings::default().with_memory_budget(MEMORY_BUDGET_SIZE_BYTES, CACHE_SHARE_PERCENT);
+        let asked = PartitionSettings::default()
+            .with_memory_budget(MEMORY_BUDGET_SIZE_BYTES, Some(CACHE_SHARE_PERCENT));
         assert_eq!(asked.map(|settings| settings.check_chosen()), Ok(Ok(())));
+        let unchosen = PartitionSettings::default().with_memory_budget(4 << 30, None).unwrap();
+        assert_eq!(unchosen.memory_tables_size_bytes_max, 512 << 20);
+        assert_eq!(unchosen.cache_size_bytes_max, 3584 << 20);
+        let small = PartitionSettings::default().with_memory_budget(256 << 20, None);
+        assert_eq!(small, Ok(settings));
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         let settings = PartitionSettings::default;
-        assert!(settings().with_memory_budget(1 << 20, 50).is_err());
-        assert!(settings().with_memory_budget(1 << 30, 5).is_err());
-        assert!(settings().with_memory_budget(1 << 30, 95).is_err());
+        assert!(settings().with_memory_budget(1 << 20, Some(50)).is_err());
+        assert!(settings().with_memory_budget(1 << 30, Some(5)).is_err());
+        assert!(settings().with_memory_budget(1 << 30, Some(95)).is_err());
         assert!(PartitionSettings { memory_tables_size_bytes_max: 1 << 20, ..settings() }.check().is_err());
         assert!(PartitionSettings { range_count_max: 2, ..settings() }.check().is_err());
         assert!(PartitionSettings { range_size_bytes_max: 1, ..settings() }.check_chosen().is_err());

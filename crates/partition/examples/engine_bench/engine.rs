@@ -4,7 +4,7 @@ use crate::measured_disk::MeasuredDisk;
 use crate::{Arguments, Outcome};
 use base::system::{SystemDisk, WorkerSpawner};
 use base::{Clock, Environment, Spawner};
-use partition::{CACHE_SHARE_PERCENT, PartitionSettings, Partitions};
+use partition::{PartitionSettings, Partitions};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) fn run(phase: impl Future<Output = Outcome<()>>) -> Outcome<()> {
 /// Settings under the memory budget of the arguments.
 pub(crate) fn settings(arguments: &Arguments) -> Outcome<PartitionSettings> {
     let budget = arguments.memory_budget_mib << 20;
-    Ok(PartitionSettings::default().with_memory_budget(budget, CACHE_SHARE_PERCENT)?)
+    Ok(PartitionSettings::default().with_memory_budget(budget, None)?)
 }
 
 impl Engine {
