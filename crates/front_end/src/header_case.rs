@@ -5,6 +5,8 @@
 //! that a response which is given this extension writes its names in that case. So to learn the case of a request's
 //! names, the library writes a response with them; and for a response whose names have capitals it reads a request with
 //! them. Both happen in memory, and only where there is metadata. Over HTTP/2 all names are in lower case.
+//!
+//! What always holds: case is all that can differ. Names and values are those that the library read or was given.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -60,12 +62,8 @@ impl CasedNames {
 
     /// A metadata name, which is in lower case, as a request has it, in whose extensions these names are.
     pub(crate) fn as_sent(cased: Option<&CasedNames>, name: &str) -> String {
-        let cased = cased.into_iter().flat_map(|names| &names.0);
-        cased
-            .into_iter()
-            .find(|cased| cased.eq_ignore_ascii_case(name))
-            .map_or(name, String::as_str)
-            .to_owned()
+        let mut cased = cased.into_iter().flat_map(|names| &names.0);
+        cased.find(|cased| cased.eq_ignore_ascii_case(name)).map_or(name, String::as_str).to_owned()
     }
 
     /// Notes a name for a response, if that makes a difference to it.

@@ -1,5 +1,6 @@
 //! The memory budget that nobody chose: a part of what the process may use, which is the machine's memory, or less if a
-//! control group (of a container, of a service) limits it.
+//! control group (of a container, of a service) limits it. What always holds: there is a budget, within what can be asked
+//! for, whatever the system tells.
 
 use std::path::{Path, PathBuf};
 

@@ -52,6 +52,6 @@ pub use pause::Pause;
 pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
 pub use settings::{
-    CACHE_SHARE_PERCENT, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN,
-    OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings, PlantedFault, SettingError,
+    MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,
+    PlantedFault, SettingError,
 };

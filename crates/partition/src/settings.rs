@@ -90,8 +90,8 @@ pub const OPERATION_READ_SIZE_BYTES_MAX: u64 = 512 << 20;
 pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
 /// The memory budget unless another is asked for.
 pub const MEMORY_BUDGET_SIZE_BYTES: u64 = 1 << 30;
-/// The cache's share of it unless another is asked for.
-pub const CACHE_SHARE_PERCENT: u64 = 50;
+/// The cache's share of it at least, unless another is asked for.
+const CACHE_SHARE_PERCENT: u64 = 50;
 /// What memory tables get at most if nobody chose the cache's share. All of it may have to be read from the log again at a
 /// start after a crash.
 const UNCHOSEN_MEMORY_TABLES_SIZE_BYTES_MAX: u64 = 512 << 20;

@@ -1,5 +1,5 @@
 //! The time limit of requests, for little: nearly all of them end long before it, so a connection has one timer, which is
-//! set anew when it has run down, not with every request.
+//! set anew when it has run down, not with every request. What always holds: a request has its whole time, and no more.
 
 use base::{BoxFuture, Clock};
 use parking_lot::Mutex;

@@ -9,8 +9,8 @@ use crate::header_case::{CasedNames, METADATA_PREFIX};
 use hyper::http::request::Parts;
 use queue::Metadata;
 
-/// The metadata in a request's headers, in the order of names in lower case. A header without a name is one client's mistake, and is
-/// left out.
+/// The metadata in a request's headers, in the order of names in lower case. A header without a name is one client's
+/// mistake, and is left out.
 pub(crate) fn read_metadata(parts: &Parts) -> Result<Metadata, ApiError> {
     let headers = &parts.headers;
     let invalid = || ApiError::new(ErrorCode::InvalidMetadata);
