@@ -11,6 +11,7 @@
 
 use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
+use std::sync::Arc;
 
 const BITS_PER_KEY: usize = 20;
 const BLOCK_SIZE: usize = 64;
@@ -68,10 +69,10 @@ fn probes(hash: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A filter read back.
+/// A filter read back. What was read stands anywhere, so it is copied: a block is one cache line, not parts of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
-    blocks: Bytes,
+    blocks: Arc<[FilterLine]>,
 }
 
 impl Filter {
@@ -80,11 +81,11 @@ impl Filter {
         if decoder.u8("filter kind")? != KIND_FILTER || decoder.u8("filter format")? != FORMAT {
             return Err(DecodeError("filter kind"));
         }
-        let size = decoder.rest().len();
-        if size == 0 || !size.is_multiple_of(BLOCK_SIZE) {
-            return Err(DecodeError("filter size"));
+        match decoder.rest().as_chunks() {
+            ([], _) => Err(DecodeError("filter size")),
+            (blocks, []) => Ok(Filter { blocks: blocks.iter().copied().map(FilterLine).collect() }),
+            _ => Err(DecodeError("filter size")),
         }
-        Ok(Filter { blocks: payload.slice(HEADER_SIZE..) })
     }
 
     /// False: no such key, for certain.
@@ -93,28 +94,28 @@ impl Filter {
     }
 
     /// What tells of keys with this hash.
-    pub(crate) fn line(&self, hash: u64) -> FilterLine<'_> {
-        let block_index = block_index(hash, self.blocks.len() / BLOCK_SIZE);
-        FilterLine(&self.blocks[block_index * BLOCK_SIZE..][..BLOCK_SIZE])
+    pub(crate) fn line(&self, hash: u64) -> &FilterLine {
+        &self.blocks[block_index(hash, self.blocks.len())]
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.blocks.len()
+        size_of_val(&*self.blocks)
     }
 }
 
 /// The block of a filter that some keys are in, a line of the processor's cache.
-#[derive(Clone, Copy)]
-pub(crate) struct FilterLine<'a>(&'a [u8]);
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct FilterLine([u8; BLOCK_SIZE]);
 
-impl FilterLine<'_> {
+impl FilterLine {
     /// False: no such key, for certain. `hash` is the one the line was asked for.
-    pub(crate) fn may_contain(self, hash: u64) -> bool {
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
         probes(hash).all(|bit| self.0[bit / 8] & (1 << (bit % 8)) != 0)
     }
 
     /// Any byte of it, to have it fetched.
-    pub(crate) fn touch(self) -> u8 {
+    pub(crate) fn touch(&self) -> u8 {
         self.0[0]
     }
 }

@@ -53,7 +53,7 @@ pub(crate) enum Probe<'a> {
     /// All its keys are before that one.
     Absent,
     /// The line of the filter tells.
-    Held(FilterLine<'a>),
+    Held(&'a FilterLine),
     /// Its filter is not at hand.
     Unknown,
 }
