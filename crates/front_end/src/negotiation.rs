@@ -22,11 +22,18 @@ pub(crate) enum MetadataLevel {
 impl MetadataLevel {
     /// The `Content-Type` of an answer.
     pub(crate) fn content_type(self) -> HeaderValue {
-        HeaderValue::from_static(match self {
-            MetadataLevel::None => "application/json;odata=nometadata;streaming=true;charset=utf-8",
-            MetadataLevel::Minimal => "application/json;odata=minimalmetadata;streaming=true;charset=utf-8",
-            MetadataLevel::Full => "application/json;odata=fullmetadata;streaming=true;charset=utf-8",
-        })
+        // Constants: from_static looks at each letter.
+        const NONE: HeaderValue =
+            HeaderValue::from_static("application/json;odata=nometadata;streaming=true;charset=utf-8");
+        const MINIMAL: HeaderValue =
+            HeaderValue::from_static("application/json;odata=minimalmetadata;streaming=true;charset=utf-8");
+        const FULL: HeaderValue =
+            HeaderValue::from_static("application/json;odata=fullmetadata;streaming=true;charset=utf-8");
+        match self {
+            MetadataLevel::None => NONE,
+            MetadataLevel::Minimal => MINIMAL,
+            MetadataLevel::Full => FULL,
+        }
     }
 }
 

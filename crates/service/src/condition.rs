@@ -45,7 +45,11 @@ const MINUTE_LEN: usize = ":59:".len();
 
 /// Appends the ETag of `version`.
 pub fn format_etag(version: RowVersion, out: &mut Vec<u8>) {
-    let text = DateTimeText::new(Ticks(version.0));
+    format_etag_at(&DateTimeText::new(Ticks(version.0)), out);
+}
+
+/// Appends the ETag of the version that is written as `text`.
+pub fn format_etag_at(text: &DateTimeText, out: &mut Vec<u8>) {
     let (hour, rest) = text.as_bytes().split_at(HOUR_LEN);
     let (minute, rest) = rest.split_at(MINUTE_LEN);
     let minute = &minute[1..MINUTE_LEN - 1];

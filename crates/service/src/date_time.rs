@@ -97,13 +97,13 @@ impl DateTimeText {
         let second_of_day = (seconds % SECONDS_PER_DAY) as u32;
         let fraction = (at.0 % TICKS_PER_SECOND) as u32;
         let mut bytes = *b"0000-00-00T00:00:00.0000000Z";
-        put_digits(&mut bytes[0..4], year as u32);
-        put_digits(&mut bytes[5..7], month as u32);
-        put_digits(&mut bytes[8..10], day as u32);
-        put_digits(&mut bytes[11..13], second_of_day / 3600);
-        put_digits(&mut bytes[14..16], second_of_day / 60 % 60);
-        put_digits(&mut bytes[17..19], second_of_day % 60);
-        put_digits(&mut bytes[20..27], fraction);
+        bytes[0..4].copy_from_slice(&digits::<4>(year as u32));
+        bytes[5..7].copy_from_slice(&digits::<2>(month as u32));
+        bytes[8..10].copy_from_slice(&digits::<2>(day as u32));
+        bytes[11..13].copy_from_slice(&digits::<2>(second_of_day / 3600));
+        bytes[14..16].copy_from_slice(&digits::<2>(second_of_day / 60 % 60));
+        bytes[17..19].copy_from_slice(&digits::<2>(second_of_day % 60));
+        bytes[20..27].copy_from_slice(&digits::<7>(fraction));
         let mut end = 27;
         while bytes[end - 1] == b'0' && end > 20 {
             end -= 1;
@@ -142,12 +142,14 @@ pub fn seven_digits_text(at: Ticks) -> String {
     }
 }
 
-/// Fills `out` with the last digits of `value`.
-fn put_digits(out: &mut [u8], mut value: u32) {
+/// The last `N` digits of `value`.
+fn digits<const N: usize>(mut value: u32) -> [u8; N] {
+    let mut out = [b'0'; N];
     for digit in out.iter_mut().rev() {
-        *digit = b'0' + (value % 10) as u8;
+        *digit += (value % 10) as u8;
         value /= 10;
     }
+    out
 }
 
 fn is_leap(year: i64) -> bool {

@@ -95,7 +95,7 @@ pub(crate) fn decode_value(type_code: u8, value: &[u8]) -> Result<EdmValueRef<'_
     let edm_type = EdmType::from_code(type_code).ok_or(DecodeError("property type"))?;
     Ok(match edm_type {
         EdmType::String => {
-            let text = std::str::from_utf8(value).map_err(|_| DecodeError("string property"))?;
+            let text = simdutf8::basic::from_utf8(value).map_err(|_| DecodeError("string property"))?;
             EdmValueRef::String(text)
         }
         EdmType::Binary => EdmValueRef::Binary(value),
@@ -208,6 +208,11 @@ impl<'a> EntityRef<'a> {
     /// When it was last written: the Timestamp and the ETag.
     pub fn version(&self) -> RowVersion {
         self.version
+    }
+
+    /// Bytes of the own properties as they are stored.
+    pub fn stored_len(&self) -> usize {
+        self.value.len()
     }
 
     /// Own properties in stored order. The first malformed one is an error, and the last that is told.

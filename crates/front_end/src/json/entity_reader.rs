@@ -126,7 +126,7 @@ struct Members<'a> {
 fn read_members(body: &[u8]) -> Result<Members<'_>, ApiError> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     // All of it must be text: the parser does not look into members that are ignored.
-    let body = std::str::from_utf8(body).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
+    let body = simdutf8::basic::from_utf8(body).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
     let mut too_many = false;
     let mut deserializer = serde_json::Deserializer::from_str(body);
     let members = deserializer

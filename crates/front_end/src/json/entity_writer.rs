@@ -10,11 +10,10 @@
 
 use super::text::{put_integer, put_json_double, put_json_escaped, put_json_string};
 use crate::negotiation::MetadataLevel;
-use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use service::format_date_time;
+use service::{DateTimeText, format_date_time};
 use table::edm::format_guid;
 use table::{EdmValueRef, Projection};
 
@@ -43,7 +42,7 @@ pub(crate) struct EntityFields<'a, P> {
     /// The RowKey.
     pub(crate) row_key: &'a str,
     /// The row version as time.
-    pub(crate) timestamp: Ticks,
+    pub(crate) timestamp: &'a DateTimeText,
     /// The ETag's text.
     pub(crate) etag: &'a [u8],
     /// Own properties.
@@ -229,7 +228,7 @@ fn put_members<'a, E>(
             out.extend_from_slice(b"\"Timestamp@odata.type\":\"Edm.DateTime\",");
         }
         out.extend_from_slice(b"\"Timestamp\":\"");
-        format_date_time(entity.timestamp, out);
+        out.extend_from_slice(entity.timestamp.as_bytes());
         out.push(b'"');
     }
     // Names seen, so that selected ones that are missing can be written as null.

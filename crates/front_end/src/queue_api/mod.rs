@@ -122,6 +122,7 @@ impl QueueApi {
 
     async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &Bytes) -> Result<Reply, ApiError> {
         let service = &*self.service;
+        // Large ones that are rare are boxed: every request's future is as large as the largest of these.
         match route {
             Route::PutMessage(queue) => messages::put(service, request, &queue, body).await,
             Route::GetMessages(queue) => messages::get(service, request, &queue).await,
@@ -129,15 +130,19 @@ impl QueueApi {
             Route::ClearMessages(queue) => messages::clear(service, request, &queue).await,
             Route::UpdateMessage(queue, id) => messages::update(service, request, &queue, &id, body).await,
             Route::DeleteMessage(queue, id) => messages::delete(service, request, &queue, &id).await,
-            Route::ListQueues => queues::list(service, request).await,
+            Route::ListQueues => Box::pin(queues::list(service, request)).await,
             Route::CreateQueue(queue) => queues::create(service, request, &queue).await,
-            Route::DeleteQueue(queue) => queues::delete(service, request, &queue).await,
+            Route::DeleteQueue(queue) => Box::pin(queues::delete(service, request, &queue)).await,
             Route::ReadMetadata(queue) => queues::read_metadata_of(service, request, &queue).await,
             Route::WriteMetadata(queue) => queues::write_metadata(service, request, &queue).await,
             Route::ReadPolicies(queue) => policies::read_policies(self, request, &queue).await,
-            Route::WritePolicies(queue) => policies::write_policies(self, request, &queue, body).await,
+            Route::WritePolicies(queue) => {
+                Box::pin(policies::write_policies(self, request, &queue, body)).await
+            }
             Route::ReadServiceProperties => service_settings::read_properties(self, request).await,
-            Route::WriteServiceProperties => service_settings::write_properties(self, request, body).await,
+            Route::WriteServiceProperties => {
+                Box::pin(service_settings::write_properties(self, request, body)).await
+            }
             Route::GetUserDelegationKey => issue_user_delegation_key(request, SasService::Queue, body),
             Route::ReadServiceStats => service_settings::read_stats(request),
         }

@@ -214,8 +214,9 @@ async fn serve_stream<S, T>(
                 if S::KEEPS_METADATA {
                     CasedNames::note(&mut request);
                 }
-                // Boxed: it takes kilobytes, and hyper moves it more than once.
-                Box::pin(api.handle(info, request, timer)).map(move |response| {
+                // Boxed: it takes kilobytes, and hyper moves it more than once. Made where it stays.
+                let answering = Box::write(Box::new_uninit(), api.handle(info, request, timer));
+                Box::into_pin(answering).map(move |response| {
                     // A whole body goes to the socket at once; a streamed one may wait for the disk.
                     Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
                 })

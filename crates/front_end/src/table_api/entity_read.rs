@@ -18,7 +18,7 @@ use base::Ticks;
 use base::codec::DecodeError;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderName};
-use service::format_etag;
+use service::{DateTimeText, format_etag_at};
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
 use table::{
@@ -28,6 +28,9 @@ use table::{
 
 /// Names in a `$select` at most.
 const SELECTED_MAX: usize = 255;
+
+/// Bytes that keys, time, ETag and the names of types take in the answer to a get, roughly: it is written into one buffer.
+const MEMBERS_LEN: usize = 512;
 
 const NEXT_PARTITION_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
 const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextrowkey");
@@ -55,11 +58,13 @@ pub(crate) async fn read_entity(
             other => from_table(other),
         })?;
     let entity = entity.as_ref();
+    let timestamp = timestamp(&entity);
     let mut etag = Vec::with_capacity(64);
-    format_etag(entity.version(), &mut etag);
+    format_etag_at(&timestamp, &mut etag);
     let answer = answer_context(context, level, &address.table, query);
-    let mut body = Vec::with_capacity(1024);
-    put_single_entity(&mut body, &answer, fields(&entity, &etag), &Selection::new(select.as_deref()))
+    let mut body = Vec::with_capacity(entity.stored_len() + MEMBERS_LEN);
+    let selection = Selection::new(select.as_deref());
+    put_single_entity(&mut body, &answer, fields(&entity, &timestamp, &etag), &selection)
         .map_err(from_stored)?;
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     reply.header_bytes(ETAG, etag);
@@ -96,11 +101,13 @@ pub(crate) async fn query_entities(
         if index > 0 {
             body.push(b',');
         }
+        let timestamp = timestamp(&entity);
+        etag.clear();
         if level != MetadataLevel::None {
-            etag.clear();
-            format_etag(entity.version(), &mut etag);
+            format_etag_at(&timestamp, &mut etag);
         }
-        put_listed_entity(&mut body, &answer, fields(&entity, &etag), &selection).map_err(from_stored)?;
+        put_listed_entity(&mut body, &answer, fields(&entity, &timestamp, &etag), &selection)
+            .map_err(from_stored)?;
     }
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
@@ -118,11 +125,19 @@ pub(crate) async fn query_entities(
     Ok(reply)
 }
 
-fn fields<'a>(entity: &EntityRef<'a>, etag: &'a [u8]) -> EntityFields<'a, PropertyIterator<'a>> {
+fn timestamp(entity: &EntityRef<'_>) -> DateTimeText {
+    DateTimeText::new(Ticks(entity.version().0))
+}
+
+fn fields<'a>(
+    entity: &EntityRef<'a>,
+    timestamp: &'a DateTimeText,
+    etag: &'a [u8],
+) -> EntityFields<'a, PropertyIterator<'a>> {
     EntityFields {
         partition_key: entity.partition_key(),
         row_key: entity.row_key(),
-        timestamp: Ticks(entity.version().0),
+        timestamp,
         etag,
         properties: entity.properties(),
     }

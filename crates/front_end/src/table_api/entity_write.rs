@@ -18,7 +18,7 @@ use base::Ticks;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, LOCATION};
-use service::{Condition, format_etag, parse_if_match};
+use service::{Condition, DateTimeText, format_etag_at, parse_if_match};
 use std::convert::Infallible;
 use table::{EntityOperation, EntityOutcome, EntityVerb, Properties};
 
@@ -205,8 +205,9 @@ fn plan_answer(
 impl PlannedAnswer {
     /// The reply to a write that was done.
     pub(crate) fn finish(self, context: &RequestContext<'_>, outcome: EntityOutcome) -> Reply {
+        let timestamp = DateTimeText::new(Ticks(outcome.version.0));
         let mut etag = Vec::with_capacity(64);
-        format_etag(outcome.version, &mut etag);
+        format_etag_at(&timestamp, &mut etag);
         let mut reply = match &self.echo {
             Some(echo) => {
                 let answer = AnswerContext {
@@ -221,7 +222,7 @@ impl PlannedAnswer {
                 let entity = EntityFields {
                     partition_key: &echo.partition_key,
                     row_key: &echo.row_key,
-                    timestamp: Ticks(outcome.version.0),
+                    timestamp: &timestamp,
                     etag: &etag,
                     properties: own,
                 };

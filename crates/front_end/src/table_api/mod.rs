@@ -195,9 +195,13 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
+        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
+        // boxed.
         match route {
             Route::ReadEntity(address) => entity_read::read_entity(context, address, query, level).await,
-            Route::QueryEntities(table) => entity_read::query_entities(context, table, query, level).await,
+            Route::QueryEntities(table) => {
+                Box::pin(entity_read::query_entities(context, table, query, level)).await
+            }
             Route::InsertEntity(_)
             | Route::ReplaceEntity(_)
             | Route::MergeEntity(_)
@@ -207,7 +211,7 @@ impl TableApi {
             }
             Route::Batch => {
                 let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-                batch_api::execute_batch(context, content_type, body).await
+                Box::pin(batch_api::execute_batch(context, content_type, body)).await
             }
             Route::BelowTable { table, is_insert } => {
                 let is_batch = headers
@@ -222,14 +226,18 @@ impl TableApi {
                     }
                 }
             }
-            Route::ListTables => tables::list_tables(context, query, level).await,
+            Route::ListTables => Box::pin(tables::list_tables(context, query, level)).await,
             Route::ReadTable(name) => tables::read_table(context, &name, level).await,
             Route::CreateTable => tables::create_table(context, body, preference(headers), level).await,
-            Route::DeleteTable(name) => tables::delete_table(context, &name).await,
+            Route::DeleteTable(name) => Box::pin(tables::delete_table(context, &name)).await,
             Route::ReadPolicies(table) => policies::read_policies(self, request, &table).await,
-            Route::WritePolicies(table) => policies::write_policies(self, request, &table, &body).await,
+            Route::WritePolicies(table) => {
+                Box::pin(policies::write_policies(self, request, &table, &body)).await
+            }
             Route::ReadServiceProperties => service_settings::read_properties(self, request).await,
-            Route::WriteServiceProperties => service_settings::write_properties(self, request, &body).await,
+            Route::WriteServiceProperties => {
+                Box::pin(service_settings::write_properties(self, request, &body)).await
+            }
             Route::ReadServiceStats => service_settings::read_stats(request),
         }
     }

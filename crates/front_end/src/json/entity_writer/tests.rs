@@ -1,4 +1,5 @@
 use super::*;
+use base::Ticks;
 use std::convert::Infallible;
 use table::EdmValue;
 
@@ -27,7 +28,7 @@ fn write(level: MetadataLevel, select: Option<&[String]>) -> String {
     let entity = EntityFields {
         partition_key: "p'1",
         row_key: "r 1",
-        timestamp: Ticks(10_000_000),
+        timestamp: &DateTimeText::new(Ticks(10_000_000)),
         etag: b"W/\"datetime'x'\"",
         properties: own.iter().map(|(name, value)| Ok::<_, Infallible>((name.as_str(), value.as_ref()))),
     };
@@ -112,7 +113,7 @@ fn a_damaged_property_is_an_error_and_no_shorter_entity() {
     let entity = EntityFields {
         partition_key: "p",
         row_key: "r",
-        timestamp: Ticks(0),
+        timestamp: &DateTimeText::new(Ticks(0)),
         etag: b"",
         properties: [Ok(("A", EdmValueRef::Int32(1))), Err("damaged"), Ok(("B", EdmValueRef::Int32(2)))]
             .into_iter(),
