@@ -6,7 +6,6 @@
 //! this form belongs to somebody else and matches nothing.
 
 use crate::date_time::{DATE_TIME_LEN_MAX, DateTimeText, parse_date_time};
-use base::Ticks;
 use partition::RowVersion;
 
 /// What a request demands of the object's present version. (`If-Match` on the wire.)
@@ -43,14 +42,9 @@ const SUFFIX: &str = "'\"";
 const HOUR_LEN: usize = "9999-12-31T23".len();
 const MINUTE_LEN: usize = ":59:".len();
 
-/// Appends the ETag of `version`.
-pub fn format_etag(version: RowVersion, out: &mut Vec<u8>) {
-    format_etag_at(&DateTimeText::new(Ticks(version.0)), out);
-}
-
-/// Appends the ETag of the version that is written as `text`.
-pub fn format_etag_at(text: &DateTimeText, out: &mut Vec<u8>) {
-    let (hour, rest) = text.as_bytes().split_at(HOUR_LEN);
+/// Appends the ETag of the version whose time is `timestamp`.
+pub fn format_etag(timestamp: &DateTimeText, out: &mut Vec<u8>) {
+    let (hour, rest) = timestamp.as_bytes().split_at(HOUR_LEN);
     let (minute, rest) = rest.split_at(MINUTE_LEN);
     let minute = &minute[1..MINUTE_LEN - 1];
     out.reserve(PREFIX.len() + DATE_TIME_LEN_MAX + 4 + SUFFIX.len());
@@ -83,11 +77,12 @@ pub fn parse_if_match(value: &str) -> Result<Condition, InvalidETag> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Ticks;
     use proptest::prelude::*;
 
     fn etag(version: RowVersion) -> String {
         let mut out = Vec::new();
-        format_etag(version, &mut out);
+        format_etag(&DateTimeText::new(Ticks(version.0)), &mut out);
         String::from_utf8(out).unwrap()
     }
 

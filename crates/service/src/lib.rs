@@ -19,7 +19,7 @@ mod retired_containers;
 mod row_memo;
 mod set_service_properties;
 
-pub use condition::{Condition, InvalidETag, format_etag, format_etag_at, parse_etag, parse_if_match};
+pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
 pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
 pub use container_list::{ContainerListQuery, PASSED_OVER_ROWS_MAX, read_container_page};
 pub use date_time::{

@@ -18,7 +18,7 @@ use base::Ticks;
 use base::codec::DecodeError;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderName};
-use service::{DateTimeText, format_etag_at};
+use service::{DateTimeText, format_etag};
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
 use table::{
@@ -60,7 +60,7 @@ pub(crate) async fn read_entity(
     let entity = entity.as_ref();
     let timestamp = timestamp(&entity);
     let mut etag = Vec::with_capacity(64);
-    format_etag_at(&timestamp, &mut etag);
+    format_etag(&timestamp, &mut etag);
     let answer = answer_context(context, level, &address.table, query);
     let mut body = Vec::with_capacity(entity.stored_len() + MEMBERS_LEN);
     let selection = Selection::new(select.as_deref());
@@ -104,7 +104,7 @@ pub(crate) async fn query_entities(
         let timestamp = timestamp(&entity);
         etag.clear();
         if level != MetadataLevel::None {
-            format_etag_at(&timestamp, &mut etag);
+            format_etag(&timestamp, &mut etag);
         }
         put_listed_entity(&mut body, &answer, fields(&entity, &timestamp, &etag), &selection)
             .map_err(from_stored)?;

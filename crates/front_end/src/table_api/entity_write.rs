@@ -18,7 +18,7 @@ use base::Ticks;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, LOCATION};
-use service::{Condition, DateTimeText, format_etag_at, parse_if_match};
+use service::{Condition, DateTimeText, format_etag, parse_if_match};
 use std::convert::Infallible;
 use table::{EntityOperation, EntityOutcome, EntityVerb, Properties};
 
@@ -207,7 +207,7 @@ impl PlannedAnswer {
     pub(crate) fn finish(self, context: &RequestContext<'_>, outcome: EntityOutcome) -> Reply {
         let timestamp = DateTimeText::new(Ticks(outcome.version.0));
         let mut etag = Vec::with_capacity(64);
-        format_etag_at(&timestamp, &mut etag);
+        format_etag(&timestamp, &mut etag);
         let mut reply = match &self.echo {
             Some(echo) => {
                 let answer = AnswerContext {
