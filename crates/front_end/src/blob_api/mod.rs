@@ -348,7 +348,8 @@ impl BlobApi {
         route: Route,
         body: IncomingBody<'_, B>,
     ) -> Result<Reply, ApiError> {
-        // Large ones that are rare are boxed: every request's future is as large as the largest of these.
+        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
+        // boxed.
         match route {
             Route::ReadServiceProperties => service_settings::read_properties(context).await,
             Route::WriteServiceProperties => {

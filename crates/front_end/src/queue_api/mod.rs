@@ -122,7 +122,8 @@ impl QueueApi {
 
     async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &Bytes) -> Result<Reply, ApiError> {
         let service = &*self.service;
-        // Large ones that are rare are boxed: every request's future is as large as the largest of these.
+        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
+        // boxed.
         match route {
             Route::PutMessage(queue) => messages::put(service, request, &queue, body).await,
             Route::GetMessages(queue) => messages::get(service, request, &queue).await,
