@@ -4,7 +4,8 @@
 //!
 //! What always holds: the file holds the same bytes as after an ordinary write, durable after the same sync. The kernel
 //! transfers whole pages only, to and from aligned memory, so what a write has before its first and behind its last
-//! whole page goes through the cache. Where the kernel or the file system refuses, all of it does.
+//! whole page goes through the cache. Where the kernel or the file system refuses, all of it does. Bytes that are not where
+//! the kernel takes them from are copied first; [`write_buffer`] makes room where they need not be.
 
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -17,8 +18,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 const DIRECT_SIZE_BYTES_MIN: usize = 64 << 10;
 /// Offset, length and memory are multiples of this: the page, and no disk has larger blocks.
 const ALIGNMENT: usize = 4096;
-/// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's cache.
-const PIECE_SIZE_BYTES: usize = 1 << 20;
+/// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's cache. What the
+/// journal writes meanwhile waits for one piece of each other writer at most.
+const PIECE_SIZE_BYTES: usize = 256 << 10;
 
 /// Memory of one piece at an aligned address.
 struct Piece {
@@ -45,6 +47,16 @@ impl Piece {
     }
 }
 
+/// A buffer with room for `len` bytes that will be written at `offset`, and where they start in it: behind so many bytes
+/// without meaning that the real disk takes a large write from here and need not copy it.
+pub fn write_buffer(offset: u64, len: usize) -> (Vec<u8>, usize) {
+    let mut buffer: Vec<u8> = Vec::with_capacity(len + ALIGNMENT);
+    let in_page = (offset % ALIGNMENT as u64) as usize;
+    let start = (buffer.as_ptr().align_offset(ALIGNMENT) + in_page) % ALIGNMENT;
+    buffer.resize(start, 0);
+    (buffer, start)
+}
+
 /// Exactly `len` bytes from `offset`, which will not be read again soon.
 pub(crate) fn read_exact_at(file: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     let head = (offset % ALIGNMENT as u64) as usize;
@@ -59,10 +71,47 @@ pub(crate) fn read_exact_at(file: &File, offset: u64, len: usize) -> io::Result<
     Ok(buffer.into())
 }
 
+/// Memory of large reads that is used again: zeroing it, and having the kernel find pages for it, costs as much as a copy.
+mod read_memory {
+    use super::ALIGNMENT;
+    use bytes::{Bytes, BytesMut};
+    use parking_lot::Mutex;
+
+    /// What a merge reads of a checkpoint at once, and pages around it. What is larger is not kept.
+    pub(super) const SIZE_BYTES: usize = (512 << 10) + 4 * ALIGNMENT;
+    /// As many as a merge reads at the same time, usually; 8 MiB.
+    const COUNT_MAX: usize = 16;
+
+    /// Those that are in use too; nobody else refers to the others.
+    static KEPT: Mutex<Vec<Bytes>> = Mutex::new(Vec::new());
+
+    /// At least `len` bytes of whatever content.
+    pub(super) fn take(len: usize) -> BytesMut {
+        if len > SIZE_BYTES {
+            return BytesMut::zeroed(len);
+        }
+        let mut kept = KEPT.lock();
+        let free = kept.iter().position(Bytes::is_unique).map(|index| kept.swap_remove(index));
+        drop(kept);
+        let free = free.and_then(|free| free.try_into_mut().ok());
+        free.unwrap_or_else(|| BytesMut::zeroed(SIZE_BYTES))
+    }
+
+    /// The bytes that were read; once nobody has them any more, [`take`] gives their memory out again.
+    pub(super) fn keep(memory: BytesMut) -> Bytes {
+        let memory = memory.freeze();
+        let mut kept = KEPT.lock();
+        if memory.len() == SIZE_BYTES && kept.len() < COUNT_MAX {
+            kept.push(memory.clone());
+        }
+        memory
+    }
+}
+
 /// `len` bytes from `offset`, which is aligned. The pages are read to their end, or to the file's.
 fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     let size = len.next_multiple_of(ALIGNMENT);
-    let mut memory = vec![0; size + ALIGNMENT];
+    let mut memory = read_memory::take(size + ALIGNMENT);
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let mut read = 0;
     while read < len {
@@ -72,7 +121,7 @@ fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
             count => read += count,
         }
     }
-    Ok(Bytes::from(memory).slice(start..start + len))
+    Ok(read_memory::keep(memory).slice(start..start + len))
 }
 
 /// Writes all of `bytes` at `offset`.
@@ -109,12 +158,14 @@ fn open_direct(file: &File, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 fn write_pages(direct: &File, pages: &[u8], offset: u64) -> io::Result<()> {
+    let pieces = pages.chunks(PIECE_SIZE_BYTES);
+    let mut pieces = pieces.zip((offset..).step_by(PIECE_SIZE_BYTES));
+    if pages.as_ptr().align_offset(ALIGNMENT) == 0 {
+        return pieces.try_for_each(|(bytes, offset)| direct.write_all_at(bytes, offset));
+    }
     PIECE.with_borrow_mut(|piece| {
         let piece = piece.get_or_insert_with(Piece::new);
-        for (index, bytes) in pages.chunks(PIECE_SIZE_BYTES).enumerate() {
-            direct.write_all_at(piece.hold(bytes), offset + (index * PIECE_SIZE_BYTES) as u64)?;
-        }
-        Ok(())
+        pieces.try_for_each(|(bytes, offset)| direct.write_all_at(piece.hold(bytes), offset))
     })
 }
 
@@ -169,7 +220,16 @@ mod tests {
             let place = draw(model.len() as u64 + 5000);
             let end = [place, model.len() as u64, place & !4095][draw(3) as usize];
             let bytes: Vec<u8> = (0..len).map(|index| (index as u64 * 31 + round) as u8).collect();
-            write_all_at(&file, &bytes, end).unwrap();
+            if draw(2) > 0 {
+                write_all_at(&file, &bytes, end).unwrap();
+            } else {
+                let (mut buffer, start) = write_buffer(end, len);
+                let place = buffer.as_ptr();
+                buffer.extend_from_slice(&bytes);
+                assert_eq!(buffer.as_ptr(), place, "there was room");
+                assert!((buffer[start..].as_ptr().addr() as u64 ^ end).is_multiple_of(ALIGNMENT as u64));
+                write_all_at(&file, &buffer[start..], end).unwrap();
+            }
             let end = end as usize;
             model.resize(model.len().max(end + len), 0);
             model[end..end + len].copy_from_slice(&bytes);
@@ -184,6 +244,26 @@ mod tests {
             if model.len() > 12 << 20 {
                 model.truncate(5 << 20);
                 file.set_len(5 << 20).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn memory_of_a_read_is_left_alone_while_somebody_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let content: Vec<u8> = (0..2u32 << 20).map(|index| (index % 253) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let file = File::open(&path).unwrap();
+        // More than are kept, all in use; then again, when none is.
+        for _ in 0..2 {
+            let mut reads = Vec::new();
+            for index in 0..40 {
+                let (offset, len) = (index * 1000, [64 << 10, 300_001, 512 << 10, 1 << 20][index % 4]);
+                reads.push((offset, len, read_exact_at(&file, offset as u64, len).unwrap()));
+            }
+            for (offset, len, read) in reads {
+                assert!(read == content[offset..offset + len], "{len} bytes at {offset}");
             }
         }
     }

@@ -6,9 +6,10 @@
 //! - a failed sync says nothing about what the disk holds, and must never be retried
 //!   (source: Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
 //!
-//! The futures may block their thread on a real disk: call them from tasks started with
-//! [`crate::Spawner::spawn_dedicated`], or where a blocking read is acceptable.
+//! The futures block their thread on a real disk: call them from tasks started with [`crate::Spawner::spawn_dedicated`].
+//! Only reads may be called anywhere: a worker does not wait for its disk, others read instead.
 
+pub use crate::direct::write_buffer;
 use async_trait::async_trait;
 use bytes::Bytes;
 use rustix::io::Errno;

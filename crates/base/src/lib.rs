@@ -14,6 +14,7 @@ pub mod disk;
 pub mod memory_disk;
 pub mod overlay_disk;
 pub mod random;
+mod reads;
 pub mod spawner;
 pub mod system;
 pub mod wakes;

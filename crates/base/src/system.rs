@@ -2,6 +2,7 @@
 
 use crate::direct;
 use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::reads;
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,7 +11,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -116,13 +116,23 @@ impl WorkerSpawner {
         let cores = if pinned { cores_for(count, &allowed) } else { vec![None; count] };
         for core in cores {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
-            let runtime =
-                runtime.enable_all().global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE).build()?;
+            let readers = allowed.clone();
+            let runtime = runtime
+                .enable_all()
+                .global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE)
+                .max_blocking_threads(reads::WAITING_READS_MAX)
+                .thread_keep_alive(reads::READER_KEPT_FOR)
+                .thread_name("read")
+                .on_thread_start(move || affinity::keep_to_any(&readers))
+                .build()?;
+            // With one thread there, a system that gives no more makes reads queue, and fails none.
+            runtime.spawn_blocking(|| {});
             workers.push(runtime.handle().clone());
             let worker = Worker { runtime: Some(runtime) };
             let mut running = running.subscribe();
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
+                reads::mark_as_worker();
                 // An error means that the sender is gone: the end.
                 worker.run(async move { while running.changed().await.is_ok() {} });
             })?;
@@ -186,6 +196,13 @@ mod affinity {
         (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
     }
 
+    /// A thread that a worker has started gets its one core from it; here it gets all that are `allowed`, if that is known.
+    pub(super) fn keep_to_any(allowed: &[usize]) {
+        if !allowed.is_empty() {
+            keep_to(allowed);
+        }
+    }
+
     /// Keeps the calling thread to these cores. A kernel that refuses goes on placing it.
     pub(super) fn keep_to(cores: &[usize]) {
         let mut set = CpuSet::new();
@@ -205,8 +222,7 @@ fn offering_core(mut task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
     }))
 }
 
-/// Runs a task on a thread of its own, with the runtime's timers. A worker that starts it hands down its one core, unless
-/// cores are `allowed`.
+/// Runs a task on a thread of its own, with the runtime's timers.
 fn spawn_thread(
     runtime: tokio::runtime::Handle,
     name: &'static str,
@@ -215,9 +231,7 @@ fn spawn_thread(
 ) -> io::Result<()> {
     let allowed = allowed.to_vec();
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        if !allowed.is_empty() {
-            affinity::keep_to(&allowed);
-        }
+        affinity::keep_to_any(&allowed);
         runtime.block_on(task)
     });
     thread.map(|_| ())
@@ -294,7 +308,7 @@ impl Disk for SystemDisk {
             OpenMode::Write => options.read(true).write(true),
             OpenMode::CreateNew => options.read(true).write(true).create_new(true),
         };
-        Ok(Arc::new(SystemFile { file: options.open(self.path(path))? }))
+        Ok(Arc::new(SystemFile { file: Arc::new(options.open(self.path(path))?) }))
     }
     async fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -327,21 +341,19 @@ impl Disk for SystemDisk {
 }
 
 struct SystemFile {
-    file: File,
+    file: Arc<File>,
 }
 
 #[async_trait]
 impl DiskFile for SystemFile {
     async fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
-        let mut buffer = vec![0; len];
-        self.file.read_exact_at(&mut buffer, offset)?;
-        Ok(buffer.into())
+        reads::read_exact_at(&self.file, offset, len).await
     }
     async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()> {
         direct::write_all_at(&self.file, &bytes, offset)
     }
     async fn read_once_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
-        direct::read_exact_at(&self.file, offset, len)
+        reads::read_once_exact_at(&self.file, offset, len).await
     }
     async fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()

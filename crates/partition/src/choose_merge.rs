@@ -1,17 +1,39 @@
 //! Which checkpoints to merge, and how much a merge gives way meanwhile: pure choices over their sizes and their number.
 //!
 //! Size-tiered: adjacent checkpoints of similar size are merged, so that each byte is rewritten about once for each
-//! growth by their count, and the number of checkpoints a read must ask stays small. Only neighbours in age may be merged:
+//! growth by their count, and the number of checkpoints a read must ask stays small. Where rows replace older ones, a merge
+//! takes larger neighbours along sooner, because what was replaced goes with it. Only neighbours in age may be merged:
 //! otherwise an older change could hide a newer one.
 
 use std::ops::Range;
 
 /// Checkpoints that are merged at once at most, which bounds the readers a merge holds open.
 const MERGE_COUNT_MAX: usize = 32;
-/// A checkpoint joins a merge if it is at most this many times as large as the newer ones in it together.
-const SIZE_RATIO_MAX: u64 = 1;
+/// A checkpoint joins a merge if it is at most this many times as large as the largest of the newer ones in it.
+const SIMILAR_SIZE_FACTOR: u64 = 2;
+/// Rows are replaced if merges drop one in so many, or more.
+const REPLACED_SHARE_DIVISOR: u64 = 10;
 /// More checkpoints than this many times the count that is merged are merged whatever their sizes.
 const CHECKPOINT_COUNT_FACTOR: usize = 3;
+
+/// What the rows of a range do to older ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowsMostly {
+    /// They stand beside them: a merge makes checkpoints fewer, and else moves bytes for nothing.
+    Added,
+    /// They replace or delete them: a merge gives space back. Also where nobody knows, as after a start.
+    Replaced,
+}
+
+/// What a merge tells of the rows that it `read`, of which it kept some.
+pub(crate) fn rows_of_merge(read: u64, kept: u64) -> RowsMostly {
+    let dropped = read.saturating_sub(kept);
+    if dropped > 0 && dropped >= read / REPLACED_SHARE_DIVISOR {
+        RowsMostly::Replaced
+    } else {
+        RowsMostly::Added
+    }
+}
 
 /// So many times what is merged at once a range has when merges keep up, in quarters: the newest, and those that make up
 /// the larger ones.
@@ -30,16 +52,20 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
 }
 
 /// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
-pub(crate) fn choose_merge(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
-    let similar = |start| similar_run(sizes, start, MERGE_COUNT_MAX);
+pub(crate) fn choose_merge(sizes: &[u64], rows: RowsMostly, count_min: usize) -> Option<Range<usize>> {
+    let similar = |start| similar_run(sizes, rows, start, MERGE_COUNT_MAX);
     let first = (0..sizes.len()).map(similar).find(|run| run.len() >= count_min);
     first.or_else(|| choose_any_sizes(sizes, count_min))
 }
 
 /// Chooses among all runs worth merging the one with the fewest bytes: where there is no room for the one that
 /// [`choose_merge`] prefers, it must not keep those away that have some.
-pub(crate) fn choose_cheapest_merge(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
-    let shortest = |start| similar_run(sizes, start, count_min);
+pub(crate) fn choose_cheapest_merge(
+    sizes: &[u64],
+    rows: RowsMostly,
+    count_min: usize,
+) -> Option<Range<usize>> {
+    let shortest = |start| similar_run(sizes, rows, start, count_min);
     let similar = (0..sizes.len()).map(shortest).filter(|run| run.len() >= count_min);
     let cheapest = similar.min_by_key(|run| sizes[run.clone()].iter().sum::<u64>());
     cheapest.or_else(|| choose_any_sizes(sizes, count_min))
@@ -81,14 +107,18 @@ pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) 
     runs.into_iter().map(|(run, kept_bytes, _)| (run, kept_bytes)).collect()
 }
 
-/// The longest run from `start` on of similar sizes, of at most `count_max`.
-fn similar_run(sizes: &[u64], start: usize, count_max: usize) -> Range<usize> {
+/// The longest run from `start` on of similar sizes, of at most `count_max`. Where rows are replaced, a checkpoint that is no
+/// larger than all the newer ones together is similar too.
+fn similar_run(sizes: &[u64], rows: RowsMostly, start: usize, count_max: usize) -> Range<usize> {
     let mut end = start + 1;
     let mut total = sizes[start];
     while end < sizes.len() && end - start < count_max {
         let largest_newer = sizes[start..end].iter().copied().max().unwrap_or(0);
-        let joins = sizes[end] <= largest_newer.saturating_mul(2) || sizes[end] <= total * SIZE_RATIO_MAX;
-        if !joins {
+        let joins = match rows {
+            RowsMostly::Added => false,
+            RowsMostly::Replaced => sizes[end] <= total,
+        };
+        if !joins && sizes[end] > largest_newer.saturating_mul(SIMILAR_SIZE_FACTOR) {
             break;
         }
         total += sizes[end];
@@ -112,20 +142,54 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    use RowsMostly::{Added, Replaced};
+
     #[test]
     fn similar_neighbours_are_merged() {
-        assert_eq!(choose_merge(&[], 4), None);
-        assert_eq!(choose_merge(&[10, 10, 10], 4), None);
-        assert_eq!(choose_merge(&[10, 10, 10, 10], 4), Some(0..4));
-        assert_eq!(choose_merge(&[10, 10, 10, 10, 1000], 4), Some(0..4));
-        assert_eq!(choose_merge(&[10, 1000, 1000, 1000, 1000], 4), Some(1..5));
-        assert_eq!(choose_merge(&[10, 1000, 100_000], 4), None);
+        for rows in [Added, Replaced] {
+            assert_eq!(choose_merge(&[], rows, 4), None);
+            assert_eq!(choose_merge(&[10, 10, 10], rows, 4), None);
+            assert_eq!(choose_merge(&[10, 10, 10, 10], rows, 4), Some(0..4));
+            assert_eq!(choose_merge(&[10, 20, 40, 80, 1000], rows, 4), Some(0..4));
+            assert_eq!(choose_merge(&[10, 10, 10, 10, 1000], rows, 4), Some(0..4));
+            assert_eq!(choose_merge(&[10, 1000, 1000, 1000, 1000], rows, 4), Some(1..5));
+            assert_eq!(choose_merge(&[10, 1000, 100_000], rows, 4), None);
+        }
+    }
+
+    #[test]
+    fn a_larger_neighbour_is_taken_along_where_that_gives_space_back() {
+        for (sizes, added, replaced) in [
+            ([10, 10, 10, 10, 40].as_slice(), Some(0..4), Some(0..5)),
+            (&[10, 10, 10, 10, 41], Some(0..4), Some(0..4)),
+            (&[10, 10, 10, 10, 40, 80, 160, 320], Some(0..4), Some(0..8)),
+            (&[10, 10, 10, 30], None, Some(0..4)),
+        ] {
+            assert_eq!(choose_merge(sizes, Added, 4), added, "{sizes:?}");
+            assert_eq!(choose_merge(sizes, Replaced, 4), replaced, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn merges_tell_whether_rows_are_replaced() {
+        for (read, kept, expected) in [
+            (0, 0, Added),
+            (1000, 1000, Added),
+            (1000, 901, Added),
+            (1000, 900, Replaced),
+            (1000, 0, Replaced),
+            (5, 4, Replaced),
+            // What is not in this range does not count as kept, and never more than was read.
+            (1000, 1001, Added),
+        ] {
+            assert_eq!(rows_of_merge(read, kept), expected, "{kept} of {read}");
+        }
     }
 
     #[test]
     fn too_many_of_any_size_are_merged_cheaply() {
         let sizes: Vec<u64> = (0..13).map(|exponent| 10u64.pow(exponent)).collect();
-        assert_eq!(choose_merge(&sizes, 4), Some(0..4));
+        assert_eq!(choose_merge(&sizes, Added, 4), Some(0..4));
     }
 
     /// A large run that had no room once kept all others from being merged.
@@ -141,8 +205,8 @@ mod tests {
             // None are similar, but there are many.
             ((0..13).map(|exponent| 10u64.pow(exponent)).collect(), Some(0..4), Some(0..4)),
         ] {
-            assert_eq!(choose_merge(&sizes, 4), preferred, "{sizes:?}");
-            assert_eq!(choose_cheapest_merge(&sizes, 4), cheapest, "{sizes:?}");
+            assert_eq!(choose_merge(&sizes, Replaced, 4), preferred, "{sizes:?}");
+            assert_eq!(choose_cheapest_merge(&sizes, Replaced, 4), cheapest, "{sizes:?}");
         }
     }
 
@@ -185,10 +249,14 @@ mod tests {
         assert_eq!(blocks_before_giving_way(3, 0), 64, "no division by nothing");
     }
 
+    fn rows() -> impl Strategy<Value = RowsMostly> {
+        prop_oneof![Just(Added), Just(Replaced)]
+    }
+
     proptest! {
         #[test]
-        fn a_choice_is_a_run_of_at_least_two(sizes in prop::collection::vec(0u64..1 << 40, 0..40), count_min in 2usize..9) {
-            if let Some(run) = choose_merge(&sizes, count_min) {
+        fn a_choice_is_a_run_of_at_least_two(sizes in prop::collection::vec(0u64..1 << 40, 0..40), rows in rows(), count_min in 2usize..9) {
+            if let Some(run) = choose_merge(&sizes, rows, count_min) {
                 prop_assert!(run.len() >= 2 && run.end <= sizes.len());
             } else {
                 prop_assert!(sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR);
@@ -196,22 +264,22 @@ mod tests {
         }
 
         #[test]
-        fn the_cheapest_is_there_if_any_is_and_costs_no_more(sizes in prop::collection::vec(0u64..1 << 20, 0..40), count_min in 2usize..9) {
+        fn the_cheapest_is_there_if_any_is_and_costs_no_more(sizes in prop::collection::vec(0u64..1 << 20, 0..40), rows in rows(), count_min in 2usize..9) {
             let cost = |run: Range<usize>| sizes[run].iter().sum::<u64>();
-            let preferred = choose_merge(&sizes, count_min);
-            let cheapest = choose_cheapest_merge(&sizes, count_min);
+            let preferred = choose_merge(&sizes, rows, count_min);
+            let cheapest = choose_cheapest_merge(&sizes, rows, count_min);
             prop_assert_eq!(preferred.is_some(), cheapest.is_some());
             prop_assert!(cheapest.map(cost) <= preferred.map(cost));
         }
 
         /// However many equal checkpoints come, few stay and each byte is rewritten a few times only.
         #[test]
-        fn the_number_stays_small_and_the_rewriting_too(count in 1usize..300, count_min in 4usize..9) {
+        fn the_number_stays_small_and_the_rewriting_too(count in 1usize..300, rows in rows(), count_min in 4usize..11) {
             let mut sizes = Vec::new();
             let mut rewritten = 0;
             for _ in 0..count {
                 sizes.insert(0, 64u64);
-                while let Some(run) = choose_merge(&sizes, count_min) {
+                while let Some(run) = choose_merge(&sizes, rows, count_min) {
                     let total: u64 = sizes[run.clone()].iter().sum();
                     rewritten += total;
                     sizes.splice(run, [total]);

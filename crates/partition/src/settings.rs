@@ -108,7 +108,7 @@ impl Default for PartitionSettings {
             memory_table_size_bytes: MEMORY_TABLE_SIZE_BYTES_MAX,
             memory_tables_size_bytes_max: 512 << 20,
             cache_size_bytes_max: 512 << 20,
-            merge_count_min: 8,
+            merge_count_min: 10,
             operation_read_size_bytes_max: OPERATION_READ_SIZE_BYTES_MAX,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,

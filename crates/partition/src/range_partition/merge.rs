@@ -8,7 +8,8 @@ use super::RangePartition;
 use super::flush::Unwritten;
 use crate::checkpoint::Caching;
 use crate::choose_merge::{
-    Counts, blocks_before_giving_way, choose_cheapest_merge, choose_merge, runs_with_deletions,
+    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
+    runs_with_deletions,
 };
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
@@ -67,7 +68,7 @@ impl RangePartition {
         self.remove_unused().await?;
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
-        let is_due = choose_merge(&sizes_of(&tree.checkpoints), count_min).is_some();
+        let is_due = choose_merge(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
         let run = match self.choose_with_room(&tree.checkpoints).await {
             Some(run) => run,
@@ -106,7 +107,8 @@ impl RangePartition {
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
     pub(crate) fn checkpoints_to_merge(&self) -> usize {
         let tree = self.tree.load();
-        let run = choose_merge(&sizes_of(&tree.checkpoints), self.shared.settings.merge_count_min);
+        let (sizes, count_min) = (sizes_of(&tree.checkpoints), self.shared.settings.merge_count_min);
+        let run = choose_merge(&sizes, self.rows_mostly(), count_min);
         run.map_or(0, |_| tree.checkpoints.len())
     }
 
@@ -156,7 +158,7 @@ impl RangePartition {
     async fn choose_with_room(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
         let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.merge_count_min);
         for choose in [choose_merge, choose_cheapest_merge] {
-            let run = choose(&sizes, count_min)?;
+            let run = choose(&sizes, self.rows_mostly(), count_min)?;
             if self.shared.streams.has_room_for(sizes[run.clone()].iter().sum()).await {
                 return Some(run);
             }
@@ -219,6 +221,7 @@ impl RangePartition {
         let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
         let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max).await?;
         let result = self.open_written(&written).await?;
+        self.note_rows(&merged, result.as_deref());
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
         // Flushes may have added newer checkpoints in the meantime; the merged ones are still neighbours.
@@ -235,6 +238,21 @@ impl RangePartition {
         self.retired.lock().extend(merged);
         self.try_to_remove_unused().await;
         Ok(())
+    }
+
+    /// What the newest merge of several checkpoints told of the rows of this range.
+    fn rows_mostly(&self) -> RowsMostly {
+        if self.replaces_rows.load(Ordering::Relaxed) { RowsMostly::Replaced } else { RowsMostly::Added }
+    }
+
+    /// These were merged, to this. Rows of other ranges in them count as dropped, which the next merge puts right.
+    fn note_rows(&self, merged: &[Arc<TreeCheckpoint>], result: Option<&TreeCheckpoint>) {
+        if merged.len() > 1 {
+            let read = merged.iter().map(|checkpoint| checkpoint.checkpoint.root.row_count).sum();
+            let kept = result.map_or(0, |checkpoint| checkpoint.checkpoint.root.row_count);
+            let replaces = rows_of_merge(read, kept) == RowsMostly::Replaced;
+            self.replaces_rows.store(replaces, Ordering::Relaxed);
+        }
     }
 
     /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it is kept.

@@ -110,6 +110,8 @@ pub(crate) struct RangePartition {
     merging: tokio::sync::Mutex<()>,
     /// Bytes of the checkpoints that are being merged.
     merging_bytes: AtomicU64,
+    /// Whether merges find rows that newer ones have replaced.
+    replaces_rows: AtomicBool,
     /// A hand-over has begun: merges give up.
     leaving: AtomicBool,
     /// A hand-over copies what is in memory: nothing is flushed.
@@ -200,6 +202,7 @@ impl RangePartition {
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
             merging_bytes: AtomicU64::new(0),
+            replaces_rows: AtomicBool::new(true),
             leaving: AtomicBool::new(false),
             keeps_memory: AtomicBool::new(false),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),

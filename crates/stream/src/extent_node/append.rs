@@ -6,6 +6,7 @@ use super::journal::Request;
 use crate::block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX, put_block};
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::{ExtentId, Location, OwnerEpoch};
+use base::disk::write_buffer;
 use bytes::Bytes;
 
 /// Cuts off what lies beyond the extent's length: nobody reads it, and it would keep the last free bytes from everybody. To
@@ -50,18 +51,18 @@ impl ExtentNode {
         if epoch < state.epoch {
             return Err(StreamError::OldEpoch { extent: extent.id, seen: state.epoch, given: epoch });
         }
-        let mut encoded = Vec::with_capacity(size_bytes as usize);
+        let (mut encoded, start) = write_buffer(state.length, size_bytes as usize);
         let mut locations = Vec::with_capacity(blocks.len());
         let mut digest = state.digest;
         for block in &blocks {
-            let offset = state.length + encoded.len() as u64;
+            let offset = state.length + (encoded.len() - start) as u64;
             locations.push(Location { extent: extent.id, offset, len: block.len() as u32 });
             let checksum = put_block(&mut encoded, extent.id, offset, block);
             digest = digest.map(|digest| digest.then(checksum));
         }
         let what = format!("extent {}", extent.id);
         let given_up = self.space.given_up();
-        if let Err(error) = extent.file.write_at(state.length, encoded.into()).await {
+        if let Err(error) = extent.file.write_at(state.length, Bytes::from(encoded).slice(start..)).await {
             if !is_disk_full(&error) {
                 return Err(self.stopped(StreamError::write(&what, &error)));
             }
