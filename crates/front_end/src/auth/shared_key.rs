@@ -13,7 +13,10 @@
 use super::signature::SignSink;
 use crate::addressing::SignedPath;
 use crate::query_string::QueryParameters;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName};
+use hyper::header::{
+    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName,
+    HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+};
 use std::cmp::Ordering;
 
 /// Whose rules of signing apply.
@@ -62,7 +65,8 @@ pub struct SignedRequest<'a> {
 
 /// The header that replaces `Date` where a client cannot set that one.
 pub(crate) const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
-
+/// The version of the protocol that a request asks for.
+pub(crate) const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
 /// From this `x-ms-version` on, an empty body's `Content-Length` is signed as nothing.
@@ -156,42 +160,40 @@ fn put_short_resource(request: &SignedRequest<'_>, sink: &mut impl SignSink) {
 fn put_blob_headers(request: &SignedRequest<'_>, sink: &mut impl SignSink) {
     let headers = request.headers;
     let mut length = value(headers, CONTENT_LENGTH);
-    if length == b"0" && value(headers, "x-ms-version") >= EMPTY_LENGTH_SINCE {
+    if length == b"0" && value(headers, X_MS_VERSION) >= EMPTY_LENGTH_SINCE {
         length = &[];
     }
     put_line(sink, request.method.as_bytes());
-    put_line(sink, value(headers, "content-encoding"));
-    put_line(sink, value(headers, "content-language"));
+    put_line(sink, value(headers, CONTENT_ENCODING));
+    put_line(sink, value(headers, CONTENT_LANGUAGE));
     put_line(sink, length);
     put_line(sink, value(headers, CONTENT_MD5));
     put_line(sink, value(headers, CONTENT_TYPE));
     put_line(sink, blob_date(headers));
-    put_line(sink, value(headers, "if-modified-since"));
-    put_line(sink, value(headers, "if-match"));
-    put_line(sink, value(headers, "if-none-match"));
-    put_line(sink, value(headers, "if-unmodified-since"));
-    put_line(sink, value(headers, "range"));
+    put_line(sink, value(headers, IF_MODIFIED_SINCE));
+    put_line(sink, value(headers, IF_MATCH));
+    put_line(sink, value(headers, IF_NONE_MATCH));
+    put_line(sink, value(headers, IF_UNMODIFIED_SINCE));
+    put_line(sink, value(headers, RANGE));
 }
 
 fn put_canonical_headers(headers: &HeaderMap, order: HeaderOrder, sink: &mut impl SignSink) {
-    let signs_empty = value(headers, "x-ms-version") >= EMPTY_HEADERS_SINCE;
-    let mut names: Vec<&HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with("x-ms-")).collect();
-    match order {
-        HeaderOrder::Ordinal => names.sort_unstable_by_key(|name| name.as_str()),
-        HeaderOrder::Collation => names.sort_unstable_by(|a, b| collate(a.as_str(), b.as_str())),
-    }
-    for name in names {
-        let first = value(headers, name).trim_ascii();
-        if first.is_empty() && !signs_empty {
+    let signs_empty = value(headers, X_MS_VERSION) >= EMPTY_HEADERS_SINCE;
+    let signed = |header: &(&HeaderName, &HeaderValue)| header.0.as_str().starts_with("x-ms-");
+    let mut signed: Vec<(&HeaderName, &HeaderValue)> = headers.iter().filter(signed).collect();
+    // Stable: a header's values keep their order.
+    signed.sort_by(|(a, _), (b, _)| match order {
+        HeaderOrder::Ordinal => a.as_str().cmp(b.as_str()),
+        HeaderOrder::Collation => collate(a.as_str(), b.as_str()),
+    });
+    for values in signed.chunk_by(|(a, _), (b, _)| a == b) {
+        let (name, first) = values[0];
+        if first.as_bytes().trim_ascii().is_empty() && !signs_empty {
             continue;
         }
         sink.put(name.as_str().as_bytes());
-        sink.put(b":");
-        for (index, value) in headers.get_all(name).iter().enumerate() {
-            if index > 0 {
-                sink.put(b",");
-            }
+        for (index, (_, value)) in values.iter().enumerate() {
+            sink.put(if index == 0 { b":" } else { b"," });
             sink.put(value.as_bytes().trim_ascii());
         }
         sink.put(b"\n");
@@ -219,8 +221,11 @@ fn put_long_resource(request: &SignedRequest<'_>, sink: &mut impl SignSink) {
 
 /// Compares header names as the service's culture does.
 fn collate(a: &str, b: &str) -> Ordering {
-    let weights = |name: &str| name.bytes().filter(|&byte| byte != b'-').map(weight).collect::<Vec<_>>();
-    weights(a).cmp(&weights(b)).then_with(|| compare_hyphens(a.as_bytes(), b.as_bytes()))
+    weights_of(a).cmp(weights_of(b)).then_with(|| compare_hyphens(a.as_bytes(), b.as_bytes()))
+}
+
+fn weights_of(name: &str) -> impl Iterator<Item = (u8, u8)> {
+    name.bytes().filter(|&byte| byte != b'-').map(weight)
 }
 
 /// Hyphens decide only between names that are otherwise equal: where they first differ, another character comes before

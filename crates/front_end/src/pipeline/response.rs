@@ -1,6 +1,7 @@
 //! What every response has: common headers, the version echoed, and errors in the shape the client asked for.
 
 use super::ServiceApi;
+use crate::auth::shared_key::X_MS_VERSION;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::negotiation::MetadataLevel;
@@ -17,7 +18,6 @@ use hyper::{Response, StatusCode};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const X_MS_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 const X_MS_CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 const X_MS_ERROR_CODE: HeaderName = HeaderName::from_static("x-ms-error-code");
