@@ -270,6 +270,35 @@ mod tests {
         assert_eq!(names, sorted);
     }
 
+    /// The string that is signed of these headers.
+    fn canonical(headers: &[(&'static str, &'static str)], order: HeaderOrder) -> String {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let mut signed = Vec::new();
+        put_canonical_headers(&map, order, &mut signed);
+        String::from_utf8(signed).unwrap()
+    }
+
+    #[test]
+    fn a_header_that_comes_several_times_is_signed_once_with_all_its_values() {
+        let headers = [
+            ("x-ms-meta-b", " second"),
+            ("x-ms-version", "2021-12-02"),
+            ("x-ms-meta-b", "first "),
+            ("date", "today"),
+            ("x-ms-meta-a", ""),
+        ];
+        let signed = "x-ms-meta-a:\nx-ms-meta-b:second,first\nx-ms-version:2021-12-02\n";
+        for order in [HeaderOrder::Ordinal, HeaderOrder::Collation] {
+            assert_eq!(canonical(&headers, order), signed, "{order:?}");
+        }
+        // Empty ones were not signed at first.
+        let old = [("x-ms-meta-a", ""), ("x-ms-version", "2015-12-11")];
+        assert_eq!(canonical(&old, HeaderOrder::Ordinal), "x-ms-version:2015-12-11\n");
+    }
+
     proptest! {
         #[test]
         fn any_request_has_a_string_to_sign(
