@@ -37,7 +37,7 @@ pub(crate) fn rows_of_merge(read: u64, kept: u64) -> RowsMostly {
 
 /// So many times what is merged at once a range has when merges keep up, in quarters: the newest, and those that make up
 /// the larger ones.
-const KEPT_UP_QUARTERS: usize = 6;
+const KEPT_UP_QUARTERS: usize = 9;
 /// Row blocks that a merge in haste writes before it gives way, at most: it keeps a core from others for about a
 /// millisecond.
 const STRIDE_BLOCK_COUNT_MAX: u32 = 64;
@@ -236,17 +236,17 @@ mod tests {
         for (checkpoint_count, blocks) in [
             (0, 1),
             (12, 1),
-            (13, 1),
-            (14, 2),
-            (16, 4),
-            (20, 16),
-            (24, STRIDE_BLOCK_COUNT_MAX),
-            (25, STRIDE_BLOCK_COUNT_MAX),
+            (19, 1),
+            (20, 2),
+            (22, 4),
+            (26, 16),
+            (30, STRIDE_BLOCK_COUNT_MAX),
+            (31, STRIDE_BLOCK_COUNT_MAX),
             (100_000, STRIDE_BLOCK_COUNT_MAX),
         ] {
             assert_eq!(blocks_before_giving_way(checkpoint_count, 8), blocks, "{checkpoint_count}");
         }
-        assert_eq!(blocks_before_giving_way(3, 0), 64, "no division by nothing");
+        assert_eq!(blocks_before_giving_way(4, 0), 64, "no division by nothing");
     }
 
     fn rows() -> impl Strategy<Value = RowsMostly> {
