@@ -77,7 +77,8 @@ mod read_memory {
     use bytes::{Bytes, BytesMut};
     use parking_lot::Mutex;
 
-    /// What a merge reads of a checkpoint at once, and pages around it. What is larger is not kept.
+    /// What a merge reads of a checkpoint at once, and pages around it. What is larger, or would leave half of it unused, gets
+    /// memory of its own.
     pub(super) const SIZE_BYTES: usize = (512 << 10) + 4 * ALIGNMENT;
     /// As many as a merge reads at the same time, usually; 8 MiB.
     const COUNT_MAX: usize = 16;
@@ -87,7 +88,7 @@ mod read_memory {
 
     /// At least `len` bytes of whatever content.
     pub(super) fn take(len: usize) -> BytesMut {
-        if len > SIZE_BYTES {
+        if !(SIZE_BYTES / 2..=SIZE_BYTES).contains(&len) {
             return BytesMut::zeroed(len);
         }
         let mut kept = KEPT.lock();
