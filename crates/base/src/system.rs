@@ -2,7 +2,7 @@
 
 use crate::direct;
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::reads;
+use crate::reads::{self, Readers};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -114,25 +114,18 @@ impl WorkerSpawner {
         let mut workers = Vec::new();
         let allowed = if pinned { affinity::allowed_cores() } else { Vec::new() };
         let cores = if pinned { cores_for(count, &allowed) } else { vec![None; count] };
+        // This thread has all cores, and so have those it starts.
+        let readers = Arc::new(Readers::start(reads::WAITING_READS_MAX)?);
         for core in cores {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
-            let readers = allowed.clone();
-            let runtime = runtime
-                .enable_all()
-                .global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE)
-                .max_blocking_threads(reads::WAITING_READS_MAX)
-                .thread_keep_alive(reads::READER_KEPT_FOR)
-                .thread_name("read")
-                .on_thread_start(move || affinity::keep_to_any(&readers))
-                .build()?;
-            // With one thread there, a system that gives no more makes reads queue, and fails none.
-            runtime.spawn_blocking(|| {});
+            let runtime =
+                runtime.enable_all().global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE).build()?;
             workers.push(runtime.handle().clone());
             let worker = Worker { runtime: Some(runtime) };
-            let mut running = running.subscribe();
+            let (readers, mut running) = (readers.clone(), running.subscribe());
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
-                reads::mark_as_worker();
+                reads::mark_as_worker(readers);
                 // An error means that the sender is gone: the end.
                 worker.run(async move { while running.changed().await.is_ok() {} });
             })?;

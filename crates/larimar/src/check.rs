@@ -33,7 +33,7 @@ pub(crate) enum CheckError {
 /// Checks the folder and prints what is found.
 pub(crate) fn check(path: &Path) -> Result<ExitCode, CheckError> {
     let _held = data_folder::hold_for_reading(path)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(CheckError::Runtime)?;
     let mut bar = ProgressBar::new();
     let outcome = runtime.block_on(async {

@@ -554,21 +554,35 @@ fn a_system_that_starts_no_more_threads() {
     let place = Place::new();
     let everybody = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(place.folder.path(), everybody(0o777)).expect("permissions");
-    // Nobody has no threads yet; root has as many as it likes.
-    let is_root = std::fs::metadata("/proc/self").expect("a process").uid() == 0;
     let program = place.path("program");
     std::fs::copy(PROGRAM, &program).expect("a copy");
     std::fs::set_permissions(&program, everybody(0o755)).expect("permissions");
+    let data = place.served_folder("data");
+    let change = |path: &Path, mode| std::fs::set_permissions(path, everybody(mode)).expect("permissions");
+    change(&data, 0o777);
+    contents(&data).keys().for_each(|path| change(path, if path.is_dir() { 0o777 } else { 0o666 }));
+    let ready = place.path("ready");
+    let serves = ["--in-memory", "--ready-file", ready.to_str().expect("text")];
+    starts_with_enough_threads(&program, &[&serves[..], &PORTS[..]].concat(), &ready);
+    starts_with_enough_threads(&program, &["check", data.to_str().expect("text")], &ready);
+}
+
+/// The program is refused threads, until it makes the file `ready` or ends well. Until then it says why it ends.
+fn starts_with_enough_threads(program: &Path, arguments: &[&str], ready: &Path) {
+    // Nobody has no threads yet; root has as many as it likes.
+    let is_root = std::fs::metadata("/proc/self").expect("a process").uid() == 0;
     let script = "ulimit -u $1; shift; exec \"$@\"";
+    let _ = std::fs::remove_file(ready);
     for threads_max in 1..=64 {
-        let ready = place.path("ready");
         let mut command = Command::new(if is_root { "setpriv" } else { "env" });
         if is_root {
             command.args(["--reuid=65534", "--clear-groups"]);
         }
-        command.args(["bash", "-c", script, "bash"]).arg(threads_max.to_string()).arg(&program);
-        command.args(["--in-memory", "--blob-port", "0", "--queue-port", "0", "--table-port", "0"]);
-        command.arg("--ready-file").arg(&ready);
+        command
+            .args(["bash", "-c", script, "bash"])
+            .arg(threads_max.to_string())
+            .arg(program)
+            .args(arguments);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("the program");
         let started = Instant::now();
@@ -582,6 +596,10 @@ fn a_system_that_starts_no_more_threads() {
             std::thread::sleep(Duration::from_millis(5));
         }
         let output = child.wait_with_output().expect("its output");
+        if output.status.success() {
+            assert!(threads_max > 1);
+            return;
+        }
         let text = String::from_utf8(output.stderr).expect("text");
         let says = text.contains("starts no more threads") || text.contains("refuses the server's threads");
         assert!(says && text.lines().count() == 1, "with {threads_max} threads: {text}");
