@@ -1,5 +1,5 @@
 //! Which keys a memory table certainly does not have: most look-ups are for rows that have long left it, and a look at
-//! one cache line is cheaper than a walk down its skip list.
+//! one cache line is cheaper than a walk down its tree.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

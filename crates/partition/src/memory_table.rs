@@ -1,7 +1,8 @@
 //! The memory table: a range's recent writes in key order, several versions of a row side by side.
 //!
-//! A concurrent skip list: one writer at a time (the serial section), any number of readers, none waits for another.
-//! What always holds: a reader that looks at version v sees, for each row, its newest change not after v.
+//! A B-tree under a lock that readers share: there is one writer at a time anyway (the serial section), and whoever holds
+//! the lock looks one row up, adds one, or walks a chunk of them. What always holds: a reader that looks at version v
+//! sees, for each row, its newest change not after v.
 
 use crate::checkpoint::{HashedKey, key_hash};
 use crate::key::KeyRange;
@@ -9,26 +10,33 @@ use crate::key_filter::KeyFilter;
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 use crate::operation::RowVersion;
 use bytes::Bytes;
-use crossbeam_skiplist::SkipMap;
+use parking_lot::RwLock;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Bytes that a version adds to a row's key in the skip list.
-const VERSION_SIZE: usize = 8;
-/// Bytes of memory a row costs besides its key and value, roughly: a node with a tower of links, and an allocation.
-const ROW_OVERHEAD_BYTES: u64 = 96;
-/// Versioned keys up to this size stand in the skip list's nodes: a step down the list is a miss of the processor's cache
-/// less than with a key elsewhere. Leaves some 60 bytes to PartitionKey and RowKey.
-const INLINE_KEY_SIZE: usize = 96;
+/// Keys up to this size stand in the tree's nodes: a comparison is a miss of the processor's cache less than with a key
+/// elsewhere. Leaves some 60 bytes to PartitionKey and RowKey.
+const INLINE_KEY_SIZE: usize = 88;
+/// Bytes of memory that a row costs besides its key and its changes, roughly: its place in a node, and what nodes leave
+/// free, which is a third where keys come in any order and nearly half where they rise.
+const ROW_OVERHEAD_BYTES: u64 = 152;
+/// Bytes of memory that a change costs besides its value, roughly: its version, where its value is, and what the
+/// value's allocation leaves free.
+const CHANGE_OVERHEAD_BYTES: u64 = 48;
 
-/// Row key + inverted version, so that newer versions come first.
-type VersionedKey = SmallVec<[u8; INLINE_KEY_SIZE]>;
+type TableKey = SmallVec<[u8; INLINE_KEY_SIZE]>;
+
+/// One change of a row: its version and its value; `None` deletes the row.
+type Change = (RowVersion, Option<Bytes>);
+
+/// The changes of one row, oldest first; most rows have one.
+type Changes = SmallVec<[Change; 1]>;
 
 /// Recent writes.
 pub(crate) struct MemoryTable {
-    /// `None` is a deleted row.
-    rows: SkipMap<VersionedKey, Option<Bytes>>,
+    rows: RwLock<BTreeMap<TableKey, Changes>>,
     keys: KeyFilter,
     share: MemoryShare,
 }
@@ -44,7 +52,8 @@ pub(crate) struct Found {
 impl MemoryTable {
     /// An empty table that counts against `budget`.
     pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
-        MemoryTable { rows: SkipMap::new(), keys: KeyFilter::default(), share: MemoryShare::new(budget) }
+        let (rows, keys) = Default::default();
+        MemoryTable { rows, keys, share: MemoryShare::new(budget) }
     }
 
     /// An empty table under the same budget.
@@ -59,18 +68,31 @@ impl MemoryTable {
 
     /// Adds a change. `version` is higher than any before it.
     pub(crate) fn insert(&self, key: &[u8], version: RowVersion, value: Option<Bytes>) {
-        let value_len = value.as_ref().map_or(0, Bytes::len);
-        self.share.take(row_cost(key.len(), value_len));
+        let mut cost = change_cost(value.as_ref());
         self.keys.add(key_hash(key));
-        self.rows.insert(versioned(key, version), value);
+        let mut rows = self.rows.write();
+        let changes = rows.entry(TableKey::from_slice(key)).or_default();
+        if changes.is_empty() {
+            cost += row_cost(key.len());
+        }
+        changes.push((version, value));
+        drop(rows);
+        self.share.take(cost);
     }
 
     /// Takes back a change that did not become durable.
     pub(crate) fn remove(&self, key: &[u8], version: RowVersion) {
-        if let Some(entry) = self.rows.remove(versioned(key, version).as_slice()) {
-            let value_len = entry.value().as_ref().map_or(0, Bytes::len);
-            self.share.give_back(row_cost(key.len(), value_len));
+        let mut rows = self.rows.write();
+        let Some(changes) = rows.get_mut(key) else { return };
+        let Ok(index) = changes.binary_search_by_key(&version, |change| change.0) else { return };
+        let (_, value) = changes.remove(index);
+        let mut cost = change_cost(value.as_ref());
+        if changes.is_empty() {
+            rows.remove(key);
+            cost += row_cost(key.len());
         }
+        drop(rows);
+        self.share.give_back(cost);
     }
 
     /// The newest change of the row not after `at`; `None` if there is none here.
@@ -78,38 +100,30 @@ impl MemoryTable {
         if !self.keys.may_contain(key.hash) {
             return None;
         }
-        let probe = versioned(key.bytes, at);
-        let entry = self.rows.lower_bound(Bound::Included(probe.as_slice()))?;
-        let (row_key, version) = split(entry.key());
-        (row_key == key.bytes).then(|| Found { version, value: entry.value().clone() })
+        let rows = self.rows.read();
+        let (version, value) = newest_at(rows.get(key.bytes)?, at)?;
+        Some(Found { version: *version, value: value.clone() })
     }
 
     /// Calls `visit` for each row of the range that has a change not after `at`, with the newest such change, in key
-    /// order, until it says stop.
+    /// order, until it says stop. Nobody can write meanwhile: who wants many rows takes them in chunks.
     pub(crate) fn scan(
         &self,
         range: &KeyRange,
         at: RowVersion,
         mut visit: impl FnMut(&[u8], RowVersion, Option<&Bytes>) -> bool,
     ) {
-        // Keys are prefix-free, so a start without version comes before every version of the rows from there on.
-        let mut entry = self.rows.lower_bound(Bound::Included(range.start.as_ref()));
-        let mut shown: Option<crossbeam_skiplist::map::Entry<'_, VersionedKey, Option<Bytes>>> = None;
-        while let Some(current) = entry {
-            let (key, version) = split(current.key());
-            if range.end.as_ref().is_some_and(|end| key >= end.as_ref()) {
+        if range.is_empty() {
+            return;
+        }
+        let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self.rows.read();
+        for (key, changes) in rows.range::<[u8], _>((Bound::Included(&range.start[..]), end)) {
+            if let Some((version, value)) = newest_at(changes, at)
+                && !visit(key, *version, value.as_ref())
+            {
                 return;
             }
-            // A start may lie between a row's key and its versioned keys.
-            let before = key < range.start.as_ref();
-            let seen = before || shown.as_ref().is_some_and(|shown| split(shown.key()).0 == key);
-            if !seen && version <= at {
-                if !visit(key, version, current.value().as_ref()) {
-                    return;
-                }
-                shown = Some(current.clone());
-            }
-            entry = current.next();
         }
     }
 
@@ -119,24 +133,18 @@ impl MemoryTable {
     }
 }
 
-fn row_cost(key_len: usize, value_len: usize) -> u64 {
-    let versioned_len = key_len + VERSION_SIZE;
-    let elsewhere_len = if versioned_len > INLINE_KEY_SIZE { versioned_len } else { 0 };
-    (INLINE_KEY_SIZE + elsewhere_len + value_len) as u64 + ROW_OVERHEAD_BYTES
+fn newest_at(changes: &Changes, at: RowVersion) -> Option<&Change> {
+    let seen = changes.partition_point(|(version, _)| *version <= at);
+    changes[..seen].last()
 }
 
-fn versioned(key: &[u8], version: RowVersion) -> VersionedKey {
-    let mut out = VersionedKey::with_capacity(key.len() + VERSION_SIZE);
-    out.extend_from_slice(key);
-    out.extend_from_slice(&(!version.0).to_be_bytes());
-    out
+fn row_cost(key_len: usize) -> u64 {
+    let elsewhere_len = if key_len > INLINE_KEY_SIZE { key_len } else { 0 };
+    (INLINE_KEY_SIZE + elsewhere_len) as u64 + ROW_OVERHEAD_BYTES
 }
 
-fn split(versioned: &[u8]) -> (&[u8], RowVersion) {
-    let (key, version) = versioned.split_at(versioned.len() - VERSION_SIZE);
-    let mut bytes = [0; VERSION_SIZE];
-    bytes.copy_from_slice(version);
-    (key, RowVersion(!u64::from_be_bytes(bytes)))
+fn change_cost(value: Option<&Bytes>) -> u64 {
+    value.map_or(0, Bytes::len) as u64 + CHANGE_OVERHEAD_BYTES
 }
 
 #[cfg(test)]

@@ -44,11 +44,7 @@ impl MemoryCursor {
         let Some(range) = self.rest.take() else { return };
         let chunk = &mut self.chunk;
         self.table.scan(&range, self.at, |key, version, value| {
-            // In the table a key is followed by its version, so versions of the last chunk's last row sort after the
-            // start of this one.
-            if key >= range.start.as_ref() {
-                chunk.push_back((Bytes::copy_from_slice(key), version, value.cloned()));
-            }
+            chunk.push_back((Bytes::copy_from_slice(key), version, value.cloned()));
             chunk.len() < MEMORY_CHUNK_ROW_COUNT
         });
         if chunk.len() == MEMORY_CHUNK_ROW_COUNT

@@ -6,7 +6,7 @@
 
 mod rows;
 
-use partition::{FolderCheck, PartitionError, PartitionSettings, check_folder};
+use partition::{Damage, FolderCheck, PartitionError, PartitionSettings, check_folder};
 use rows::{Everything, open, read_everything, varied_life};
 use sim::{Faults, World};
 
@@ -154,7 +154,10 @@ fn a_missing_and_a_short_extent_are_named_with_what_they_hold() {
             world.disk.cut(&path, cut);
             let checked = check(&world).unwrap();
             let repaired = read(&world).is_ok();
-            let named = checked.damages.iter().any(|damage| damage.place == path);
+            // Where an extent that is not sealed has to end is known to whoever refers to it.
+            let extent = path.trim_start_matches("extents/");
+            let names = |damage: &Damage| damage.place == path || damage.problem.contains(extent);
+            let named = checked.damages.iter().any(names);
             assert!(named || repaired, "{path} cut to {cut:?}: {:?}", checked.damages);
             missing += u64::from(cut.is_none() && named);
         }
@@ -191,9 +194,9 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
         streams.close().await;
         expected
     });
-    // Row blocks of the first checkpoint lie in one of the first extents with as much as a memory table.
+    // Row blocks of the checkpoints lie in extents with as much as a memory table; what the log still needs is less.
     let large =
-        world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 14_000);
+        world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 18_000);
     let damaged: Vec<String> = large.map(|(path, _)| path).collect();
     for path in &damaged {
         world.disk.flip_bit(path, 8 * 3000);
