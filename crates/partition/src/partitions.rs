@@ -119,7 +119,7 @@ impl Partitions {
 
     /// Runs an operation: durable and visible when it returns.
     pub async fn execute<O: Operation>(&self, operation: O) -> Result<O::Reply, PartitionError> {
-        self.server.execute(&operation).await
+        self.server.execute(operation).await
     }
 
     /// The row at `key`, from the newest durable state.

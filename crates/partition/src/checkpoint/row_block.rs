@@ -20,11 +20,15 @@ use std::sync::{Arc, OnceLock};
 
 /// A block is cut once its rows take this many bytes.
 pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 16 << 10;
+/// Rows that go over that size, and the list of starts, usually take no more than this.
+const ROW_BLOCK_SPARE_BYTES: usize = 2 << 10;
 /// No block is larger when uncompressed: one row of the largest size, generously.
 const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
 pub(super) const KIND_ROWS: u8 = 1;
 /// Each so many rows one has its whole key and its place is listed.
 const RESTART_ROW_COUNT: usize = 8;
+/// Bytes before the content, at most.
+const HEADER_SIZE_MAX: usize = 1 + 1 + 10;
 /// After a block that hardly shrinks so many are not tried: their neighbours are like them.
 const NOT_TRIED_COUNT: u32 = 7;
 const UNCOMPRESSED: u8 = 0;
@@ -33,7 +37,8 @@ const LZ4: u8 = 1;
 /// Gathers rows in key order.
 #[derive(Default)]
 pub(super) struct RowBlockBuilder {
-    rows: Vec<u8>,
+    /// Room for the header, then the rows: as they are they become the block without a copy. Empty before the first.
+    out: Vec<u8>,
     restarts: Vec<u32>,
     row_count: usize,
     last_key: Vec<u8>,
@@ -43,21 +48,25 @@ pub(super) struct RowBlockBuilder {
 
 impl RowBlockBuilder {
     pub(super) fn add(&mut self, key: &[u8], version: RowVersion, value: Option<&[u8]>) {
+        if self.out.is_empty() {
+            self.out.reserve(ROW_BLOCK_SIZE_BYTES + ROW_BLOCK_SPARE_BYTES);
+            self.out.resize(HEADER_SIZE_MAX, 0);
+        }
         let shared = if self.row_count.is_multiple_of(RESTART_ROW_COUNT) {
-            self.restarts.push(self.rows.len() as u32);
+            self.restarts.push(self.size_bytes() as u32);
             0
         } else {
             shared_prefix(&self.last_key, key)
         };
         self.row_count += 1;
-        self.rows.put_varint(shared as u64);
-        self.rows.put_bytes_field(&key[shared..]);
-        self.rows.put_u64_field(version.0);
+        self.out.put_varint(shared as u64);
+        self.out.put_bytes_field(&key[shared..]);
+        self.out.put_u64_field(version.0);
         match value {
-            None => self.rows.put_varint(0),
+            None => self.out.put_varint(0),
             Some(value) => {
-                self.rows.put_varint(value.len() as u64 + 1);
-                self.rows.extend_from_slice(value);
+                self.out.put_varint(value.len() as u64 + 1);
+                self.out.extend_from_slice(value);
             }
         }
         self.last_key.clear();
@@ -65,40 +74,45 @@ impl RowBlockBuilder {
     }
 
     pub(super) fn size_bytes(&self) -> usize {
-        self.rows.len()
+        self.out.len().saturating_sub(HEADER_SIZE_MAX)
     }
 
     pub(super) fn last_key(&self) -> &[u8] {
         &self.last_key
     }
 
-    /// The encoded block; the builder is empty again.
+    /// The encoded block; the builder is empty again. It has a row.
     pub(super) fn finish(&mut self) -> Bytes {
+        let mut out = std::mem::take(&mut self.out);
         for restart in &self.restarts {
-            self.rows.put_u32_field(*restart);
+            out.put_u32_field(*restart);
         }
-        self.rows.put_u32_field(self.restarts.len() as u32);
-        let compressed = self.compressed();
-        let content = compressed.as_ref().unwrap_or(&self.rows);
-        let mut out = Vec::with_capacity(content.len() + 16);
-        out.put_u8_field(KIND_ROWS);
-        out.put_u8_field(if compressed.is_some() { LZ4 } else { UNCOMPRESSED });
-        out.put_varint(self.rows.len() as u64);
-        out.extend_from_slice(content);
-        self.rows.clear();
+        out.put_u32_field(self.restarts.len() as u32);
         self.restarts.clear();
         self.row_count = 0;
-        out.into()
+        let rows = &out[HEADER_SIZE_MAX..];
+        let mut header = Vec::with_capacity(HEADER_SIZE_MAX);
+        header.put_u8_field(KIND_ROWS);
+        if let Some(compressed) = self.compressed(rows) {
+            header.put_u8_field(LZ4);
+            header.put_varint(rows.len() as u64);
+            return [header, compressed].concat().into();
+        }
+        header.put_u8_field(UNCOMPRESSED);
+        header.put_varint(rows.len() as u64);
+        let start = HEADER_SIZE_MAX - header.len();
+        out[start..HEADER_SIZE_MAX].copy_from_slice(&header);
+        Bytes::from(out).split_off(start)
     }
 
     /// The rows compressed; `None`: they hardly shrink, so they are kept as they are, and reading them costs nothing.
-    fn compressed(&mut self) -> Option<Vec<u8>> {
+    fn compressed(&mut self, rows: &[u8]) -> Option<Vec<u8>> {
         if self.not_tried > 0 {
             self.not_tried -= 1;
             return None;
         }
-        let compressed = lz4_flex::block::compress(&self.rows);
-        if compressed.len() + compressed.len() / 8 < self.rows.len() {
+        let compressed = lz4_flex::block::compress(rows);
+        if compressed.len() + compressed.len() / 8 < rows.len() {
             return Some(compressed);
         }
         self.not_tried = NOT_TRIED_COUNT;

@@ -23,7 +23,7 @@ impl PartitionServer {
             return Err(PartitionError::Busy);
         }
         let since = self.shared.clock.now();
-        self.execute(&MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
+        self.execute(MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
         marks.add(&dead, self.shared.clock.monotonic());
         let rows = dead.range();
         for range in self.ranges(dead.table) {
@@ -43,7 +43,7 @@ impl PartitionServer {
             if now < *goes_at || self.holds_rows_of(dead).await? {
                 continue;
             }
-            self.execute(&MarkContainer { dead: dead.clone(), since: None }).await?;
+            self.execute(MarkContainer { dead: dead.clone(), since: None }).await?;
             self.shared.dead.remove(dead);
             removed += 1;
         }

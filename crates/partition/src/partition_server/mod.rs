@@ -86,20 +86,21 @@ impl PartitionServer {
     }
 
     /// Runs an operation at the range that owns its rows, wherever that moves.
-    pub(crate) async fn execute<O: Operation>(&self, operation: &O) -> Result<O::Reply, PartitionError> {
-        let reads = operation.reads();
-        let key = match reads.first() {
-            Some(Read::Point(key)) => key.as_bytes(),
-            Some(Read::Range { range, .. }) => &range.start,
-            None => return Err(PartitionError::Operation("it reads nothing")),
-        };
+    pub(crate) async fn execute<O: Operation>(&self, mut operation: O) -> Result<O::Reply, PartitionError> {
+        let mut reads = operation.reads();
         loop {
+            let key = match reads.first() {
+                Some(Read::Point(key)) => key.as_bytes(),
+                Some(Read::Range { range, .. }) => &range.start,
+                None => return Err(PartitionError::Operation("it reads nothing")),
+            };
             let owner = self.owner(operation.object_table(), key)?;
             owner.load.note(key);
-            match owner.execute(operation, &reads).await? {
+            match owner.execute(operation, reads).await? {
                 Executed::Done(reply) => return Ok(reply),
-                Executed::Moved => self.wait_for_hand_over(&owner).await,
+                Executed::Moved(rest) => (operation, reads) = rest,
             }
+            self.wait_for_hand_over(&owner).await;
         }
     }
 
@@ -115,7 +116,7 @@ impl PartitionServer {
             owner.load.note(key.as_bytes());
             match owner.append_data(bytes.clone()).await? {
                 Executed::Done(appended) => return Ok(appended),
-                Executed::Moved => self.wait_for_hand_over(&owner).await,
+                Executed::Moved(()) => self.wait_for_hand_over(&owner).await,
             }
         }
     }
@@ -191,7 +192,7 @@ impl PartitionServer {
 
     /// Changes the partition map. False: the map does not hold `old`.
     async fn change_map(&self, old: Vec<MapEntry>, new: Vec<MapEntry>) -> Result<bool, PartitionError> {
-        self.execute(&ChangeMap { old, new }).await
+        self.execute(ChangeMap { old, new }).await
     }
 
     /// Refuses further writes and waits for those under way.

@@ -255,9 +255,10 @@ impl RangePartition {
             let copy = |piece: &Piece| Some((*piece, *copies.get(piece)?));
             let own = pieces.iter().filter_map(copy).collect();
             let operation = MovePieces { table: self.table, key, copies: own };
-            match self.execute(&operation, &operation.reads()).await? {
+            let reads = operation.reads();
+            match self.execute(operation, reads).await? {
                 Executed::Done(()) => {}
-                Executed::Moved => break,
+                Executed::Moved(_) => break,
             }
         }
         Ok(copied_bytes)

@@ -328,7 +328,7 @@ impl RangePartition {
                 let pin = DataPin { range: self.clone(), extents: vec![piece.extent] };
                 // Heirs get what the stream lists after the range has paused.
                 return Ok(match self.serial.lock().standing {
-                    Standing::HandingOver | Standing::Gone => Executed::Moved,
+                    Standing::HandingOver | Standing::Gone => Executed::Moved(()),
                     Standing::Open | Standing::Closed(_) => Executed::Done((piece, pin)),
                 });
             }

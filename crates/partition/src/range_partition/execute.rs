@@ -66,21 +66,21 @@ struct Entered {
 }
 
 /// What became of an operation.
-pub(crate) enum Executed<R> {
+pub(crate) enum Executed<R, O = ()> {
     /// It was decided; durable and visible.
     Done(R),
-    /// Nothing was done: other ranges take over.
-    Moved,
+    /// Nothing was done: other ranges take over. With what is theirs to do.
+    Moved(O),
 }
 
 impl RangePartition {
     /// Decides `operation`, whose reads are `reads`.
     pub(crate) async fn execute<O: Operation>(
         &self,
-        operation: &O,
-        reads: &[Read],
-    ) -> Result<Executed<O::Reply>, PartitionError> {
-        check_reads(reads, &self.range)?;
+        operation: O,
+        reads: Vec<Read>,
+    ) -> Result<Executed<O::Reply, (O, Vec<Read>)>, PartitionError> {
+        check_reads(&reads, &self.range)?;
         let _admitted = self
             .admission
             .acquire()
@@ -92,11 +92,14 @@ impl RangePartition {
         loop {
             let tree = self.tree.load();
             let size_bytes_max = self.shared.settings.operation_read_size_bytes_max;
-            let fetched = fetch(&tree, reads, spare, size_bytes_max).await?;
-            match self.decide(operation, reads, &tree, fetched)? {
-                Verdict::Moved => return Ok(Executed::Moved),
+            let fetched = fetch(&tree, &reads, spare, size_bytes_max).await?;
+            match self.decide(&operation, &reads, &tree, fetched)? {
+                Verdict::Moved => return Ok(Executed::Moved((operation, reads))),
                 Verdict::Reply(reply) => return Ok(Executed::Done(reply)),
                 Verdict::Wait(reply, waiting) => {
+                    // Before the wait: after it they are no longer in the processor's cache, and trees that are held are
+                    // what others have to load the slow way.
+                    drop((operation, reads, tree));
                     self.commit_wake.notify_one();
                     waiting.await?;
                     return Ok(Executed::Done(reply));
