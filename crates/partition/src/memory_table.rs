@@ -211,6 +211,17 @@ mod tests {
         assert_eq!(seen, [key(2).as_bytes().to_vec()]);
     }
 
+    /// Cut at both ends, the part of a range that is somebody's may end before it starts.
+    #[test]
+    fn a_range_that_ends_before_it_starts_is_empty() {
+        let table = MemoryTable::default();
+        table.insert(key(1).as_bytes(), RowVersion(1), None);
+        for (start, end) in [(2, 1), (1, 1), (1, 0)] {
+            let (start, end) = (key(start).as_bytes().clone(), Some(key(end).as_bytes().clone()));
+            table.scan(&KeyRange { start, end }, RowVersion(9), |_, _, _| panic!("nothing is in it"));
+        }
+    }
+
     /// Short keys stand in their nodes and long ones elsewhere: order and look-ups know no difference.
     #[test]
     fn keys_of_all_lengths_are_in_one_order() {
