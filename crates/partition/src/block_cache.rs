@@ -1,13 +1,14 @@
 //! The one cache of the process for what checkpoints are made of: row blocks, index blocks and filters, decoded,
 //! under one byte budget.
 //!
-//! A part of the budget is for filters and index blocks that their checkpoints hold themselves, first come, first
-//! served: each look-up asks every filter of a range, and a look into a cache that all threads share costs more than
+//! A part of the budget is for filters, index blocks and keys of groups that their checkpoints hold themselves, first come,
+//! first served: each look-up asks every filter of a range, and a look into a cache that all threads share costs more than
 //! the filter. What finds no room there is cached like row blocks.
 //!
 //! What always holds: a cached block is what its location holds for ever, because extents never change.
 
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};
+use crate::key_groups::KeyGroup;
 use base::FixedHasher;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -21,13 +22,17 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// What the cache expects a block to take, to size its tables.
 const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
 
-/// The share of the budget for what checkpoints hold. A quarter of 512 MiB is enough for the filters and half of the index
-/// blocks of 15 GB of 1 KiB rows.
-const HELD_SHARE_PERCENT: u64 = 25;
+/// The share of the budget for what checkpoints hold. Of 128 MiB this is enough for the filters of some 10 GB of 1 KiB rows,
+/// those included that a merge of half of them is writing. A filter without room costs each look-up more than a row block
+/// does that was pushed out.
+const HELD_SHARE_PERCENT: u64 = 40;
 
 /// The share of that which index blocks may fill. Each look-up asks every filter, but the index only where a filter says
 /// that the row may be there; index blocks are the larger ones, and first come they would leave filters no room.
-const HELD_INDEX_SHARE_PERCENT: u64 = 50;
+const HELD_INDEX_SHARE_PERCENT: u64 = 40;
+
+/// The share of it which groups' keys may fill: they save looks into filters that are there anyway.
+const HELD_GROUP_SHARE_PERCENT: u64 = 25;
 
 /// A decoded block.
 #[derive(Clone)]
@@ -65,6 +70,7 @@ pub(crate) struct BlockCache {
 struct HeldBytes {
     filters_size_bytes: AtomicU64,
     indexes_size_bytes: AtomicU64,
+    groups_size_bytes: AtomicU64,
     size_bytes_max: u64,
 }
 
@@ -73,6 +79,7 @@ struct HeldBytes {
 enum Kind {
     Filter,
     Index,
+    Group,
 }
 
 impl HeldBytes {
@@ -80,25 +87,27 @@ impl HeldBytes {
         match kind {
             Kind::Filter => &self.filters_size_bytes,
             Kind::Index => &self.indexes_size_bytes,
+            Kind::Group => &self.groups_size_bytes,
         }
     }
 
     fn size_bytes(&self) -> u64 {
-        self.filters_size_bytes.load(Ordering::Relaxed) + self.indexes_size_bytes.load(Ordering::Relaxed)
+        [Kind::Filter, Kind::Index, Kind::Group]
+            .map(|kind| self.of(kind).load(Ordering::Relaxed))
+            .iter()
+            .sum()
     }
 
     /// How much of this kind may be held now. Two that look at the same time may go beyond it by one block.
     fn size_bytes_max_of(&self, kind: Kind) -> u64 {
-        match kind {
-            Kind::Filter => {
-                self.size_bytes_max.saturating_sub(self.indexes_size_bytes.load(Ordering::Relaxed))
-            }
-            Kind::Index => {
-                let others = self.filters_size_bytes.load(Ordering::Relaxed);
-                let share = self.size_bytes_max / 100 * HELD_INDEX_SHARE_PERCENT;
-                share.min(self.size_bytes_max.saturating_sub(others))
-            }
-        }
+        let share_percent = match kind {
+            Kind::Filter => 100,
+            Kind::Index => HELD_INDEX_SHARE_PERCENT,
+            Kind::Group => HELD_GROUP_SHARE_PERCENT,
+        };
+        let others = self.size_bytes().saturating_sub(self.of(kind).load(Ordering::Relaxed));
+        let share = self.size_bytes_max / 100 * share_percent;
+        share.min(self.size_bytes_max.saturating_sub(others))
     }
 }
 
@@ -148,6 +157,7 @@ impl BlockCache {
         let held = Arc::new(HeldBytes {
             filters_size_bytes: AtomicU64::new(0),
             indexes_size_bytes: AtomicU64::new(0),
+            groups_size_bytes: AtomicU64::new(0),
             size_bytes_max: held_max,
         });
         BlockCache { blocks, held, row_blocks_read: AtomicU64::new(0) }
@@ -166,6 +176,12 @@ impl BlockCache {
     ) -> Result<HeldBlock<Arc<IndexBlock>>, Arc<IndexBlock>> {
         let size_bytes = index.size_bytes();
         self.hold(index, size_bytes, Kind::Index)
+    }
+
+    /// Lets checkpoints hold the keys of their group, if there is room for them.
+    pub(crate) fn hold_group(&self, group: KeyGroup) -> Option<HeldBlock<KeyGroup>> {
+        let size_bytes = group.keys().size_bytes();
+        self.hold(group, size_bytes, Kind::Group).ok()
     }
 
     /// Lets a checkpoint hold `block`, if there is room for its kind.
@@ -214,21 +230,24 @@ mod tests {
 
     #[test]
     fn checkpoints_hold_blocks_up_to_their_share_and_give_it_back() {
-        use Kind::{Filter, Index};
-        let cache = BlockCache::new(400_000);
+        use Kind::{Filter, Group, Index};
+        let cache = BlockCache::new(250_000);
         let hold = |kind, size: usize| cache.hold("a block", size - ENTRY_OVERHEAD_BYTES, kind).ok();
         let held = || cache.statistics().size_bytes;
-        let index = hold(Index, 40_000).expect("there is room");
-        assert!(hold(Index, 20_000).is_none(), "60,000 of 50,000 bytes for index blocks");
+        let index = hold(Index, 30_000).expect("there is room");
+        assert!(hold(Index, 11_000).is_none(), "41,000 of 40,000 bytes for index blocks");
+        let group = hold(Group, 20_000).expect("there is room");
+        assert!(hold(Group, 6_000).is_none(), "26,000 of 25,000 bytes for groups");
         let first = hold(Filter, 30_000).expect("there is room");
-        let second = hold(Filter, 30_000).expect("filters may fill what index blocks leave");
+        let second = hold(Filter, 20_000).expect("filters may fill what the others leave");
         assert!(hold(Filter, 1_000).is_none(), "101,000 of 100,000 bytes");
         assert_eq!((*first, held()), ("a block", 100_000));
+        assert!(hold(Group, 1_000).is_none(), "101,000 of 100,000 bytes");
         drop(index);
-        assert_eq!(held(), 60_000);
-        let index = hold(Index, 40_000).expect("its own bytes count, and what is left");
+        assert_eq!(held(), 70_000);
+        let index = hold(Index, 30_000).expect("its own bytes count, and what is left");
         assert!(hold(Index, 1_000).is_none(), "101,000 of 100,000 bytes");
-        drop((first, second, index));
+        drop((first, second, index, group));
         assert_eq!(held(), 0);
     }
 }

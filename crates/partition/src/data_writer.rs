@@ -1,8 +1,8 @@
-//! Who writes large appends of blob data and large groups of the commit log: threads of their own, because such an
-//! append writes and syncs its extent.
+//! Who writes large appends of blob data, large groups of the commit log, and row blocks of memory tables that are flushed:
+//! threads of their own, because such an append writes and syncs its extent.
 //!
 //! What always holds: bytes of blob data that wait or run together stay under a bound; beyond it uploads wait. A range
-//! has one group of its log under way. Appends
+//! has one group of its log under way, and a flush one batch of row blocks. Appends
 //! that are small enough for the journal don't come here: they wait for its thread without blocking theirs.
 
 use crate::error::PartitionError;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use stream::{Location, OwnerEpoch, StreamName, Streams};
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit, mpsc, oneshot};
 
-/// Threads that write: one writes while another syncs.
-const WRITER_COUNT: usize = 2;
+/// Threads that write blob data: one writes while another syncs.
+const BLOB_DATA_WRITER_COUNT: usize = 2;
 /// Appends that may wait for a thread.
 const QUEUE_LEN_MAX: usize = 16;
 /// Bytes of blob data on their way to the disk, in KiB: uploads of all clients together.
 const IN_FLIGHT_KIB_MAX: usize = 64 << 10;
 
-/// Appends blob data to streams.
+/// Appends to streams for those who must not block their thread, or have other work meanwhile.
 pub(crate) struct DataWriter {
     queue: mpsc::Sender<Job>,
     in_flight: Semaphore,
@@ -35,14 +35,32 @@ struct Job {
 }
 
 impl DataWriter {
-    /// Starts the threads; they end when the writer is dropped.
+    /// For blob data and large groups.
     pub(crate) fn start(spawner: &dyn Spawner, streams: &Arc<Streams>) -> Result<Arc<Self>, PartitionError> {
+        Self::start_threads(spawner, streams, "blob-data", BLOB_DATA_WRITER_COUNT)
+    }
+
+    /// For the row blocks of memory tables that are flushed.
+    pub(crate) fn start_for_flushes(
+        spawner: &dyn Spawner,
+        streams: &Arc<Streams>,
+    ) -> Result<Arc<Self>, PartitionError> {
+        Self::start_threads(spawner, streams, "row-data", 1)
+    }
+
+    /// Starts the threads; they end when the writer is dropped.
+    fn start_threads(
+        spawner: &dyn Spawner,
+        streams: &Arc<Streams>,
+        name: &'static str,
+        count: usize,
+    ) -> Result<Arc<Self>, PartitionError> {
         let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
         let jobs = Arc::new(Mutex::new(jobs));
-        for _ in 0..WRITER_COUNT {
+        for _ in 0..count {
             spawner
-                .spawn_dedicated("blob-data", Box::pin(run(jobs.clone(), streams.clone())))
-                .map_err(PartitionError::no_thread("blob-data"))?;
+                .spawn_dedicated(name, Box::pin(run(jobs.clone(), streams.clone())))
+                .map_err(PartitionError::no_thread(name))?;
         }
         Ok(Arc::new(DataWriter { queue, in_flight: Semaphore::new(IN_FLIGHT_KIB_MAX) }))
     }
@@ -60,10 +78,30 @@ impl DataWriter {
         epoch: OwnerEpoch,
         blocks: Vec<Bytes>,
     ) -> Appended {
+        self.begin_append(stream, epoch, blocks).await?.outcome().await
+    }
+
+    /// Begins to append all blocks or none, once there is room in the queue.
+    pub(crate) async fn begin_append(
+        &self,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+    ) -> Result<UnderWay, PartitionError> {
         let (reply, outcome) = oneshot::channel();
         let job = Job { stream: stream.clone(), epoch, blocks, reply };
         self.queue.send(job).await.map_err(|_| closing())?;
-        outcome.await.unwrap_or_else(|_| Err(closing()))
+        Ok(UnderWay(outcome))
+    }
+}
+
+/// An append that goes on by itself.
+pub(crate) struct UnderWay(oneshot::Receiver<Appended>);
+
+impl UnderWay {
+    /// What became of it; if it was appended, it is durable.
+    pub(crate) async fn outcome(self) -> Appended {
+        self.0.await.unwrap_or_else(|_| Err(closing()))
     }
 }
 

@@ -8,6 +8,7 @@
 mod block_cache;
 mod check;
 mod checkpoint;
+mod checkpoints;
 mod choose_emptied;
 mod choose_flush;
 mod choose_merge;
@@ -20,6 +21,7 @@ mod dead_containers;
 mod error;
 pub mod key;
 mod key_filter;
+mod key_groups;
 mod maintenance;
 mod memory_budget;
 mod memory_table;

@@ -26,6 +26,9 @@ const ROW_OVERHEAD_BYTES: u64 = 152;
 /// value's allocation leaves free.
 const CHANGE_OVERHEAD_BYTES: u64 = 48;
 
+/// Bytes of the filter of a table's keys: 32 bits a row for a full table of 1 KiB rows.
+const KEY_FILTER_SIZE_BYTES: usize = 128 << 10;
+
 type TableKey = SmallVec<[u8; INLINE_KEY_SIZE]>;
 
 /// One change of a row: its version and its value; `None` deletes the row.
@@ -52,8 +55,8 @@ pub(crate) struct Found {
 impl MemoryTable {
     /// An empty table that counts against `budget`.
     pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
-        let (rows, keys) = Default::default();
-        MemoryTable { rows, keys, share: MemoryShare::new(budget) }
+        let keys = KeyFilter::new(KEY_FILTER_SIZE_BYTES);
+        MemoryTable { rows: RwLock::default(), keys, share: MemoryShare::new(budget) }
     }
 
     /// An empty table under the same budget.

@@ -83,6 +83,7 @@ impl Partitions {
     ) -> Result<Self, PartitionError> {
         settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
         let data_writer = DataWriter::start(&*env.spawner, &streams)?;
+        let row_data_writer = DataWriter::start_for_flushes(&*env.spawner, &streams)?;
         let shared = Shared {
             clock: env.clock.clone(),
             spawner: env.spawner.clone(),
@@ -93,6 +94,7 @@ impl Partitions {
             settings,
             maintenance: Maintenance::start(&*env.spawner, &env.clock)?,
             data_writer,
+            row_data_writer,
         };
         Ok(Partitions { server: PartitionServer::open(shared).await? })
     }

@@ -3,7 +3,8 @@
 //! A tree never changes; freezing, checkpointing and merging put another in its place. A reader keeps the tree it
 //! started with, and with it everything that its snapshot can see.
 
-use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor};
+use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, Probe};
+use crate::checkpoints::{Checkpoints, HeldGroup};
 use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -21,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Tree {
     pub(crate) active: Arc<MemoryTable>,
     pub(crate) frozen: Vec<Arc<FrozenTable>>,
-    pub(crate) checkpoints: Vec<Arc<TreeCheckpoint>>,
+    pub(crate) checkpoints: Checkpoints,
     /// Rises whenever changes leave memory, into a checkpoint or taken back: what was asked of checkpoints beside memory
     /// counts only while it stands still.
     pub(crate) fetch_epoch: u64,
@@ -40,6 +41,8 @@ pub(crate) struct TreeCheckpoint {
     pub(crate) reference: CheckpointReference,
     /// Whether the range sees all of its rows.
     is_whole: bool,
+    /// Its keys are in the filter of this group, too.
+    pub(crate) group: Option<HeldGroup>,
     /// Counted when somebody asks.
     visible_bytes: OnceLock<u64>,
     /// Bytes of rows of deleted containers, by container, counted when somebody asks.
@@ -63,7 +66,7 @@ impl Tree {
     pub(crate) fn with_flushed(&self, checkpoint: Option<Arc<TreeCheckpoint>>) -> Tree {
         let mut next = self.clone();
         next.frozen.pop();
-        next.checkpoints.splice(0..0, checkpoint);
+        next.checkpoints = self.checkpoints.with_replaced(0..0, checkpoint);
         next.fetch_epoch += 1;
         next
     }
@@ -75,12 +78,11 @@ impl Tree {
 
     /// The tree with the checkpoints numbered `merged` replaced, in place of the newest of them.
     pub(crate) fn with_merged(&self, merged: &[u64], result: Option<Arc<TreeCheckpoint>>) -> Tree {
-        let mut next = self.clone();
         let is_merged = |checkpoint: &Arc<TreeCheckpoint>| merged.contains(&checkpoint.reference.number);
-        let at = next.checkpoints.iter().position(is_merged).unwrap_or(0);
-        next.checkpoints.retain(|checkpoint| !is_merged(checkpoint));
-        next.checkpoints.splice(at..at, result);
-        next
+        let start = self.checkpoints.iter().position(is_merged).unwrap_or(0);
+        let count = self.checkpoints[start..].iter().take_while(|checkpoint| is_merged(checkpoint)).count();
+        debug_assert_eq!(count, merged.len(), "merged checkpoints are neighbours");
+        Tree { checkpoints: self.checkpoints.with_replaced(start..start + count, result), ..self.clone() }
     }
 
     /// The references of its checkpoints, for the metadata.
@@ -93,7 +95,14 @@ impl TreeCheckpoint {
     pub(crate) fn new(checkpoint: Arc<Checkpoint>, reference: CheckpointReference) -> Self {
         let is_whole = checkpoint.root.lies_in(&reference.limit);
         let visible_bytes = OnceLock::new();
-        TreeCheckpoint { checkpoint, reference, is_whole, visible_bytes, dead_bytes: Mutex::default() }
+        let (group, dead_bytes) = Default::default();
+        TreeCheckpoint { checkpoint, reference, is_whole, group, visible_bytes, dead_bytes }
+    }
+
+    /// Whether the key's row may be here and visible, as far as that is known at once.
+    pub(crate) fn probe(&self, key: HashedKey<'_>) -> Probe<'_> {
+        let shows = self.is_whole || self.reference.limit.contains(key.bytes);
+        if shows { self.checkpoint.probe(key) } else { Probe::Absent }
     }
 
     /// Bytes of the rows that this range sees, roughly.
@@ -140,11 +149,6 @@ impl TreeCheckpoint {
         }
         let cursor = CheckpointCursor::seek(self.checkpoint.clone(), &range.start, Caching::Keep).await?;
         Ok(u64::from(cursor.key().is_some_and(|key| range.contains(key))))
-    }
-
-    /// Whether a row with this key, if it is in the checkpoint, is one that the range sees.
-    pub(crate) fn shows(&self, key: &[u8]) -> bool {
-        self.is_whole || self.reference.limit.contains(key)
     }
 
     /// The part of `range` that this checkpoint is read for.

@@ -49,8 +49,17 @@ fn a_start_without_threads_is_refused_and_changes_nothing() {
         assert_eq!(rows_of(&world), all, "{threads} threads");
         false
     });
-    let names =
-        ["extent-drain", "journal", "stream-manager", "roll", "blob-data", "flush", "merge", "collect"];
+    let names = [
+        "extent-drain",
+        "journal",
+        "stream-manager",
+        "roll",
+        "row-data",
+        "blob-data",
+        "flush",
+        "merge",
+        "collect",
+    ];
     let texts: BTreeSet<String> = names
         .iter()
         .map(|name| format!("the system starts no more threads ({name}): no more threads"))
@@ -62,7 +71,7 @@ fn a_start_without_threads_is_refused_and_changes_nothing() {
 #[test]
 fn ranges_that_find_no_thread_stay_as_they_are() {
     let (world, mut all) = world();
-    world.set_threads_max(Some(9));
+    world.set_threads_max(Some(10));
     let all = world.run(|env, _| async move {
         let (_streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
         let split = partitions.split(TABLE, &key(1, "q", "")).await;

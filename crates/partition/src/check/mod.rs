@@ -116,6 +116,7 @@ fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared, PartitionE
         clock: env.clock.clone(),
         spawner: env.spawner.clone(),
         data_writer: DataWriter::start(&*env.spawner, &streams)?,
+        row_data_writer: DataWriter::start_for_flushes(&*env.spawner, &streams)?,
         streams,
         cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
         memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),

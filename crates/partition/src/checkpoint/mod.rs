@@ -17,11 +17,12 @@ pub(crate) use filter::{Filter, FilterLine, HashedKey, key_hash};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use root::Root;
 pub(crate) use row_block::RowBlock;
-pub(crate) use writer::CheckpointWriter;
+pub(crate) use writer::{CheckpointWriter, Finished};
 
 use crate::block_cache::{BlockCache, CachedBlock, HeldBlock};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::key_filter::KeyLine;
 use crate::operation::RowVersion;
 use bytes::Bytes;
 use key_heads::KeyHeads;
@@ -54,8 +55,31 @@ pub(crate) enum Probe<'a> {
     Absent,
     /// The line of the filter tells.
     Held(&'a FilterLine),
+    /// The line of its group's filter tells.
+    Group(&'a KeyLine),
     /// Its filter is not at hand.
     Unknown,
+}
+
+impl Probe<'_> {
+    /// Any of what tells, to have it fetched.
+    pub(crate) fn touch(&self) -> u64 {
+        match self {
+            Probe::Held(line) => line.touch().into(),
+            Probe::Group(line) => line.touch(),
+            Probe::Absent | Probe::Unknown => 0,
+        }
+    }
+
+    /// False: not the key with this hash, for certain.
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        match self {
+            Probe::Absent => false,
+            Probe::Held(line) => line.may_contain(hash),
+            Probe::Group(line) => line.may_contain(hash),
+            Probe::Unknown => true,
+        }
+    }
 }
 
 /// A row as a checkpoint holds it.

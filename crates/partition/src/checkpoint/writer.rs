@@ -7,7 +7,9 @@ use super::filter::{self, key_hash};
 use super::index_block::{self, IndexEntry};
 use super::root::{Part, Root};
 use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
+use crate::data_writer::{DataWriter, UnderWay};
 use crate::error::PartitionError;
+use crate::key_groups::MEMBER_KEY_COUNT_MAX;
 use crate::operation::RowVersion;
 use base::give_way;
 use bytes::Bytes;
@@ -30,16 +32,36 @@ pub(crate) struct CheckpointWriter {
     /// Finished row blocks that wait for their append, with their last keys.
     batch: Vec<(Bytes, Bytes)>,
     batch_bytes: usize,
+    /// Who appends row blocks while others are made; else they are waited for.
+    beside: Option<Arc<DataWriter>>,
+    /// Last keys of row blocks whose append is under way.
+    under_way: Option<(Vec<Bytes>, UnderWay)>,
     index: Vec<IndexEntry>,
+    /// Of the keys of the whole checkpoint, as long as they are few enough for a group, and of its last part.
     hashes: Vec<u64>,
+    /// Where the last part's begin.
+    part_hashes_start: usize,
     root: Root,
     /// Row blocks before it gives way again, and between two times that it does.
     stride_left: u32,
     stride: u32,
 }
 
+/// A checkpoint that was written.
+pub(crate) struct Finished {
+    pub(crate) root: Location,
+    /// Of all its keys, unless they are too many for a group.
+    pub(crate) hashes: Option<Vec<u64>>,
+}
+
 impl CheckpointWriter {
-    pub(crate) fn new(streams: Arc<Streams>, stream: StreamName, epoch: OwnerEpoch) -> Self {
+    /// A checkpoint in `stream`, which is there. With a writer `beside`, row blocks are made while others are appended.
+    pub(crate) fn new(
+        streams: Arc<Streams>,
+        stream: StreamName,
+        epoch: OwnerEpoch,
+        beside: Option<Arc<DataWriter>>,
+    ) -> Self {
         CheckpointWriter {
             streams,
             stream,
@@ -47,8 +69,11 @@ impl CheckpointWriter {
             block: RowBlockBuilder::default(),
             batch: Vec::new(),
             batch_bytes: 0,
+            beside,
+            under_way: None,
             index: Vec::new(),
             hashes: Vec::new(),
+            part_hashes_start: 0,
             root: Root { lowest_version: u64::MAX, ..Root::default() },
             stride_left: 1,
             stride: 1,
@@ -80,8 +105,10 @@ impl CheckpointWriter {
         self.block.add(key, version, value);
         if self.block.size_bytes() >= ROW_BLOCK_SIZE_BYTES {
             self.finish_block();
-            let covered = self.index.len() + self.batch.len();
-            if covered >= PART_BLOCK_COUNT_MAX || self.hashes.len() >= PART_KEY_COUNT_MAX {
+            let under_way = self.under_way.as_ref().map_or(0, |(keys, _)| keys.len());
+            let covered = self.index.len() + under_way + self.batch.len();
+            let part_keys = self.hashes.len() - self.part_hashes_start;
+            if covered >= PART_BLOCK_COUNT_MAX || part_keys >= PART_KEY_COUNT_MAX {
                 self.finish_part().await?;
             } else if self.batch_bytes >= BATCH_SIZE_BYTES {
                 self.append_batch().await?;
@@ -96,19 +123,28 @@ impl CheckpointWriter {
     }
 
     /// Appends what is left and the root. `None` if there was no row.
-    pub(crate) async fn finish(mut self) -> Result<Option<(Location, Root)>, PartitionError> {
+    pub(crate) async fn finish(&mut self) -> Result<Option<Finished>, PartitionError> {
         if self.root.row_count == 0 {
             return Ok(None);
         }
         if self.block.size_bytes() > 0 {
             self.finish_block();
         }
-        if !self.batch.is_empty() || !self.index.is_empty() {
+        if !self.batch.is_empty() || self.under_way.is_some() || !self.index.is_empty() {
             self.finish_part().await?;
         }
         let root = self.root.encode();
         let location = self.streams.append(&self.stream, self.epoch, vec![root]).await?[0];
-        Ok(Some((location, self.root)))
+        let is_whole = self.hashes.len() as u64 == self.root.row_count;
+        let hashes = std::mem::take(&mut self.hashes);
+        Ok(Some(Finished { root: location, hashes: is_whole.then_some(hashes) }))
+    }
+
+    /// Waits until nothing is appended any more, whatever comes of it: to be called before what was written is discarded.
+    pub(crate) async fn give_up(mut self) {
+        if let Some((_, under_way)) = self.under_way.take() {
+            let _ = under_way.outcome().await;
+        }
     }
 
     fn finish_block(&mut self) {
@@ -121,29 +157,62 @@ impl CheckpointWriter {
     async fn append_batch(&mut self) -> Result<(), PartitionError> {
         let (keys, blocks): (Vec<_>, Vec<_>) = std::mem::take(&mut self.batch).into_iter().unzip();
         self.batch_bytes = 0;
-        let locations = self.append(blocks).await?;
+        self.settle_append().await?;
+        match &self.beside {
+            None => {
+                let locations = self.append(blocks).await?;
+                self.note_appended(keys, locations);
+            }
+            Some(beside) => {
+                self.root.stored_bytes += size_bytes_of(&blocks);
+                let under_way = beside.begin_append(&self.stream, self.epoch, blocks).await?;
+                self.under_way = Some((keys, under_way));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the append that is under way.
+    async fn settle_append(&mut self) -> Result<(), PartitionError> {
+        if let Some((keys, under_way)) = self.under_way.take() {
+            let locations = under_way.outcome().await?;
+            self.note_appended(keys, locations);
+        }
+        Ok(())
+    }
+
+    /// Row blocks with these last keys are at these locations.
+    fn note_appended(&mut self, keys: Vec<Bytes>, locations: Vec<Location>) {
         let entries =
             keys.into_iter().zip(locations).map(|(last_key, location)| IndexEntry { last_key, location });
         self.index.extend(entries);
-        Ok(())
     }
 
     async fn finish_part(&mut self) -> Result<(), PartitionError> {
         if !self.batch.is_empty() {
             self.append_batch().await?;
         }
+        self.settle_append().await?;
         let Some(last) = self.index.last() else { return Ok(()) };
         let last_key = last.last_key.clone();
-        let blocks = vec![index_block::build(&self.index), filter::build(&self.hashes)];
+        let hashes = &self.hashes[self.part_hashes_start..];
+        let blocks = vec![index_block::build(&self.index), filter::build(hashes)];
         self.index.clear();
-        self.hashes.clear();
+        if self.hashes.len() > MEMBER_KEY_COUNT_MAX {
+            self.hashes.clear();
+        }
+        self.part_hashes_start = self.hashes.len();
         let locations = self.append(blocks).await?;
         self.root.parts.push(Part { last_key, index: locations[0], filter: locations[1] });
         Ok(())
     }
 
     async fn append(&mut self, blocks: Vec<Bytes>) -> Result<Vec<Location>, PartitionError> {
-        self.root.stored_bytes += blocks.iter().map(|block| block.len() as u64).sum::<u64>();
+        self.root.stored_bytes += size_bytes_of(&blocks);
         Ok(self.streams.append(&self.stream, self.epoch, blocks).await?)
     }
+}
+
+fn size_bytes_of(blocks: &[Bytes]) -> u64 {
+    blocks.iter().map(|block| block.len() as u64).sum()
 }

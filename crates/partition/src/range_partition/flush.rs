@@ -6,8 +6,10 @@
 use super::load::open_checkpoint;
 use super::merge::First;
 use super::{RangePartition, Standing};
-use crate::checkpoint::CheckpointWriter;
+use crate::checkpoint::{CheckpointWriter, Finished};
+use crate::checkpoints::{Checkpoints, HeldGroup};
 use crate::error::PartitionError;
+use crate::key_groups::{KeyGroup, Place};
 use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
@@ -31,6 +33,14 @@ pub(crate) enum Flush {
     NotYet,
     /// A frozen table became a checkpoint.
     Done,
+}
+
+/// A checkpoint that was written and that nothing refers to yet.
+pub(super) struct Written {
+    number: u64,
+    root: Location,
+    /// Of all its keys, unless they are too many for a group.
+    hashes: Option<Vec<u64>>,
 }
 
 /// Why a checkpoint was not written.
@@ -84,7 +94,8 @@ impl RangePartition {
         let keep_deleted = !tree.checkpoints.is_empty();
         let rows = MergeCursor::over_memory(frozen.memory.clone());
         let written = self.write_checkpoint(rows, keep_deleted, First::Nothing, u64::MAX).await?;
-        let checkpoint = self.open_written(&written).await?;
+        // Those that are there now are older, whatever merges make of them meanwhile.
+        let checkpoint = self.open_written(&written, |_| Some(0)).await?;
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
         next.checkpoints.splice(0..0, checkpoint.iter().map(|checkpoint| checkpoint.reference.clone()));
@@ -114,7 +125,7 @@ impl RangePartition {
         keep_deleted: bool,
         first: First<'_>,
         bytes_max: u64,
-    ) -> Result<Option<(u64, Location)>, Unwritten> {
+    ) -> Result<Option<Written>, Unwritten> {
         // Each try that was refused would leave one more behind.
         self.remove_unused().await?;
         let number = {
@@ -126,7 +137,10 @@ impl RangePartition {
         let stream = self.names.checkpoint(number);
         let created = self.shared.streams.create(std::slice::from_ref(&stream)).await;
         created.map_err(PartitionError::from)?;
-        let mut writer = CheckpointWriter::new(self.shared.streams.clone(), stream.clone(), self.epoch);
+        // Writers wait for a flush, and nobody for a merge, which would keep the disk from it.
+        let beside = matches!(first, First::Nothing).then(|| self.shared.row_data_writer.clone());
+        let streams = self.shared.streams.clone();
+        let mut writer = CheckpointWriter::new(streams, stream.clone(), self.epoch, beside);
         let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
@@ -152,29 +166,51 @@ impl RangePartition {
             self.shared.maintenance.note_merged(written_bytes);
         }
         match outcome {
-            Ok(Some((root, _))) => Ok(Some((number, root))),
+            Ok(Some(Finished { root, hashes })) => Ok(Some(Written { number, root, hashes })),
             other => {
+                writer.give_up().await;
                 self.discard(number).await;
                 other.map(|_| None)
             }
         }
     }
 
-    /// Opens a checkpoint that was just written. If that fails, nothing will ever refer to it: it is removed, or each
-    /// further try would leave one behind.
+    /// Opens a checkpoint that was just written, as a newer neighbour of the one that `older` finds. If that fails, nothing
+    /// will ever refer to it: it is removed, or each further try would leave one behind.
     pub(super) async fn open_written(
         &self,
-        written: &Option<(u64, Location)>,
+        written: &Option<Written>,
+        older: impl FnOnce(&Checkpoints) -> Option<usize>,
     ) -> Result<Option<Arc<TreeCheckpoint>>, PartitionError> {
-        let Some((number, root)) = *written else { return Ok(None) };
-        let reference = CheckpointReference { number, root, limit: self.range.clone() };
+        let Some(Written { number, root, hashes }) = written else { return Ok(None) };
+        let number = *number;
+        let reference = CheckpointReference { number, root: *root, limit: self.range.clone() };
         match open_checkpoint(&self.shared, reference).await {
-            Ok(checkpoint) => Ok(Some(checkpoint)),
+            Ok(mut checkpoint) => {
+                if let Some(hashes) = hashes {
+                    let checkpoints = &self.tree().checkpoints;
+                    checkpoint.group =
+                        older(checkpoints).and_then(|at| self.group_before(checkpoints, at, hashes));
+                }
+                Ok(Some(Arc::new(checkpoint)))
+            }
             Err(error) => {
                 self.discard(number).await;
                 Err(error)
             }
         }
+    }
+
+    /// The group of a checkpoint with these keys, a newer neighbour of the one at `older`; it has them from now on.
+    fn group_before(&self, checkpoints: &Checkpoints, older: usize, hashes: &[u64]) -> Option<HeldGroup> {
+        let merge_count = self.shared.settings.merge_count_min;
+        let group = match checkpoints.place_before(older, hashes.len() as u64, merge_count) {
+            Place::Alone => return None,
+            Place::Join => checkpoints[older].group.clone()?,
+            Place::Found { room } => Arc::new(self.shared.cache.hold_group(KeyGroup::new(room))?),
+        };
+        group.add(hashes);
+        Some(group)
     }
 
     /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If that is
@@ -183,13 +219,13 @@ impl RangePartition {
         &self,
         current: &mut Metadata,
         next: Metadata,
-        written: &Option<(u64, Location)>,
+        written: &Option<Written>,
     ) -> Result<(), PartitionError> {
         let outcome = self.write_metadata(current, next).await;
-        if let (Err(error), Some((number, _))) = (&outcome, written)
+        if let (Err(error), Some(written)) = (&outcome, written)
             && error.is_refusal()
         {
-            self.discard(*number).await;
+            self.discard(written.number).await;
         }
         outcome
     }

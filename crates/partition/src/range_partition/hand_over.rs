@@ -7,6 +7,7 @@
 use super::load::RangeStreams;
 use super::{RangePartition, Standing};
 use crate::checkpoint::Caching;
+use crate::checkpoints::Checkpoints;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::merge_cursor::MergeCursor;
@@ -86,7 +87,7 @@ impl RangePartition {
         range: &KeyRange,
         versions: Versions,
     ) -> Result<Vec<(RowVersion, RowChange)>, PartitionError> {
-        let mut memory = Tree { checkpoints: Vec::new(), ..Tree::clone(&self.tree()) };
+        let mut memory = Tree { checkpoints: Checkpoints::default(), ..Tree::clone(&self.tree()) };
         // What was copied is not walked over again.
         memory.frozen.retain(|frozen| frozen.last_version > versions.after);
         let mut rows = MergeCursor::over_tree(&memory, range, versions.up_to, Caching::Bypass).await?;

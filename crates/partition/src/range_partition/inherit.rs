@@ -252,7 +252,7 @@ impl Heir {
         let tree = Tree {
             active: Arc::new(self.active),
             frozen: Vec::new(),
-            checkpoints: self.checkpoints,
+            checkpoints: self.checkpoints.into(),
             fetch_epoch: 0,
         };
         let (last_version, log_marks, data) = (self.log_end, self.log_marks, self.data);

@@ -130,13 +130,13 @@ pub(crate) async fn load(
     remove_leftovers(streams, names, &metadata).await?;
     let mut checkpoints = Vec::with_capacity(metadata.checkpoints.len());
     for reference in &metadata.checkpoints {
-        checkpoints.push(open_checkpoint(shared, reference.clone()).await?);
+        checkpoints.push(Arc::new(open_checkpoint(shared, reference.clone()).await?));
     }
     let active = Arc::new(MemoryTable::new(&shared.memory));
     let mut dropped = shared.settings.planted_fault == Some(PlantedFault::DroppedLogRecord);
     let replay = replay_log(streams, names, &metadata, &active, &mut dropped);
     let (last_version, log_marks, replayed) = replay.await?;
-    let tree = Tree { active, frozen: Vec::new(), checkpoints, fetch_epoch: 0 };
+    let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
     Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed })
 }
 
@@ -150,9 +150,9 @@ pub(super) fn open_data(streams: &Streams, stream: &StreamName) -> Result<RangeD
 pub(super) async fn open_checkpoint(
     shared: &Shared,
     reference: CheckpointReference,
-) -> Result<Arc<TreeCheckpoint>, PartitionError> {
+) -> Result<TreeCheckpoint, PartitionError> {
     let checkpoint = Checkpoint::open(shared.streams.clone(), shared.cache.clone(), reference.root).await?;
-    Ok(Arc::new(TreeCheckpoint::new(Arc::new(checkpoint), reference)))
+    Ok(TreeCheckpoint::new(Arc::new(checkpoint), reference))
 }
 
 /// Removes checkpoints that were cut off while they were written, or replaced and not yet removed.

@@ -7,6 +7,7 @@
 use super::RangePartition;
 use super::flush::Unwritten;
 use crate::checkpoint::Caching;
+use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
     Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
     runs_with_deletions,
@@ -220,7 +221,12 @@ impl RangePartition {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
         let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max).await?;
-        let result = self.open_written(&written).await?;
+        let oldest = numbers.last();
+        let older = |checkpoints: &Checkpoints| {
+            let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
+            Some(checkpoints.iter().position(is_oldest)? + 1)
+        };
+        let result = self.open_written(&written, older).await?;
         self.note_rows(&merged, result.as_deref());
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
@@ -262,7 +268,7 @@ impl RangePartition {
             return Ok(None);
         }
         let mut held = Vec::with_capacity(tree.checkpoints.len());
-        for checkpoint in &tree.checkpoints {
+        for checkpoint in tree.checkpoints.iter() {
             let size_bytes = checkpoint.visible_bytes().await?;
             held.push(Held { size_bytes, dead_bytes: checkpoint.dead_bytes(&dead).await? });
         }

@@ -74,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) settings: PartitionSettings,
     pub(crate) maintenance: Arc<Maintenance>,
     pub(crate) data_writer: Arc<DataWriter>,
+    pub(crate) row_data_writer: Arc<DataWriter>,
 }
 
 /// One range partition, loaded.

@@ -1,22 +1,18 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
 use super::RangePartition;
-use crate::checkpoint::{Caching, HashedKey, Probe};
+use crate::checkpoint::{Caching, HashedKey};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::memory_table::Found;
 use crate::merge_cursor::MergeCursor;
 use crate::operation::{Row, RowRef, RowVersion, Scan, ScanEnd, Visit};
-use crate::tree::{Tree, TreeCheckpoint};
+use crate::tree::Tree;
 use bytes::Bytes;
-use std::sync::Arc;
 
 /// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole table
 /// must not hold up the group commit. It also tells its scan then how many of them were deletions, which are not shown.
 pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
-
-/// So many checkpoints are asked at a time whether they may have a row.
-const PROBES_AT_ONCE: usize = 16;
 
 impl RangePartition {
     /// The row at `key`, if it is there.
@@ -150,47 +146,11 @@ pub(super) async fn find_in_checkpoints(
     key: HashedKey<'_>,
 ) -> Result<Option<Found>, PartitionError> {
     let mut from = 0;
-    while let Some(at) = next_that_may_have(&tree.checkpoints, key, from) {
+    while let Some(at) = tree.checkpoints.next_that_may_have(key, from) {
         if let Some(row) = tree.checkpoints[at].checkpoint.get(key).await? {
             return Ok(Some(Found { version: row.version, value: row.value }));
         }
         from = at + 1;
     }
     Ok(None)
-}
-
-/// The first checkpoint from `from` on that may have the key.
-///
-/// Filters are far larger than the processor's caches, and each answers from one line. So the lines of several are
-/// fetched before the first is looked at: they come at the same time instead of one after the other.
-fn next_that_may_have(
-    checkpoints: &[Arc<TreeCheckpoint>],
-    key: HashedKey<'_>,
-    mut from: usize,
-) -> Option<usize> {
-    while from < checkpoints.len() {
-        let asked = &checkpoints[from..checkpoints.len().min(from + PROBES_AT_ONCE)];
-        let mut probes = [Probe::Absent; PROBES_AT_ONCE];
-        for (probe, checkpoint) in probes.iter_mut().zip(asked) {
-            if checkpoint.shows(key.bytes) {
-                *probe = checkpoint.checkpoint.probe(key);
-            }
-        }
-        // In a loop of its own: with the search for the next line between them, few would be on their way at once.
-        let touched = probes.iter().fold(0, |touched, probe| match probe {
-            Probe::Held(line) => touched ^ line.touch(),
-            Probe::Absent | Probe::Unknown => touched,
-        });
-        std::hint::black_box(touched);
-        let may_have = |probe: &Probe<'_>| match probe {
-            Probe::Absent => false,
-            Probe::Held(line) => line.may_contain(key.hash),
-            Probe::Unknown => true,
-        };
-        if let Some(at) = probes.iter().position(may_have) {
-            return Some(from + at);
-        }
-        from += asked.len();
-    }
-    None
 }

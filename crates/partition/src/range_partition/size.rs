@@ -11,7 +11,7 @@ impl RangePartition {
     pub(crate) async fn size_bytes(&self) -> Result<u64, PartitionError> {
         let tree = self.tree();
         let mut size_bytes = 0;
-        for checkpoint in &tree.checkpoints {
+        for checkpoint in tree.checkpoints.iter() {
             size_bytes += checkpoint.visible_bytes().await?;
         }
         Ok(size_bytes)
@@ -35,7 +35,7 @@ impl RangePartition {
     pub(crate) async fn weighted_keys(&self) -> Result<Vec<(Bytes, u64)>, PartitionError> {
         let tree = self.tree();
         let mut keys = Vec::new();
-        for checkpoint in &tree.checkpoints {
+        for checkpoint in tree.checkpoints.iter() {
             keys.extend(checkpoint.checkpoint.blocks_in(&checkpoint.reference.limit).await?);
         }
         Ok(keys)
