@@ -57,7 +57,8 @@ impl<T: Clone> RowMemo<T> {
         let key = key()?;
         // Before the read: what changes meanwhile ends the moment.
         let moment = partitions.moment(ObjectTable::Container, &key)?;
-        let row = partitions.get(ObjectTable::Container, &key).await?;
+        // In a box: hardly any request comes here, and each would have room for it.
+        let row = Box::pin(partitions.get(ObjectTable::Container, &key)).await?;
         let value = read(row.as_ref())?;
         let known =
             Known { account: account.to_owned(), name: name.to_owned(), key, moment, value: value.clone() };

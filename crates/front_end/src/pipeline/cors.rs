@@ -227,7 +227,8 @@ impl CorsRules {
         {
             return kept.rules.clone();
         }
-        let properties = service.properties(account).await.ok()?;
+        // In a box: once in half a minute, and each request would have room for it.
+        let properties = Box::pin(service.properties(account)).await.ok()?;
         let rules: Option<Arc<[CorsRule]>> =
             if properties.cors.is_empty() { None } else { Some(properties.cors.into()) };
         let kept = Kept { read_at: now, rules: rules.clone() };

@@ -427,12 +427,15 @@ impl<S: ServiceApi> Pipeline<S> {
         };
         let policies = match request.policy_id() {
             None => Vec::new(),
-            Some(_) => match self.service.policies(account.name(), &request.resource.container).await {
-                Ok(policies) => policies,
-                Err(error) if error.code.status().is_server_error() => return Err(error),
-                // No container, no policy: the verification says so, once it has seen the signature.
-                Err(_) => Vec::new(),
-            },
+            // In a box: else each request would have room for it.
+            Some(_) => {
+                match Box::pin(self.service.policies(account.name(), &request.resource.container)).await {
+                    Ok(policies) => policies,
+                    Err(error) if error.code.status().is_server_error() => return Err(error),
+                    // No container, no policy: the verification says so, once it has seen the signature.
+                    Err(_) => Vec::new(),
+                }
+            }
         };
         verify_sas_of(account, &request, &policies, principal)
     }

@@ -204,7 +204,7 @@ impl Checkpoint {
         if let Some(CachedBlock::Filter(filter)) = self.cache.find(location) {
             return Ok(filter);
         }
-        let payload = self.streams.read(location).await?;
+        let payload = self.read_block(location).await?;
         let filter = Filter::parse(payload).map_err(|error| damaged(location, &error.to_string()))?;
         self.cache.insert(location, CachedBlock::Filter(filter.clone()));
         Ok(filter)
@@ -220,7 +220,7 @@ impl Checkpoint {
         if let Some(CachedBlock::Index(index)) = self.cache.find(location) {
             return Ok(index);
         }
-        let payload = self.streams.read(location).await?;
+        let payload = self.read_block(location).await?;
         let index = IndexBlock::parse(&payload).map_err(|error| damaged(location, &error.to_string()))?;
         let index = Arc::new(index);
         self.cache.insert(location, CachedBlock::Index(index.clone()));
@@ -239,7 +239,12 @@ impl Checkpoint {
 
     /// Reads a row block past the cache.
     async fn read_rows(&self, location: Location) -> Result<RowBlock, PartitionError> {
-        parse_rows(self.streams.read(location).await?, location)
+        parse_rows(self.read_block(location).await?, location)
+    }
+
+    /// Reads a block. In a box: most look-ups read none, and each request would have room for it.
+    async fn read_block(&self, location: Location) -> Result<Bytes, PartitionError> {
+        Ok(Box::pin(self.streams.read(location)).await?)
     }
 
     /// Reads row blocks that follow one another, as stored, for walks that would only push out of memory what others

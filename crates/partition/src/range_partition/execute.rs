@@ -235,7 +235,10 @@ async fn fetch(
                 room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
                 Fetched::Point(found)
             }
-            Read::Range { range, limit } => fetch_range(tree, range, *limit, spare, &mut room).await?,
+            // In a box: else each request would have room for it.
+            Read::Range { range, limit } => {
+                Box::pin(fetch_range(tree, range, *limit, spare, &mut room)).await?
+            }
         });
     }
     Ok(fetched)
