@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use stream::{RESERVE_SIZE_BYTES, StreamSettings};
+use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, RESERVE_SIZE_BYTES, StreamSettings};
 
 /// Flags that more than one mistake names.
 pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
@@ -124,11 +124,15 @@ impl Configuration {
         let versioned = VersionedAccounts(arguments.versioned_accounts.iter().cloned().collect());
         let host = resolve(&arguments.host)?;
         let partitions = given_partition_settings(&arguments)?;
-        let streams = StreamSettings {
+        let mut streams = StreamSettings {
             scrub_bytes_per_second: arguments.scrub_rate,
-            reserve_size_bytes: if arguments.in_memory { 0 } else { RESERVE_SIZE_BYTES },
+            reserve_size_bytes: RESERVE_SIZE_BYTES,
             ..StreamSettings::default()
         };
+        if arguments.in_memory {
+            streams.reserve_size_bytes = 0;
+            streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;
+        }
         let tls = given_identity(&arguments)?;
         if arguments.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);

@@ -47,7 +47,7 @@ pub(crate) enum ServeError {
 }
 
 /// What a new data folder takes, the journal first of all; see `docs/settings.md`.
-const NEW_FOLDER_SIZE_MIB: u64 = 100;
+const NEW_FOLDER_SIZE_MIB: u64 = 200;
 
 /// What helps against an address that can't be listened on.
 fn advice(flag: &str, address: SocketAddr, error: &std::io::Error) -> String {

@@ -314,7 +314,7 @@ fn a_disk_without_room_for_a_new_folder() {
     // No file may be larger than 10,000 KiB: the journal's are.
     let arguments = [&PORTS[..], &["--data", "data"]].concat();
     let (line, code) = place.outcome_of(place.in_shell("trap '' XFSZ; ulimit -f 10000", &arguments));
-    assert!(code == 1 && line.contains("the disk is full") && line.contains("100 MiB"), "{line}");
+    assert!(code == 1 && line.contains("the disk is full") && line.contains("200 MiB"), "{line}");
     // The folder that was not finished is taken for what it is, and what it takes is what was said.
     let data = place.served_folder("data");
     let sizes = contents(&data).into_values().map(|content| match content {
@@ -322,7 +322,7 @@ fn a_disk_without_room_for_a_new_folder() {
         _ => 0,
     });
     let taken_bytes: usize = sizes.sum();
-    assert!((90 << 20..=100 << 20).contains(&taken_bytes), "{taken_bytes}");
+    assert!((190 << 20..=200 << 20).contains(&taken_bytes), "{taken_bytes}");
 }
 
 #[test]

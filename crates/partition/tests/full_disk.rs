@@ -342,7 +342,7 @@ fn heirs_of_a_split_that_a_full_disk_refused_go_once_there_is_space() {
 
 const PROPORTIONAL_RESERVE: u64 = 1 << 20;
 
-/// A server's own proportions, a 64th of each: a memory table has half the bytes of the reserve, an extent of the log four
+/// A server's proportions, a 64th of each, but with less reserve: a memory table has half its bytes, an extent of the log four
 /// times as many.
 fn proportional_settings() -> (StreamSettings, PartitionSettings) {
     const RESERVE: u64 = PROPORTIONAL_RESERVE;

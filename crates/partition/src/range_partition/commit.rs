@@ -152,8 +152,12 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
     }
 }
 
-/// With room for so many memory tables more, extents of the log grow as large as they may. A table takes its size twice, in
-/// the log and in its checkpoint, and up to three wait for their flushes when the disk is full: theirs begin after that.
+/// A memory table goes on in the log's extent of the one before as long as that has fewer bytes: an extent costs a few
+/// syncs, and ranges that share the memory budget with many have small tables.
+const LOG_EXTENT_SIZE_BYTES_MIN: u64 = 4 << 20;
+
+/// With room for so many memory tables more, space is not running out. A table takes its size twice, in the log and in its
+/// checkpoint, and up to three wait for their flushes when the disk is full: theirs begin after that.
 const ROOMY_TABLE_COUNT: u64 = 8;
 
 /// A larger group may go past the journal, which would hold up its thread, and the connections there, for a sync.
@@ -221,20 +225,23 @@ impl RangePartition {
         spare
     }
 
-    /// Where space is running out, each memory table gets extents of the log for itself, so that its flush gives back as
-    /// much as it takes. In one large extent all of it would stay until the last table behind it is flushed, for which
-    /// there would be no space any more.
+    /// Each memory table gets extents of the log for itself: once it is flushed they are deleted, most of the time before
+    /// the stream layer has written them anywhere but to its journal. A small one goes on in the extent of the table before
+    /// it, unless space is running out: there each flush must give back as much as it takes, and in one large extent all
+    /// would stay until the last table behind it is flushed, for which there would be no space any more.
     async fn begin_log_extent(&self) {
         let (streams, log) = (&self.shared.streams, &self.names.log);
+        let last = streams.stat(log).ok().and_then(|stat| stat.extents.last().copied());
+        let Some((extent, size_bytes @ 1..)) = last else { return };
         let far_from_full = ROOMY_TABLE_COUNT.saturating_mul(self.shared.settings.memory_table_size_bytes);
-        if !streams.is_scarce() && streams.has_room_for(far_from_full).await {
+        if size_bytes < LOG_EXTENT_SIZE_BYTES_MIN
+            && !streams.is_scarce()
+            && streams.has_room_for(far_from_full).await
+        {
             return;
         }
-        let last = streams.stat(log).ok().and_then(|stat| stat.extents.last().copied());
-        if let Some((extent, 1..)) = last
-            && let Err(error) = streams.seal(log, extent).await
-        {
-            tracing::warn!(%log, %error, "an extent of a full disk's log could not be ended");
+        if let Err(error) = streams.seal(log, extent).await {
+            tracing::warn!(%log, %error, "an extent of the commit log could not be ended");
         }
     }
 

@@ -45,9 +45,9 @@ impl Extent {
         published.pending.extend(journaled);
     }
 
-    /// The journaled bytes that wait for the file.
-    pub(crate) fn pending(&self) -> Vec<(u64, Bytes)> {
-        self.published.lock().pending.iter().map(|(offset, bytes)| (*offset, bytes.clone())).collect()
+    /// The journaled bytes below `end` that wait for the file.
+    pub(crate) fn pending_below(&self, end: u64) -> Vec<(u64, Bytes)> {
+        self.published.lock().pending.range(..end).map(|(offset, bytes)| (*offset, bytes.clone())).collect()
     }
 
     /// Forgets pending bytes that are in the file now.
@@ -151,7 +151,7 @@ mod tests {
         extent.publish(state, Some((0, record.slice(500..600))));
         let read = extent.read_raw(10, 80).now_or_never().unwrap().unwrap();
         assert_eq!(read, vec![7; 80]);
-        extent.written(&extent.pending());
+        extent.written(&extent.pending_below(100));
         assert!(record.is_unique());
     }
 }

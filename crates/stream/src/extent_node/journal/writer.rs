@@ -109,6 +109,8 @@ pub(crate) struct JournalWriter {
     pub(crate) sequence: u64,
     /// Where the next record starts in the file.
     pub(crate) offset: u64,
+    /// Bytes that were written since the start, of all segments.
+    pub(crate) position: u64,
     pub(crate) table: ExtentTable,
     pub(crate) drain: Arc<Drain>,
     /// The drain's ticket for all bytes of the generations before the present one.
@@ -227,6 +229,7 @@ impl JournalWriter {
     async fn switch(&mut self) -> Result<(), StreamError> {
         let ticket = self.drain.request();
         let owed = self.owed;
+        self.drain.hurry(owed);
         let mut progress = self.drain.progress();
         let reached =
             progress.wait_for(|progress| progress.synced >= owed || progress.disk_full || progress.closed);
@@ -278,6 +281,7 @@ impl JournalWriter {
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
         self.sequence += 1;
         self.offset += bytes.len() as u64;
+        self.position += bytes.len() as u64;
         Ok(bytes)
     }
 
@@ -361,7 +365,7 @@ impl JournalWriter {
             match effect {
                 Effect::Appended { extent, state, offset, start, end, .. } => {
                     extent.publish(*state, Some((*offset, record.slice(*start..*end))));
-                    self.drain.add(extent, (end - start) as u64);
+                    self.drain.add(extent, offset + (end - start) as u64, self.position);
                 }
                 Effect::Changed { extent, state, .. } | Effect::Fenced { extent, state, .. } => {
                     extent.publish(*state, None);
