@@ -43,7 +43,7 @@ pub(crate) struct Drain {
 
 #[derive(Default)]
 struct Queues {
-    /// What is not written, in the journal's order.
+    /// What is not written, in the journal's order: at most as many as two segments of the journal have appends.
     waiting: VecDeque<Waiting>,
     /// Where the journal is.
     position: u64,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! What always holds: when a segment of generation n starts, every byte of generations up to n - 2 is synced in its
-//! extent. So recovery needs the newest segment and the one before it, and the third file is free.
+//! extent, or that was deleted. So recovery needs the newest segment and the one before it, and the third file is free.
 
 mod recover;
 mod writer;
