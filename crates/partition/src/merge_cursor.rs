@@ -11,10 +11,14 @@ use crate::operation::{Row, RowVersion};
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows taken from a memory table at a time.
 const MEMORY_CHUNK_ROW_COUNT: usize = 64;
+/// Bytes of rows copied from a memory table at a time: few enough to be in the processor's cache when they are
+/// written. One row more may make it larger.
+const COPIED_CHUNK_SIZE_BYTES: usize = 64 << 10;
 
 /// One row of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +67,71 @@ impl MemoryCursor {
     }
 }
 
+/// Walks a memory table from start to end, every row at its newest. Rows lie all over the memory: in one go the processor
+/// fetches several of them at a time, and none has to be held and let go.
+struct CopyingCursor {
+    table: Arc<MemoryTable>,
+    rows: Vec<CopiedRow>,
+    /// Keys and values of `rows`.
+    bytes: Vec<u8>,
+    /// The row it stands on.
+    at: usize,
+    /// Where the next chunk starts; `None`: there is none.
+    rest: Option<KeyRange>,
+}
+
+struct CopiedRow {
+    key: Range<usize>,
+    version: RowVersion,
+    value: Option<Range<usize>>,
+}
+
+impl CopyingCursor {
+    fn new(table: Arc<MemoryTable>) -> Self {
+        let rest = Some(KeyRange::all());
+        let mut cursor = CopyingCursor { table, rows: Vec::new(), bytes: Vec::new(), at: 0, rest };
+        cursor.fill();
+        cursor
+    }
+
+    fn fill(&mut self) {
+        let CopyingCursor { table, rows, bytes, at, rest } = self;
+        let Some(range) = rest.take() else { return };
+        rows.clear();
+        bytes.clear();
+        *at = 0;
+        let mut copy = |part: &[u8]| {
+            let start = bytes.len();
+            bytes.extend_from_slice(part);
+            start..bytes.len()
+        };
+        let mut is_full = false;
+        table.scan(&range, RowVersion(u64::MAX), |key, version, value| {
+            let (key, value) = (copy(key), value.map(|value| copy(value)));
+            is_full = value.as_ref().unwrap_or(&key).end >= COPIED_CHUNK_SIZE_BYTES;
+            rows.push(CopiedRow { key, version, value });
+            !is_full
+        });
+        if let Some(last) = rows.last().filter(|_| is_full) {
+            let start = Bytes::from([&bytes[last.key.clone()], &[0]].concat());
+            *rest = Some(KeyRange { start, end: None });
+        }
+    }
+
+    fn row(&self) -> Option<MergedRow<'_>> {
+        let CopiedRow { key, version, value } = self.rows.get(self.at)?;
+        let value = value.clone().map(|value| &self.bytes[value]);
+        Some(MergedRow { key: &self.bytes[key.clone()], version: *version, value })
+    }
+
+    fn step(&mut self) {
+        self.at += 1;
+        if self.at >= self.rows.len() {
+            self.fill();
+        }
+    }
+}
+
 struct BoundedCheckpoint {
     cursor: CheckpointCursor,
     end: Option<Bytes>,
@@ -76,6 +145,7 @@ impl BoundedCheckpoint {
 
 enum Source {
     Memory(MemoryCursor),
+    Copied(CopyingCursor),
     Checkpoint(Box<BoundedCheckpoint>),
 }
 
@@ -83,6 +153,7 @@ impl Source {
     fn key(&self) -> Option<&[u8]> {
         match self {
             Source::Memory(memory) => memory.chunk.front().map(|(key, _, _)| key.as_ref()),
+            Source::Copied(copied) => copied.row().map(|row| row.key),
             Source::Checkpoint(checkpoint) => checkpoint.key(),
         }
     }
@@ -94,6 +165,7 @@ impl Source {
                 version: *version,
                 value: value.as_deref(),
             }),
+            Source::Copied(copied) => copied.row(),
             Source::Checkpoint(checkpoint) => checkpoint.key().map(|key| MergedRow {
                 key,
                 version: checkpoint.cursor.version(),
@@ -106,6 +178,10 @@ impl Source {
         match self {
             Source::Memory(memory) => {
                 memory.step();
+                Ok(())
+            }
+            Source::Copied(copied) => {
+                copied.step();
                 Ok(())
             }
             Source::Checkpoint(checkpoint) => {
@@ -145,7 +221,7 @@ impl MergeCursor {
 
     /// Over one memory table, every row at its newest.
     pub(crate) fn over_memory(table: Arc<MemoryTable>) -> Self {
-        Self::new(vec![Source::Memory(MemoryCursor::new(table, KeyRange::all(), RowVersion(u64::MAX)))])
+        Self::new(vec![Source::Copied(CopyingCursor::new(table))])
     }
 
     /// Over some checkpoints.
@@ -174,6 +250,7 @@ impl MergeCursor {
     pub(crate) fn value(&self) -> Option<Bytes> {
         match &self.sources[self.current?] {
             Source::Memory(memory) => memory.chunk.front().and_then(|(_, _, value)| value.clone()),
+            Source::Copied(copied) => copied.row()?.value.map(Bytes::copy_from_slice),
             Source::Checkpoint(checkpoint) => checkpoint.cursor.value(),
         }
     }
@@ -281,5 +358,38 @@ mod tests {
             cursor.step();
         }
         assert_eq!(shown, (0..count).map(key).collect::<Vec<_>>());
+    }
+
+    /// All rows that a walk over one memory table shows.
+    fn walked(table: &Arc<MemoryTable>) -> Vec<(Bytes, RowVersion, Option<Bytes>)> {
+        let mut cursor = CopyingCursor::new(table.clone());
+        let mut shown = Vec::new();
+        while let Some(row) = cursor.row() {
+            let value = row.value.map(Bytes::copy_from_slice);
+            shown.push((Bytes::copy_from_slice(row.key), row.version, value));
+            cursor.step();
+        }
+        shown
+    }
+
+    /// Rows that fill chunks exactly, nearly and many times, deleted ones, and one of several versions.
+    #[test]
+    fn a_walk_over_a_whole_table_shows_each_row_once_at_its_newest() {
+        for value_size in [0, 1, 1000, COPIED_CHUNK_SIZE_BYTES / 4, COPIED_CHUNK_SIZE_BYTES, 1 << 20] {
+            for count in [0, 1, 2, 9, 300].into_iter().filter(|count| count * value_size <= 16 << 20) {
+                let table = Arc::new(MemoryTable::default());
+                let mut expected = BTreeMap::new();
+                for row in 0..count {
+                    let key = RowKey::new("a", 1, "p", &format!("{row:04}"));
+                    let value = (row % 3 > 0).then(|| Bytes::from(vec![row as u8; value_size]));
+                    table.insert(key.as_bytes(), RowVersion(1), Some(Bytes::from_static(b"older")));
+                    table.insert(key.as_bytes(), RowVersion(2 + row as u64), value.clone());
+                    expected.insert(key.as_bytes().clone(), (RowVersion(2 + row as u64), value));
+                }
+                let expected: Vec<_> =
+                    expected.into_iter().map(|(key, (version, value))| (key, version, value)).collect();
+                assert!(walked(&table) == expected, "{count} rows of {value_size} bytes");
+            }
+        }
     }
 }
