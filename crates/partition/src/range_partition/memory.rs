@@ -59,6 +59,7 @@ impl RangePartition {
         let clock = &self.shared.clock;
         let began_at = clock.monotonic();
         memory.begin_wait();
+        // In a box: else each request would have room for it.
         let outcome = Box::pin(self.wait_for_flush()).await;
         memory.end_wait(clock.monotonic().saturating_sub(began_at));
         outcome
