@@ -64,6 +64,11 @@ impl Checkpoints {
         list.into()
     }
 
+    /// Filters that a look-up of a missing row asks.
+    pub(crate) fn filter_count(&self) -> usize {
+        self.asked.len()
+    }
+
     /// The first from `from` on that may have the key.
     ///
     /// Filters are far larger than the processor's caches, and each answers from one line. So the lines of several are

@@ -71,6 +71,16 @@ pub(crate) fn choose_cheapest_merge(
     cheapest.or_else(|| choose_any_sizes(sizes, count_min))
 }
 
+/// A merge lets others go first that take at most one part in so many of what it takes itself. Others of its size would come
+/// due again and again and keep it from its end; and one that is ten times as large must not begin in the middle of it.
+const FIRST_SIZE_DIVISOR: u64 = 4;
+
+/// Bytes that a merge may take which goes before the rest of one that takes `interrupted_bytes`. So of merges that interrupt
+/// each other there are few, each much smaller than the one it interrupts.
+pub(crate) fn size_bytes_before(interrupted_bytes: u64) -> u64 {
+    interrupted_bytes / FIRST_SIZE_DIVISOR
+}
+
 /// What a checkpoint holds, as its root says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -207,6 +217,25 @@ mod tests {
         ] {
             assert_eq!(choose_merge(&sizes, Replaced, 4), preferred, "{sizes:?}");
             assert_eq!(choose_cheapest_merge(&sizes, Replaced, 4), cheapest, "{sizes:?}");
+        }
+    }
+
+    /// Merges of one size used to make way for each other for as long as much was written, and ten times as large a one
+    /// began in the middle of them, which made way for none.
+    #[test]
+    fn a_merge_makes_way_for_much_smaller_ones_only() {
+        for (interrupted, newer, goes_first) in [
+            // Ten that were just flushed, of 28 MB: before ten of their merges, and not before another such merge.
+            ([280; 10], [28; 10], true),
+            ([28; 10], [28; 10], false),
+            ([28; 10], [280; 10], false),
+            ([280; 10], [70; 10], true),
+            ([280; 10], [71; 10], false),
+        ] {
+            let bytes = |sizes: [u64; 10]| sizes.iter().sum::<u64>();
+            assert_eq!(choose_merge(&newer, Added, 10), Some(0..10));
+            let is_small = bytes(newer) <= size_bytes_before(bytes(interrupted));
+            assert_eq!(is_small, goes_first, "{newer:?} before {interrupted:?}");
         }
     }
 

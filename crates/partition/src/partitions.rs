@@ -65,6 +65,8 @@ pub struct RangeStatistics {
     pub keys: KeyRange,
     /// Checkpoints that a read may have to ask.
     pub checkpoints: usize,
+    /// Filters that a look-up of a missing row asks: one for each group of checkpoints, and one for each other checkpoint.
+    pub filters: usize,
     /// How long decisions held its serial section since the range was opened.
     pub serial_section_held_for: Duration,
 }

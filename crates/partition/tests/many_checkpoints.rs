@@ -86,6 +86,34 @@ fn every_row_is_found_in_its_newest_state_and_missing_ones_cost_no_read() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
+/// Look-ups in the halves of a range with many checkpoints asked each of these alone, and cost twice as much from then on.
+#[test]
+fn what_checkpoints_share_goes_on_with_those_who_take_over() {
+    let finished = World::new(2).run(|env, _| async move {
+        let (_, partitions) = open(&env, settings(1000)).await.unwrap();
+        fill(&partitions).await;
+        let mut all = read_everything(&partitions).await.unwrap();
+        for at in 0..1000 {
+            put(&partitions, &mut all, key(1, "o", &name(at)), Some(value(at, 1000))).await.unwrap();
+        }
+        // Those of the halves, too, if they have many.
+        let check = async |range_count| {
+            assert_eq!(read_everything(&partitions).await.unwrap(), all);
+            let ranges = partitions.range_statistics(TABLE);
+            let many: Vec<_> = ranges.iter().filter(|range| range.checkpoints >= CHECKPOINTS_MIN).collect();
+            assert_eq!(many.len(), range_count, "{ranges:?}");
+            assert!(many.iter().all(|range| range.filters * 4 < range.checkpoints), "{ranges:?}");
+        };
+        check(1).await;
+        assert!(partitions.split(TABLE, &key(1, "p", "")).await.unwrap());
+        check(2).await;
+        assert!(partitions.merge(TABLE, &key(1, "o", "")).await.unwrap());
+        check(1).await;
+        partitions.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}
+
 /// Merges take checkpoints out of the middle of a group, and their results found groups of their own.
 #[test]
 fn rows_stay_where_they_are_while_neighbours_are_merged() {

@@ -18,6 +18,7 @@ pub(crate) struct Moment {
     ranges: usize,
     /// Of all ranges.
     checkpoints: usize,
+    filters: usize,
     serial_sections_held_for: Duration,
     threads: BTreeMap<String, Duration>,
     journal: Cost,
@@ -33,6 +34,7 @@ impl Moment {
             statistics: partitions.statistics(),
             ranges: ranges.len(),
             checkpoints: ranges.iter().map(|range| range.checkpoints).sum(),
+            filters: ranges.iter().map(|range| range.filters).sum(),
             serial_sections_held_for: ranges.iter().map(|range| range.serial_section_held_for).sum(),
             threads: process::processor_time_by_thread()?,
             journal: disk.journal(),
@@ -61,7 +63,7 @@ pub(crate) fn print(before: &Moment, after: &Moment, count: u64) {
     let held_for = after.serial_sections_held_for.saturating_sub(before.serial_sections_held_for);
     let (journal, others) = (after.journal.since(before.journal), after.others.since(before.others));
     println!(
-        "    {:>6.0}/s: {} flushes, {} merges, {:.2} GB merged, {} ranges with {} checkpoints, waited {:.2} s, in serial \
+        "    {:>6.0}/s: {} flushes, {} merges, {:.2} GB merged, {} ranges with {} checkpoints and {} filters, waited {:.2} s, in serial \
          sections {}; journal {} in {:.0} syncs/s, other files {} with {:.0} MB/s; cores: {}, idle {}, taken by the host {}",
         count as f64 / seconds,
         is.flushes - was.flushes,
@@ -69,6 +71,7 @@ pub(crate) fn print(before: &Moment, after: &Moment, count: u64) {
         (is.merged_bytes - was.merged_bytes) as f64 / 1e9,
         after.ranges,
         after.checkpoints,
+        after.filters,
         is.memory.waited_for.saturating_sub(was.memory.waited_for).as_secs_f64(),
         percent(held_for),
         percent(journal.busy_for),

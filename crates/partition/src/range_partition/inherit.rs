@@ -14,6 +14,7 @@ use super::load::{Loaded, RangeStreams, open_data};
 use super::log_marks::LogMarks;
 use super::{RangePartition, Shared};
 use crate::checkpoint::Checkpoint;
+use crate::checkpoints::HeldGroup;
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -60,6 +61,8 @@ pub(crate) struct Heir {
 struct Legacy {
     stream: StreamName,
     checkpoint: Arc<Checkpoint>,
+    /// It tells heirs, too, of all keys of the checkpoint.
+    group: Option<HeldGroup>,
     root: Location,
     limit: KeyRange,
 }
@@ -109,7 +112,9 @@ impl Heir {
             };
             metadata.next_checkpoint += 1;
             metadata.checkpoints.push(reference.clone());
-            checkpoints.push(Arc::new(TreeCheckpoint::new(legacy.checkpoint, reference)));
+            let mut checkpoint = TreeCheckpoint::new(legacy.checkpoint, reference);
+            checkpoint.group = legacy.group;
+            checkpoints.push(Arc::new(checkpoint));
             shares.push(legacy.stream);
         }
         let data_shares = parents.iter().filter_map(|parent| parent.names.data.clone()).collect();
@@ -307,6 +312,7 @@ fn legacy(parent: &RangePartition, checkpoint: &TreeCheckpoint, range: &KeyRange
     Some(Legacy {
         stream: parent.names.checkpoint(checkpoint.reference.number),
         checkpoint: Arc::new(checkpoint.checkpoint.reopened()),
+        group: checkpoint.group.clone(),
         root: checkpoint.reference.root,
         limit,
     })

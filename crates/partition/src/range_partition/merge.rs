@@ -10,7 +10,7 @@ use crate::checkpoint::Caching;
 use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
     Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
-    runs_with_deletions,
+    runs_with_deletions, size_bytes_before,
 };
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
@@ -43,11 +43,16 @@ type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
 pub(super) enum First<'a> {
     /// Nothing.
     Nothing,
-    /// The end, if it has come.
-    Stop { give_up: GiveUp<'a> },
-    /// The end, then merges that come due among the checkpoints that are newer than those being merged. A large merge
-    /// takes long; if small ones waited for it, reads would have to ask more and more checkpoints.
-    Newer { give_up: GiveUp<'a>, than: u64, merges: &'a AtomicU64 },
+    /// The end, if it has come, then small merges that come due among the checkpoints that are newer than those being
+    /// merged, of `size_bytes`. A large merge takes long; if small ones waited for it, reads would have to ask more and
+    /// more checkpoints.
+    Newer { give_up: GiveUp<'a>, than: u64, size_bytes: u64, merges: &'a AtomicU64 },
+}
+
+/// What comes first while these are being merged, of which there is one at least.
+fn newer_than<'a>(merged: &[Arc<TreeCheckpoint>], give_up: GiveUp<'a>, merges: &'a AtomicU64) -> First<'a> {
+    let size_bytes = sizes_of(merged).iter().sum();
+    First::Newer { give_up, than: merged[0].reference.number, size_bytes, merges }
 }
 
 impl RangePartition {
@@ -71,7 +76,7 @@ impl RangePartition {
         let count_min = self.shared.settings.merge_count_min;
         let is_due = choose_merge(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
-        let run = match self.choose_with_room(&tree.checkpoints).await {
+        let run = match self.choose_with_room(&tree.checkpoints, u64::MAX).await {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
             None => {
@@ -91,10 +96,9 @@ impl RangePartition {
         let merged = tree.checkpoints[run.clone()].to_vec();
         let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
-        let newest = merged[0].reference.number;
         let ends = ends_of(&merged);
         let merges = AtomicU64::new(1);
-        let first = First::Newer { give_up, than: newest, merges: &merges };
+        let first = newer_than(&merged, give_up, &merges);
         self.merging_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
         let outcome = self.merge_run(merged, keep_deleted, first, bytes_max).await;
         self.merging_bytes.store(0, Ordering::Relaxed);
@@ -117,7 +121,7 @@ impl RangePartition {
     pub(super) fn stride(&self, first: First<'_>) -> u32 {
         match first {
             First::Nothing => 1,
-            First::Stop { .. } | First::Newer { .. } => {
+            First::Newer { .. } => {
                 let checkpoint_count = self.shared.maintenance.most_checkpoints_to_merge();
                 blocks_before_giving_way(checkpoint_count, self.shared.settings.merge_count_min)
             }
@@ -132,35 +136,39 @@ impl RangePartition {
     /// Does what comes before the next rows of a checkpoint that is being written; an error ends the writing.
     pub(super) fn do_first<'a>(&'a self, first: First<'a>) -> BoxFuture<'a, Result<(), PartitionError>> {
         Box::pin(async move {
-            let (First::Stop { give_up } | First::Newer { give_up, .. }) = first else { return Ok(()) };
+            let First::Newer { give_up, than, size_bytes, merges } = first else { return Ok(()) };
             if give_up() {
                 return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
             }
-            if let First::Newer { than, merges, .. } = first {
-                while let Some(newer) = self.choose_newer(than).await {
-                    self.merge_run(newer, true, First::Stop { give_up }, u64::MAX).await?;
-                    merges.fetch_add(1, Ordering::Relaxed);
-                }
+            while let Some(newer) = self.choose_newer(than, size_bytes).await {
+                let first = newer_than(&newer, give_up, merges);
+                self.merge_run(newer, true, first, u64::MAX).await?;
+                merges.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
         })
     }
 
-    /// Checkpoints worth merging among those newer than the one with this number.
-    async fn choose_newer(&self, number: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
+    /// Checkpoints worth merging among those newer than the one with this number, before a merge of so many bytes goes on.
+    async fn choose_newer(&self, number: u64, size_bytes: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
         let tree = self.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
         let newer = &tree.checkpoints[..end];
-        Some(newer[self.choose_with_room(newer).await?].to_vec())
+        Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
     }
 
-    /// The merge of these checkpoints that comes next: the preferred one if there is room for what it writes, else the
-    /// cheapest, if there is room for that.
-    async fn choose_with_room(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
+    /// The merge of these checkpoints that comes next: the preferred one if it is small enough and there is room for what it
+    /// writes, else the cheapest, if that is so for it.
+    async fn choose_with_room(
+        &self,
+        checkpoints: &[Arc<TreeCheckpoint>],
+        size_bytes_max: u64,
+    ) -> Option<Range<usize>> {
         let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.merge_count_min);
         for choose in [choose_merge, choose_cheapest_merge] {
             let run = choose(&sizes, self.rows_mostly(), count_min)?;
-            if self.shared.streams.has_room_for(sizes[run.clone()].iter().sum()).await {
+            let size_bytes = sizes[run.clone()].iter().sum();
+            if size_bytes <= size_bytes_max && self.shared.streams.has_room_for(size_bytes).await {
                 return Some(run);
             }
         }

@@ -27,6 +27,7 @@ impl RangePartition {
         RangeStatistics {
             keys: self.range.clone(),
             checkpoints: self.checkpoint_count(),
+            filters: self.tree.load().checkpoints.filter_count(),
             serial_section_held_for: self.load.serial_section_held_for(),
         }
     }
