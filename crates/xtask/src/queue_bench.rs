@@ -143,7 +143,14 @@ fn compare_lengths(arguments: &BenchArguments, address: SocketAddr, server: &Ser
     for other in rest {
         for (one, another) in [(&first.4, &other.4), (&first.5, &other.5)] {
             let (one_rate, other_rate) = (median(&one.rates), median(&another.rates));
-            let difference = 100.0 * (other_rate - one_rate) / one_rate;
+            // The machine is not equally fast in all rounds: those measured one after the other are compared.
+            let ratios: Vec<f64> = another
+                .rates
+                .iter()
+                .zip(&one.rates)
+                .map(|(other, one)| 100.0 * (other - one) / one)
+                .collect();
+            let difference = median(&ratios);
             println!(
                 "{:<16} {:>8.0}/s with {} messages, {:>8.0}/s with {}: {difference:+.1} %",
                 one.name, one_rate, first.0, other_rate, other.0
