@@ -625,11 +625,14 @@ fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() 
             if checkpoints == 0 || after.len() == 1 || after[0] != before[0] {
                 return false;
             }
-            // Enough for the manager's log, too little for another flush.
+            disk.set_free_bytes(Some(GROWTH - 1000));
             for at in 0..2 * ROWS {
                 let changes = vec![(key(1, "p", &format!("x{at:02}")), Some(value(at, 1000)))];
                 partitions.execute(PutAnyway(Write { changes })).await.unwrap();
             }
+            // They come to their extent, which takes space as well.
+            env.clock.sleep(Duration::from_secs(3)).await;
+            // Enough for the manager's log, too little for another flush.
             disk.set_free_bytes(Some(GROWTH + 1000));
             env.clock.sleep(Duration::from_secs(30)).await;
             let trimmed = streams.stat(&log).unwrap().extents;

@@ -21,8 +21,9 @@ use tokio::sync::{Notify, watch};
 /// Adjacent pending chunks are joined into writes of up to this many bytes.
 const WRITE_SIZE_BYTES_MAX: usize = 256 << 10;
 /// Journaled bytes that are due wait until there are this many: one large write is cheaper than many small ones, and each
-/// wake-up of the drain costs the journal's requesters time.
-const WAKE_SIZE_BYTES: u64 = 1 << 20;
+/// wake-up of the drain costs the journal's requesters time. At most this share of a segment, or the lag would be another.
+const WAKE_SIZE_BYTES_MAX: u64 = 1 << 20;
+const WAKE_OF_SEGMENT: u64 = 16;
 /// Bytes are due once this share of a segment was journaled behind them. A segment is wanted back a whole one later, so
 /// the rest of it is for the sync.
 const LAG_OF_SEGMENT: (u64, u64) = (3, 4);
@@ -39,6 +40,8 @@ pub(crate) struct Drain {
     space: Arc<Space>,
     /// Bytes are due once so many were journaled behind them.
     lag_bytes: u64,
+    /// They wait until so many more are due.
+    wake_bytes: u64,
 }
 
 #[derive(Default)]
@@ -94,7 +97,8 @@ impl Drain {
         let progress = watch::Sender::new(Progress::default());
         let (share, of) = LAG_OF_SEGMENT;
         let lag_bytes = segment_size_bytes / of * share;
-        Drain { queues: Mutex::default(), wake: Notify::new(), progress, stop, space, lag_bytes }
+        let wake_bytes = WAKE_SIZE_BYTES_MAX.min(segment_size_bytes / WAKE_OF_SEGMENT);
+        Drain { queues: Mutex::default(), wake: Notify::new(), progress, stop, space, lag_bytes, wake_bytes }
     }
 
     /// The extent has more pending bytes, which end at `end`; the journal holds them up to `position`.
@@ -107,7 +111,7 @@ impl Drain {
             Some(last)
                 if last.extent.id == extent.id
                     && last.first_position > since_ticket
-                    && position - last.first_position < WAKE_SIZE_BYTES =>
+                    && position - last.first_position < self.wake_bytes =>
             {
                 last.end = end;
                 last.position = position;
@@ -125,7 +129,7 @@ impl Drain {
         // Where space is running out, what is still to be written must not be more than the reserve is for.
         let lag_bytes = if self.space.is_scarce() { 0 } else { self.lag_bytes };
         let due = position.saturating_sub(lag_bytes);
-        if due >= queues.due + WAKE_SIZE_BYTES {
+        if due >= queues.due + self.wake_bytes {
             queues.due = due;
             let first = queues.waiting.front().map(|waiting| waiting.position);
             let ticket = queues.tickets.front().map(|ticket| ticket.position);
