@@ -22,7 +22,7 @@ pub mod wakes;
 pub use clock::{Clock, Ticks};
 pub use disk::{Disk, DiskFile, OpenMode};
 pub use random::Random;
-pub use spawner::{Spawner, give_way};
+pub use spawner::{Spawner, TaskThread, give_way};
 
 use std::sync::Arc;
 

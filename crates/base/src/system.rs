@@ -3,18 +3,20 @@
 use crate::direct;
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::reads::{self, Readers};
-use crate::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
+use crate::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
 
 /// The real environment over the folder `data`, with tasks on the runtime that is current at the call.
 pub fn environment(data: &Path) -> Environment {
@@ -127,7 +129,10 @@ impl WorkerSpawner {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
                 reads::mark_as_worker(readers);
                 // An error means that the sender is gone: the end.
-                worker.run(async move { while running.changed().await.is_ok() {} });
+                worker.run(async move {
+                    tokio::spawn(crate::wakes::relay());
+                    while running.changed().await.is_ok() {}
+                });
             })?;
         }
         Ok(WorkerSpawner { workers, next: AtomicUsize::new(0), allowed, _running: running })
@@ -138,7 +143,7 @@ impl WorkerSpawner {
     }
 }
 
-/// The runtime of a worker. It ends without waiting for what runs on it, so that it can be dropped anywhere: where it was
+/// The runtime of one thread. It ends without waiting for what runs on it, so that it can be dropped anywhere: where it was
 /// made, too, if it gets no thread.
 struct Worker {
     runtime: Option<tokio::runtime::Runtime>,
@@ -147,7 +152,6 @@ struct Worker {
 impl Worker {
     fn run(&self, until: impl Future<Output = ()>) {
         if let Some(runtime) = &self.runtime {
-            runtime.spawn(crate::wakes::relay());
             runtime.block_on(until);
         }
     }
@@ -170,6 +174,9 @@ impl Spawner for WorkerSpawner {
     }
     fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
         spawn_thread(self.next_worker().clone(), name, &self.allowed, offering_core(task))
+    }
+    fn start_thread(&self, name: &'static str) -> io::Result<Arc<dyn TaskThread>> {
+        RuntimeThread::start(name, &self.allowed)
     }
 }
 
@@ -230,6 +237,39 @@ fn spawn_thread(
     thread.map(|_| ())
 }
 
+/// A thread with a runtime of its own.
+struct RuntimeThread {
+    runtime: tokio::runtime::Handle,
+    /// The thread runs until this and those of its tasks are dropped.
+    running: mpsc::Sender<Infallible>,
+}
+
+impl RuntimeThread {
+    fn start(name: &'static str, allowed: &[usize]) -> io::Result<Arc<dyn TaskThread>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let handle = runtime.handle().clone();
+        let worker = Worker { runtime: Some(runtime) };
+        let allowed = allowed.to_vec();
+        // Nothing is ever sent.
+        let (running, mut ended) = mpsc::channel(1);
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            affinity::keep_to_any(&allowed);
+            worker.run(async move { while ended.recv().await.is_some() {} });
+        })?;
+        Ok(Arc::new(RuntimeThread { runtime: handle, running }))
+    }
+}
+
+impl TaskThread for RuntimeThread {
+    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        let running = self.running.clone();
+        self.runtime.spawn(async move {
+            task.await;
+            drop(running);
+        });
+    }
+}
+
 /// Tasks on a tokio runtime, dedicated tasks on threads of their own.
 pub struct TokioSpawner {
     runtime: tokio::runtime::Handle,
@@ -251,6 +291,9 @@ impl Spawner for TokioSpawner {
     }
     fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
         spawn_thread(self.runtime.clone(), name, &[], offering_core(task))
+    }
+    fn start_thread(&self, name: &'static str) -> io::Result<Arc<dyn TaskThread>> {
+        RuntimeThread::start(name, &[])
     }
 }
 
@@ -400,6 +443,40 @@ mod tests {
         };
         workers.spawn_dedicated("test", Box::pin(task)).unwrap();
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("test"));
+    }
+
+    #[test]
+    fn tasks_of_a_thread_share_it_until_the_last_has_ended() {
+        let workers = WorkerSpawner::start(1, true).unwrap();
+        let thread = workers.start_thread("test").unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (first, second) = (sender.clone(), sender);
+        // This one blocks the thread; that one is started by another thread meanwhile.
+        let (begun, begins) = std::sync::mpsc::channel();
+        let (goes_on, go_on) = std::sync::mpsc::channel::<()>();
+        let here = || (std::thread::current().id(), std::thread::current().name().map(str::to_owned));
+        thread.spawn(
+            "first",
+            Box::pin(async move {
+                begun.send(()).unwrap();
+                go_on.recv().unwrap();
+                first.send(here()).unwrap();
+            }),
+        );
+        begins.recv().unwrap();
+        thread.spawn(
+            "second",
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                second.send(here()).unwrap();
+            }),
+        );
+        drop(thread);
+        goes_on.send(()).unwrap();
+        let (one, other) = (receiver.recv().unwrap(), receiver.recv().unwrap());
+        assert_eq!(one, other);
+        assert_eq!(one.1.as_deref(), Some("test"));
+        assert!(receiver.recv().is_err(), "nobody else");
     }
 
     #[test]

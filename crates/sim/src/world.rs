@@ -3,7 +3,7 @@
 
 use crate::disk::SimDisk;
 use base::random::splitmix64;
-use base::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
+use base::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -78,13 +78,12 @@ pub struct SimSpawner {
 }
 
 impl SimSpawner {
-    fn start_thread(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
+    fn take_thread(&self) -> io::Result<()> {
         if let Some(left) = &self.threads_left {
             let less = |left: usize| left.checked_sub(1);
             let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
             taken.map_err(|_| io::Error::new(io::ErrorKind::WouldBlock, "no more threads"))?;
         }
-        self.spawn(name, task);
         Ok(())
     }
 }
@@ -94,10 +93,25 @@ impl Spawner for SimSpawner {
         tokio::spawn(task);
     }
     fn spawn_dedicated(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.start_thread(name, task)
+        self.take_thread()?;
+        self.spawn(name, task);
+        Ok(())
     }
     fn spawn_background(&self, name: &'static str, task: BoxFuture<'static, ()>) -> io::Result<()> {
-        self.start_thread(name, task)
+        self.spawn_dedicated(name, task)
+    }
+    fn start_thread(&self, _name: &'static str) -> io::Result<Arc<dyn TaskThread>> {
+        self.take_thread()?;
+        Ok(Arc::new(SimThread))
+    }
+}
+
+/// No thread at all: its tasks run beside all others.
+struct SimThread;
+
+impl TaskThread for SimThread {
+    fn spawn(&self, _name: &'static str, task: BoxFuture<'static, ()>) {
+        tokio::spawn(task);
     }
 }
 

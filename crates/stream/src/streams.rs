@@ -10,7 +10,7 @@ use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
 use crate::space::{RESERVE_PATH, Space};
 use crate::stream_manager::{Command, State, StreamManager};
-use base::Environment;
+use base::{BoxFuture, Environment};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use std::collections::{BTreeSet, VecDeque};
@@ -198,6 +198,13 @@ impl Streams {
                 other => return other,
             }
         }
+    }
+
+    /// Starts a task on the thread that writes and syncs the journal, which blocks it half of the time: for those who append
+    /// again as soon as an append is durable, and do little between the two. Nobody has to be woken on another thread for
+    /// that, and all of them have appended before the journal goes on.
+    pub fn spawn_beside_journal(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.node.spawn_beside_journal(name, task);
     }
 
     /// Makes sure that the stream's next append finds an extent that takes it, so that it does not wait for one.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use stream::Location;
+use tokio::sync::oneshot;
 
 type Outcome = Result<(), PartitionError>;
 
@@ -115,6 +116,11 @@ impl Pending {
         self.rows.push((key.clone(), version));
     }
 
+    /// Takes what has gathered; the next group gathers in `memory`.
+    fn take(&mut self, memory: Vec<u8>) -> Pending {
+        std::mem::replace(self, Pending { group: memory, ..Pending::default() })
+    }
+
     /// Tells the outcome of everything decided so far.
     pub(super) fn wait(&mut self) -> Waiting {
         self.waiting_count += 1;
@@ -122,7 +128,8 @@ impl Pending {
     }
 }
 
-/// The group commit's task; ends when the range is closed and owes nothing.
+/// The group commit's task; ends when the range is closed and owes nothing. It gathers groups where requests run, and has
+/// them committed where the journal is written.
 pub(super) async fn run(partition: Arc<RangePartition>) {
     // Two buffers take turns: fresh memory for each group would have to be zeroed, some of it in the serial section.
     let mut spare = Vec::new();
@@ -137,18 +144,41 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
                 serial.pending.group = Vec::new();
                 None
             } else {
-                let next = Pending { group: std::mem::take(&mut spare), ..Pending::default() };
-                Some(std::mem::replace(&mut serial.pending, next))
+                Some(serial.pending.take(std::mem::take(&mut spare)))
             }
         };
         match group {
-            Some(group) => spare = partition.commit(group).await,
+            Some(group) => {
+                let (done, memory) = oneshot::channel();
+                let commits = commit_groups(partition.clone(), group, done);
+                partition.shared.streams.spawn_beside_journal("group-commit", Box::pin(commits));
+                match memory.await {
+                    Ok(memory) => spare = memory,
+                    Err(_) => return partition.break_off(),
+                }
+            }
             None => {
                 spare = Vec::new();
                 partition.commit_wake.notified().await;
             }
         }
         partition.gather().await;
+    }
+}
+
+/// Commits a group and, as long as enough operations have gathered for another one meanwhile, that one too; then gives back
+/// the memory.
+async fn commit_groups(partition: Arc<RangePartition>, mut group: Pending, done: oneshot::Sender<Vec<u8>>) {
+    loop {
+        let spare = partition.commit(group).await;
+        let mut serial = partition.serial.lock();
+        if serial.pending.waiting_count < GATHERED_ENOUGH_COUNT {
+            drop(serial);
+            // Nobody waits for it if the process ends.
+            let _ = done.send(spare);
+            return;
+        }
+        group = serial.pending.take(spare);
     }
 }
 
@@ -259,6 +289,18 @@ impl RangePartition {
             .first()
             .copied()
             .ok_or_else(|| PartitionError::Storage("an append without a place".to_owned()))
+    }
+
+    /// The task that was to commit a group has ended without an outcome, as by a panic. Nobody knows whether the group is in
+    /// the log: its operations have been told so, and those on top of it are told the same.
+    fn break_off(&self) {
+        let error = PartitionError::Unavailable("the group commit broke off".to_owned());
+        let mut serial = self.serial.lock();
+        let gathered = std::mem::take(&mut serial.pending);
+        serial.standing.close(&error);
+        drop(serial);
+        self.tell_waiting_writers();
+        gathered.teller.tell(Err(error));
     }
 
     /// Fails the group and everything that was decided on top of it.

@@ -29,7 +29,7 @@ use crate::ids::{ExtentId, OwnerEpoch};
 use crate::sealed::{ExtentDigest, Sealed};
 use crate::settings::StreamSettings;
 use crate::space::Space;
-use base::Disk;
+use base::{BoxFuture, Disk, TaskThread};
 use extent::Extent;
 use journal::Request;
 use parking_lot::RwLock;
@@ -77,6 +77,8 @@ pub(crate) struct ExtentNode {
     settings: StreamSettings,
     extents: RwLock<BTreeMap<ExtentId, Arc<Extent>>>,
     journal: mpsc::Sender<Request>,
+    /// Where the journal's writer runs.
+    journal_thread: Arc<dyn TaskThread>,
     stop: Arc<Stop>,
     space: Arc<Space>,
 }
@@ -95,6 +97,11 @@ impl ExtentNode {
     /// Why writing has stopped, if it has.
     pub(crate) fn check_writes(&self) -> Result<(), StreamError> {
         self.stop.check()
+    }
+
+    /// Starts a task on the journal's thread.
+    pub(crate) fn spawn_beside_journal(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.journal_thread.spawn(name, task);
     }
 
     fn extent(&self, extent: ExtentId) -> Result<Arc<Extent>, StreamError> {

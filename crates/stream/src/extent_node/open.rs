@@ -123,15 +123,20 @@ impl ExtentNode {
         env.spawner
             .spawn_background("extent-drain", Box::pin(drain.clone().run(env.clock.clone())))
             .map_err(StreamError::no_thread("extent-drain"))?;
-        if let Err(error) = env.spawner.spawn_dedicated("journal", Box::pin(writer.run(requests))) {
-            drain.close();
-            return Err(StreamError::no_thread("journal")(error));
-        }
+        let journal_thread = match env.spawner.start_thread("journal") {
+            Ok(thread) => thread,
+            Err(error) => {
+                drain.close();
+                return Err(StreamError::no_thread("journal")(error));
+            }
+        };
+        journal_thread.spawn("journal", Box::pin(writer.run(requests)));
         Ok(Arc::new(ExtentNode {
             disk: env.disk.clone(),
             settings: settings.clone(),
             extents: RwLock::new(extents),
             journal,
+            journal_thread,
             stop,
             space,
         }))

@@ -153,6 +153,9 @@ impl JournalWriter {
                 let _ = closed.send(());
                 return;
             }
+            // Those on this thread that were told append again, and are in the next record together: else two of them would
+            // take turns, each with a sync of its own.
+            base::give_way().await;
         }
     }
 
