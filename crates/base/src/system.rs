@@ -92,8 +92,8 @@ impl Random for SystemRandom {
     }
 }
 
-/// After so many of its own tasks a worker looks for those that other threads woke. One of these is the group commit, told
-/// by the journal's thread that a group is durable: behind all requests that are ready, the disk would wait for it.
+/// After so many of its own tasks a worker looks for those that other threads woke. One of these is the group commit, given
+/// its turn back by the journal's thread: behind all requests that are ready, the disk would wait for it.
 const TASKS_BETWEEN_LOOKS_ELSEWHERE: u32 = 4;
 
 /// Worker threads with a single-threaded runtime each: a task stays on the thread it was started on, so that its

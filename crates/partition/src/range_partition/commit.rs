@@ -295,6 +295,11 @@ impl RangePartition {
     /// the log: its operations have been told so, and those on top of it are told the same.
     fn break_off(&self) {
         let error = PartitionError::Unavailable("the group commit broke off".to_owned());
+        tracing::error!(
+            table = self.table.name(),
+            id = self.id,
+            "{error}; no more writes are taken until the next start"
+        );
         let mut serial = self.serial.lock();
         let gathered = std::mem::take(&mut serial.pending);
         serial.standing.close(&error);
