@@ -8,14 +8,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Bytes that memory tables may take together, and take.
 pub(crate) struct MemoryBudget {
     size_bytes_max: u64,
     used_bytes: AtomicU64,
-    /// Counts the times that the budget was no longer full.
-    freed: watch::Sender<u64>,
+    /// Told when the budget is no longer full.
+    freed: Notify,
     waiting: AtomicU64,
     waits: AtomicU64,
     waited_us: AtomicU64,
@@ -36,7 +37,7 @@ impl MemoryBudget {
     /// A budget of `size_bytes_max`.
     pub(crate) fn new(size_bytes_max: u64) -> Arc<Self> {
         let (used_bytes, waiting, waits, waited_us) = Default::default();
-        let freed = watch::Sender::new(0);
+        let freed = Notify::new();
         Arc::new(MemoryBudget { size_bytes_max, used_bytes, freed, waiting, waits, waited_us })
     }
 
@@ -56,9 +57,9 @@ impl MemoryBudget {
         self.used_bytes.load(Ordering::Relaxed) >= self.size_bytes_max
     }
 
-    /// Tells when the budget is no longer full.
-    pub(crate) fn freed(&self) -> watch::Receiver<u64> {
-        self.freed.subscribe()
+    /// Until the budget, full at present, is so no longer: to be made before looking whether it is.
+    pub(crate) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
     }
 
     /// A writer begins to wait.
@@ -90,7 +91,7 @@ impl MemoryBudget {
     fn give_back(&self, size_bytes: u64) {
         let before = self.used_bytes.fetch_sub(size_bytes, Ordering::Relaxed);
         if before >= self.size_bytes_max && before - size_bytes < self.size_bytes_max {
-            self.freed.send_modify(|count| *count += 1);
+            self.freed.notify_waiters();
         }
     }
 }
@@ -141,6 +142,7 @@ impl Drop for MemoryShare {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
 
     #[test]
     fn shares_add_up_and_come_back_whatever_happens_to_them() {
@@ -150,12 +152,11 @@ mod tests {
         assert!(!budget.wants_flush() && !budget.is_full());
         two.take(70);
         assert!(budget.wants_flush() && budget.is_full());
-        let mut freed = budget.freed();
+        let mut freed = std::pin::pin!(budget.freed());
         one.give_back(5);
-        assert!(budget.is_full() && !freed.has_changed().unwrap());
+        assert!(budget.is_full() && freed.as_mut().now_or_never().is_none());
         drop(two);
-        assert!(!budget.is_full() && freed.has_changed().unwrap(), "those who wait are told");
-        freed.mark_unchanged();
+        assert!(!budget.is_full() && freed.now_or_never().is_some(), "those who wait are told");
         one.release();
         one.give_back(10);
         drop(one);

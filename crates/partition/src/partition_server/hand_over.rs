@@ -99,7 +99,7 @@ impl Drop for UnderWay<'_> {
             let why = PartitionError::Unavailable("a split or merge of ranges broke off".to_owned());
             self.parents.iter().for_each(|parent| parent.fail(&why));
         }
-        self.server.handed_over.send_modify(|count| *count += 1);
+        self.server.handed_over.notify_waiters();
     }
 }
 

@@ -28,14 +28,14 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// The ranges of a process.
 pub(crate) struct PartitionServer {
     pub(crate) shared: Shared,
     routes: ArcSwap<Routes<Arc<RangePartition>>>,
-    /// Counts hand-overs that have ended, for operations that wait for one.
-    handed_over: watch::Sender<u64>,
+    /// Told when a hand-over has ended, for operations that wait for one.
+    handed_over: Notify,
     /// Held while ranges change; the next range's id.
     next_range_id: tokio::sync::Mutex<u64>,
     /// Heirs of hand-overs that failed, whose streams are still to be removed. No hand-over begins before that is done, so
@@ -123,11 +123,10 @@ impl PartitionServer {
 
     /// Waits until `range` has new owners or goes on.
     async fn wait_for_hand_over(&self, range: &RangePartition) {
-        let mut handed_over = self.handed_over.subscribe();
-        // Routes change before the range says that it has left, and both before the count: none is missed.
+        let handed_over = self.handed_over.notified();
+        // Routes change before the range says that it has left, and both before this is told: none is missed.
         if range.is_handing_over() {
-            // The sender lives as long as this server.
-            let _ = handed_over.changed().await;
+            handed_over.await;
         }
     }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use stream::{StreamChange, StreamName, Streams};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// The partition map's only range and the first range of each table have this id.
 pub(crate) const FIRST_RANGE_ID: u64 = 1;
@@ -41,7 +41,7 @@ impl PartitionServer {
         let server = Arc::new(PartitionServer {
             shared,
             routes: ArcSwap::from_pointee(routes.clone()),
-            handed_over: watch::Sender::new(0),
+            handed_over: Notify::new(),
             next_range_id: tokio::sync::Mutex::new(FIRST_RANGE_ID + 1),
             failed_heirs: Mutex::default(),
             balancing: tokio::sync::Mutex::new(()),

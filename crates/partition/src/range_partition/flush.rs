@@ -113,7 +113,7 @@ impl RangePartition {
             version = frozen.last_version.0,
             "memory table is flushed"
         );
-        self.flushed.send_modify(|count| *count += 1);
+        self.flushed.notify_waiters();
         Ok(Flush::Done)
     }
 

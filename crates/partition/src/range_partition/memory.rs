@@ -6,6 +6,8 @@ use crate::error::PartitionError;
 use crate::memory_budget::MemoryBudget;
 use crate::operation::ObjectTable;
 use crate::settings::FROZEN_TABLE_COUNT_MAX;
+use futures_util::future::select;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -66,9 +68,11 @@ impl RangePartition {
     }
 
     async fn wait_for_flush(&self) -> Result<(), PartitionError> {
-        let mut flushed = self.flushed.subscribe();
-        let mut freed = self.shared.memory.freed();
-        while self.lacks_room() {
+        loop {
+            let (flushed, freed) = (pin!(self.flushed.notified()), pin!(self.shared.memory.freed()));
+            if !self.lacks_room() {
+                return Ok(());
+            }
             match &self.serial.lock().standing {
                 Standing::Open | Standing::HandingOver => {}
                 // Nobody flushes it any more, and it is not dropped while a writer waits: other ranges have room.
@@ -79,12 +83,7 @@ impl RangePartition {
             if let Some(error) = self.shared.maintenance.trouble(self.name(), self.lacks_budget()) {
                 return Err(error);
             }
-            // Both senders live as long as this range.
-            tokio::select! {
-                _ = flushed.changed() => {}
-                _ = freed.changed() => {}
-            }
+            select(flushed, freed).await;
         }
-        Ok(())
     }
 }

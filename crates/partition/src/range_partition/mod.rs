@@ -56,7 +56,7 @@ use range_time::RangeTime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::{OwnerEpoch, Streams};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 
 /// Operations that may be between their decision and their durability; further ones wait.
 const PENDING_OPERATION_COUNT_MAX: usize = 8192;
@@ -121,8 +121,9 @@ pub(crate) struct RangePartition {
     commit_wake: Notify,
     /// A memory table was frozen: the next group of the log may begin an extent.
     begins_table: AtomicBool,
-    /// Counts flushes, for writers that wait for one.
-    flushed: watch::Sender<u64>,
+    /// Told after each flush, for writers that wait for one. They wake in the order in which they came: a simulation would
+    /// not be the same each time with a `watch`, which draws lots.
+    flushed: Notify,
 }
 
 /// What the serial section guards.
@@ -209,7 +210,7 @@ impl RangePartition {
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
             commit_wake: Notify::new(),
             begins_table: AtomicBool::new(false),
-            flushed: watch::Sender::new(0),
+            flushed: Notify::new(),
             shared,
         });
         partition.shared.spawner.spawn("group-commit", Box::pin(commit::run(partition.clone())));
@@ -258,7 +259,7 @@ impl RangePartition {
 
     /// Writers that wait for a flush look again why there is none.
     pub(crate) fn tell_waiting_writers(&self) {
-        self.flushed.send_modify(|_| {});
+        self.flushed.notify_waiters();
         // If there will be no flush any more, writers of other ranges must not wait for it either.
         self.shared.maintenance.wake_flush();
     }
