@@ -34,6 +34,9 @@ const PIECE_PAUSE: Duration = Duration::from_millis(10);
 /// It is only made while this part of its size stays free besides; else the next write would have it given up again.
 const MARGIN_DIVISOR: u64 = 4;
 
+/// Up to this part of what is free is little.
+const SMALL_PART_DIVISOR: u64 = 8;
+
 /// The reserve of a data folder.
 pub(crate) struct Space {
     disk: Arc<dyn Disk>,
@@ -79,12 +82,13 @@ fn choose_step(held_bytes: u64, size_bytes: u64, free_bytes: u64) -> Step {
 
 /// Whether there is room for work that gives space back but takes so many bytes first. While space is scarce half of what
 /// is free stays for others: a large merge that fails for want of space would have kept it from all deletions meanwhile.
-/// Else a margin does, or such work would fill the disk, and the reserve would be given up for it again and again.
+/// Else a margin does, or such work would fill the disk, and the reserve would be given up for it again and again; but what
+/// takes a small part of what is free is in nobody's way: rows that are nearly all dead would stay for ever.
 fn has_room(is_scarce: bool, free_bytes: u64, size_bytes: u64, margin_bytes: u64) -> bool {
     if is_scarce {
         size_bytes <= free_bytes / 2
     } else {
-        size_bytes.saturating_add(margin_bytes) <= free_bytes
+        size_bytes <= free_bytes / SMALL_PART_DIVISOR || size_bytes.saturating_add(margin_bytes) <= free_bytes
     }
 }
 
@@ -311,6 +315,9 @@ mod tests {
             (false, 100, 84, true),
             (false, 100, 85, false),
             (false, 0, u64::MAX, false),
+            (false, 0, 0, true),
+            (false, 16, 2, true),
+            (false, 16, 3, false),
             (true, 100, 50, true),
             (true, 100, 51, false),
             (true, 0, 0, true),
