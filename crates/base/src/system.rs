@@ -451,6 +451,10 @@ mod tests {
         let thread = workers.start_thread("test").unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         let (first, second) = (sender.clone(), sender);
+        thread_local! {
+            static UNTIL_THE_END: RefCell<Option<std::sync::mpsc::Sender<()>>> = const { RefCell::new(None) };
+        }
+        let (held, ended) = std::sync::mpsc::channel();
         // This one blocks the thread; that one is started by another thread meanwhile.
         let (begun, begins) = std::sync::mpsc::channel();
         let (goes_on, go_on) = std::sync::mpsc::channel::<()>();
@@ -458,6 +462,7 @@ mod tests {
         thread.spawn(
             "first",
             Box::pin(async move {
+                UNTIL_THE_END.set(Some(held));
                 begun.send(()).unwrap();
                 go_on.recv().unwrap();
                 first.send(here()).unwrap();
@@ -477,6 +482,8 @@ mod tests {
         assert_eq!(one, other);
         assert_eq!(one.1.as_deref(), Some("test"));
         assert!(receiver.recv().is_err(), "nobody else");
+        let ended = ended.recv_timeout(Duration::from_secs(60));
+        assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected), "the thread ends");
     }
 
     #[test]

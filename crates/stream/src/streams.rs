@@ -202,7 +202,7 @@ impl Streams {
 
     /// Starts a task on the thread that writes and syncs the journal, which blocks it half of the time: for those who append
     /// again as soon as an append is durable, and do little between the two. Nobody has to be woken on another thread for
-    /// that, and all of them have appended before the journal goes on.
+    /// that, and those who have their next append ready are in the next record together.
     pub fn spawn_beside_journal(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.node.spawn_beside_journal(name, task);
     }

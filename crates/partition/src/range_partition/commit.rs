@@ -148,6 +148,8 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
             }
         };
         match group {
+            // It has nothing to append: behind the journal it would wait for the syncs of other ranges.
+            Some(group) if group.group.is_empty() => spare = partition.commit(group).await,
             Some(group) => {
                 let (done, memory) = oneshot::channel();
                 let commits = commit_groups(partition.clone(), group, done);
@@ -190,7 +192,7 @@ const LOG_EXTENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 /// checkpoint, and up to three wait for their flushes when the disk is full: theirs begin after that.
 const ROOMY_TABLE_COUNT: u64 = 8;
 
-/// A larger group may go past the journal, which would hold up its thread, and the connections there, for a sync.
+/// A larger group may go past the journal, which would hold up its thread, where groups are committed, for another sync.
 const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
 
 /// A buffer that has grown beyond this is given back.

@@ -419,6 +419,23 @@ mod tests {
         World::new(3).run(lives).unwrap();
     }
 
+    /// A mebibyte was awaited where segments have less: nothing was ever due there.
+    #[test]
+    fn bytes_of_small_segments_are_due_as_late_in_proportion() {
+        const SMALL_SEGMENT_SIZE_BYTES: u64 = 64 << 10;
+        let lives = |env: Environment, _| async move {
+            let space = Space::open(&env, &StreamSettings::tiny()).await.unwrap();
+            let drain = Drain::new(Arc::default(), space, SMALL_SEGMENT_SIZE_BYTES);
+            let extent = extent(&env, 1).await;
+            for position in 1..=32 {
+                add(&drain, &extent, 10, position * SMALL_SEGMENT_SIZE_BYTES / 16);
+                drain.pass().await.unwrap();
+                assert_eq!(extent.pending_below(9999).len() as u64, position.min(12), "at {position}/16");
+            }
+        };
+        World::new(3).run(lives).unwrap();
+    }
+
     #[test]
     fn what_is_deleted_is_not_written_and_holds_up_no_ticket() {
         let lives = |env: Environment, _| async move {

@@ -153,8 +153,8 @@ impl JournalWriter {
                 let _ = closed.send(());
                 return;
             }
-            // Those on this thread that were told append again, and are in the next record together: else two of them would
-            // take turns, each with a sync of its own.
+            // Those on this thread that were told, and have more ready, are in the next record together: else two of them
+            // would take turns, each with a sync of its own.
             base::give_way().await;
         }
     }
