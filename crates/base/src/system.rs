@@ -123,7 +123,7 @@ impl WorkerSpawner {
             let runtime =
                 runtime.enable_all().global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE).build()?;
             workers.push(runtime.handle().clone());
-            let worker = Worker { runtime: Some(runtime) };
+            let worker = ThreadRuntime { runtime: Some(runtime) };
             let (readers, mut running) = (readers.clone(), running.subscribe());
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
@@ -145,11 +145,11 @@ impl WorkerSpawner {
 
 /// The runtime of one thread. It ends without waiting for what runs on it, so that it can be dropped anywhere: where it was
 /// made, too, if it gets no thread.
-struct Worker {
+struct ThreadRuntime {
     runtime: Option<tokio::runtime::Runtime>,
 }
 
-impl Worker {
+impl ThreadRuntime {
     fn run(&self, until: impl Future<Output = ()>) {
         if let Some(runtime) = &self.runtime {
             runtime.block_on(until);
@@ -157,7 +157,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for ThreadRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -248,13 +248,13 @@ impl RuntimeThread {
     fn start(name: &'static str, allowed: &[usize]) -> io::Result<Arc<dyn TaskThread>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let handle = runtime.handle().clone();
-        let worker = Worker { runtime: Some(runtime) };
+        let own = ThreadRuntime { runtime: Some(runtime) };
         let allowed = allowed.to_vec();
         // Nothing is ever sent.
         let (running, mut ended) = mpsc::channel(1);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             affinity::keep_to_any(&allowed);
-            worker.run(async move { while ended.recv().await.is_some() {} });
+            own.run(async move { while ended.recv().await.is_some() {} });
         })?;
         Ok(Arc::new(RuntimeThread { runtime: handle, running }))
     }

@@ -2,7 +2,8 @@
 //!
 //! What always holds: groups are appended in the order of their versions. When an append fails, every operation that
 //! waits fails, their rows leave the memory table, and unless it was refused for certain (the disk is full, no file can be
-//! opened, it is too large) the range takes no more writes, because nobody knows whether the group is in the log.
+//! opened, it is too large) the range takes no more writes, because nobody knows whether the group is in the log. It
+//! takes no more either when the task that commits a group ends without an outcome.
 
 use super::{RangePartition, Standing};
 use crate::commit_log;
