@@ -116,14 +116,18 @@ impl Checkpoint {
     }
 
     /// The row with this key, if the checkpoint knows it.
-    pub(crate) async fn get(&self, key: HashedKey<'_>) -> Result<Option<StoredRow>, PartitionError> {
+    pub(crate) async fn get(
+        &self,
+        key: HashedKey<'_>,
+        caching: Caching,
+    ) -> Result<Option<StoredRow>, PartitionError> {
         let at = self.part_of(key.bytes);
         if at == self.root.parts.len() || !self.held_filter(at).await?.may_contain(key.hash) {
             return Ok(None);
         }
         let index = self.held_index(at).await?;
         let Some(entry) = index.entries.get(index.first_at_or_after(key.bytes)) else { return Ok(None) };
-        let rows = self.rows(entry.location).await?;
+        let rows = self.rows(entry.location, caching).await?;
         let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
         Ok(found.map(|(version, value)| StoredRow { version, value }))
     }
@@ -227,13 +231,20 @@ impl Checkpoint {
         Ok(index)
     }
 
-    async fn rows(&self, location: Location) -> Result<RowBlock, PartitionError> {
+    async fn rows(&self, location: Location, caching: Caching) -> Result<RowBlock, PartitionError> {
         if let Some(CachedBlock::Rows(rows)) = self.cache.find(location) {
             return Ok(rows);
         }
         self.cache.note_row_block_read();
         let rows = self.read_rows(location).await?;
-        self.cache.insert(location, CachedBlock::Rows(rows.clone()));
+        let keeps = match caching {
+            Caching::Keep => true,
+            Caching::KeepManyRows => rows.has_many_rows(),
+            Caching::Bypass => false,
+        };
+        if keeps {
+            self.cache.insert(location, CachedBlock::Rows(rows.clone()));
+        }
         Ok(rows)
     }
 

@@ -183,6 +183,11 @@ impl RowBlock {
         })))
     }
 
+    /// Whether it has more than [`RESTART_ROW_COUNT`] rows: usually, whether they are smaller than 2 KiB.
+    pub(super) fn has_many_rows(&self) -> bool {
+        self.0.restarts.len() > 4
+    }
+
     /// With what look-ups add to it.
     pub(crate) fn size_bytes(&self) -> usize {
         let row_count_max = self.0.restarts.len() / 4 * RESTART_ROW_COUNT;

@@ -230,7 +230,10 @@ async fn fetch(
             Read::Point(key) => {
                 let key = HashedKey::new(key.as_bytes());
                 let in_memory = find_in_memory(tree, key, newest).is_some();
-                let found = if in_memory { None } else { find_in_checkpoints(tree, key).await? };
+                let found = match in_memory {
+                    true => None,
+                    false => find_in_checkpoints(tree, key, Caching::KeepManyRows).await?,
+                };
                 let value = found.as_ref().and_then(|found| found.value.as_ref());
                 room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
                 Fetched::Point(found)

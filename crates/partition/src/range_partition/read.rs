@@ -125,7 +125,7 @@ async fn get_from(tree: &Tree, visible: RowVersion, key: &RowKey) -> Result<Opti
     let hashed = HashedKey::new(key.as_bytes());
     let found = match find_in_memory(tree, hashed, visible) {
         Some(found) => Some(found),
-        None => find_in_checkpoints(tree, hashed).await?,
+        None => find_in_checkpoints(tree, hashed, Caching::Keep).await?,
     };
     Ok(found.and_then(|found| to_row(key, found)))
 }
@@ -144,10 +144,11 @@ pub(super) fn find_in_memory(tree: &Tree, key: HashedKey<'_>, at: RowVersion) ->
 pub(super) async fn find_in_checkpoints(
     tree: &Tree,
     key: HashedKey<'_>,
+    caching: Caching,
 ) -> Result<Option<Found>, PartitionError> {
     let mut from = 0;
     while let Some(at) = tree.checkpoints.next_that_may_have(key, from) {
-        if let Some(row) = tree.checkpoints[at].checkpoint.get(key).await? {
+        if let Some(row) = tree.checkpoints[at].checkpoint.get(key, caching).await? {
             return Ok(Some(Found { version: row.version, value: row.value }));
         }
         from = at + 1;
