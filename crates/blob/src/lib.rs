@@ -24,6 +24,8 @@ mod find_blobs;
 mod lease;
 pub mod limits;
 mod listing;
+mod md5_lanes;
+mod md5_together;
 mod name;
 mod pages;
 mod put_blob;

@@ -7,6 +7,7 @@
 use crate::blob_rows::{BlobAddress, HEAD};
 use crate::error::BlobError;
 use crate::limits::INLINE_SIZE_BYTES_MAX;
+use crate::md5_together;
 use bytes::{Bytes, BytesMut};
 use md5::{Digest, Md5};
 use partition::{DataPin, ObjectTable, PIECE_SIZE_BYTES_MAX, PartitionError, Partitions, Piece};
@@ -62,7 +63,7 @@ pub struct Upload {
     address: BlobAddress,
     /// Bytes may end up in the row.
     may_be_inline: bool,
-    /// The only portion so far, of a body that may end up in the row: it need not be copied.
+    /// The only portion so far, of a body that may end up in the row: it need not be copied, nor hashed alone.
     first: Bytes,
     buffer: BytesMut,
     on_its_way: Option<Append>,
@@ -122,15 +123,17 @@ impl Upload {
     pub async fn write(&mut self, mut bytes: Bytes) -> Result<(), BlobError> {
         let is_first = self.size == 0;
         self.size += bytes.len() as u64;
-        if let Some(md5) = &mut self.md5 {
-            md5.update(&bytes);
-        }
         self.crc64.update(&bytes);
         if is_first && self.may_be_inline && bytes.len() <= INLINE_SIZE_BYTES_MAX {
             self.first = bytes;
             return Ok(());
         }
-        self.buffer.extend_from_slice(&std::mem::take(&mut self.first));
+        let first = std::mem::take(&mut self.first);
+        if let Some(md5) = &mut self.md5 {
+            md5.update(&first);
+            md5.update(&bytes);
+        }
+        self.buffer.extend_from_slice(&first);
         while !bytes.is_empty() {
             let piece_size = self.counted.piece_size();
             let room = piece_size.saturating_sub(self.buffer.len());
@@ -178,6 +181,10 @@ impl Upload {
 
     /// All bytes were written: they are durable, or few enough for the row.
     pub async fn finish(mut self) -> Result<Uploaded, BlobError> {
+        let md5 = match self.md5.take() {
+            Some(_) if !self.first.is_empty() => Some(md5_together::md5_of(self.first.clone()).await),
+            md5 => md5.map(|md5| md5.finalize().into()),
+        };
         let mut inline = None;
         if self.may_be_inline && self.size <= INLINE_SIZE_BYTES_MAX as u64 {
             let first = std::mem::take(&mut self.first);
@@ -191,7 +198,7 @@ impl Upload {
             pieces: self.pieces,
             pins: self.pins,
             size: self.size,
-            md5: self.md5.map(|md5| md5.finalize().into()),
+            md5,
             crc64: self.crc64.finalize(),
         })
     }

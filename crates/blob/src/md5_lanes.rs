@@ -1,0 +1,221 @@
+//! MD5 of several messages at once (RFC 1321): each step of the algorithm waits for the one before it, so one message
+//! leaves most of a processor idle, and the lanes of its vectors.
+//!
+//! Where one message is all there is, or it comes in portions, the library hashes it. What always holds: the digests are
+//! the library's.
+
+use md5::{Digest, Md5};
+use std::array::from_fn;
+use wide::u32x4;
+
+/// An MD5.
+pub(crate) type Md5Digest = [u8; 16];
+
+/// Messages in one vector.
+const LANES: usize = 4;
+/// Bytes that the algorithm takes at once.
+const BLOCK_SIZE_BYTES: usize = 64;
+/// The last blocks of a message have its length in bits, in so many bytes, behind a byte that ends it.
+const LENGTH_SIZE_BYTES: usize = 8;
+
+/// What the algorithm starts with.
+const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+/// Bits that the steps of each round rotate by, in turns.
+const ROTATIONS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+/// In each round, which word of the block a step takes: step times the first of these, plus the second.
+const WORDS: [[usize; 2]; 4] = [[1, 0], [5, 1], [3, 5], [7, 0]];
+/// `floor(2^32 * abs(sin(step + 1)))`.
+#[rustfmt::skip]
+const SINES: [u32; 64] = [
+    0xd76a_a478, 0xe8c7_b756, 0x2420_70db, 0xc1bd_ceee, 0xf57c_0faf, 0x4787_c62a, 0xa830_4613, 0xfd46_9501,
+    0x6980_98d8, 0x8b44_f7af, 0xffff_5bb1, 0x895c_d7be, 0x6b90_1122, 0xfd98_7193, 0xa679_438e, 0x49b4_0821,
+    0xf61e_2562, 0xc040_b340, 0x265e_5a51, 0xe9b6_c7aa, 0xd62f_105d, 0x0244_1453, 0xd8a1_e681, 0xe7d3_fbc8,
+    0x21e1_cde6, 0xc337_07d6, 0xf4d5_0d87, 0x455a_14ed, 0xa9e3_e905, 0xfcef_a3f8, 0x676f_02d9, 0x8d2a_4c8a,
+    0xfffa_3942, 0x8771_f681, 0x6d9d_6122, 0xfde5_380c, 0xa4be_ea44, 0x4bde_cfa9, 0xf6bb_4b60, 0xbebf_bc70,
+    0x289b_7ec6, 0xeaa1_27fa, 0xd4ef_3085, 0x0488_1d05, 0xd9d4_d039, 0xe6db_99e5, 0x1fa2_7cf8, 0xc4ac_5665,
+    0xf429_2244, 0x432a_ff97, 0xab94_23a7, 0xfc93_a039, 0x655b_59c3, 0x8f0c_cc92, 0xffef_f47d, 0x8584_5dd1,
+    0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
+];
+
+/// The four words of the algorithm's state, of [`LANES`] messages.
+type State = [u32x4; 4];
+type Block<'a> = &'a [u8; BLOCK_SIZE_BYTES];
+
+/// The MD5 of each message.
+pub(crate) fn md5_of_each<T: AsRef<[u8]>>(messages: &[T]) -> Vec<Md5Digest> {
+    let mut digests = vec![Md5Digest::default(); messages.len()];
+    // Of similar length together: lanes whose message has ended go on for nothing.
+    let mut by_size: Vec<usize> = (0..messages.len()).collect();
+    by_size.sort_unstable_by_key(|at| messages[*at].as_ref().len());
+    for group in by_size.chunks(2 * LANES) {
+        match group {
+            [one] => digests[*one] = Md5::digest(&messages[*one]).into(),
+            // Two vectors in turns: while one waits for its step the other takes its own.
+            _ if group.len() > LANES => hash_group::<2, T>(messages, group, &mut digests),
+            _ => hash_group::<1, T>(messages, group, &mut digests),
+        }
+    }
+    digests
+}
+
+/// Hashes the messages whose numbers are in `group`, in `VECTORS` vectors that have room for them.
+fn hash_group<const VECTORS: usize, T: AsRef<[u8]>>(
+    messages: &[T],
+    group: &[usize],
+    digests: &mut [Md5Digest],
+) {
+    // Lanes without a message of their own repeat the last one.
+    let in_lane = |vector: usize, lane: usize| group[(vector * LANES + lane).min(group.len() - 1)];
+    let padded: [[Padded<'_>; LANES]; VECTORS] =
+        from_fn(|vector| from_fn(|lane| Padded::new(messages[in_lane(vector, lane)].as_ref())));
+    let lanes = padded.as_flattened();
+    let whole_count = lanes.iter().map(|message| message.whole.len()).min().unwrap_or(0);
+    let block_count = lanes.iter().map(Padded::block_count).max().unwrap_or(0);
+    let mut states = [START.map(u32x4::splat); VECTORS];
+    for at in 0..whole_count {
+        take_blocks(&mut states, &from_fn(|vector| from_fn(|lane| &padded[vector][lane].whole[at])));
+    }
+    for at in whole_count..block_count {
+        take_blocks(&mut states, &from_fn(|vector| from_fn(|lane| padded[vector][lane].block(at))));
+        for vector in 0..VECTORS {
+            for lane in 0..LANES {
+                if padded[vector][lane].block_count() == at + 1 {
+                    digests[in_lane(vector, lane)] = digest_of(&states[vector], lane);
+                }
+            }
+        }
+    }
+}
+
+/// A message with what the algorithm adds to it.
+struct Padded<'a> {
+    /// The blocks that it fills.
+    whole: &'a [[u8; BLOCK_SIZE_BYTES]],
+    /// The rest, the byte behind it, zeros and the length; one block or two.
+    tail: [[u8; BLOCK_SIZE_BYTES]; 2],
+    tail_count: usize,
+}
+
+impl<'a> Padded<'a> {
+    fn new(message: &'a [u8]) -> Self {
+        let (whole, rest) = message.as_chunks();
+        let tail_count = (rest.len() + 1 + LENGTH_SIZE_BYTES).div_ceil(BLOCK_SIZE_BYTES);
+        let mut tail = [[0; BLOCK_SIZE_BYTES]; 2];
+        let bytes = tail.as_flattened_mut();
+        bytes[..rest.len()].copy_from_slice(rest);
+        bytes[rest.len()] = 0x80;
+        let bits = (message.len() as u64).wrapping_mul(8).to_le_bytes();
+        bytes[tail_count * BLOCK_SIZE_BYTES - LENGTH_SIZE_BYTES..][..LENGTH_SIZE_BYTES]
+            .copy_from_slice(&bits);
+        Padded { whole, tail, tail_count }
+    }
+
+    fn block_count(&self) -> usize {
+        self.whole.len() + self.tail_count
+    }
+
+    /// The block numbered `at`; any, behind the last.
+    fn block(&self, at: usize) -> Block<'_> {
+        self.whole.get(at).unwrap_or_else(|| &self.tail[(at - self.whole.len()).min(1)])
+    }
+}
+
+fn digest_of(state: &State, lane: usize) -> Md5Digest {
+    let words = state.map(|word| word.to_array()[lane].to_le_bytes());
+    from_fn(|at| words[at / 4][at % 4])
+}
+
+/// The sixteen words of each lane's block.
+#[inline(always)]
+fn words_of(blocks: &[Block<'_>; LANES]) -> [u32x4; 16] {
+    let rows = blocks.map(|block| block.as_chunks::<4>().0);
+    let mut words = [u32x4::default(); 16];
+    for (at, four) in words.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let of_lane =
+            |lane: usize| u32x4::new(from_fn(|word| u32::from_le_bytes(rows[lane][at * LANES + word])));
+        *four = u32x4::transpose(from_fn(of_lane));
+    }
+    words
+}
+
+/// Takes a block of each lane into its state.
+#[inline(always)]
+fn take_blocks<const VECTORS: usize>(states: &mut [State; VECTORS], blocks: &[[Block<'_>; LANES]; VECTORS]) {
+    let words: [[u32x4; 16]; VECTORS] = from_fn(|vector| words_of(&blocks[vector]));
+    let mut next = *states;
+    // Written out by the macros: which words and rotations a step takes has to be known when it is compiled.
+    macro_rules! step {
+        ($round:literal, $mix:expr, $step:literal) => {{
+            const WORD: usize = (WORDS[$round][0] * $step + WORDS[$round][1]) % 16;
+            const ROTATION: u32 = ROTATIONS[$round][$step % 4];
+            for (state, words) in next.iter_mut().zip(&words) {
+                let [a, b, c, d] = *state;
+                let sum = a + (words[WORD] + u32x4::splat(SINES[$round * 16 + $step])) + $mix(b, c, d);
+                *state = [d, b + ((sum << ROTATION) | (sum >> (32 - ROTATION))), b, c];
+            }
+        }};
+    }
+    macro_rules! round {
+        ($round:literal, $mix:expr) => {
+            round!($round, $mix, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+        };
+        ($round:literal, $mix:expr, $($step:literal)*) => {
+            $(step!($round, $mix, $step);)*
+        };
+    }
+    round!(0, |b: u32x4, c: u32x4, d: u32x4| d ^ (b & (c ^ d)));
+    round!(1, |b: u32x4, c: u32x4, d: u32x4| c ^ (d & (b ^ c)));
+    round!(2, |b: u32x4, c: u32x4, d: u32x4| b ^ c ^ d);
+    round!(3, |b: u32x4, c: u32x4, d: u32x4| c ^ (b | !d));
+    for (state, next) in states.iter_mut().zip(next) {
+        *state = from_fn(|word| state[word] + next[word]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(messages: &[Vec<u8>]) {
+        let expected: Vec<Md5Digest> = messages.iter().map(|message| Md5::digest(message).into()).collect();
+        assert_eq!(md5_of_each(messages), expected);
+    }
+
+    /// Each length around the ends of blocks, alone in its lane and beside others.
+    #[test]
+    fn digests_are_the_librarys_at_each_length() {
+        let message = |len: usize| -> Vec<u8> { (0..len).map(|at| (at * 31 + len) as u8).collect() };
+        for count in 0..=17 {
+            for len in 0..=130 {
+                check(&vec![message(len); count]);
+            }
+        }
+        check(&(0..=300).map(message).collect::<Vec<_>>());
+        check(&[8192, 0, 4096, 8191, 55, 56, 63, 64, 119, 120].map(message));
+    }
+
+    /// The test suite of RFC 1321, in one go.
+    #[test]
+    fn digests_are_those_of_the_standard() {
+        let digits = "1234567890".repeat(8);
+        let suite = [
+            ("", 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e_u128),
+            ("a", 0x0cc1_75b9_c0f1_b6a8_31c3_99e2_6977_2661),
+            ("abc", 0x9001_5098_3cd2_4fb0_d696_3f7d_28e1_7f72),
+            ("message digest", 0xf96b_697d_7cb7_938d_525a_2f31_aaf1_61d0),
+            (&digits, 0x57ed_f4a2_2be3_c955_ac49_da2e_2107_b67a),
+        ];
+        let digests = md5_of_each(&suite.map(|(message, _)| message));
+        assert_eq!(digests, suite.map(|(_, digest)| digest.to_be_bytes()));
+    }
+
+    proptest! {
+        #[test]
+        fn digests_are_the_librarys(
+            messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..24),
+        ) {
+            check(&messages);
+        }
+    }
+}
