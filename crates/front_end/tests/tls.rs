@@ -24,17 +24,22 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 const CERTIFICATE: &[u8] = include_bytes!("certificates/server.pem");
 const KEY: &[u8] = include_bytes!("certificates/server-key.pem");
 
+const RENEWED: &[u8] = include_bytes!("certificates/renewed.pem");
+const RENEWED_KEY: &[u8] = include_bytes!("certificates/renewed-key.pem");
+
 struct Running {
     stamp: Stamp,
+    identity: TlsIdentity,
     address: std::net::SocketAddr,
     stop: oneshot::Sender<()>,
     served: tokio::task::JoinHandle<()>,
 }
 
 async fn start(limits: Limits) -> Running {
+    let identity = TlsIdentity::from_pem(CERTIFICATE, KEY).expect("a pair");
     let stamp = Stamp::with_settings(|settings| {
         settings.limits = limits;
-        settings.tls = Some(TlsIdentity::from_pem(CERTIFICATE, KEY).expect("a pair"));
+        settings.tls = Some(identity.clone());
         settings.bearer = Some(Arc::new(UnverifiedTokens));
     })
     .await;
@@ -48,14 +53,23 @@ async fn start(limits: Limits) -> Running {
         };
         front_end.serve_table(listener, stopped).await;
     });
-    Running { stamp, address, stop, served }
+    Running { stamp, identity, address, stop, served }
 }
 
 impl Running {
     /// A connection that trusts the server's certificate only.
     async fn connect(&self, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+        self.try_connect(CERTIFICATE, protocols).await.expect("a handshake")
+    }
+
+    /// A connection that trusts this certificate only.
+    async fn try_connect(
+        &self,
+        trusted: &[u8],
+        protocols: &[&[u8]],
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(CERTIFICATE).expect("a certificate")).expect("a root");
+        roots.add(CertificateDer::from_pem_slice(trusted).expect("a certificate")).expect("a root");
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions")
@@ -64,7 +78,7 @@ impl Running {
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let stream = TcpStream::connect(self.address).await.expect("a connection");
         let name = ServerName::try_from("localhost").expect("a name");
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
     fn signed(&self, path: &str) -> String {
@@ -134,6 +148,23 @@ async fn requests_are_served_and_addresses_are_https() {
     let ended = tokio::time::timeout(Duration::from_secs(5), idle.read(&mut [0; 1])).await.expect("in time");
     assert!(matches!(ended, Ok(0)), "closed with a notice: {ended:?}");
     running.served.await.expect("stopped");
+}
+
+/// A certificate that was renewed was shown after a restart only, so servers that went on showed one that had expired.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_renewed_certificate_is_shown_to_who_connects_from_then_on() {
+    let running = start(Limits::default()).await;
+    let mut open = running.connect(&[]).await;
+    running.identity.renew(RENEWED, KEY).expect_err("the key is another's");
+    running.identity.renew(b"", RENEWED_KEY).expect_err("no certificate");
+    running.connect(&[]).await;
+    running.identity.renew(RENEWED, RENEWED_KEY).expect("a pair");
+    let mut new = running.try_connect(RENEWED, &[]).await.expect("a handshake");
+    running.try_connect(CERTIFICATE, &[]).await.expect_err("the former one is not shown any more");
+    for stream in [&mut open, &mut new] {
+        let answer = ask(stream, &running.signed("/Tables")).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

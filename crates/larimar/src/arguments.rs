@@ -138,7 +138,8 @@ pub(crate) struct ServeArguments {
     #[arg(long = "versioned-account", value_name = "NAME")]
     pub(crate) versioned_accounts: Vec<String>,
 
-    /// A certificate (or a chain of them) in PEM form: connections are encrypted, and others are not served
+    /// A certificate (or a chain of them) in PEM form: connections are encrypted, and others are not served.
+    /// Looked at every minute, so it can be renewed while the server runs
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
 

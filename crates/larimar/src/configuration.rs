@@ -2,18 +2,18 @@
 //! accounts, certificate and key are read, and the place of the ready file is looked at.
 
 use crate::arguments::{OauthMode, ServeArguments};
+use crate::certificate::{Certificate, CertificateError};
 use crate::data_folder::folder_of;
 use crate::machine_memory;
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, AccountError, Accounts, may_be_shown};
-use front_end::{TlsError, TlsIdentity};
 use partition::{PartitionSettings, SettingError};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, RESERVE_SIZE_BYTES, StreamSettings};
 
 /// Flags that more than one mistake names.
@@ -55,7 +55,7 @@ pub(crate) struct Configuration {
     pub(crate) streams: StreamSettings,
     pub(crate) partitions: PartitionSettings,
     /// With it connections are encrypted.
-    pub(crate) tls: Option<TlsIdentity>,
+    pub(crate) tls: Option<Certificate>,
     /// How bearer tokens are judged; without it none is taken. Never without `tls`.
     pub(crate) oauth: Option<OauthMode>,
     /// Whether each worker thread keeps to a core.
@@ -96,10 +96,8 @@ pub(crate) enum ConfigurationError {
     AccountsFile { path: PathBuf, error: std::io::Error },
     #[error("--accounts-file {}: it names no account", path.display())]
     NoAccounts { path: PathBuf },
-    #[error("{flag} {}: {error}", path.display())]
-    TlsFile { flag: &'static str, path: PathBuf, error: std::io::Error },
-    #[error("{flag} {}: {error}", path.display())]
-    Tls { flag: &'static str, path: PathBuf, error: TlsError },
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     #[error("{flag}: {error}")]
     Setting { flag: &'static str, error: SettingError },
     #[error("--data: the name of a folder is missing")]
@@ -133,7 +131,7 @@ impl Configuration {
             streams.reserve_size_bytes = 0;
             streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;
         }
-        let tls = given_identity(&arguments)?;
+        let tls = given_certificate(&arguments)?;
         if arguments.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);
         }
@@ -181,26 +179,11 @@ fn given_partition_settings(arguments: &ServeArguments) -> Result<PartitionSetti
 }
 
 /// The certificate and its key, if they are given; the command line has them together or not at all.
-fn given_identity(arguments: &ServeArguments) -> Result<Option<TlsIdentity>, ConfigurationError> {
-    const CERTIFICATE_FLAG: &str = "--tls-cert";
-    const KEY_FLAG: &str = "--tls-key";
-    let (Some(certificate_path), Some(key_path)) = (&arguments.tls_cert, &arguments.tls_key) else {
-        return Ok(None);
-    };
-    let read = |flag, path: &Path| {
-        std::fs::read(path).map_err(|error| ConfigurationError::TlsFile {
-            flag,
-            path: path.to_owned(),
-            error,
-        })
-    };
-    let certificate = read(CERTIFICATE_FLAG, certificate_path)?;
-    let key = read(KEY_FLAG, key_path)?;
-    TlsIdentity::from_pem(&certificate, &key).map(Some).map_err(|error| {
-        let (flag, path) =
-            if error.is_about_key() { (KEY_FLAG, key_path) } else { (CERTIFICATE_FLAG, certificate_path) };
-        ConfigurationError::Tls { flag, path: path.clone(), error }
-    })
+fn given_certificate(arguments: &ServeArguments) -> Result<Option<Certificate>, CertificateError> {
+    match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Certificate::read(certificate, key).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Whether each service has a port of its own.

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod byte_size;
+mod certificate;
 mod check;
 mod configuration;
 mod data_folder;

@@ -142,11 +142,23 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     if let Some(path) = &configuration.ready_file {
         report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
     }
-    tokio::join!(
-        front_end.serve_blob(blob_listener, stopped(stop.clone())),
-        front_end.serve_table(table_listener, stopped(stop.clone())),
-        front_end.serve_queue(queue_listener, stopped(stop)),
-    );
+    let follow = async {
+        match &configuration.tls {
+            Some(certificate) => certificate.follow(&*env.clock).await,
+            None => std::future::pending().await,
+        }
+    };
+    let serve = async {
+        tokio::join!(
+            front_end.serve_blob(blob_listener, stopped(stop.clone())),
+            front_end.serve_table(table_listener, stopped(stop.clone())),
+            front_end.serve_queue(queue_listener, stopped(stop)),
+        )
+    };
+    tokio::select! {
+        _ = serve => {}
+        never = follow => match never {},
+    }
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
@@ -196,7 +208,7 @@ fn front_end(
     let settings = FrontEndSettings {
         limits,
         takes_customer_keys: configuration.takes_customer_keys,
-        tls: configuration.tls.clone(),
+        tls: configuration.tls.as_ref().map(|certificate| certificate.identity.clone()),
         bearer: configuration.oauth.map(OauthMode::authority),
         ..FrontEndSettings::new(configuration.accounts.clone())
     };

@@ -1,10 +1,11 @@
 //! TLS: the server's certificate and key, and the handshake of one connection.
 //!
 //! The protocol inside is chosen in the handshake (ALPN `h2` or `http/1.1`), so nobody has to look at the first bytes.
-//! What always holds: a certificate and a key that do not belong together are refused at the start, not by each client;
-//! the key is never printed; versions of TLS older than 1.2 are not spoken.
+//! What always holds: a certificate and a key that do not belong together are refused when they are given, not by each
+//! client, and those before them stay; the key is never printed; versions of TLS older than 1.2 are not spoken.
 
 use super::preface::Protocol;
+use arc_swap::ArcSwap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
@@ -59,10 +61,21 @@ impl TlsError {
     }
 }
 
-/// Who the server is to clients that encrypt.
+/// Who the server is to clients that encrypt. Copies are the same one: what is renewed in one is in all.
 #[derive(Clone)]
 pub struct TlsIdentity {
     acceptor: TlsAcceptor,
+    current: Arc<Current>,
+}
+
+/// What handshakes show.
+#[derive(Debug)]
+struct Current(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _client_hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
 }
 
 impl fmt::Debug for TlsIdentity {
@@ -74,30 +87,21 @@ impl fmt::Debug for TlsIdentity {
 impl TlsIdentity {
     /// From a chain of certificates (the server's own first) and its private key, both as PEM.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        let chain = CertificateDer::pem_slice_iter(certificates)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| TlsError::Certificate(error.to_string()))?;
-        if chain.is_empty() {
-            return Err(TlsError::NoCertificate);
-        }
-        let is_encrypted = [ENCRYPTED_KEY, ENCRYPTED_KEY_OLD]
-            .iter()
-            .any(|mark| key.windows(mark.len()).any(|part| part == *mark));
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
-            _ if is_encrypted => TlsError::EncryptedKey,
-            pem::Error::NoItemsFound => TlsError::NoKey,
-            other => TlsError::Key(other.to_string()),
-        })?;
-        let pair = |error: rustls::Error| TlsError::Pair(error.to_string());
-        let provider = Arc::new(ring::default_provider());
-        let identity = certified_key(chain, provider.key_provider.load_private_key(key).map_err(pair)?)?;
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let current = Arc::new(Current(ArcSwap::from_pointee(read_pair(certificates, key)?)));
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(pair)?
+            .map_err(pair_error)?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
+            .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-        Ok(TlsIdentity { acceptor: TlsAcceptor::from(Arc::new(config)) })
+        Ok(TlsIdentity { acceptor: TlsAcceptor::from(Arc::new(config)), current })
+    }
+
+    /// From now on handshakes show this pair, given as to [`Self::from_pem`]; connections that are open stay. An error
+    /// says why it can't be used, and the former goes on.
+    pub fn renew(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        self.current.0.store(Arc::new(read_pair(certificates, key)?));
+        Ok(())
     }
 
     /// Shakes hands; the caller bounds the time. A client that chooses no protocol speaks HTTP/1.1.
@@ -114,6 +118,29 @@ impl TlsIdentity {
     }
 }
 
+fn pair_error(error: rustls::Error) -> TlsError {
+    TlsError::Pair(error.to_string())
+}
+
+/// A chain of certificates and its private key.
+fn read_pair(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(certificates)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsError::Certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate);
+    }
+    let is_encrypted = [ENCRYPTED_KEY, ENCRYPTED_KEY_OLD]
+        .iter()
+        .any(|mark| key.windows(mark.len()).any(|part| part == *mark));
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+        _ if is_encrypted => TlsError::EncryptedKey,
+        pem::Error::NoItemsFound => TlsError::NoKey,
+        other => TlsError::Key(other.to_string()),
+    })?;
+    certified_key(chain, ring::default_provider().key_provider.load_private_key(key).map_err(pair_error)?)
+}
+
 /// The chain with its key, if they belong together.
 ///
 /// The library reads certificates of X.509 version 3 only; self-signed ones of version 1 are still about, and clients
@@ -126,7 +153,7 @@ fn certified_key(
     match identity.keys_match() {
         Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(identity),
         Err(rustls::Error::InvalidCertificate(_)) if holds_public_key(&identity) => Ok(identity),
-        Err(error) => Err(TlsError::Pair(error.to_string())),
+        Err(error) => Err(pair_error(error)),
     }
 }
 
