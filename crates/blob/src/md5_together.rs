@@ -9,6 +9,7 @@
 use crate::md5_lanes::{Md5Digest, md5_of_each};
 use base::give_way;
 use bytes::Bytes;
+use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -18,6 +19,9 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// Bodies of a batch, at most. More are as fast as these, and their bytes would be out of the processor's cache.
 const BATCH_LEN_MAX: usize = 32;
+
+/// Smaller bodies are hashed alone, at once: that takes less than another turn of the scheduler.
+const BODY_SIZE_BYTES_MIN: usize = 512;
 
 /// Bodies, and then their digests. The scheduler wakes it when all that were ready have run.
 #[derive(Default)]
@@ -92,6 +96,9 @@ fn join(body: &Bytes) -> (Arc<Batch>, usize) {
 
 /// The MD5 of a body.
 pub(crate) async fn md5_of(body: Bytes) -> Md5Digest {
+    if body.len() < BODY_SIZE_BYTES_MIN {
+        return Md5::digest(&body).into();
+    }
     let (batch, at) = join(&body);
     poll_fn(|context| batch.poll_digest(at, context)).await
 }
@@ -102,10 +109,9 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
     use futures_util::future::join_all;
-    use md5::{Digest, Md5};
 
     fn body(number: usize) -> Bytes {
-        vec![number as u8; number % 5000].into()
+        vec![number as u8; BODY_SIZE_BYTES_MIN + number % 5000].into()
     }
 
     fn expected(number: usize) -> Md5Digest {
@@ -148,6 +154,14 @@ mod tests {
                 assert_eq!(one.await.expect("it ends"), 20);
             }
         });
+    }
+
+    #[test]
+    fn small_bodies_wait_for_nobody() {
+        for len in [0, 1, 64, BODY_SIZE_BYTES_MIN - 1] {
+            let body = Bytes::from(vec![b'x'; len]);
+            assert_eq!(md5_of(body.clone()).now_or_never(), Some(Md5::digest(&body).into()));
+        }
     }
 
     #[test]
