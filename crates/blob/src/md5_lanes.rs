@@ -199,11 +199,14 @@ mod tests {
     #[test]
     fn digests_are_those_of_the_standard() {
         let digits = "1234567890".repeat(8);
+        let letters: String = ('A'..='Z').chain('a'..='z').chain('0'..='9').collect();
         let suite = [
             ("", 0xd41d_8cd9_8f00_b204_e980_0998_ecf8_427e_u128),
             ("a", 0x0cc1_75b9_c0f1_b6a8_31c3_99e2_6977_2661),
             ("abc", 0x9001_5098_3cd2_4fb0_d696_3f7d_28e1_7f72),
             ("message digest", 0xf96b_697d_7cb7_938d_525a_2f31_aaf1_61d0),
+            ("abcdefghijklmnopqrstuvwxyz", 0xc3fc_d3d7_6192_e400_7dfb_496c_ca67_e13b),
+            (&letters, 0xd174_ab98_d277_d9f5_a561_1c2c_9f41_9d9f),
             (&digits, 0x57ed_f4a2_2be3_c955_ac49_da2e_2107_b67a),
         ];
         let digests = md5_of_each(&suite.map(|(message, _)| message));

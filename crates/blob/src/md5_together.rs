@@ -80,18 +80,20 @@ impl Batch {
 
 /// Puts a body into this thread's batch and says where.
 fn join(body: &Bytes) -> (Arc<Batch>, usize) {
-    LAST.with_borrow_mut(|last| {
+    let (batch, at) = LAST.with_borrow_mut(|last| {
         let joined = last.upgrade().and_then(|batch| batch.add(body).map(|at| (batch, at)));
         joined.unwrap_or_else(|| {
             let batch = Arc::<Batch>::default();
             *last = Arc::downgrade(&batch);
             let at = batch.add(body).unwrap_or_default();
-            // It is only asked to wake: a request may be polled again before anybody else.
-            let waker = Waker::from(batch.clone());
-            let _ = pin!(give_way()).poll(&mut Context::from_waker(&waker));
             (batch, at)
         })
-    })
+    });
+    // The scheduler is asked to wake the batch, and that only: the request may be polled again before anybody else. Each
+    // asks: a runtime that ends forgets those that asked it.
+    let waker = Waker::from(batch.clone());
+    let _ = pin!(give_way()).poll(&mut Context::from_waker(&waker));
+    (batch, at)
 }
 
 /// The MD5 of a body.

@@ -2,7 +2,9 @@
 
 mod rows;
 
-use partition::{PartitionSettings, Partitions};
+use partition::{
+    Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowKey, RowVersion, Rows,
+};
 use rows::{TABLE, Write, key, open, value};
 use sim::World;
 
@@ -19,8 +21,9 @@ fn name(at: u64) -> String {
     format!("{at:05}")
 }
 
-async fn write(partitions: &Partitions, at: u64, size: usize) {
-    let changes = vec![(key(1, "p", &name(at)), Some(value(at, size)))];
+/// Puts these rows in one operation.
+async fn write(partitions: &Partitions, rows: impl Iterator<Item = u64>, size: usize) {
+    let changes = rows.map(|at| (key(1, "p", &name(at)), Some(value(at, size)))).collect();
     partitions.execute(Write { changes }).await.unwrap();
 }
 
@@ -28,36 +31,67 @@ async fn read(partitions: &Partitions, at: u64) {
     assert!(partitions.get(TABLE, &key(1, "p", &name(at))).await.unwrap().is_some());
 }
 
-/// Puts so many rows of this size: the first of them lie in checkpoints then, many in a block or few. Does `ask` for each
-/// of the first ones and says how many blocks were read for it.
-async fn blocks_read(partitions: &Partitions, size: usize, ask: impl AsyncFn(u64)) -> u64 {
-    for at in 0..(500_000 / size as u64) {
-        write(partitions, at, size).await;
+/// Inserts a row, which is refused: it is there.
+struct Insert(RowKey);
+
+impl Operation for Insert {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        TABLE
     }
-    // The index and the filters.
-    read(partitions, 40).await;
-    let before = partitions.statistics().cache.row_blocks_read;
-    for at in 0..20 {
-        ask(at).await;
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.0.clone())]
     }
-    partitions.statistics().cache.row_blocks_read - before
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
+        assert!(rows.point(0).is_some());
+        Decision::unchanged(())
+    }
+}
+
+/// What asks for the first twenty rows.
+#[derive(Clone, Copy, Debug)]
+enum Ask {
+    Read,
+    Change,
+    ChangeTogether,
+    Refused,
 }
 
 /// Where rows of some KiB were changed all over a range, as with small blobs that are put again, the cache filled with blocks
 /// of which nobody needed any other row: memory that the machine had to find, for nothing.
 #[test]
-fn blocks_of_few_rows_are_kept_for_reads_not_for_changes() {
-    for (size, changes, least, most) in
-        [(3000, true, 20, 20), (3000, false, 3, 7), (100, true, 0, 2), (100, false, 0, 2)]
-    {
+fn blocks_of_few_rows_are_not_kept_for_rows_that_are_changed() {
+    for (size, ask, least, most) in [
+        // Five rows in a block.
+        (3000, Ask::Change, 20, 20),
+        (3000, Ask::ChangeTogether, 3, 7),
+        (3000, Ask::Refused, 3, 7),
+        (3000, Ask::Read, 3, 7),
+        (100, Ask::Change, 1, 2),
+        (100, Ask::Refused, 1, 2),
+        (100, Ask::Read, 1, 2),
+    ] {
         let finished = World::new(1).run(|env, _| async move {
             let (_, partitions) = open(&env, settings()).await.unwrap();
-            let ask = async |at| match changes {
-                true => write(&partitions, at, size).await,
-                false => read(&partitions, at).await,
-            };
-            let count = blocks_read(&partitions, size, ask).await;
-            assert!((least..=most).contains(&count), "{count} blocks, size {size}, changes: {changes}");
+            // The first of them lie in checkpoints then.
+            for at in 0..(500_000 / size as u64) {
+                write(&partitions, at..at + 1, size).await;
+            }
+            let before = partitions.statistics().cache.row_blocks_read;
+            for at in 0..20 {
+                match ask {
+                    Ask::Read => read(&partitions, at).await,
+                    Ask::Change => write(&partitions, at..at + 1, size).await,
+                    Ask::ChangeTogether if at == 0 => write(&partitions, 0..20, size).await,
+                    Ask::ChangeTogether => {}
+                    Ask::Refused => partitions.execute(Insert(key(1, "p", &name(at)))).await.unwrap(),
+                }
+            }
+            let count = partitions.statistics().cache.row_blocks_read - before;
+            assert!((least..=most).contains(&count), "{count} blocks, size {size}, {ask:?}");
             partitions.close().await;
         });
         assert!(finished.is_some(), "the disk crashed unasked");

@@ -13,14 +13,11 @@ use stream::Location;
 /// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor less.
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
 
-/// Whether what reads row blocks leaves them in the cache.
+/// Whether a walk leaves its row blocks in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caching {
     /// Reads of requests.
     Keep,
-    /// Reads of what an operation is about to change: from then on memory has the row. A block of few rows is not kept: it
-    /// would be asked for its other rows only, and that seldom before they are changed, too.
-    KeepManyRows,
     /// Merges and full walks.
     Bypass,
 }
@@ -128,9 +125,7 @@ impl CheckpointCursor {
             };
             if let Some(entry) = index.entries.get(self.next_block) {
                 let rows = match self.caching {
-                    Caching::Keep | Caching::KeepManyRows => {
-                        self.checkpoint.rows(entry.location, self.caching).await?
-                    }
+                    Caching::Keep => self.checkpoint.rows(entry.location, None).await?,
                     Caching::Bypass => {
                         if self.ahead.is_empty() {
                             let run = run_from(&index.entries[self.next_block..]);

@@ -3,6 +3,7 @@
 //! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row block;
 //! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache.
 
+mod aside;
 mod check;
 mod cursor;
 mod filter;
@@ -12,6 +13,7 @@ mod root;
 mod row_block;
 mod writer;
 
+pub(crate) use aside::Aside;
 pub(crate) use cursor::{Caching, CheckpointCursor};
 pub(crate) use filter::{Filter, FilterLine, HashedKey, key_hash};
 pub(crate) use index_block::IndexBlock;
@@ -115,11 +117,11 @@ impl Checkpoint {
         }
     }
 
-    /// The row with this key, if the checkpoint knows it.
+    /// The row with this key, if the checkpoint knows it. With `aside` for an operation.
     pub(crate) async fn get(
         &self,
         key: HashedKey<'_>,
-        caching: Caching,
+        aside: Option<&mut Aside>,
     ) -> Result<Option<StoredRow>, PartitionError> {
         let at = self.part_of(key.bytes);
         if at == self.root.parts.len() || !self.held_filter(at).await?.may_contain(key.hash) {
@@ -127,7 +129,7 @@ impl Checkpoint {
         }
         let index = self.held_index(at).await?;
         let Some(entry) = index.entries.get(index.first_at_or_after(key.bytes)) else { return Ok(None) };
-        let rows = self.rows(entry.location, caching).await?;
+        let rows = self.rows(entry.location, aside).await?;
         let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
         Ok(found.map(|(version, value)| StoredRow { version, value }))
     }
@@ -231,19 +233,19 @@ impl Checkpoint {
         Ok(index)
     }
 
-    async fn rows(&self, location: Location, caching: Caching) -> Result<RowBlock, PartitionError> {
+    /// A row block, which is in the cache from then on, or laid aside if it has few rows and there is an `aside`.
+    async fn rows(&self, location: Location, aside: Option<&mut Aside>) -> Result<RowBlock, PartitionError> {
         if let Some(CachedBlock::Rows(rows)) = self.cache.find(location) {
+            return Ok(rows);
+        }
+        if let Some(rows) = aside.as_ref().and_then(|aside| aside.find(location)) {
             return Ok(rows);
         }
         self.cache.note_row_block_read();
         let rows = self.read_rows(location).await?;
-        let keeps = match caching {
-            Caching::Keep => true,
-            Caching::KeepManyRows => rows.has_many_rows(),
-            Caching::Bypass => false,
-        };
-        if keeps {
-            self.cache.insert(location, CachedBlock::Rows(rows.clone()));
+        match aside {
+            Some(aside) if !rows.has_many_rows() => aside.lay(location, rows.clone()),
+            _ => self.cache.insert(location, CachedBlock::Rows(rows.clone())),
         }
         Ok(rows)
     }

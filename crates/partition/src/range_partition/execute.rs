@@ -8,7 +8,7 @@
 use super::commit;
 use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use super::{RangePartition, Serial, Standing};
-use crate::checkpoint::{Caching, HashedKey};
+use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
@@ -50,8 +50,10 @@ enum Fetched {
 enum Verdict<R> {
     /// Other ranges take over.
     Moved,
+    /// Nothing was changed.
     Reply(R),
-    Wait(R, commit::Waiting),
+    /// Once everything so far is durable.
+    Wait { reply: R, waiting: commit::Waiting, has_changed: bool },
     /// Changes have left memory since the fetch: fetch again.
     Stale,
     /// Range reads ran into deletions: fetch more.
@@ -89,14 +91,22 @@ impl RangePartition {
         self.wait_for_room().await?;
         let mut spare = RANGE_READ_SPARE_COUNT;
         let mut stale_count = 0;
+        let mut aside = Aside::default();
         loop {
             let tree = self.tree.load();
             let size_bytes_max = self.shared.settings.operation_read_size_bytes_max;
-            let fetched = fetch(&tree, &reads, spare, size_bytes_max).await?;
+            let fetched = fetch(&tree, &reads, spare, size_bytes_max, &mut aside).await?;
             match self.decide(&operation, &reads, &tree, fetched)? {
                 Verdict::Moved => return Ok(Executed::Moved((operation, reads))),
-                Verdict::Reply(reply) => return Ok(Executed::Done(reply)),
-                Verdict::Wait(reply, waiting) => {
+                Verdict::Reply(reply) => {
+                    aside.keep_in(&self.shared.cache);
+                    return Ok(Executed::Done(reply));
+                }
+                Verdict::Wait { reply, waiting, has_changed } => {
+                    match has_changed {
+                        true => drop(aside),
+                        false => aside.keep_in(&self.shared.cache),
+                    }
                     // Before the wait: after it they are no longer in the processor's cache, and trees that are held are
                     // what others have to load the slow way.
                     drop((operation, reads, tree));
@@ -161,7 +171,8 @@ impl RangePartition {
         let version = next_version(now, serial.last_version, serial.version_floor);
         let rows = Rows::new(found);
         let decision = operation.decide(&rows, version);
-        if !decision.changes.is_empty() {
+        let has_changed = !decision.changes.is_empty();
+        if has_changed {
             check_changes(&decision.changes, &self.range)?;
             check_size(&decision.changes, serial.pending.size_bytes())?;
             let is_scarce = self.shared.streams.is_scarce();
@@ -192,7 +203,7 @@ impl RangePartition {
         if serial.last_version == self.visible() {
             return Ok(Verdict::Reply(decision.reply));
         }
-        Ok(Verdict::Wait(decision.reply, serial.pending.wait()))
+        Ok(Verdict::Wait { reply: decision.reply, waiting: serial.pending.wait(), has_changed })
     }
 }
 
@@ -221,6 +232,7 @@ async fn fetch(
     reads: &[Read],
     spare: usize,
     size_bytes_max: u64,
+    aside: &mut Aside,
 ) -> Result<Vec<Fetched>, PartitionError> {
     let mut room = Room { left: size_bytes_max, size_bytes_max };
     let newest = RowVersion(u64::MAX);
@@ -230,10 +242,8 @@ async fn fetch(
             Read::Point(key) => {
                 let key = HashedKey::new(key.as_bytes());
                 let in_memory = find_in_memory(tree, key, newest).is_some();
-                let found = match in_memory {
-                    true => None,
-                    false => find_in_checkpoints(tree, key, Caching::KeepManyRows).await?,
-                };
+                let found =
+                    if in_memory { None } else { find_in_checkpoints(tree, key, Some(aside)).await? };
                 let value = found.as_ref().and_then(|found| found.value.as_ref());
                 room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
                 Fetched::Point(found)

@@ -1,7 +1,7 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
 use super::RangePartition;
-use crate::checkpoint::{Caching, HashedKey};
+use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::memory_table::Found;
@@ -125,7 +125,7 @@ async fn get_from(tree: &Tree, visible: RowVersion, key: &RowKey) -> Result<Opti
     let hashed = HashedKey::new(key.as_bytes());
     let found = match find_in_memory(tree, hashed, visible) {
         Some(found) => Some(found),
-        None => find_in_checkpoints(tree, hashed, Caching::Keep).await?,
+        None => find_in_checkpoints(tree, hashed, None).await?,
     };
     Ok(found.and_then(|found| to_row(key, found)))
 }
@@ -140,15 +140,15 @@ pub(super) fn find_in_memory(tree: &Tree, key: HashedKey<'_>, at: RowVersion) ->
     tree.memory_tables().find_map(|memory| memory.get(key, at))
 }
 
-/// The newest change that a checkpoint knows.
+/// The newest change that a checkpoint knows. With `aside` for an operation.
 pub(super) async fn find_in_checkpoints(
     tree: &Tree,
     key: HashedKey<'_>,
-    caching: Caching,
+    mut aside: Option<&mut Aside>,
 ) -> Result<Option<Found>, PartitionError> {
     let mut from = 0;
     while let Some(at) = tree.checkpoints.next_that_may_have(key, from) {
-        if let Some(row) = tree.checkpoints[at].checkpoint.get(key, caching).await? {
+        if let Some(row) = tree.checkpoints[at].checkpoint.get(key, aside.as_deref_mut()).await? {
             return Ok(Some(Found { version: row.version, value: row.value }));
         }
         from = at + 1;
