@@ -26,8 +26,6 @@ pub enum BlobError {
     ConditionNotMet,
     #[error("the reader has it already")]
     NotModified,
-    #[error("conditions that do not go together")]
-    MultipleConditions,
     #[error("a condition that can't be satisfied")]
     UnsatisfiableCondition,
     #[error("the source's condition is not met")]

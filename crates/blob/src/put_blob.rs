@@ -74,6 +74,8 @@ pub struct NewBlob {
     pub encryption: Encryption,
     /// No more appends.
     pub sealed: bool,
+    /// Refuse if it would replace a blob of another type.
+    pub keeps_type: bool,
     /// What is replaced stays as a version.
     pub versioned: bool,
 }
@@ -156,6 +158,10 @@ impl BlobChange for PutBlob {
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         check_replace(rows, &self.new, now)?;
+        let is_of_type = |live: &BlobRecord| live.blob_type == self.blob_type;
+        if self.new.keeps_type && !rows.head.live().is_none_or(is_of_type) {
+            return Err(BlobError::InvalidBlobType.into());
+        }
         rows.clear_staged()?;
         retire_current(rows, &self.new, now)?;
         let mut record = BlobRecord::new(self.blob_type, now);

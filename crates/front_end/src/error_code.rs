@@ -91,7 +91,6 @@ error_codes! {
     MediaTypeNotSupported UNSUPPORTED_MEDIA_TYPE "None of the provided media types are supported."
     NotModified NOT_MODIFIED "The condition specified using HTTP conditional header(s) is not met."
     UnsatisfiableCondition BAD_REQUEST "The request includes an unsatisfiable condition for this operation."
-    MultipleConditionHeadersNotSupported BAD_REQUEST "Multiple condition headers are not supported."
     MissingRequiredHeader BAD_REQUEST "An HTTP header that's mandatory for this request is not specified."
     MissingContentLengthHeader LENGTH_REQUIRED "Content-Length HTTP header was not specified."
     EmptyMetadataKey BAD_REQUEST "The key for one of the metadata key-value pairs is empty."

@@ -706,3 +706,112 @@ async fn data_lake_storage_is_not_served() {
         assert_eq!((status, code.as_str()), (501, "NotImplemented"), "{method} {path}");
     }
 }
+
+/// Whoever could read a copy was told the signature that its source had been read with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_tells_its_source_without_the_signature() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["source"]).await;
+    let text = "r\n\n2027-01-01\n/blob/devstoreaccount1/box\n\n\n\n2020-02-10\nc\n\n\n\n\n\n";
+    let signed =
+        format!("/box/source?sv=2020-02-10&sr=c&sp=r&se=2027-01-01&sig={}", stamp.sas_signature(text));
+    let shown = format!("http://127.0.0.1:10002{ROOT}/box/source?sv=2020-02-10&sr=c&sp=r&se=2027-01-01");
+    for operation in [COPY_BLOB, COPY_FROM_URL, PUT_FROM_URL] {
+        let (status, code, _) = copied(&stamp, operation, &signed, &[]).await;
+        assert!(matches!(status, 201 | 202), "{operation:?}: {status} {code}");
+        let (_, _, headers) = ask(&stamp, ("HEAD", "/box/copy"), &[], "").await;
+        assert_eq!(headers["x-ms-copy-source"], shown.as_str(), "{operation:?}");
+        let list = ("GET", "/box?restype=container&comp=list&include=copy");
+        let (_, list) = answer_to(&stamp, list, &[], "").await;
+        assert!(list.contains("<CopySource>") && !list.contains("sig="), "{operation:?}: {list}");
+    }
+}
+
+/// A copy took the place of a blob of another type.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_replaces_blobs_of_its_own_type_only() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["block", "copy"]).await;
+    let size = ("x-ms-blob-content-length", "512");
+    for (kind, path) in [("PageBlob", "/box/page"), ("AppendBlob", "/box/append")] {
+        assert_eq!(ask(&stamp, ("PUT", path), &[("x-ms-blob-type", kind), size], "").await.0, 201, "{path}");
+    }
+    for (source, target) in [("page", "copy"), ("append", "copy"), ("block", "page"), ("page", "append")] {
+        let path = format!("/box/{target}");
+        let before = ask(&stamp, ("HEAD", &path), &[], "").await.2;
+        let (status, code, _) = copied(&stamp, (&path, &[]), &format!("/box/{source}"), &[]).await;
+        assert_eq!((status, code.as_str()), (409, "InvalidBlobType"), "{source} over {target}");
+        let after = ask(&stamp, ("HEAD", &path), &[], "").await.2;
+        assert_eq!(after["etag"], before["etag"], "{source} over {target}");
+    }
+    for (source, target) in [("block", "copy"), ("page", "page"), ("append", "new")] {
+        let path = format!("/box/{target}");
+        assert_eq!(copied(&stamp, (&path, &[]), &format!("/box/{source}"), &[]).await.0, 202, "{source}");
+    }
+    let option = |value| ("x-ms-copy-source-tag-option", value);
+    for (value, expected) in [("copy", 202), ("REPLACE", 202), ("foo", 400)] {
+        assert_eq!(copied(&stamp, COPY_BLOB, "/box/block", &[option(value)]).await.0, expected, "{value}");
+    }
+}
+
+/// Pages from a URL were written whatever was to be done with them, and a range that was too long was told to be a body.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_from_a_url_say_what_and_which() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let size = ("x-ms-blob-content-length", "1024");
+    for path in ["/box/source", "/box/copy"] {
+        assert_eq!(ask(&stamp, ("PUT", path), &[("x-ms-blob-type", "PageBlob"), size], "").await.0, 201);
+    }
+    let text = "r\n\n2027-01-01\n/blob/devstoreaccount1/box\n\n\n\n2020-02-10\nc\n\n\n\n\n\n";
+    let source =
+        format!("/box/source?sv=2020-02-10&sr=c&sp=r&se=2027-01-01&sig={}", stamp.sas_signature(text));
+    let range = ("x-ms-range", "bytes=0-511");
+    let operation = ("/box/copy?comp=page", &[range][..]);
+    for (action, from, expected) in [
+        (Some("update"), Some("bytes=0-511"), (201, "")),
+        (Some("Update"), Some("bytes=512-1023"), (201, "")),
+        (Some("update"), Some("bytes=0-1023"), (400, "InvalidHeaderValue")),
+        (Some("update"), Some("bytes=0-"), (400, "InvalidHeaderValue")),
+        (Some("update"), None, (400, "MissingRequiredHeader")),
+        (Some("clear"), Some("bytes=0-511"), (400, "InvalidHeaderValue")),
+        (None, Some("bytes=0-511"), (400, "MissingRequiredHeader")),
+    ] {
+        let action = action.map(|action| ("x-ms-page-write", action));
+        let from = from.map(|from| ("x-ms-source-range", from));
+        let headers: Vec<_> = action.into_iter().chain(from).collect();
+        let (status, code, _) = copied(&stamp, operation, &source, &headers).await;
+        assert_eq!((status, code.as_str()), expected, "{headers:?}");
+    }
+}
+
+/// A scope that a signature names was told as if it had been used, where a header that names one is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scopes_in_signatures_are_refused_like_those_in_headers() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["blob"]).await;
+    let text = "rw\n\n2027-01-01\n/blob/devstoreaccount1/box\n\n\n\n2020-12-06\nc\n\nscope\n\n\n\n\n";
+    let signature = stamp.sas_signature(text);
+    let path = format!("/box/blob?sv=2020-12-06&sr=c&sp=rw&se=2027-01-01&ses=scope&sig={signature}");
+    let kind = [("x-ms-blob-type", "BlockBlob"), ("content-length", "0")];
+    let (status, headers) = ask_without_key(&stamp, ("PUT", &path), &kind).await;
+    let told = headers.get("x-ms-error-code").map(|code| code.to_str().expect("text"));
+    assert_eq!((status.as_u16(), told), (400, Some("InvalidQueryParameterValue")));
+    assert_eq!(
+        ask_without_key(&stamp, ("GET", &path), &[]).await.0,
+        StatusCode::OK,
+        "reading promises nothing"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_default_version_is_one() {
+    let stamp = Stamp::open().await;
+    for (version, expected) in [("2021-12-02", 202), ("foo", 400), ("2021-12-2", 400), ("", 400)] {
+        let body = format!(
+            "<StorageServiceProperties><DefaultServiceVersion>{version}</DefaultServiceVersion></StorageServiceProperties>"
+        );
+        let set = ask(&stamp, ("PUT", "/?restype=service&comp=properties"), &[], &body).await;
+        assert_eq!(set.0, expected, "{version}: {}", set.1);
+    }
+}

@@ -5,7 +5,9 @@
 use super::errors::from_blob;
 use super::need::BlobNeed;
 use super::parse_revision;
-use super::reply_headers::{crc64_text, put, put_encryption, put_some, put_written, put_written_encrypted};
+use super::reply_headers::{
+    crc64_text, put, put_encryption, put_some, put_written, put_written_encrypted, without_signature,
+};
 use super::request_headers::{
     blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_range, required,
     source_conditions, text,
@@ -41,6 +43,9 @@ use hyper::StatusCode;
 use hyper::header::HeaderMap;
 use md5::{Digest, Md5};
 
+/// Which bytes of a source are taken.
+const SOURCE_RANGE: &str = "x-ms-source-range";
+
 /// How a source may be reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SourceRule {
@@ -64,8 +69,13 @@ struct Source {
 impl Source {
     /// Whether the source's tags are asked for; refused without the right to read or to set them.
     fn copies_tags(&self, context: &BlobRequest<'_>) -> Result<bool, ApiError> {
-        let asked = text(context.headers(), "x-ms-copy-source-tag-option")
-            .is_some_and(|option| option.eq_ignore_ascii_case("COPY"));
+        const OPTION: &str = "x-ms-copy-source-tag-option";
+        let asked = match text(context.headers(), OPTION) {
+            None => false,
+            Some(option) if option.eq_ignore_ascii_case("REPLACE") => false,
+            Some(option) if option.eq_ignore_ascii_case("COPY") => true,
+            Some(option) => return Err(invalid(OPTION, option)),
+        };
         if asked && !(self.may_read_tags && context.request.grant.holds('t')) {
             return Err(ErrorCode::AuthorizationPermissionMismatch.into());
         }
@@ -261,7 +271,7 @@ async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str)
 fn copy_state(context: &BlobRequest<'_>, url: &str) -> CopyState {
     CopyState {
         id: RequestId::new(context.request.random).as_str().to_owned(),
-        source: url.to_owned(),
+        source: without_signature(url),
         status: "pending".to_owned(),
         description: None,
         done: 0,
@@ -307,6 +317,7 @@ pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     let gives_metadata = !metadata(headers)?.is_empty();
     let mut new = new_blob(context)?;
     encrypt(&at, &mut new)?;
+    new.keeps_type = true;
     new.sealed = found.record.blob_type == BlobType::Append
         && match text(headers, "x-ms-seal-blob") {
             Some(_) => flag(headers, "x-ms-seal-blob")?,
@@ -402,10 +413,9 @@ async fn upload_source(
     refused: fn(&Source, BlobError) -> ApiError,
 ) -> Result<(Source, FoundRecord, Uploaded), ApiError> {
     let source = source(context, SourceRule::Foreign).await?;
-    const RANGE: &str = "x-ms-source-range";
-    let range = match text(context.headers(), RANGE) {
+    let range = match text(context.headers(), SOURCE_RANGE) {
         None => None,
-        Some(text) => Some(parse_range(text).ok_or_else(|| invalid(RANGE, text))?),
+        Some(text) => Some(parse_range(text).ok_or_else(|| invalid(SOURCE_RANGE, text))?),
     };
     let uploaded =
         context.service.upload_from(at, &source.at, &source.wanted, range, may_be_inline, size_max).await;
@@ -500,9 +510,19 @@ pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<R
 }
 
 pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+    const ACTION: &str = "x-ms-page-write";
+    let action = required(context.headers(), ACTION)?;
+    if !action.eq_ignore_ascii_case("update") {
+        return Err(invalid(ACTION, action));
+    }
     let (start, len) = page_range(context)?;
     if len > PAGES_SIZE_BYTES_MAX {
         return Err(ErrorCode::InvalidPageRange.into());
+    }
+    let from = required(context.headers(), SOURCE_RANGE)?;
+    let is_as_long = |(start, end): (u64, Option<u64>)| end.is_some_and(|end| end - start == len);
+    if !parse_range(from).is_some_and(is_as_long) {
+        return Err(invalid(SOURCE_RANGE, from));
     }
     let at = context.blob().await?;
     let (_, _, uploaded) = upload_source(context, &at, false, len, Source::unread).await?;

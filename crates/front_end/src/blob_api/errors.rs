@@ -41,7 +41,6 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         }
         BlobError::ConditionNotMet => ErrorCode::ConditionNotMet,
         BlobError::NotModified => ErrorCode::NotModified,
-        BlobError::MultipleConditions => ErrorCode::MultipleConditionHeadersNotSupported,
         BlobError::UnsatisfiableCondition => ErrorCode::UnsatisfiableCondition,
         BlobError::SourceConditionNotMet | BlobError::SourceNotModified => ErrorCode::SourceConditionNotMet,
         BlobError::InvalidBlobType => ErrorCode::InvalidBlobType,

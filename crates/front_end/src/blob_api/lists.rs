@@ -3,7 +3,9 @@
 use super::BlobRequest;
 use super::containers::{default_scope, public_access_text};
 use super::errors::{from_blob, from_container};
-use super::reply_headers::{http_date, lease_duration, lease_status, smart_tier, snapshot_text};
+use super::reply_headers::{
+    http_date, lease_duration, lease_status, smart_tier, snapshot_text, without_signature,
+};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -312,7 +314,7 @@ fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) 
         && let Some(copy) = &record.copy
     {
         put_xml_element(out, "CopyId", &copy.id);
-        put_xml_element(out, "CopySource", &copy.source);
+        put_xml_element(out, "CopySource", &without_signature(&copy.source));
         put_xml_element(out, "CopyStatus", &copy.status);
         put_xml_element(out, "CopyProgress", &format!("{}/{}", copy.done, copy.total));
         if let Some(at) = copy.completed_at {

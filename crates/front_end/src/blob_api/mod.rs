@@ -114,11 +114,15 @@ impl<'a> BlobRequest<'a> {
         self.service.blob(self.request.account, &container, blob).map_err(errors::from_blob)
     }
 
+    /// The encryption scope that the request's signature names.
+    fn signed_scope(&self) -> Option<&str> {
+        self.query("sig").and_then(|_| self.query("ses"))
+    }
+
     /// The encryption that the request, or its signature, names for what it writes.
     fn encryption(&self) -> Result<blob::Encryption, ApiError> {
         let mut encryption = request_headers::encryption(self.headers())?;
-        let signed = self.query("sig").and_then(|_| self.query("ses"));
-        if let Some(signed) = signed {
+        if let Some(signed) = self.signed_scope() {
             match &encryption.scope {
                 Some(scope) if scope != signed => return Err(ErrorCode::AuthorizationFailure.into()),
                 _ => encryption.scope = Some(signed.to_owned()),
@@ -238,6 +242,12 @@ impl ServiceApi for BlobApi {
         // An operation that is not served says so, whatever headers it has.
         if route != Route::NotServed {
             refuse_what_is_not_kept(headers, route, self.takes_customer_keys)?;
+            if !self.takes_customer_keys && !route.is_read() && context.signed_scope().is_some() {
+                return Err(ApiError::with_facts(
+                    ErrorCode::InvalidQueryParameterValue,
+                    vec![("QueryParameterName", "ses".to_owned())],
+                ));
+            }
         }
         let mut reply = self.execute(&context, route, body).await?;
         if !context.is_head() && reply.status == StatusCode::NOT_MODIFIED {

@@ -5,7 +5,7 @@ use super::errors::from_blob;
 use super::reply_headers::put;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::pipeline::{IncomingBody, RequestBody, service_settings};
+use crate::pipeline::{IncomingBody, RequestBody, is_version, service_settings};
 use crate::reply::Reply;
 use crate::xml::{XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use blob::{BlobSettings, BlobSettingsUpdate};
@@ -101,7 +101,10 @@ pub(crate) async fn write_properties<B: RequestBody>(
     let document = body.read_up_to(SETTINGS_SIZE_BYTES_MAX).await?;
     let mut common = service_settings::read(&document.bytes, &OWN_ROOTS)?;
     let root = parse_xml(&document.bytes).map_err(|_| ApiError::new(ErrorCode::InvalidXmlDocument))?;
-    common.default_service_version = root.child_text("DefaultServiceVersion").map(str::to_owned);
+    common.default_service_version = match root.child_text("DefaultServiceVersion") {
+        Some(version) if !is_version(version.as_bytes()) => return Err(ErrorCode::InvalidXmlNodeValue.into()),
+        version => version.map(str::to_owned),
+    };
     let own = read_own(&root)?;
     let account = context.request.account;
     let result = context.service.set_settings(account, common, own).await;

@@ -181,6 +181,7 @@ pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<NewBlob, ApiError> {
         retention_days: None,
         encryption: context.encryption()?,
         sealed: false,
+        keeps_type: false,
         versioned: false,
     })
 }

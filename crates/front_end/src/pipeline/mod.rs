@@ -54,7 +54,7 @@ use body::LentBody;
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use request::time_limit as asked_time_limit;
 pub(crate) use request_timer::RequestTimer;
-pub(crate) use response::ErrorShape;
+pub(crate) use response::{ErrorShape, is_version};
 pub(crate) use shared::Shared;
 pub(crate) use storage_failure::from_partition;
 

@@ -127,7 +127,7 @@ pub(crate) fn finish<S: ServiceApi>(
 }
 
 /// `YYYY-MM-DD`, not before the first version.
-fn is_version(text: &[u8]) -> bool {
+pub(crate) fn is_version(text: &[u8]) -> bool {
     let &[y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = text else { return false };
     [y0, y1, y2, y3, m0, m1, d0, d1].iter().all(u8::is_ascii_digit) && text >= OLDEST_VERSION
 }
