@@ -9,7 +9,7 @@
 //!   3c GENERATION INDEX      a chunk of a list of blocks
 //!   4p OWNER REGION          ranges of pages, see `pages.rs`; OWNER is 0, a snapshot, or a version with its highest bit set
 //!   5u ID                    a staged block; ID is its id in hexadecimal
-//! head = pieces, u8 format (1, and 1 more with the time, and 2 more with versions), varint staged blocks, [varint ticks
+//! head = start, u8 format (1, and 1 more with the time, and 2 more with versions), varint staged blocks, [varint ticks
 //!        when the last one was staged,] u8 length of their ids, varint snapshots, varint deleted snapshots,
 //!        [varint versions], lease, u8 record is there, [record]
 //! ```
@@ -28,8 +28,8 @@ use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use partition::{
-    Decision, KeyRange, ObjectTable, Operation, PartitionError, Read, RowChange, RowKey, RowVersion, Rows,
-    put_pieces, take_pieces,
+    Decision, KeyRange, ObjectTable, Operation, PartitionError, Read, RowChange, RowKey, RowStart,
+    RowVersion, Rows, put_pieces,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -166,11 +166,13 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let inline = self.current.as_ref().and_then(BlobRecord::inline);
-        let mut out = Vec::with_capacity(256 + inline.map_or(0, Bytes::len));
-        let pieces = self.current.as_ref().map(|current| current.content.pieces());
-        put_pieces(&mut out, &pieces.unwrap_or_default());
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, Stop> {
+        let start = match &self.current {
+            Some(current) => current.content.row_start().ok_or(Stop::NeedContent)?,
+            None => RowStart::default(),
+        };
+        let mut out = Vec::with_capacity(256 + start.tail_size_bytes);
+        start.put(&mut out);
         let has_time = self.staged > 0 && self.staged_at.0 > 0;
         let has_versions = self.versions > 0;
         let with = |has: bool, part: u8| if has { part } else { 0 };
@@ -190,12 +192,12 @@ impl Head {
         if let Some(current) = &self.current {
             current.encode(&mut out);
         }
-        out
+        Ok(out)
     }
 
     pub(crate) fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(value);
-        let pieces = take_pieces(&mut decoder)?;
+        let start = RowStart::take(&mut decoder)?;
         let format = decoder.u8("head format")?;
         if !(HEAD_FORMAT..=HEAD_FORMAT + WITH_TIME + WITH_VERSIONS).contains(&format) {
             return Err(DecodeError("head format"));
@@ -215,7 +217,7 @@ impl Head {
             current: None,
         };
         if decoder.u8("record is there")? != 0 {
-            head.current = Some(BlobRecord::decode(&mut decoder, pieces)?);
+            head.current = Some(BlobRecord::decode(&mut decoder, start)?);
         }
         decoder.finish("head row")?;
         Ok(head)
@@ -237,18 +239,19 @@ impl Head {
 }
 
 /// The value of a snapshot's row.
-pub(crate) fn encode_snapshot(record: &BlobRecord) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    put_pieces(&mut out, &record.content.pieces());
+pub(crate) fn encode_snapshot(record: &BlobRecord) -> Result<Vec<u8>, Stop> {
+    let start = record.content.row_start().ok_or(Stop::NeedContent)?;
+    let mut out = Vec::with_capacity(256 + start.tail_size_bytes);
+    start.put(&mut out);
     record.encode(&mut out);
-    out
+    Ok(out)
 }
 
 /// Reads a snapshot's row.
 pub(crate) fn decode_snapshot(value: &[u8]) -> Result<BlobRecord, DecodeError> {
     let mut decoder = Decoder::new(value);
-    let pieces = take_pieces(&mut decoder)?;
-    let record = BlobRecord::decode(&mut decoder, pieces)?;
+    let start = RowStart::take(&mut decoder)?;
+    let record = BlobRecord::decode(&mut decoder, start)?;
     decoder.finish("snapshot row")?;
     Ok(record)
 }
@@ -260,6 +263,8 @@ pub(crate) enum Stop {
     Refused(BlobError),
     /// All rows whose names start so must be seen.
     Need(String),
+    /// The content of the base blob must be seen, which is in the head's row.
+    NeedContent,
 }
 
 impl From<BlobError> for Stop {
@@ -292,6 +297,12 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
     /// Starts of the names of further rows that it always looks at. It may need more, and then says so.
     fn more_prefixes(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether it is likely to keep a content of the base blob that lies in the head's row. What does not is shown the row
+    /// without it; if it must see it after all, it is run again.
+    fn keeps_content(&self) -> bool {
+        true
     }
 
     /// See [`Operation::gives_back`].
@@ -481,7 +492,7 @@ impl BlobRows {
     /// Removes the rows of a content that no record here names any more.
     pub(crate) fn release(&mut self, content: &Content) -> Result<(), Stop> {
         match content {
-            Content::Inline(_) => Ok(()),
+            Content::Inline(_) | Content::Unread => Ok(()),
             Content::Blocks(blocks) if blocks.chunks.is_empty() => Ok(()),
             Content::Blocks(blocks) => {
                 let of_head = self.head.current.as_ref().and_then(generation_of);
@@ -510,7 +521,7 @@ impl BlobRows {
         }
     }
 
-    fn into_changes(self, address: &BlobAddress, head_before: Option<Bytes>) -> Vec<RowChange> {
+    fn into_changes(self, address: &BlobAddress, head_before: Option<Bytes>) -> Result<Vec<RowChange>, Stop> {
         let mut changes = Vec::with_capacity(self.changed.len() + 1);
         for (name, value) in self.changed {
             let key = address.key(&name);
@@ -531,12 +542,12 @@ impl BlobRows {
                 changes.push(RowChange::Delete { key });
             }
         } else {
-            let value = Bytes::from(self.head.encode());
+            let value = Bytes::from(self.head.encode()?);
             if head_before.as_ref() != Some(&value) {
                 changes.push(RowChange::Put { key, value });
             }
         }
-        changes
+        Ok(changes)
     }
 }
 
@@ -635,7 +646,9 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
             range: self.address.rows_with_prefix(prefix),
             limit: self.asked.rows_max,
         });
-        std::iter::once(Read::Point(self.address.key(HEAD))).chain(points).chain(ranges).collect()
+        let head = self.address.key(HEAD);
+        let head = if self.asked.content { Read::Point(head) } else { Read::Head(head) };
+        std::iter::once(head).chain(points).chain(ranges).collect()
     }
 
     fn gives_back(&self) -> bool {
@@ -648,12 +661,12 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
             Err(stop) => return Decision::unchanged(Err(stop)),
         };
         let head_before = rows.found.get(HEAD).cloned();
-        match self.change.decide(&mut rows, Ticks(version.0)) {
-            Ok(reply) => {
-                let garbage = rows.changed.keys().filter_map(|name| garbage_owner(name)).collect();
-                let done = Done { reply, garbage };
-                Decision { changes: rows.into_changes(&self.address, head_before), reply: Ok(done) }
-            }
+        let decided = self.change.decide(&mut rows, Ticks(version.0)).and_then(|reply| {
+            let garbage = rows.changed.keys().filter_map(|name| garbage_owner(name)).collect();
+            Ok((Done { reply, garbage }, rows.into_changes(&self.address, head_before)?))
+        });
+        match decided {
+            Ok((done, changes)) => Decision { changes, reply: Ok(done) },
             Err(stop) => Decision::unchanged(Err(stop)),
         }
     }
@@ -694,6 +707,7 @@ pub(crate) mod memory {
                     Ok(done) => return Ok(done.reply),
                     Err(Stop::Refused(error)) => return Err(error),
                     Err(Stop::Need(prefix)) => asked.add(prefix),
+                    Err(Stop::NeedContent) => asked.content = true,
                 }
             }
             panic!("it needs more and more rows: {asked:?}")
@@ -707,8 +721,8 @@ pub(crate) mod memory {
                 let name = row.key().parts().unwrap().object_name;
                 match row {
                     RowChange::Put { value, .. } => {
-                        let pieces = take_pieces(&mut Decoder::new(&value));
-                        assert!(pieces.is_ok(), "the layer below refuses a row without pieces: {name}");
+                        let start = RowStart::take(&mut Decoder::new(&value));
+                        assert!(start.is_ok(), "the layer below refuses a row without pieces: {name}");
                         self.rows.insert(name, value);
                     }
                     RowChange::Delete { .. } => {
@@ -734,10 +748,18 @@ pub(crate) mod memory {
             let all = self.rows.iter().map(row);
             match read {
                 Read::Point(key) => all.filter(|row| row.key == *key).collect(),
+                Read::Head(key) => all.filter(|row| row.key == *key).map(Self::without_tail).collect(),
                 Read::Range { range, limit } => {
                     all.filter(|row| range.contains(row.key.as_bytes())).take(*limit).collect()
                 }
             }
+        }
+
+        /// As most rows come from checkpoints.
+        fn without_tail(row: Row) -> Row {
+            let start = RowStart::take(&mut Decoder::new(&row.value)).unwrap();
+            let head_len = row.value.len() - start.tail_size_bytes;
+            Row { value: row.value.slice(..head_len), ..row }
         }
 
         pub(crate) fn head(&self) -> Head {

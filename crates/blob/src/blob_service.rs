@@ -344,6 +344,7 @@ impl BlobService {
                 }
                 Err(Stop::Refused(error)) => return Err(error),
                 Err(Stop::Need(prefix)) => asked.add(prefix),
+                Err(Stop::NeedContent) => asked.content = true,
             }
         }
         Err(PartitionError::Operation("it needs more and more rows").into())

@@ -1,9 +1,10 @@
 //! Where a blob's bytes are: in its row, in pieces, or in the rows of its pages.
 //!
 //! ```text
-//! content = u8 kind: 0 in the row    bytes
+//! content = u8 kind: 0 in the row    bytes                     (until format 3 of the folder; read, not written)
 //!                    1 blocks        u64 generation, varint chunk count, chunk*, blocks
 //!                    2 pages         u64 owner (0: the base blob; else the snapshot)
+//!                    3 in the row    bytes up to its end: the row's tail
 //! chunk   = varint block count, varint bytes
 //! blocks  = varint count, block*        block = bytes(id) varint bytes, varint piece count
 //! ```
@@ -15,7 +16,7 @@ use crate::encryption::Encryption;
 use crate::fields::{put_text, take_text};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
-use partition::{Piece, put_pieces, take_pieces};
+use partition::{Piece, RowStart, put_pieces, take_pieces};
 
 /// One block: its id, empty for bytes that were put whole, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct BlockContent {
 pub enum Content {
     /// In the row.
     Inline(Bytes),
+    /// In the row, of which only the head was read.
+    Unread,
     /// In blocks.
     Blocks(BlockContent),
     /// In rows of pages that belong to this owner.
@@ -60,21 +63,24 @@ pub enum Content {
 }
 
 impl Content {
-    /// The pieces that the row names.
-    pub(crate) fn pieces(&self) -> Vec<Piece> {
+    /// What the row starts with; `None`: not all of it was read, so it can't be written.
+    pub(crate) fn row_start(&self) -> Option<RowStart> {
         match self {
-            Content::Blocks(blocks) => pieces_of(&blocks.tail),
-            _ => Vec::new(),
+            Content::Unread => None,
+            Content::Inline(bytes) => Some(RowStart { pieces: Vec::new(), tail_size_bytes: bytes.len() }),
+            Content::Blocks(blocks) => Some(RowStart { pieces: pieces_of(&blocks.tail), tail_size_bytes: 0 }),
+            Content::Pages(_) => Some(RowStart::default()),
         }
     }
 
-    /// Appends the stored form, without the pieces.
+    /// Appends the stored form, without the row's start; nothing may follow.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Content::Inline(bytes) => {
-                out.put_u8_field(0);
-                out.put_bytes_field(bytes);
+                out.put_u8_field(3);
+                out.extend_from_slice(bytes);
             }
+            Content::Unread => out.put_u8_field(3),
             Content::Blocks(blocks) => {
                 out.put_u8_field(1);
                 out.put_u64_field(blocks.generation);
@@ -92,8 +98,9 @@ impl Content {
         }
     }
 
-    /// Reads the stored form; `pieces` are those of the row.
-    pub(crate) fn decode(decoder: &mut Decoder<'_>, pieces: Vec<Piece>) -> Result<Self, DecodeError> {
+    /// Reads the stored form of a row with this start.
+    pub(crate) fn decode(decoder: &mut Decoder<'_>, start: RowStart) -> Result<Self, DecodeError> {
+        let RowStart { pieces, tail_size_bytes } = start;
         match decoder.u8("content kind")? {
             0 => Ok(Content::Inline(Bytes::copy_from_slice(decoder.bytes("content")?))),
             1 => {
@@ -108,6 +115,8 @@ impl Content {
                 Ok(Content::Blocks(BlockContent { generation, chunks, tail }))
             }
             2 => Ok(Content::Pages(decoder.u64("owner of pages")?)),
+            3 if tail_size_bytes > 0 && decoder.is_empty() => Ok(Content::Unread),
+            3 => Ok(Content::Inline(Bytes::copy_from_slice(decoder.take(tail_size_bytes, "content")?))),
             _ => Err(DecodeError("content kind")),
         }
     }
@@ -217,7 +226,10 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
             let _ = decode_block_row(&bytes);
-            let _ = Content::decode(&mut Decoder::new(&bytes), Vec::new());
+            for tail_size_bytes in 0..3 {
+                let start = RowStart { pieces: Vec::new(), tail_size_bytes };
+                let _ = Content::decode(&mut Decoder::new(&bytes), start);
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ impl BlobChange for TakeSnapshot {
         if let Content::Pages(owner) = record.content {
             record.content = copy_regions(rows, owner, now.0)?;
         }
-        rows.put(snapshot_row(now.0), encode_snapshot(&record));
+        rows.put(snapshot_row(now.0), encode_snapshot(&record)?);
         rows.head.snapshots += 1;
         Ok((now.0, written))
     }
@@ -109,6 +109,10 @@ impl BlobChange for DeleteBlob {
     fn gives_back(&self) -> bool {
         // If it can come back, later.
         true
+    }
+
+    fn keeps_content(&self) -> bool {
+        self.revision != Revision::Current || self.versioned || self.retention_days.is_some()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
@@ -177,7 +181,7 @@ impl DeleteBlob {
     ) -> Result<(), Stop> {
         if let Some(days) = self.retention_days {
             record.deleted = Some(Deletion { at: now, days });
-            rows.put(row, encode_snapshot(&record));
+            rows.put(row, encode_snapshot(&record)?);
             return Ok(());
         }
         rows.head.versions -= 1;
@@ -197,7 +201,7 @@ impl DeleteBlob {
             Some(days) => {
                 record.deleted = Some(Deletion { at: now, days });
                 rows.head.deleted_snapshots += 1;
-                rows.put(row, encode_snapshot(&record));
+                rows.put(row, encode_snapshot(&record)?);
                 Ok(())
             }
             None => {
@@ -237,7 +241,7 @@ impl BlobChange for Undelete {
                     record.deleted = None;
                     rows.head.deleted_snapshots -= 1;
                     rows.head.snapshots += 1;
-                    rows.put(name, encode_snapshot(&record));
+                    rows.put(name, encode_snapshot(&record)?);
                     is_there = true;
                 }
             }
@@ -248,7 +252,7 @@ impl BlobChange for Undelete {
                 let mut record = decode_snapshot(row)?;
                 if record.deleted.is_some() && comes_back(record.deleted) {
                     record.deleted = None;
-                    rows.put(name, encode_snapshot(&record));
+                    rows.put(name, encode_snapshot(&record)?);
                 }
             }
         }

@@ -277,6 +277,11 @@ impl<C: Collect> WalkScan<C> {
 }
 
 impl<C: Collect> Scan for WalkScan<C> {
+    /// Nobody who walks over blobs looks at their content.
+    fn needs_tails(&self) -> bool {
+        false
+    }
+
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         match self.take(row) {
             Ok(visit) => visit,

@@ -80,6 +80,13 @@ pub struct NewBlob {
     pub versioned: bool,
 }
 
+impl NewBlob {
+    /// Whether what it replaces is likely to stay in some form.
+    pub(crate) fn keeps_former(&self) -> bool {
+        self.versioned || self.retention_days.is_some()
+    }
+}
+
 /// Puts a blob.
 pub(crate) struct PutBlob {
     pub(crate) blob_type: BlobType,
@@ -141,7 +148,7 @@ pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> 
         old.content = copy_regions(rows, owner, now.0)?;
         rows.release(&Content::Pages(owner))?;
     }
-    rows.put(snapshot_row(now.0), encode_snapshot(&old));
+    rows.put(snapshot_row(now.0), encode_snapshot(&old)?);
     rows.head.deleted_snapshots += 1;
     Ok(())
 }
@@ -154,6 +161,10 @@ impl BlobChange for PutBlob {
             NewContent::Pages { .. } => vec![garbage_row(0)],
             _ => Vec::new(),
         }
+    }
+
+    fn keeps_content(&self) -> bool {
+        self.new.keeps_former()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {

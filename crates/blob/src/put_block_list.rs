@@ -88,6 +88,10 @@ impl BlobChange for PutBlockList {
         vec![STAGED_PREFIX.to_owned()]
     }
 
+    fn keeps_content(&self) -> bool {
+        self.new.keeps_former()
+    }
+
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         if self.list.len() > COMMITTED_BLOCKS_MAX {
             return Err(BlobError::BlockListTooLong.into());

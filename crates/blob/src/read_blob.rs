@@ -120,6 +120,8 @@ impl BlobReader {
                 let bytes = slice.ok_or(base::codec::DecodeError("content"))?;
                 reader.parts.push_back(Part::Bytes(Bytes::copy_from_slice(bytes)));
             }
+            // Who reads bytes has found the blob with them.
+            Content::Unread => return Err(base::codec::DecodeError("content that was not read").into()),
             Content::Pages(owner) => reader.parts.push_back(Part::Pages(*owner, start, end)),
             Content::Blocks(content) => {
                 let mut at = 0;

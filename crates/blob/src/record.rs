@@ -12,7 +12,8 @@
 //! copy   = text id, text source, text status, text status description, varint done, varint total, number completed at
 //! ```
 //!
-//! Texts and numbers that may be missing are drawn in `fields.rs`. The pieces of the content precede all of this.
+//! Texts and numbers that may be missing are drawn in `fields.rs`. The row's start, with the pieces of the content or the
+//! length of its tail, precedes all of this.
 
 use crate::condition::Present;
 use crate::content::{BlockContent, Content};
@@ -22,7 +23,7 @@ use crate::name::Pairs;
 use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
-use partition::Piece;
+use partition::RowStart;
 
 const FORMAT: u8 = 1;
 const SEALED: u8 = 1;
@@ -246,8 +247,8 @@ impl BlobRecord {
         self.content.encode(out);
     }
 
-    /// Reads the stored form; `pieces` are those of the row.
-    pub(crate) fn decode(decoder: &mut Decoder<'_>, pieces: Vec<Piece>) -> Result<Self, DecodeError> {
+    /// Reads the stored form of a row with this start.
+    pub(crate) fn decode(decoder: &mut Decoder<'_>, start: RowStart) -> Result<Self, DecodeError> {
         if decoder.u8("blob format")? != FORMAT {
             return Err(DecodeError("blob format"));
         }
@@ -301,7 +302,7 @@ impl BlobRecord {
         if flags & VERSIONED != 0 {
             record.version = Some(decoder.u64("version")?);
         }
-        record.content = Content::decode(decoder, pieces)?;
+        record.content = Content::decode(decoder, start)?;
         Ok(record)
     }
 
@@ -343,9 +344,14 @@ mod tests {
         record.version = Some(5);
         let mut out = Vec::new();
         record.encode(&mut out);
+        let start = record.content.row_start().unwrap();
         let mut decoder = Decoder::new(&out);
-        assert_eq!(BlobRecord::decode(&mut decoder, Vec::new()), Ok(record));
+        assert_eq!(BlobRecord::decode(&mut decoder, start.clone()), Ok(record.clone()));
         assert!(decoder.is_empty());
+        // Of its head all is known but the content.
+        let head = BlobRecord::decode(&mut Decoder::new(&out[..out.len() - 3]), start.clone());
+        assert_eq!(head, Ok(BlobRecord { content: Content::Unread, ..record }));
+        assert!(BlobRecord::decode(&mut Decoder::new(&out[..out.len() - 1]), start).is_err());
     }
 
     #[test]

@@ -131,13 +131,13 @@ mod tests {
         let mut head = blob.head();
         let mut record = head.current.clone().unwrap();
         record.deleted = Some(Deletion { at: Ticks(1), days: 1 });
-        let row = bytes::Bytes::from(crate::blob_rows::encode_snapshot(&record));
+        let row = bytes::Bytes::from(crate::blob_rows::encode_snapshot(&record).unwrap());
         let count = crate::limits::ROWS_OF_A_BLOB_MAX as u64 + 10;
         for at in 1..=count {
             blob.rows.insert(crate::blob_rows::snapshot_row(at), row.clone());
         }
         head.deleted_snapshots = count as u32;
-        blob.rows.insert(crate::blob_rows::HEAD.to_owned(), head.encode().into());
+        blob.rows.insert(crate::blob_rows::HEAD.to_owned(), head.encode().unwrap().into());
         assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(1000));
         assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(1000));
         assert_eq!(u64::from(blob.head().deleted_snapshots), count - 2000);
@@ -176,7 +176,7 @@ mod tests {
         blob.run(put(None), 16 * DAY).unwrap();
         stage(&mut blob, b"1", 17 * DAY);
         let head = Head { staged_at: Ticks(0), ..blob.head() };
-        blob.rows.insert(crate::blob_rows::HEAD.to_owned(), head.encode().into());
+        blob.rows.insert(crate::blob_rows::HEAD.to_owned(), head.encode().unwrap().into());
         assert_eq!(blob.run(RemoveExpired, 20 * DAY), Ok(0));
         assert_eq!(blob.run(RemoveExpired, 26 * DAY), Ok(0));
         assert_eq!(blob.run(RemoveExpired, 27 * DAY), Ok(1));

@@ -127,7 +127,7 @@ impl BlobChange for SetTags {
             let mut record = rows.former(&row)?;
             self.conditions.check_write(Some(record.present()))?;
             record.tags = self.tags.clone();
-            rows.put(row, encode_snapshot(&record));
+            rows.put(row, encode_snapshot(&record)?);
             return Ok(());
         }
         let record = writable(rows, &self.conditions, now)?;
@@ -164,7 +164,7 @@ impl BlobChange for SetTier {
             let mut record = rows.former(&row)?;
             self.conditions.check_write(Some(record.present()))?;
             let later = change_tier(&mut record, self, now)?;
-            rows.put(row, encode_snapshot(&record));
+            rows.put(row, encode_snapshot(&record)?);
             return Ok(later);
         }
         let present = rows.live()?.present();

@@ -21,7 +21,7 @@ pub(crate) fn keep_version(rows: &mut BlobRows) -> Result<(), Stop> {
     if let Content::Pages(owner) = former.content {
         former.content = copy_regions(rows, owner, id | VERSION_OWNER_BIT)?;
     }
-    rows.put(version_row(id), encode_snapshot(&former));
+    rows.put(version_row(id), encode_snapshot(&former)?);
     rows.head.versions += 1;
     Ok(())
 }

@@ -10,6 +10,7 @@
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};
 use crate::key_groups::KeyGroup;
 use base::FixedHasher;
+use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use std::ops::Deref;
@@ -38,6 +39,7 @@ const HELD_GROUP_SHARE_PERCENT: u64 = 25;
 #[derive(Clone)]
 pub(crate) enum CachedBlock {
     Rows(RowBlock),
+    Tail(Bytes),
     Index(Arc<IndexBlock>),
     Filter(Filter),
 }
@@ -49,6 +51,7 @@ impl Weighter<(u64, u64), CachedBlock> for BySize {
     fn weight(&self, _key: &(u64, u64), block: &CachedBlock) -> u64 {
         let size = match block {
             CachedBlock::Rows(rows) => rows.size_bytes(),
+            CachedBlock::Tail(tail) => tail.len(),
             CachedBlock::Index(index) => index.size_bytes(),
             CachedBlock::Filter(filter) => filter.size_bytes(),
         };

@@ -91,17 +91,30 @@ impl DataWriter {
         let (reply, outcome) = oneshot::channel();
         let job = Job { stream: stream.clone(), epoch, blocks, reply };
         self.queue.send(job).await.map_err(|_| closing())?;
-        Ok(UnderWay(outcome))
+        Ok(UnderWay(State::GoingOn(outcome)))
     }
 }
 
-/// An append that goes on by itself.
-pub(crate) struct UnderWay(oneshot::Receiver<Appended>);
+/// An append that goes on by itself, or has ended.
+pub(crate) struct UnderWay(State);
+
+enum State {
+    GoingOn(oneshot::Receiver<Appended>),
+    Ended(Vec<Location>),
+}
 
 impl UnderWay {
+    /// One that has ended well.
+    pub(crate) fn ended(locations: Vec<Location>) -> Self {
+        UnderWay(State::Ended(locations))
+    }
+
     /// What became of it; if it was appended, it is durable.
     pub(crate) async fn outcome(self) -> Appended {
-        self.0.await.unwrap_or_else(|_| Err(closing()))
+        match self.0 {
+            State::GoingOn(outcome) => outcome.await.unwrap_or_else(|_| Err(closing())),
+            State::Ended(locations) => Ok(locations),
+        }
     }
 }
 

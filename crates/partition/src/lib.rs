@@ -51,7 +51,7 @@ pub use operation::{
 };
 pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatistics};
 pub use pause::Pause;
-pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, put_pieces, take_pieces};
+pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, RowStart, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
 pub use settings::{
     MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,

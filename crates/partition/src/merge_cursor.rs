@@ -3,11 +3,12 @@
 //! What always holds: sources are ordered newest first, so of equal keys the first source's is the newest. A deleted
 //! row is shown as deleted; whoever walks decides whether that matters.
 
-use crate::checkpoint::{Caching, CheckpointCursor};
+use crate::checkpoint::{Caching, CheckpointCursor, RowTail, TAIL_SIZE_BYTES_MIN};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::memory_table::{Found, MemoryTable};
 use crate::operation::{Row, RowVersion};
+use crate::piece::tail_start;
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,8 +26,22 @@ const COPIED_CHUNK_SIZE_BYTES: usize = 64 << 10;
 pub(crate) struct MergedRow<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) version: RowVersion,
-    /// `None`: deleted.
+    /// `None`: deleted. Without a tail that is kept apart.
     pub(crate) value: Option<&'a [u8]>,
+    /// That tail.
+    pub(crate) tail: RowTail<'a>,
+}
+
+impl MergedRow<'_> {
+    /// Bytes of its key and its value, with a tail that is at hand.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        let tail = match self.tail {
+            RowTail::InValue | RowTail::Stored => 0,
+            RowTail::Read(tail) => tail.size_bytes as usize,
+            RowTail::InMemory(tail) => tail.len(),
+        };
+        (self.key.len() + self.value.map_or(0, <[u8]>::len) + tail) as u64
+    }
 }
 
 struct MemoryCursor {
@@ -68,9 +83,12 @@ impl MemoryCursor {
 }
 
 /// Walks a memory table from start to end, every row at its newest. Rows lie all over the memory: in one go the processor
-/// fetches several of them at a time, and none has to be held and let go.
+/// fetches several of them at a time, and none has to be held and let go. But long tails are not copied, if they are to be
+/// kept apart.
 struct CopyingCursor {
     table: Arc<MemoryTable>,
+    /// Values begin with their start (see [`crate::RowStart`]).
+    with_tails: bool,
     rows: Vec<CopiedRow>,
     /// Keys and values of `rows`.
     bytes: Vec<u8>,
@@ -84,18 +102,21 @@ struct CopiedRow {
     key: Range<usize>,
     version: RowVersion,
     value: Option<Range<usize>>,
+    /// What follows the value, if that was not copied.
+    tail: Option<Bytes>,
 }
 
 impl CopyingCursor {
-    fn new(table: Arc<MemoryTable>) -> Self {
+    fn new(table: Arc<MemoryTable>, with_tails: bool) -> Self {
         let rest = Some(KeyRange::all());
-        let mut cursor = CopyingCursor { table, rows: Vec::new(), bytes: Vec::new(), at: 0, rest };
+        let mut cursor =
+            CopyingCursor { table, with_tails, rows: Vec::new(), bytes: Vec::new(), at: 0, rest };
         cursor.fill();
         cursor
     }
 
     fn fill(&mut self) {
-        let CopyingCursor { table, rows, bytes, at, rest } = self;
+        let CopyingCursor { table, with_tails, rows, bytes, at, rest } = self;
         let Some(range) = rest.take() else { return };
         rows.clear();
         bytes.clear();
@@ -107,9 +128,11 @@ impl CopyingCursor {
         };
         let mut is_full = false;
         table.scan(&range, RowVersion(u64::MAX), |key, version, value| {
-            let (key, value) = (copy(key), value.map(|value| copy(value)));
+            let tail = value.filter(|_| *with_tails).and_then(long_tail);
+            let head_len = |value: &Bytes| value.len() - tail.as_ref().map_or(0, Bytes::len);
+            let (key, value) = (copy(key), value.map(|value| copy(&value[..head_len(value)])));
             is_full = value.as_ref().unwrap_or(&key).end >= COPIED_CHUNK_SIZE_BYTES;
-            rows.push(CopiedRow { key, version, value });
+            rows.push(CopiedRow { key, version, value, tail });
             !is_full
         });
         if let Some(last) = rows.last().filter(|_| is_full) {
@@ -119,9 +142,10 @@ impl CopyingCursor {
     }
 
     fn row(&self) -> Option<MergedRow<'_>> {
-        let CopiedRow { key, version, value } = self.rows.get(self.at)?;
+        let CopiedRow { key, version, value, tail } = self.rows.get(self.at)?;
         let value = value.clone().map(|value| &self.bytes[value]);
-        Some(MergedRow { key: &self.bytes[key.clone()], version: *version, value })
+        let tail = tail.as_ref().map_or(RowTail::InValue, RowTail::InMemory);
+        Some(MergedRow { key: &self.bytes[key.clone()], version: *version, value, tail })
     }
 
     fn step(&mut self) {
@@ -130,6 +154,12 @@ impl CopyingCursor {
             self.fill();
         }
     }
+}
+
+/// The tail of a value, if it is long. A value that can't be read stays whole: whoever reads it is told.
+fn long_tail(value: &Bytes) -> Option<Bytes> {
+    let start = tail_start(value).ok()?;
+    (value.len() - start >= TAIL_SIZE_BYTES_MIN).then(|| value.slice(start..))
 }
 
 struct BoundedCheckpoint {
@@ -164,12 +194,14 @@ impl Source {
                 key,
                 version: *version,
                 value: value.as_deref(),
+                tail: RowTail::InValue,
             }),
             Source::Copied(copied) => copied.row(),
             Source::Checkpoint(checkpoint) => checkpoint.key().map(|key| MergedRow {
                 key,
                 version: checkpoint.cursor.version(),
                 value: checkpoint.cursor.value_ref(),
+                tail: checkpoint.cursor.tail(),
             }),
         }
     }
@@ -219,9 +251,10 @@ impl MergeCursor {
         Ok(Self::new(sources))
     }
 
-    /// Over one memory table, every row at its newest.
-    pub(crate) fn over_memory(table: Arc<MemoryTable>) -> Self {
-        Self::new(vec![Source::Copied(CopyingCursor::new(table))])
+    /// Over one memory table, every row at its newest. `with_tails`: values begin with their start, and long tails are told
+    /// apart from them.
+    pub(crate) fn over_memory(table: Arc<MemoryTable>, with_tails: bool) -> Self {
+        Self::new(vec![Source::Copied(CopyingCursor::new(table, with_tails))])
     }
 
     /// Over some checkpoints.
@@ -246,13 +279,32 @@ impl MergeCursor {
         self.sources[self.current?].row()
     }
 
-    /// The value of the row it stands on, shared with where it lies.
+    /// The value of the row it stands on, without a tail that is kept apart; shared with where it lies if that is memory.
     pub(crate) fn value(&self) -> Option<Bytes> {
         match &self.sources[self.current?] {
             Source::Memory(memory) => memory.chunk.front().and_then(|(_, _, value)| value.clone()),
-            Source::Copied(copied) => copied.row()?.value.map(Bytes::copy_from_slice),
-            Source::Checkpoint(checkpoint) => checkpoint.cursor.value(),
+            source => source.row()?.value.map(Bytes::copy_from_slice),
         }
+    }
+
+    /// The row it stands on with all of its value, which is put together in `scratch` if its tail is kept apart.
+    pub(crate) async fn whole_row<'a>(
+        &'a self,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<MergedRow<'a>>, PartitionError> {
+        let Some(row) = self.row() else { return Ok(None) };
+        let tail = match (row.tail, self.current.map(|at| &self.sources[at])) {
+            (RowTail::Stored | RowTail::Read(_), Some(Source::Checkpoint(checkpoint))) => {
+                checkpoint.cursor.unpacked_tail().await?
+            }
+            (RowTail::InMemory(tail), _) => Some(tail.clone()),
+            _ => None,
+        };
+        let (Some(head), Some(tail)) = (row.value, tail) else { return Ok(Some(row)) };
+        scratch.clear();
+        scratch.extend_from_slice(head);
+        scratch.extend_from_slice(&tail);
+        Ok(Some(MergedRow { value: Some(scratch), tail: RowTail::InValue, ..row }))
     }
 
     /// Steps to the next key.
@@ -362,7 +414,7 @@ mod tests {
 
     /// All rows that a walk over one memory table shows.
     fn walked(table: &Arc<MemoryTable>) -> Vec<(Bytes, RowVersion, Option<Bytes>)> {
-        let mut cursor = CopyingCursor::new(table.clone());
+        let mut cursor = CopyingCursor::new(table.clone(), false);
         let mut shown = Vec::new();
         while let Some(row) = cursor.row() {
             let value = row.value.map(Bytes::copy_from_slice);

@@ -65,6 +65,9 @@ pub struct Row {
 pub enum Read {
     /// The row at a key, or its absence.
     Point(RowKey),
+    /// The same, but the row may come without its tail (see [`RowStart`](crate::RowStart)): that costs less. Whether it
+    /// does differs from time to time.
+    Head(RowKey),
     /// The first `limit` rows of a small range. All of them or none: an operation that would read more than
     /// [`OPERATION_READ_SIZE_BYTES_MAX`](crate::OPERATION_READ_SIZE_BYTES_MAX) is refused.
     Range {
@@ -73,6 +76,15 @@ pub enum Read {
         /// Rows at most.
         limit: usize,
     },
+}
+
+/// How much of a row is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowPart {
+    /// All of it.
+    Whole,
+    /// Its tail need not be there.
+    Head,
 }
 
 /// What the reads found, in the order of [`Operation::reads`].
@@ -192,6 +204,12 @@ pub trait Scan: Send + 'static {
     /// Called for each row of the spans, in key order. All rows of one partition name are of one snapshot, however many
     /// spans they lie in.
     fn visit(&mut self, row: RowRef<'_>) -> Visit;
+
+    /// Whether it must see the tails of rows (see [`RowStart`](crate::RowStart)). Else it is shown some rows without
+    /// theirs, which costs less.
+    fn needs_tails(&self) -> bool {
+        true
+    }
 
     /// Called between spans, and every now and then between rows: so many deleted rows, which are not shown, were passed
     /// over since the last call. A scan that bounds its work can say here that it has had enough: then it ends before the

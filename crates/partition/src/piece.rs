@@ -1,14 +1,19 @@
-//! Pieces: where a row's bytes lie that are not in the row, and how rows name them.
+//! Pieces: where a row's bytes lie that are not in the row, and how rows name them; and how rows say which of the bytes
+//! that are in them are their tail.
 //!
 //! ```text
-//! value of a row in a table with data = pieces, then what the service likes
-//! pieces = varint count, count × (varint extent, varint offset, varint length)
+//! value of a row in a table with data = start, then what the service likes, the last bytes of it the tail if there is one
+//! start  = varint count, count × piece
+//! piece  = varint extent, varint offset, varint length
+//!        | varint n, varint 0, varint 0             the last one only: the value's last n bytes, at least 1, are its tail
 //! bytes of a piece, from `offset` of the extent on: append blocks of DATA_BLOCK_SIZE_BYTES each, the last one shorter
 //! ```
 //!
 //! Why every such row starts with its pieces: the layer can tell which bytes are still named, and can move them,
 //! without knowing what a blob is. Why blocks of this size: each has one checksum, so a read of a few bytes verifies one
-//! block and not the whole piece. What always holds: a piece has 1 to [`PIECE_SIZE_BYTES_MAX`] bytes.
+//! block and not the whole piece. Why tails: who decides over a row, lists it or looks for its pieces needs its head, and
+//! the tail, which is most of it, is kept apart in checkpoints. What always holds: a piece has 1 to
+//! [`PIECE_SIZE_BYTES_MAX`] bytes; a head is a value without its tail, all of it, and says how long that is.
 
 use base::codec::{DecodeError, Decoder, Encode};
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location};
@@ -68,30 +73,76 @@ impl Piece {
     }
 }
 
-/// Appends the pieces that a row names; this comes first in its value.
-pub fn put_pieces(out: &mut Vec<u8>, pieces: &[Piece]) {
-    out.put_varint(pieces.len() as u64);
-    for piece in pieces {
-        out.put_varint(piece.extent.0);
-        out.put_varint(piece.offset);
-        out.put_varint(u64::from(piece.len));
+/// What a row's value starts with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowStart {
+    /// The pieces that the row names.
+    pub pieces: Vec<Piece>,
+    /// Bytes of its tail, which end the value unless this is a head; 0: it has none.
+    pub tail_size_bytes: usize,
+}
+
+impl RowStart {
+    /// Appends it; this comes first in the row's value.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let has_tail = self.tail_size_bytes > 0;
+        out.put_varint(self.pieces.len() as u64 + u64::from(has_tail));
+        for piece in &self.pieces {
+            out.put_varint(piece.extent.0);
+            out.put_varint(piece.offset);
+            out.put_varint(u64::from(piece.len));
+        }
+        if has_tail {
+            out.put_varint(self.tail_size_bytes as u64);
+            out.put_varint(0);
+            out.put_varint(0);
+        }
+    }
+
+    /// Reads it; what follows is the service's.
+    pub fn take(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let count = decoder.varint("piece count")?;
+        let mut start = RowStart::default();
+        for index in 0..count {
+            let extent = decoder.varint("piece extent")?;
+            let offset = decoder.varint("piece offset")?;
+            let len = decoder.varint("piece length")?;
+            let is_tail = len == 0 && offset == 0 && extent > 0 && index + 1 == count;
+            if is_tail {
+                start.tail_size_bytes = usize::try_from(extent).map_err(|_| DecodeError("tail length"))?;
+                break;
+            }
+            let len = u32::try_from(len).map_err(|_| DecodeError("piece length"))?;
+            if len == 0 || len as usize > PIECE_SIZE_BYTES_MAX {
+                return Err(DecodeError("piece length"));
+            }
+            if start.pieces.is_empty() {
+                start.pieces.reserve_exact((count - index).min(decoder.rest().len() as u64 / 3 + 1) as usize);
+            }
+            start.pieces.push(Piece { extent: ExtentId(extent), offset, len });
+        }
+        Ok(start)
     }
 }
 
-/// Reads the pieces that a row names; what follows is the service's.
+/// Appends the start of a row that names `pieces` and has no tail.
+pub fn put_pieces(out: &mut Vec<u8>, pieces: &[Piece]) {
+    RowStart { pieces: pieces.to_vec(), tail_size_bytes: 0 }.put(out);
+}
+
+/// Reads the start of a row for the pieces that it names.
 pub fn take_pieces(decoder: &mut Decoder<'_>) -> Result<Vec<Piece>, DecodeError> {
-    let count = decoder.varint("piece count")?;
-    let mut pieces = Vec::with_capacity(count.min(decoder.rest().len() as u64 / 3) as usize);
-    for _ in 0..count {
-        let extent = ExtentId(decoder.varint("piece extent")?);
-        let offset = decoder.varint("piece offset")?;
-        let len = u32::try_from(decoder.varint("piece length")?).map_err(|_| DecodeError("piece length"))?;
-        if len == 0 || len as usize > PIECE_SIZE_BYTES_MAX {
-            return Err(DecodeError("piece length"));
-        }
-        pieces.push(Piece { extent, offset, len });
+    Ok(RowStart::take(decoder)?.pieces)
+}
+
+/// Where the tail of a whole value begins; its end if it has none.
+pub(crate) fn tail_start(value: &[u8]) -> Result<usize, DecodeError> {
+    let mut decoder = Decoder::new(value);
+    let tail_size_bytes = RowStart::take(&mut decoder)?.tail_size_bytes;
+    if tail_size_bytes > decoder.rest().len() {
+        return Err(DecodeError("tail length"));
     }
-    Ok(pieces)
+    Ok(value.len() - tail_size_bytes)
 }
 
 #[cfg(test)]
@@ -104,6 +155,26 @@ mod tests {
         let mut out = Vec::new();
         put_pieces(&mut out, &[Piece::for_tests(5, 300, 7)]);
         assert_eq!(out, [1, 5, 0xac, 2, 7]);
+        let mut out = Vec::new();
+        RowStart { pieces: vec![Piece::for_tests(5, 300, 7)], tail_size_bytes: 200 }.put(&mut out);
+        assert_eq!(out, [2, 5, 0xac, 2, 7, 0xc8, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_tail_is_what_a_whole_value_ends_with() {
+        let value = |tail_size_bytes, rest: &[u8]| {
+            let mut out = Vec::new();
+            RowStart { pieces: Vec::new(), tail_size_bytes }.put(&mut out);
+            [&out, rest].concat()
+        };
+        assert_eq!(tail_start(&value(0, b"head")), Ok(5));
+        assert_eq!(tail_start(&value(4, b"headtail")), Ok(4 + 4));
+        assert_eq!(tail_start(&value(8, b"headtail")), Ok(4), "all that follows the start");
+        assert!(tail_start(&value(9, b"headtail")).is_err(), "more than there is");
+        // Only the last piece may be a tail's mark, and it says how long the tail is.
+        for malformed in [&[2, 9, 0, 0, 5, 1, 7][..], &[1, 0, 0, 0], &[1, 5, 1, 0]] {
+            assert!(take_pieces(&mut Decoder::new(malformed)).is_err(), "{malformed:?}");
+        }
     }
 
     #[test]
@@ -125,18 +196,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_come_back(raw in prop::collection::vec((any::<u64>(), any::<u64>(), 1..=PIECE_SIZE_BYTES_MAX as u32), 0..5)) {
+        fn starts_come_back(
+            raw in prop::collection::vec((any::<u64>(), any::<u64>(), 1..=PIECE_SIZE_BYTES_MAX as u32), 0..5),
+            tail_size_bytes in prop_oneof![Just(0usize), any::<usize>()],
+        ) {
             let pieces: Vec<Piece> = raw.into_iter().map(|(e, o, l)| Piece::for_tests(e, o, l)).collect();
+            let start = RowStart { pieces, tail_size_bytes };
             let mut out = Vec::new();
-            put_pieces(&mut out, &pieces);
+            start.put(&mut out);
             let mut decoder = Decoder::new(&out);
-            prop_assert_eq!(take_pieces(&mut decoder), Ok(pieces));
+            prop_assert_eq!(RowStart::take(&mut decoder), Ok(start));
             prop_assert!(decoder.is_empty());
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            let _ = take_pieces(&mut Decoder::new(&bytes));
+            let _ = (take_pieces(&mut Decoder::new(&bytes)), tail_start(&bytes));
         }
     }
 }

@@ -10,7 +10,7 @@ use partition::{
     Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowChange, RowKey,
     RowVersion, Rows, put_pieces,
 };
-use rows::{Everything, TABLE, Write, key, put, read_everything, value};
+use rows::{Everything, TABLE, Write, key, put, read_table, value};
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -117,13 +117,13 @@ fn what_is_deleted_on_a_full_disk_makes_room_for_writes() {
                     .unwrap();
             }
             put_blob(&partitions, 99).await.unwrap();
-            assert_eq!(read_everything(&partitions).await.unwrap(), all, "seed {seed}");
+            assert_eq!(read_table(&partitions, TABLE).await.unwrap(), all, "seed {seed}");
             all
         });
         world.disk.set_free_bytes(None);
         let found = world.run(|env, _| async move {
             let (_streams, partitions) = open(&env).await.unwrap();
-            read_everything(&partitions).await.unwrap()
+            read_table(&partitions, TABLE).await.unwrap()
         });
         assert!(found == all, "seed {seed}: after a restart");
     }
@@ -157,7 +157,7 @@ fn a_deleted_table_gives_its_space_back_where_merges_have_no_room() {
                 env.clock.sleep(Duration::from_secs(120)).await;
                 assert!(!streams.is_scarce(), "seed {seed}: what was deleted is not given back");
                 put(&partitions, &mut all, key(1, "p", "r"), Some(value(2, 1000))).await.unwrap();
-                let found = read_everything(&partitions).await.unwrap();
+                let found = read_table(&partitions, TABLE).await.unwrap();
                 assert!(all.iter().all(|(key, row)| found.get(key) == Some(row)), "seed {seed}");
             })
             .unwrap();
@@ -191,7 +191,7 @@ fn no_range_is_split_or_merged_while_space_is_scarce() {
         env.clock.sleep(Duration::from_secs(30)).await;
         assert!(!streams.is_scarce());
         assert!(partitions.ranges(TABLE).len() > 1, "the range is far too large");
-        assert_eq!(read_everything(&partitions).await.unwrap(), all);
+        assert_eq!(read_table(&partitions, TABLE).await.unwrap(), all);
     });
     run.unwrap();
 }
@@ -266,7 +266,7 @@ fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
                 env.clock.sleep(Duration::from_secs(1)).await;
             }
             // A reader in the middle of a scan keeps what it reads from.
-            let mut reader = Box::pin(read_everything(&partitions));
+            let mut reader = Box::pin(read_table(&partitions, TABLE));
             assert!((&mut reader).now_or_never().is_none());
             for round in rounds.start..rounds.start + 6 {
                 put_round(&partitions, round).await;
@@ -410,7 +410,7 @@ fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
             env.clock.sleep(Duration::from_secs(120)).await;
             assert!(!streams.is_scarce(), "seed {seed}: {} rows are not given back", put_rows.len());
             put(&partitions, &mut all, key(1, "p", "r"), Some(value(1, 1000))).await.unwrap();
-            assert_eq!(read_everything(&partitions).await.unwrap(), all, "seed {seed}");
+            assert_eq!(read_table(&partitions, TABLE).await.unwrap(), all, "seed {seed}");
         });
         run.unwrap();
     }
@@ -542,7 +542,7 @@ fn a_merge_that_found_no_space_is_tried_again() {
             disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
             env.clock.sleep(Duration::from_secs(60)).await;
             assert!(numbers().first() > before.last(), "seed {seed}: {before:?}, then {:?}", numbers());
-            assert_eq!(read_everything(&partitions).await.unwrap(), all, "seed {seed}");
+            assert_eq!(read_table(&partitions, TABLE).await.unwrap(), all, "seed {seed}");
             was_refused
         });
         refused_count += u32::from(run.unwrap());
@@ -716,7 +716,7 @@ fn deletions_go_on_behind_memory_tables_that_are_large_beside_the_reserve() {
             assert!(!streams.is_scarce(), "seed {seed}: what was deleted is not given back");
             let mut all = Everything::new();
             put(partitions, &mut all, key(1, "p", "r"), Some(value(1, 1000))).await.unwrap();
-            assert_eq!(read_everything(partitions).await.unwrap(), all, "seed {seed}");
+            assert_eq!(read_table(partitions, TABLE).await.unwrap(), all, "seed {seed}");
         });
         run.unwrap();
     }

@@ -33,7 +33,7 @@ impl MemoryRows {
         let found = (operation.reads().iter())
             .map(|read| match read {
                 Read::Point(key) => self.row(table, key).into_iter().collect(),
-                Read::Range { .. } => panic!("no operation of this crate reads a range"),
+                Read::Head(_) | Read::Range { .. } => panic!("no operation of this crate reads that"),
             })
             .collect();
         self.version += 1;

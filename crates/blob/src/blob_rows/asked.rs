@@ -1,4 +1,4 @@
-//! Which of the rows under a blob's name a decision asks for, and which it therefore sees.
+//! Which of the rows under a blob's name a decision asks for, how much of them, and which it therefore sees.
 //!
 //! Why: a name may hold very many rows, and a decision needs few. What always holds: what was not asked for is not taken for
 //! absent; a change asks for more a bounded number of times.
@@ -19,6 +19,8 @@ pub(crate) const ROUND_COUNT_MAX: usize = 32;
 /// Which rows, besides the head, a decision is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// The head with the content of the base blob, if that lies in its row.
+    pub(crate) content: bool,
     pub(super) points: Vec<String>,
     /// None of them is the start of another.
     pub(super) prefixes: BTreeSet<String>,
@@ -33,7 +35,8 @@ impl Asked {
     /// What a change asks for by itself.
     pub(crate) fn by<C: BlobChange>(change: &C) -> Self {
         let (points, prefixes) = (change.more_rows(), BTreeSet::new());
-        let mut asked = Asked { points, prefixes, rows_max: ROWS_OF_A_BLOB_MAX };
+        let content = change.keeps_content();
+        let mut asked = Asked { content, points, prefixes, rows_max: ROWS_OF_A_BLOB_MAX };
         change.more_prefixes().into_iter().for_each(|prefix| asked.add(prefix));
         asked
     }

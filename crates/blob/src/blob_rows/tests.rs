@@ -33,7 +33,7 @@ fn many(pages: bool, snapshot_count: u64, rows_of_each: u64, deleted: bool) -> M
     for at in 1..=snapshot_count {
         let mut record = record(if pages { Content::Pages(at) } else { blocks(at) });
         record.deleted = deleted.then_some(Deletion { at: Ticks(1), days: 1 });
-        blob.rows.insert(snapshot_row(at), encode_snapshot(&record).into());
+        blob.rows.insert(snapshot_row(at), encode_snapshot(&record).unwrap().into());
         for index in 0..rows_of_each {
             let name = if pages { region_row(at, index) } else { chunk_row(at, index as usize) };
             blob.rows.insert(name, Bytes::from_static(b"row"));
@@ -43,7 +43,7 @@ fn many(pages: bool, snapshot_count: u64, rows_of_each: u64, deleted: bool) -> M
     let (snapshots, deleted_snapshots) = if deleted { (0, count) } else { (count, 0) };
     let current = (!deleted).then(|| record(Content::Inline(Bytes::new())));
     let head = Head { snapshots, deleted_snapshots, current, ..Head::default() };
-    blob.rows.insert(HEAD.to_owned(), head.encode().into());
+    blob.rows.insert(HEAD.to_owned(), head.encode().unwrap().into());
     blob
 }
 
@@ -141,7 +141,7 @@ fn what_was_not_asked_for_is_not_taken_for_absent() {
 
 #[test]
 fn few_prefixes_of_a_kind_are_asked_for_one_by_one() {
-    let mut asked = Asked { points: Vec::new(), prefixes: BTreeSet::new(), rows_max: 1 };
+    let mut asked = Asked { content: true, points: Vec::new(), prefixes: BTreeSet::new(), rows_max: 1 };
     for (prefix, expected) in [
         ("5u", &["5u"][..]),
         ("3ca", &["3ca", "5u"]),
@@ -190,14 +190,14 @@ proptest! {
             false => snapshot_row(index as u64),
         };
         for (index, (version, generation)) in former.iter().enumerate() {
-            let value = encode_snapshot(&record(blocks(*generation)));
+            let value = encode_snapshot(&record(blocks(*generation))).unwrap();
             found.insert(row_of(index, *version), Bytes::from(value));
         }
         for generation in 0..4 {
             found.insert(chunk_row(generation, 0), Bytes::new());
         }
         let current = head.map(|generation| record(blocks(generation)));
-        found.insert(HEAD.to_owned(), Head { current, ..Head::default() }.encode().into());
+        found.insert(HEAD.to_owned(), Head { current, ..Head::default() }.encode().unwrap().into());
         let mut rows = BlobRows::open(found, seen_all()).unwrap();
         let mut named: Vec<Option<u64>> = former.iter().map(|(_, generation)| Some(*generation)).collect();
         let mut is_there = [true; 4];
@@ -205,7 +205,7 @@ proptest! {
             let Some((version, _)) = former.get(index) else { continue };
             let name = row_of(index, *version);
             match instead {
-                Some(generation) => rows.put(name, encode_snapshot(&record(blocks(generation)))),
+                Some(generation) => rows.put(name, encode_snapshot(&record(blocks(generation))).unwrap()),
                 None => rows.delete(&name),
             }
             if let Some(before) = std::mem::replace(&mut named[index], instead) {

@@ -195,7 +195,8 @@ impl<'a> RangeCheck<'a> {
 
 async fn walk(tree: &Tree, range: &KeyRange, scan: &mut impl Scan) -> Result<(), PartitionError> {
     let mut cursor = MergeCursor::over_tree(tree, range, RowVersion(u64::MAX), Caching::Keep).await?;
-    while let Some(row) = cursor.row() {
+    let mut scratch = Vec::new();
+    while let Some(row) = cursor.whole_row(&mut scratch).await? {
         if let Some(value) = row.value
             && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
         {

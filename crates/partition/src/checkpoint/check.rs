@@ -1,8 +1,10 @@
 //! The offline check of a checkpoint: every block is read, every row is where its index and filter say, and the root
 //! tells the truth about all of them.
 
+use super::cursor::tails_of;
 use super::filter::key_hash;
-use super::{Checkpoint, RowBlock};
+use super::index_block::IndexEntry;
+use super::{Checkpoint, RowBlock, damaged};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use base::codec::DecodeError;
@@ -56,6 +58,9 @@ impl Checkpoint {
                         match self.read_rows(entry.location).await {
                             Err(error) => checked.note(Some(entry.location), &error, keys),
                             Ok(rows) => {
+                                if let Err(error) = self.check_tails(&rows, entry).await {
+                                    checked.note(Some(entry.location), &error, keys.clone());
+                                }
                                 let may_contain = |key: &[u8]| {
                                     filter.as_ref().is_none_or(|filter| filter.may_contain(key_hash(key)))
                                 };
@@ -88,6 +93,19 @@ impl Checkpoint {
         }
         checked
     }
+
+    /// Reads the tails of a block's rows: each is there, as long as its row says.
+    async fn check_tails(&self, rows: &RowBlock, entry: &IndexEntry) -> Result<(), PartitionError> {
+        let places = tails_of(rows.rows()).map_err(|error| damaged(entry.location, &error.to_string()))?;
+        let size_bytes: u64 = places.iter().map(|place| u64::from(place.location.len)).sum();
+        if size_bytes != entry.tails_size_bytes {
+            return Err(damaged(entry.location, "the index tells of other tails"));
+        }
+        for (tail, place) in self.read_tails(&places).await?.iter().zip(&places) {
+            tail.unpacked().map_err(|error| damaged(place.location, &error.to_string()))?;
+        }
+        Ok(())
+    }
 }
 
 impl CheckedCheckpoint {
@@ -117,7 +135,8 @@ impl CheckedCheckpoint {
             let value = rows.value_ref(position);
             self.row_count += 1;
             self.deleted_count += u64::from(value.is_none());
-            self.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+            let tail_bytes = position.tail.map_or(0, |tail| u64::from(tail.size_bytes));
+            self.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64 + tail_bytes;
             let version = position.version.0;
             let (low, high) = self.versions.unwrap_or((version, version));
             self.versions = Some((low.min(version), high.max(version)));

@@ -2,9 +2,10 @@
 
 use super::index_block::{IndexBlock, IndexEntry};
 use super::row_block::{RowIterator, RowPosition};
-use super::{Checkpoint, damaged, parse_rows};
+use super::{Checkpoint, StoredTail, TailPlace, damaged, parse_rows};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
+use base::codec::DecodeError;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
 pub(crate) enum Caching {
     /// Reads of requests.
     Keep,
-    /// Merges and full walks.
+    /// Merges and full walks. They see every row whole: tails are read with their row block.
     Bypass,
 }
 
@@ -32,6 +33,10 @@ pub(crate) struct CheckpointCursor {
     next_block: usize,
     block: Option<(Location, RowIterator)>,
     position: Option<RowPosition>,
+    /// The tail of the row it stands on, once it was read.
+    tail: Option<StoredTail>,
+    /// Tails of the rows behind that one in the row block, if they are read with it.
+    tails: VecDeque<StoredTail>,
     /// Row blocks that follow, read ahead and as stored: unpacked they may be many times as large.
     ahead: VecDeque<Bytes>,
 }
@@ -52,6 +57,8 @@ impl CheckpointCursor {
             next_block: 0,
             block: None,
             position: None,
+            tail: None,
+            tails: VecDeque::new(),
             ahead: VecDeque::new(),
         };
         if part < cursor.checkpoint.root.parts.len() {
@@ -81,22 +88,42 @@ impl CheckpointCursor {
         self.position.map_or(RowVersion(0), |position| position.version)
     }
 
-    /// Value of the row it stands on; `None`: deleted.
+    /// Value of the row it stands on, without a tail that is kept apart; `None`: deleted.
     pub(crate) fn value_ref(&self) -> Option<&[u8]> {
         self.block.as_ref()?.1.value_ref(self.position?)
     }
 
-    /// As [`Self::value_ref`], shared with the block.
-    pub(crate) fn value(&self) -> Option<Bytes> {
-        self.block.as_ref()?.1.value(self.position?)
+    /// The tail of the row it stands on that is kept apart.
+    pub(crate) fn tail(&self) -> RowTail<'_> {
+        match (&self.tail, self.stored_tail()) {
+            (Some(tail), _) => RowTail::Read(tail),
+            (None, Some(_)) => RowTail::Stored,
+            (None, None) => RowTail::InValue,
+        }
+    }
+
+    fn stored_tail(&self) -> Option<TailPlace> {
+        self.position?.tail
+    }
+
+    /// The tail of the row it stands on, if it is kept apart.
+    pub(crate) async fn unpacked_tail(&self) -> Result<Option<Bytes>, PartitionError> {
+        let Some(place) = self.stored_tail() else { return Ok(None) };
+        match &self.tail {
+            Some(tail) => {
+                tail.unpacked().map(Some).map_err(|error| damaged(place.location, &error.to_string()))
+            }
+            None => self.checkpoint.tail(place, Caching::Bypass).await.map(Some),
+        }
     }
 
     /// Steps within the loaded block. False: the block is used up, call [`Self::step`].
     pub(crate) fn step_in_block(&mut self) -> Result<bool, PartitionError> {
         let Some((location, rows)) = &mut self.block else { return Ok(false) };
         let next = rows.step().map_err(|error| damaged(*location, &error.to_string()))?;
-        if next.is_some() {
+        if let Some(position) = next {
             self.position = next;
+            self.tail = position.tail.and_then(|_| self.tails.pop_front());
         }
         Ok(next.is_some())
     }
@@ -107,6 +134,7 @@ impl CheckpointCursor {
             if !self.load_next_block(None).await? {
                 self.block = None;
                 self.position = None;
+                self.tail = None;
                 return Ok(());
             }
         }
@@ -142,6 +170,11 @@ impl CheckpointCursor {
                     None => Ok(rows.rows()),
                 };
                 let rows = rows.map_err(|error| damaged(entry.location, &error.to_string()))?;
+                if self.caching == Caching::Bypass && entry.tails_size_bytes > 0 {
+                    let places = tails_of(rows.clone());
+                    let places = places.map_err(|error| damaged(entry.location, &error.to_string()))?;
+                    self.tails = self.checkpoint.read_tails(&places).await?.into();
+                }
                 self.block = Some((entry.location, rows));
                 self.index = Some(index);
                 return Ok(true);
@@ -151,6 +184,28 @@ impl CheckpointCursor {
             self.index = None;
         }
     }
+}
+
+/// The tail of the row that a walk stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowTail<'a> {
+    /// It is in the value, or there is none.
+    InValue,
+    /// It is kept apart, and was not read.
+    Stored,
+    /// It is kept apart, and was read.
+    Read(&'a StoredTail),
+    /// It is to be kept apart.
+    InMemory(&'a Bytes),
+}
+
+/// Where the tails of all these rows are.
+pub(super) fn tails_of(mut rows: RowIterator) -> Result<Vec<TailPlace>, DecodeError> {
+    let mut places = Vec::new();
+    while let Some(position) = rows.step()? {
+        places.extend(position.tail);
+    }
+    Ok(places)
 }
 
 /// The places of the first row blocks that follow one another in an extent, as many as are read ahead.
@@ -177,7 +232,7 @@ mod tests {
     fn a_run_ends_at_a_gap_another_extent_or_its_bound() {
         let at = |extent, offset, len| {
             let location = Location { extent: ExtentId(extent), offset, len };
-            IndexEntry { last_key: Bytes::new(), location }
+            IndexEntry { last_key: Bytes::new(), location, tails_size_bytes: 0 }
         };
         let end = |entry: &IndexEntry| entry.location.end();
         assert_eq!(run_from(&[]), []);

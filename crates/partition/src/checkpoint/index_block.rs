@@ -1,8 +1,9 @@
 //! Index blocks: for each row block of one part of a checkpoint, its last key and place.
 //!
 //! ```text
-//! index = u8 kind (2), varint count, entry*
-//! entry = varint bytes shared with the key before, varint n, n bytes rest of the block's last key, location
+//! index = u8 kind (2, or 7 with tails), varint count, entry*
+//! entry = varint bytes shared with the key before, varint n, n bytes rest of the block's last key, location,
+//!         [varint bytes of all its rows' tails: in kind 7 only]
 //! location = u64 extent, u64 offset, u32 payload length
 //! ```
 
@@ -13,18 +14,22 @@ use bytes::Bytes;
 use stream::Location;
 
 const KIND_INDEX: u8 = 2;
+const KIND_INDEX_WITH_TAILS: u8 = 7;
 
 /// The last key of a block or part, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     pub(crate) last_key: Bytes,
     pub(crate) location: Location,
+    /// Bytes of its rows' tails, as they are stored.
+    pub(crate) tails_size_bytes: u64,
 }
 
 /// Encodes an index block.
 pub(super) fn build(entries: &[IndexEntry]) -> Bytes {
     let mut out = Vec::new();
-    out.put_u8_field(KIND_INDEX);
+    let with_tails = entries.iter().any(|entry| entry.tails_size_bytes > 0);
+    out.put_u8_field(if with_tails { KIND_INDEX_WITH_TAILS } else { KIND_INDEX });
     out.put_varint(entries.len() as u64);
     let mut before: &[u8] = &[];
     for entry in entries {
@@ -32,6 +37,9 @@ pub(super) fn build(entries: &[IndexEntry]) -> Bytes {
         out.put_varint(shared as u64);
         out.put_bytes_field(&entry.last_key[shared..]);
         put_location(&mut out, entry.location);
+        if with_tails {
+            out.put_varint(entry.tails_size_bytes);
+        }
         before = &entry.last_key;
     }
     out.into()
@@ -48,9 +56,11 @@ pub(crate) struct IndexBlock {
 impl IndexBlock {
     pub(super) fn parse(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(payload);
-        if decoder.u8("index kind")? != KIND_INDEX {
-            return Err(DecodeError("index kind"));
-        }
+        let with_tails = match decoder.u8("index kind")? {
+            KIND_INDEX => false,
+            KIND_INDEX_WITH_TAILS => true,
+            _ => return Err(DecodeError("index kind")),
+        };
         let count = decoder.varint("index count")?;
         let mut entries: Vec<IndexEntry> = Vec::new();
         let mut size_bytes = 0;
@@ -61,7 +71,9 @@ impl IndexBlock {
             let prefix = before.get(..shared).ok_or(DecodeError("index shared length"))?;
             let last_key = Bytes::from([prefix, rest].concat());
             size_bytes += last_key.len() + size_of::<IndexEntry>() + KeyHeads::BYTES_PER_KEY;
-            entries.push(IndexEntry { last_key, location: take_location(&mut decoder)? });
+            let location = take_location(&mut decoder)?;
+            let tails_size_bytes = if with_tails { decoder.varint("tails' bytes")? } else { 0 };
+            entries.push(IndexEntry { last_key, location, tails_size_bytes });
         }
         decoder.finish("index")?;
         let heads = KeyHeads::of(entries.len(), |at| &entries[at].last_key);
@@ -86,13 +98,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_come_back(keys in prop::collection::btree_set(prop::collection::vec(any::<u8>(), 0..20), 0..30)) {
+        fn entries_come_back(
+            keys in prop::collection::btree_set(prop::collection::vec(any::<u8>(), 0..20), 0..30),
+            tails in 0u64..3,
+        ) {
             let entries: Vec<_> = keys
                 .into_iter()
                 .enumerate()
                 .map(|(at, key)| IndexEntry {
                     last_key: key.into(),
                     location: Location { extent: ExtentId(at as u64), offset: 7 * at as u64, len: at as u32 },
+                    tails_size_bytes: at as u64 * tails,
                 })
                 .collect();
             prop_assert_eq!(IndexBlock::parse(&build(&entries)).unwrap().entries, entries);
@@ -101,7 +117,9 @@ mod tests {
         #[test]
         fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>()) {
             let _ = IndexBlock::parse(&bytes);
-            let _ = IndexBlock::parse(&[&[KIND_INDEX], bytes.as_slice()].concat());
+            for kind in [KIND_INDEX, KIND_INDEX_WITH_TAILS] {
+                let _ = IndexBlock::parse(&[&[kind], bytes.as_slice()].concat());
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A checkpoint: sorted rows in the row data stream, each row once, with index, filters and statistics.
 //!
 //! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row block;
-//! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache.
+//! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache. Long tails of rows lie
+//! beside the row blocks (`tail`) and are read only for those who want them.
 
 mod aside;
 mod check;
@@ -11,23 +12,28 @@ mod index_block;
 mod key_heads;
 mod root;
 mod row_block;
+mod tail;
+mod waiting;
 mod writer;
 
 pub(crate) use aside::Aside;
-pub(crate) use cursor::{Caching, CheckpointCursor};
+pub(crate) use cursor::{Caching, CheckpointCursor, RowTail};
 pub(crate) use filter::{Filter, FilterLine, HashedKey, key_hash};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use root::Root;
 pub(crate) use row_block::RowBlock;
+pub(crate) use tail::{StoredTail, TAIL_SIZE_BYTES_MIN, TailPlace};
 pub(crate) use writer::{CheckpointWriter, Finished};
 
 use crate::block_cache::{BlockCache, CachedBlock, HeldBlock};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::key_filter::KeyLine;
-use crate::operation::RowVersion;
+use crate::operation::{RowPart, RowVersion};
 use bytes::Bytes;
+use index_block::IndexEntry;
 use key_heads::KeyHeads;
+use row_block::FoundRow;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use stream::{Location, Streams};
@@ -121,6 +127,7 @@ impl Checkpoint {
     pub(crate) async fn get(
         &self,
         key: HashedKey<'_>,
+        part: RowPart,
         aside: Option<&mut Aside>,
     ) -> Result<Option<StoredRow>, PartitionError> {
         let at = self.part_of(key.bytes);
@@ -129,9 +136,45 @@ impl Checkpoint {
         }
         let index = self.held_index(at).await?;
         let Some(entry) = index.entries.get(index.first_at_or_after(key.bytes)) else { return Ok(None) };
+        // What is read for an operation is not left to others: it may be about to change the row.
+        let caching = if aside.is_some() { Caching::Bypass } else { Caching::Keep };
         let rows = self.rows(entry.location, aside).await?;
         let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
-        Ok(found.map(|(version, value)| StoredRow { version, value }))
+        let Some(FoundRow { version, mut value, tail }) = found else { return Ok(None) };
+        if part == RowPart::Whole
+            && let Some((head, tail)) = value.as_mut().zip(tail)
+        {
+            let tail = self.tail(tail, caching).await?;
+            *head = [&head[..], &tail].concat().into();
+        }
+        Ok(Some(StoredRow { version, value }))
+    }
+
+    /// The tail at a place.
+    async fn tail(&self, place: TailPlace, caching: Caching) -> Result<Bytes, PartitionError> {
+        if let Some(CachedBlock::Tail(tail)) = self.cache.find(place.location) {
+            return Ok(tail);
+        }
+        let stored = StoredTail::at(place, self.read_block(place.location).await?);
+        let tail = stored.unpacked().map_err(|error| damaged(place.location, &error.to_string()))?;
+        if caching == Caching::Keep {
+            self.cache.insert(place.location, CachedBlock::Tail(tail.clone()));
+        }
+        Ok(tail)
+    }
+
+    /// The tails at these places as they are stored, past the cache.
+    async fn read_tails(&self, places: &[TailPlace]) -> Result<Vec<StoredTail>, PartitionError> {
+        let mut tails = Vec::with_capacity(places.len());
+        let follows = |last: &TailPlace, next: &TailPlace| {
+            last.location.extent == next.location.extent && last.location.end() == next.location.offset
+        };
+        for run in places.chunk_by(follows) {
+            let locations: Vec<Location> = run.iter().map(|place| place.location).collect();
+            let payloads = self.read_run(&locations).await?;
+            tails.extend(run.iter().zip(payloads).map(|(place, payload)| StoredTail::at(*place, payload)));
+        }
+        Ok(tails)
     }
 
     /// Whether the key's row may be here, as far as that is known without a read and without the cache's lock.
@@ -157,7 +200,8 @@ impl Checkpoint {
         for (at, part) in self.root.parts.iter().enumerate().skip(first) {
             let index = self.index(at).await?;
             let inside = index.entries.iter().filter(|entry| range.contains(&entry.last_key));
-            blocks.extend(inside.map(|entry| (entry.last_key.clone(), u64::from(entry.location.len))));
+            let bytes_of = |entry: &IndexEntry| u64::from(entry.location.len) + entry.tails_size_bytes;
+            blocks.extend(inside.map(|entry| (entry.last_key.clone(), bytes_of(entry))));
             if range.end.as_ref().is_some_and(|end| part.last_key >= *end) {
                 break;
             }
@@ -269,6 +313,11 @@ impl Checkpoint {
 
 fn parse_rows(payload: Bytes, location: Location) -> Result<RowBlock, PartitionError> {
     RowBlock::parse(payload).map_err(|error| damaged(location, &error.to_string()))
+}
+
+/// A row on its way into a checkpoint that can't go there.
+fn damaged_row(why: &str) -> PartitionError {
+    PartitionError::Storage(format!("a row to be written to a checkpoint: {why}"))
 }
 
 fn damaged(location: Location, why: &str) -> PartitionError {

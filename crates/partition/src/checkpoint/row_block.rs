@@ -1,15 +1,19 @@
 //! Row blocks: some ten KiB of sorted rows, prefix-compressed, then compressed as a whole.
 //!
 //! ```text
-//! row block = u8 kind (1), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, content
+//! row block = u8 kind (1, or 6 with tails), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, content
 //! content   = row*, u32 start of each eighth row, u32 count of those
 //! row       = varint bytes shared with the key before, varint n, n bytes rest of the key,
-//!             u64 row version, varint m (0: the row is deleted; else value length + 1), m - 1 bytes value
+//!             u64 row version, varint m (0: the row is deleted; else value length + 1), [tail], m - 1 bytes value
+//! tail      = varint bytes (0: it has none), [varint extent, varint offset, varint payload length]
 //! ```
+//!
+//! Where a row is there, a block of kind 6 says where its tail is (see `tail.rs`); the value is without it then.
 //!
 //! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
 use super::key_heads::head;
+use super::tail::TailPlace;
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
@@ -25,6 +29,7 @@ const ROW_BLOCK_SPARE_BYTES: usize = 2 << 10;
 /// No block is larger when uncompressed: one row of the largest size, generously.
 const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
 pub(super) const KIND_ROWS: u8 = 1;
+const KIND_ROWS_WITH_TAILS: u8 = 6;
 /// Each so many rows one has its whole key and its place is listed.
 const RESTART_ROW_COUNT: usize = 8;
 /// Bytes before the content, at most.
@@ -37,6 +42,8 @@ const LZ4: u8 = 1;
 /// Gathers rows in key order.
 #[derive(Default)]
 pub(super) struct RowBlockBuilder {
+    /// Rows may have tails.
+    with_tails: bool,
     /// Room for the header, then the rows: as they are they become the block without a copy. Empty before the first.
     out: Vec<u8>,
     restarts: Vec<u32>,
@@ -47,7 +54,20 @@ pub(super) struct RowBlockBuilder {
 }
 
 impl RowBlockBuilder {
-    pub(super) fn add(&mut self, key: &[u8], version: RowVersion, value: Option<&[u8]>) {
+    /// A builder of blocks, whose rows may have tails or not.
+    pub(super) fn new(with_tails: bool) -> Self {
+        RowBlockBuilder { with_tails, ..Self::default() }
+    }
+
+    /// Adds a row; its tail is not in `value`.
+    pub(super) fn add(
+        &mut self,
+        key: &[u8],
+        version: RowVersion,
+        value: Option<&[u8]>,
+        tail: Option<TailPlace>,
+    ) {
+        debug_assert!(self.with_tails || tail.is_none());
         if self.out.is_empty() {
             self.out.reserve(ROW_BLOCK_SIZE_BYTES + ROW_BLOCK_SPARE_BYTES);
             self.out.resize(HEADER_SIZE_MAX, 0);
@@ -66,6 +86,11 @@ impl RowBlockBuilder {
             None => self.out.put_varint(0),
             Some(value) => {
                 self.out.put_varint(value.len() as u64 + 1);
+                match tail {
+                    Some(tail) => tail.put(&mut self.out),
+                    None if self.with_tails => self.out.put_varint(0),
+                    None => {}
+                }
                 self.out.extend_from_slice(value);
             }
         }
@@ -92,8 +117,8 @@ impl RowBlockBuilder {
         self.row_count = 0;
         let rows = &out[HEADER_SIZE_MAX..];
         let mut header = Vec::with_capacity(HEADER_SIZE_MAX);
-        header.put_u8_field(KIND_ROWS);
-        if let Some(compressed) = self.compressed(rows) {
+        header.put_u8_field(if self.with_tails { KIND_ROWS_WITH_TAILS } else { KIND_ROWS });
+        if let Some(compressed) = compress_if_worth_it(rows, &mut self.not_tried) {
             header.put_u8_field(LZ4);
             header.put_varint(rows.len() as u64);
             return [header, compressed].concat().into();
@@ -104,20 +129,21 @@ impl RowBlockBuilder {
         out[start..HEADER_SIZE_MAX].copy_from_slice(&header);
         Bytes::from(out).split_off(start)
     }
+}
 
-    /// The rows compressed; `None`: they hardly shrink, so they are kept as they are, and reading them costs nothing.
-    fn compressed(&mut self, rows: &[u8]) -> Option<Vec<u8>> {
-        if self.not_tried > 0 {
-            self.not_tried -= 1;
-            return None;
-        }
-        let compressed = lz4_flex::block::compress(rows);
-        if compressed.len() + compressed.len() / 8 < rows.len() {
-            return Some(compressed);
-        }
-        self.not_tried = NOT_TRIED_COUNT;
-        None
+/// The bytes compressed; `None`: they hardly shrink, so they are kept as they are, and reading them costs nothing.
+/// `not_tried` counts those that are kept without a try because the last one was in vain.
+pub(super) fn compress_if_worth_it(bytes: &[u8], not_tried: &mut u32) -> Option<Vec<u8>> {
+    if *not_tried > 0 {
+        *not_tried -= 1;
+        return None;
     }
+    let compressed = lz4_flex::block::compress(bytes);
+    if compressed.len() + compressed.len() / 8 < bytes.len() {
+        return Some(compressed);
+    }
+    *not_tried = NOT_TRIED_COUNT;
+    None
 }
 
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -130,6 +156,7 @@ pub(crate) struct RowBlock(Arc<Content>);
 
 #[derive(Debug)]
 struct Content {
+    with_tails: bool,
     rows: Bytes,
     /// Encoded starts of each eighth row.
     restarts: Bytes,
@@ -142,9 +169,11 @@ struct Content {
 impl RowBlock {
     pub(super) fn parse(mut payload: Bytes) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(&payload);
-        if decoder.u8("row block kind")? != KIND_ROWS {
-            return Err(DecodeError("row block kind"));
-        }
+        let with_tails = match decoder.u8("row block kind")? {
+            KIND_ROWS => false,
+            KIND_ROWS_WITH_TAILS => true,
+            _ => return Err(DecodeError("row block kind")),
+        };
         let compression = decoder.u8("row block compression")?;
         let size = decoder.varint("row block size")?;
         if size > UNCOMPRESSED_SIZE_BYTES_MAX {
@@ -161,10 +190,10 @@ impl RowBlock {
                 .into(),
             _ => return Err(DecodeError("row block compression")),
         };
-        Self::from_content(rows, size)
+        Self::from_content(rows, size, with_tails)
     }
 
-    fn from_content(mut rows: Bytes, size: u64) -> Result<Self, DecodeError> {
+    fn from_content(mut rows: Bytes, size: u64, with_tails: bool) -> Result<Self, DecodeError> {
         if rows.len() as u64 != size {
             return Err(DecodeError("row block size"));
         }
@@ -176,6 +205,7 @@ impl RowBlock {
         let restarts = rows.slice(restarts_at..count_at);
         rows.truncate(restarts_at);
         Ok(RowBlock(Arc::new(Content {
+            with_tails,
             rows,
             restarts,
             asked: AtomicBool::new(false),
@@ -232,7 +262,8 @@ impl RowBlock {
             }
         };
         for start in heads.starts_of(key) {
-            let row = row_at(&content.rows, *start as usize)?.ok_or(DecodeError("row start"))?;
+            let row = row_at(&content.rows, *start as usize, content.with_tails)?
+                .ok_or(DecodeError("row start"))?;
             // What it shares with the row before has to lie in what was compared.
             if row.shared > heads.compared_len() {
                 return self.walk_to(key);
@@ -245,7 +276,8 @@ impl RowBlock {
     }
 
     fn found(&self, row: &EncodedRow<'_>) -> FoundRow {
-        (row.version, row.value_start.map(|start| self.0.rows.slice(start..row.end)))
+        let value = row.value_start.map(|start| self.0.rows.slice(start..row.end));
+        FoundRow { version: row.version, value, tail: row.tail }
     }
 
     /// The row with this key, by its neighbours.
@@ -254,7 +286,7 @@ impl RowBlock {
         // How much of the searched key the row before shares; that row is before the key.
         let mut matched = 0;
         let mut last_key_len = 0;
-        while let Some(row) = row_at(&self.0.rows, at)? {
+        while let Some(row) = row_at(&self.0.rows, at, self.0.with_tails)? {
             if row.shared > last_key_len {
                 return Err(DecodeError("shared key length"));
             }
@@ -284,17 +316,24 @@ impl RowBlock {
             0 => 0,
             index => self.restart(index),
         };
-        Ok(RowIterator { rows: self.0.rows.clone(), at, key: Vec::new() })
+        Ok(RowIterator { at, ..self.rows() })
     }
 
     /// Its rows in order.
     pub(crate) fn rows(&self) -> RowIterator {
-        RowIterator { rows: self.0.rows.clone(), at: 0, key: Vec::new() }
+        RowIterator { with_tails: self.0.with_tails, rows: self.0.rows.clone(), at: 0, key: Vec::new() }
     }
 }
 
-/// A row's version and its value; `None`: it is deleted.
-pub(crate) type FoundRow = (RowVersion, Option<Bytes>);
+/// A row as a block holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundRow {
+    pub(crate) version: RowVersion,
+    /// `None`: it is deleted.
+    pub(crate) value: Option<Bytes>,
+    /// What follows the value.
+    pub(crate) tail: Option<TailPlace>,
+}
 
 /// Of each row the eight bytes of its key behind what all keys begin with, and where it starts. A look-up goes to its row
 /// at once: the rows of a block lie far apart, and each one that is passed is fetched from memory.
@@ -351,7 +390,9 @@ impl RowHeads {
 }
 
 /// Walks a row block. The key is rebuilt in place; values are slices of the block.
+#[derive(Clone)]
 pub(crate) struct RowIterator {
+    with_tails: bool,
     rows: Bytes,
     at: usize,
     key: Vec<u8>,
@@ -366,12 +407,14 @@ struct EncodedRow<'a> {
     version: RowVersion,
     /// Where its value starts; `None`: the row is deleted. It ends with the row.
     value_start: Option<usize>,
+    /// What follows the value.
+    tail: Option<TailPlace>,
     /// Where the next row starts.
     end: usize,
 }
 
 /// The row that starts at `at`; `None` at the end.
-fn row_at(rows: &[u8], at: usize) -> Result<Option<EncodedRow<'_>>, DecodeError> {
+fn row_at(rows: &[u8], at: usize, with_tails: bool) -> Result<Option<EncodedRow<'_>>, DecodeError> {
     let mut decoder = Decoder::new(rows.get(at..).ok_or(DecodeError("row start"))?);
     if decoder.is_empty() {
         return Ok(None);
@@ -380,17 +423,21 @@ fn row_at(rows: &[u8], at: usize) -> Result<Option<EncodedRow<'_>>, DecodeError>
     let rest = decoder.bytes("row key")?;
     let version = RowVersion(decoder.u64("row version")?);
     let value_len = decoder.varint("row value length")?;
-    let value_start = rows.len() - decoder.rest().len();
+    let mut tail = None;
     let value_start = match value_len.checked_sub(1) {
         None => None,
         Some(len) => {
+            if with_tails {
+                tail = TailPlace::take(&mut decoder)?;
+            }
+            let value_start = rows.len() - decoder.rest().len();
             let len = usize::try_from(len).map_err(|_| DecodeError("row value length"))?;
             decoder.take(len, "row value")?;
             Some(value_start)
         }
     };
     let end = rows.len() - decoder.rest().len();
-    Ok(Some(EncodedRow { shared, rest, version, value_start, end }))
+    Ok(Some(EncodedRow { shared, rest, version, value_start, tail, end }))
 }
 
 /// Where the value of the row that an iterator stands on lies.
@@ -399,12 +446,14 @@ pub(crate) struct RowPosition {
     pub(crate) version: RowVersion,
     /// Start and end in the block; `None`: the row is deleted.
     value: Option<(usize, usize)>,
+    /// What follows the value.
+    pub(crate) tail: Option<TailPlace>,
 }
 
 impl RowIterator {
     /// Steps to the next row.
     pub(crate) fn step(&mut self) -> Result<Option<RowPosition>, DecodeError> {
-        let Some(row) = row_at(&self.rows, self.at)? else { return Ok(None) };
+        let Some(row) = row_at(&self.rows, self.at, self.with_tails)? else { return Ok(None) };
         if row.shared > self.key.len() {
             return Err(DecodeError("shared key length"));
         }
@@ -412,7 +461,7 @@ impl RowIterator {
         self.key.extend_from_slice(row.rest);
         self.at = row.end;
         let value = row.value_start.map(|start| (start, row.end));
-        Ok(Some(RowPosition { version: row.version, value }))
+        Ok(Some(RowPosition { version: row.version, value, tail: row.tail }))
     }
 
     /// Key of the row it stands on.
@@ -420,12 +469,7 @@ impl RowIterator {
         &self.key
     }
 
-    /// Value of the row at `position`, shared with the block.
-    pub(crate) fn value(&self, position: RowPosition) -> Option<Bytes> {
-        position.value.map(|(start, end)| self.rows.slice(start..end))
-    }
-
-    /// Value of the row at `position`, borrowed.
+    /// Value of the row at `position`.
     pub(crate) fn value_ref(&self, position: RowPosition) -> Option<&[u8]> {
         position.value.map(|(start, end)| &self.rows[start..end])
     }
@@ -436,19 +480,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use stream::{ExtentId, Location};
 
     /// What a row shares with the one before is not stored with it: beyond the heads it has not been compared.
     #[test]
     fn keys_that_differ_behind_their_heads_only_are_told_apart() {
         let mut builder = RowBlockBuilder::default();
         for key in ["a", "cccccccccccca1", "ccccccccccccb2"] {
-            builder.add(key.as_bytes(), RowVersion(1), Some(key.as_bytes()));
+            builder.add(key.as_bytes(), RowVersion(1), Some(key.as_bytes()), None);
         }
         let block = RowBlock::parse(builder.finish()).unwrap();
         for _ in 0..3 {
             assert!(block.find(b"ccccccccddddb2").unwrap().is_none());
-            let (_, value) = block.find(b"ccccccccccccb2").unwrap().expect("the row");
-            assert_eq!(value.as_deref(), Some(&b"ccccccccccccb2"[..]));
+            let found = block.find(b"ccccccccccccb2").unwrap().expect("the row");
+            assert_eq!(found.value.as_deref(), Some(&b"ccccccccccccb2"[..]));
         }
     }
 
@@ -456,26 +501,37 @@ mod tests {
         #[test]
         fn rows_come_back(rows in prop::collection::btree_map(
             prop::collection::vec(0u8..3, 0..12),
-            (any::<u64>(), prop::option::of(prop::collection::vec(0u8..4, 0..300))),
+            (any::<u64>(), prop::option::of((prop::collection::vec(0u8..4, 0..300), prop::option::of(any::<u16>())))),
             1..40,
-        ), others in prop::collection::vec(prop::collection::vec(0u8..3, 0..12), 20)) {
-            let rows: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)> = rows;
-            let mut builder = RowBlockBuilder::default();
-            for (key, (version, value)) in &rows {
-                builder.add(key, RowVersion(*version), value.as_deref());
+        ), others in prop::collection::vec(prop::collection::vec(0u8..3, 0..12), 20), with_tails: bool) {
+            let place = |at: u16| TailPlace {
+                location: Location { extent: ExtentId(at.into()), offset: 3 * u64::from(at), len: 7 },
+                size_bytes: u32::from(at) + 1,
+            };
+            let rows: BTreeMap<Vec<u8>, FoundRow> = rows
+                .into_iter()
+                .map(|(key, (version, value))| {
+                    let tail = value.as_ref().and_then(|(_, at)| *at).filter(|_| with_tails).map(place);
+                    let value = value.map(|(value, _)| Bytes::from(value));
+                    (key, FoundRow { version: RowVersion(version), value, tail })
+                })
+                .collect();
+            let mut builder = RowBlockBuilder::new(with_tails);
+            for (key, row) in &rows {
+                builder.add(key, row.version, row.value.as_deref(), row.tail);
             }
             let block = RowBlock::parse(builder.finish()).unwrap();
             let mut found = BTreeMap::new();
             let mut iterator = block.rows();
             while let Some(position) = iterator.step().unwrap() {
-                let value = iterator.value(position).map(|value| value.to_vec());
-                prop_assert_eq!(value.as_deref(), iterator.value_ref(position));
-                found.insert(iterator.key().to_vec(), (position.version.0, value));
+                let value = iterator.value_ref(position).map(Bytes::copy_from_slice);
+                let RowPosition { version, tail, .. } = position;
+                found.insert(iterator.key().to_vec(), FoundRow { version, value, tail });
             }
             prop_assert_eq!(&found, &rows);
-            for (key, (version, value)) in &rows {
-                let found = block.find(key).unwrap().map(|(version, value)| (version.0, value.map(|value| value.to_vec())));
-                prop_assert_eq!(found, Some((*version, value.clone())));
+            for (key, row) in &rows {
+                let found = block.find(key).unwrap();
+                prop_assert_eq!(found.as_ref(), Some(row));
                 let mut missing = key.clone();
                 missing.push(0);
                 prop_assert!(rows.contains_key(&missing) || block.find(&missing).unwrap().is_none());
@@ -497,13 +553,17 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>(), compression in 0u8..2) {
-            for payload in [bytes.clone(), [&[KIND_ROWS, compression], bytes.as_slice()].concat()] {
+        fn any_bytes_parse_or_are_refused(
+            bytes in any::<Vec<u8>>(),
+            kind in prop_oneof![Just(KIND_ROWS), Just(KIND_ROWS_WITH_TAILS)],
+            compression in 0u8..2,
+        ) {
+            for payload in [bytes.clone(), [&[kind, compression], bytes.as_slice()].concat()] {
                 if let Ok(block) = RowBlock::parse(payload.into()) {
                     let _ = (block.find(&bytes), block.rows_near(&bytes));
                     let mut iterator = block.rows();
                     while let Ok(Some(position)) = iterator.step() {
-                        iterator.value(position);
+                        iterator.value_ref(position);
                     }
                 }
             }

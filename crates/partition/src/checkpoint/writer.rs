@@ -1,4 +1,5 @@
-//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream.
+//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream. Long tails are
+//! appended first; their rows wait until it is known where they are.
 //!
 //! What always holds: a block is appended before anything that refers to it, and nothing refers to the root until
 //! the metadata stream does. A checkpoint that was cut off leaves bytes that nobody refers to.
@@ -7,9 +8,13 @@ use super::filter::{self, key_hash};
 use super::index_block::{self, IndexEntry};
 use super::root::{Part, Root};
 use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
+use super::tail::{StoredTail, TailPlace};
+use super::waiting::{Placed, Waiting};
+use super::{RowTail, damaged_row};
 use crate::data_writer::{DataWriter, UnderWay};
 use crate::error::PartitionError;
 use crate::key_groups::MEMBER_KEY_COUNT_MAX;
+use crate::merge_cursor::MergedRow;
 use crate::operation::RowVersion;
 use base::give_way;
 use bytes::Bytes;
@@ -28,14 +33,22 @@ pub(crate) struct CheckpointWriter {
     streams: Arc<Streams>,
     stream: StreamName,
     epoch: OwnerEpoch,
+    /// So many tails are kept as they are before one is compressed again.
+    not_tried: u32,
+    /// Rows that wait for the append of tails, theirs or those of rows before them.
+    waiting: Waiting,
+    /// Rows whose tails' append is under way.
+    tails_under_way: Option<Placed>,
     block: RowBlockBuilder,
-    /// Finished row blocks that wait for their append, with their last keys.
-    batch: Vec<(Bytes, Bytes)>,
+    /// Bytes of the tails of the rows in it, as they are stored.
+    block_tails_bytes: u64,
+    /// Finished row blocks that wait for their append.
+    batch: Vec<(BlockFacts, Bytes)>,
     batch_bytes: usize,
     /// Who appends row blocks while others are made; else they are waited for.
     beside: Option<Arc<DataWriter>>,
-    /// Last keys of row blocks whose append is under way.
-    under_way: Option<(Vec<Bytes>, UnderWay)>,
+    /// Row blocks whose append is under way.
+    under_way: Option<(Vec<BlockFacts>, UnderWay)>,
     index: Vec<IndexEntry>,
     /// Of the keys of the whole checkpoint, as long as they are few enough for a group, and of its last part.
     hashes: Vec<u64>,
@@ -45,6 +58,14 @@ pub(crate) struct CheckpointWriter {
     /// Row blocks before it gives way again, and between two times that it does.
     stride_left: u32,
     stride: u32,
+    /// Bytes of tails since it last counted as many as a row block has.
+    uncounted_bytes: usize,
+}
+
+/// What the index tells of a row block besides its place.
+struct BlockFacts {
+    last_key: Bytes,
+    tails_size_bytes: u64,
 }
 
 /// A checkpoint that was written.
@@ -55,18 +76,24 @@ pub(crate) struct Finished {
 }
 
 impl CheckpointWriter {
-    /// A checkpoint in `stream`, which is there. With a writer `beside`, row blocks are made while others are appended.
+    /// A checkpoint in `stream`, which is there. `with_tails`: rows may have some. With a
+    /// writer `beside`, row blocks are made while others are appended.
     pub(crate) fn new(
         streams: Arc<Streams>,
         stream: StreamName,
         epoch: OwnerEpoch,
+        with_tails: bool,
         beside: Option<Arc<DataWriter>>,
     ) -> Self {
         CheckpointWriter {
             streams,
             stream,
             epoch,
-            block: RowBlockBuilder::default(),
+            not_tried: 0,
+            waiting: Waiting::default(),
+            tails_under_way: None,
+            block: RowBlockBuilder::new(with_tails),
+            block_tails_bytes: 0,
             batch: Vec::new(),
             batch_bytes: 0,
             beside,
@@ -77,6 +104,7 @@ impl CheckpointWriter {
             root: Root { lowest_version: u64::MAX, ..Root::default() },
             stride_left: 1,
             stride: 1,
+            uncounted_bytes: 0,
         }
     }
 
@@ -86,26 +114,50 @@ impl CheckpointWriter {
         self.stride_left = self.stride_left.min(block_count);
     }
 
-    /// Adds a row; keys rise from call to call.
-    pub(crate) async fn add(
+    /// Adds a row, whose tail is at hand if it is kept apart; keys rise from call to call.
+    pub(crate) async fn add(&mut self, row: MergedRow<'_>) -> Result<(), PartitionError> {
+        if self.root.row_count == 0 {
+            self.root.first_key = Bytes::copy_from_slice(row.key);
+        }
+        self.root.row_count += 1;
+        self.root.deleted_count += u64::from(row.value.is_none());
+        self.root.row_bytes += row.size_bytes();
+        self.root.lowest_version = self.root.lowest_version.min(row.version.0);
+        self.root.highest_version = self.root.highest_version.max(row.version.0);
+        let tail = match row.tail {
+            RowTail::InValue => None,
+            RowTail::InMemory(tail) => Some(StoredTail::of(tail, &mut self.not_tried)),
+            RowTail::Read(tail) => Some(tail.clone()),
+            RowTail::Stored => return Err(damaged_row("its tail was not read")),
+        };
+        if tail.is_none() && self.waiting.is_empty() && self.tails_under_way.is_none() {
+            return self.add_to_block(row.key, row.version, row.value, None).await;
+        }
+        self.uncounted_bytes += tail.as_ref().map_or(0, |tail| tail.size_bytes as usize);
+        self.waiting.add(row.key, row.version, row.value, tail);
+        if self.waiting.size_bytes() >= BATCH_SIZE_BYTES {
+            self.append_tails().await?;
+        }
+        if self.uncounted_bytes >= ROW_BLOCK_SIZE_BYTES {
+            self.uncounted_bytes = 0;
+            self.count_for_stride().await;
+        }
+        Ok(())
+    }
+
+    async fn add_to_block(
         &mut self,
         key: &[u8],
         version: RowVersion,
         value: Option<&[u8]>,
+        tail: Option<TailPlace>,
     ) -> Result<(), PartitionError> {
-        if self.root.row_count == 0 {
-            self.root.first_key = Bytes::copy_from_slice(key);
-        }
-        self.root.row_count += 1;
-        self.root.deleted_count += u64::from(value.is_none());
-        self.root.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
-        self.root.lowest_version = self.root.lowest_version.min(version.0);
-        self.root.highest_version = self.root.highest_version.max(version.0);
         self.hashes.push(key_hash(key));
-        self.block.add(key, version, value);
+        self.block.add(key, version, value, tail);
+        self.block_tails_bytes += tail.map_or(0, |tail| u64::from(tail.location.len));
         if self.block.size_bytes() >= ROW_BLOCK_SIZE_BYTES {
             self.finish_block();
-            let under_way = self.under_way.as_ref().map_or(0, |(keys, _)| keys.len());
+            let under_way = self.under_way.as_ref().map_or(0, |(facts, _)| facts.len());
             let covered = self.index.len() + under_way + self.batch.len();
             let part_keys = self.hashes.len() - self.part_hashes_start;
             if covered >= PART_BLOCK_COUNT_MAX || part_keys >= PART_KEY_COUNT_MAX {
@@ -113,13 +165,18 @@ impl CheckpointWriter {
             } else if self.batch_bytes >= BATCH_SIZE_BYTES {
                 self.append_batch().await?;
             }
-            self.stride_left = self.stride_left.saturating_sub(1);
-            if self.stride_left == 0 {
-                self.stride_left = self.stride;
-                give_way().await;
-            }
+            self.count_for_stride().await;
         }
         Ok(())
+    }
+
+    /// A row block's worth of bytes was taken: gives way if it is time.
+    async fn count_for_stride(&mut self) {
+        self.stride_left = self.stride_left.saturating_sub(1);
+        if self.stride_left == 0 {
+            self.stride_left = self.stride;
+            give_way().await;
+        }
     }
 
     /// Appends what is left and the root. `None` if there was no row.
@@ -127,6 +184,10 @@ impl CheckpointWriter {
         if self.root.row_count == 0 {
             return Ok(None);
         }
+        if !self.waiting.is_empty() {
+            self.append_tails().await?;
+        }
+        self.settle_tails().await?;
         if self.block.size_bytes() > 0 {
             self.finish_block();
         }
@@ -142,31 +203,70 @@ impl CheckpointWriter {
 
     /// Waits until nothing is appended any more, whatever comes of it: to be called before what was written is discarded.
     pub(crate) async fn give_up(mut self) {
-        if let Some((_, under_way)) = self.under_way.take() {
+        let rows = self.under_way.take().map(|(_, under_way)| under_way);
+        let tails = self.tails_under_way.take().map(|placed| placed.places);
+        for under_way in rows.into_iter().chain(tails) {
             let _ = under_way.outcome().await;
         }
+    }
+
+    /// Begins to append the tails that wait, once those before them are there.
+    async fn append_tails(&mut self) -> Result<(), PartitionError> {
+        self.settle_tails().await?;
+        let (blocks, rows) = self.waiting.take();
+        self.root.stored_bytes += size_bytes_of(&blocks);
+        let places = match &self.beside {
+            // Rows behind those with tails.
+            _ if blocks.is_empty() => UnderWay::ended(Vec::new()),
+            None => UnderWay::ended(self.streams.append(&self.stream, self.epoch, blocks).await?),
+            Some(beside) => beside.begin_append(&self.stream, self.epoch, blocks).await?,
+        };
+        self.tails_under_way = Some(Placed { rows, places });
+        if self.beside.is_none() {
+            self.settle_tails().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the append of tails that is under way; their rows come into blocks.
+    async fn settle_tails(&mut self) -> Result<(), PartitionError> {
+        let Some(Placed { rows, places }) = self.tails_under_way.take() else { return Ok(()) };
+        let mut places = places.outcome().await?.into_iter();
+        for row in rows.iter() {
+            let tail = match row.tail_size_bytes {
+                None => None,
+                Some(size_bytes) => {
+                    let location = places.next().ok_or_else(|| damaged_row("its tail has no place"))?;
+                    Some(TailPlace { location, size_bytes })
+                }
+            };
+            self.add_to_block(row.key, row.version, row.value, tail).await?;
+        }
+        self.waiting.reuse(rows);
+        Ok(())
     }
 
     fn finish_block(&mut self) {
         let last_key = Bytes::copy_from_slice(self.block.last_key());
         let block = self.block.finish();
         self.batch_bytes += block.len();
-        self.batch.push((last_key, block));
+        let tails_size_bytes = std::mem::take(&mut self.block_tails_bytes);
+        self.batch.push((BlockFacts { last_key, tails_size_bytes }, block));
     }
 
     async fn append_batch(&mut self) -> Result<(), PartitionError> {
-        let (keys, blocks): (Vec<_>, Vec<_>) = std::mem::take(&mut self.batch).into_iter().unzip();
+        let (facts, blocks): (Vec<_>, Vec<_>) = std::mem::take(&mut self.batch).into_iter().unzip();
         self.batch_bytes = 0;
         self.settle_append().await?;
         match &self.beside {
             None => {
                 let locations = self.append(blocks).await?;
-                self.note_appended(keys, locations);
+                self.note_appended(facts, locations);
             }
             Some(beside) => {
                 self.root.stored_bytes += size_bytes_of(&blocks);
                 let under_way = beside.begin_append(&self.stream, self.epoch, blocks).await?;
-                self.under_way = Some((keys, under_way));
+                self.under_way = Some((facts, under_way));
             }
         }
         Ok(())
@@ -174,17 +274,19 @@ impl CheckpointWriter {
 
     /// Waits for the append that is under way.
     async fn settle_append(&mut self) -> Result<(), PartitionError> {
-        if let Some((keys, under_way)) = self.under_way.take() {
+        if let Some((facts, under_way)) = self.under_way.take() {
             let locations = under_way.outcome().await?;
-            self.note_appended(keys, locations);
+            self.note_appended(facts, locations);
         }
         Ok(())
     }
 
-    /// Row blocks with these last keys are at these locations.
-    fn note_appended(&mut self, keys: Vec<Bytes>, locations: Vec<Location>) {
-        let entries =
-            keys.into_iter().zip(locations).map(|(last_key, location)| IndexEntry { last_key, location });
+    /// Row blocks of which this is known are at these locations.
+    fn note_appended(&mut self, facts: Vec<BlockFacts>, locations: Vec<Location>) {
+        let entries = facts.into_iter().zip(locations).map(|(facts, location)| {
+            let BlockFacts { last_key, tails_size_bytes } = facts;
+            IndexEntry { last_key, location, tails_size_bytes }
+        });
         self.index.extend(entries);
     }
 

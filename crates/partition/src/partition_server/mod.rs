@@ -90,7 +90,7 @@ impl PartitionServer {
         let mut reads = operation.reads();
         loop {
             let key = match reads.first() {
-                Some(Read::Point(key)) => key.as_bytes(),
+                Some(Read::Point(key) | Read::Head(key)) => key.as_bytes(),
                 Some(Read::Range { range, .. }) => &range.start,
                 None => return Err(PartitionError::Operation("it reads nothing")),
             };

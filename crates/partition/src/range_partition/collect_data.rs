@@ -24,7 +24,7 @@ use crate::key::{RowKey, Span, partition_prefix};
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
-use crate::piece::{Piece, put_pieces, take_pieces};
+use crate::piece::{Piece, RowStart};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::{Bytes, BytesMut};
@@ -336,6 +336,10 @@ impl CountNamed {
 }
 
 impl Scan for CountNamed {
+    fn needs_tails(&self) -> bool {
+        false
+    }
+
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         match self.take(row) {
             Ok(()) => Visit::Continue,
@@ -359,6 +363,10 @@ struct FindNaming {
 }
 
 impl Scan for FindNaming {
+    fn needs_tails(&self) -> bool {
+        false
+    }
+
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         if self.keys.len() == MOVED_ROW_COUNT_MAX {
             return Visit::StopBefore;
@@ -407,9 +415,9 @@ impl Operation for MovePieces {
     fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
         let Some(row) = rows.point(0) else { return Decision::unchanged(()) };
         let mut decoder = Decoder::new(&row.value);
-        let Ok(mut pieces) = take_pieces(&mut decoder) else { return Decision::unchanged(()) };
+        let Ok(mut start) = RowStart::take(&mut decoder) else { return Decision::unchanged(()) };
         let mut moved = false;
-        for piece in &mut pieces {
+        for piece in &mut start.pieces {
             if let Some(copy) = self.copies.get(piece) {
                 *piece = *copy;
                 moved = true;
@@ -419,7 +427,7 @@ impl Operation for MovePieces {
             return Decision::unchanged(());
         }
         let mut value = Vec::with_capacity(row.value.len() + 8);
-        put_pieces(&mut value, &pieces);
+        start.put(&mut value);
         value.extend_from_slice(decoder.rest());
         Decision { changes: vec![RowChange::Put { key: self.key.clone(), value: value.into() }], reply: () }
     }
@@ -429,6 +437,7 @@ impl Operation for MovePieces {
 mod tests {
     use super::*;
     use crate::operation::Row;
+    use crate::piece::put_pieces;
 
     fn row(pieces: &[Piece]) -> Row {
         let mut value = Vec::new();

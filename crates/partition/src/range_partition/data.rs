@@ -15,7 +15,7 @@ use super::{RangePartition, Standing};
 use crate::error::PartitionError;
 use crate::key::RowKey;
 use crate::operation::{Row, RowChange};
-use crate::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, take_pieces};
+use crate::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, tail_start, take_pieces};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::Bytes;
@@ -189,7 +189,8 @@ impl RangeData {
         let mut after = Vec::new();
         for change in changes {
             let RowChange::Put { value, .. } = change else { continue };
-            let pieces = pieces_of(value).map_err(|_| PartitionError::Operation("a row without pieces"))?;
+            tail_start(value).map_err(|_| PartitionError::Operation("a row without its start or tail"))?;
+            let pieces = pieces_of(value)?;
             if pieces.is_empty() {
                 continue;
             }

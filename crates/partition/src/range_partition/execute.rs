@@ -14,7 +14,7 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
 use crate::memory_table::Found;
 use crate::merge_cursor::{MergeCursor, merge_over};
-use crate::operation::{Operation, Read, Row, RowChange, RowVersion, Rows};
+use crate::operation::{Operation, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use crate::tree::Tree;
 use base::Ticks;
 use bytes::Bytes;
@@ -239,11 +239,12 @@ async fn fetch(
     let mut fetched = Vec::with_capacity(reads.len());
     for read in reads {
         fetched.push(match read {
-            Read::Point(key) => {
+            Read::Point(key) | Read::Head(key) => {
+                let part = if matches!(read, Read::Head(_)) { RowPart::Head } else { RowPart::Whole };
                 let key = HashedKey::new(key.as_bytes());
                 let in_memory = find_in_memory(tree, key, newest).is_some();
                 let found =
-                    if in_memory { None } else { find_in_checkpoints(tree, key, Some(aside)).await? };
+                    if in_memory { None } else { find_in_checkpoints(tree, key, part, Some(aside)).await? };
                 let value = found.as_ref().and_then(|found| found.value.as_ref());
                 room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
                 Fetched::Point(found)
@@ -268,7 +269,8 @@ async fn fetch_range(
     let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep).await?;
     let mut changes = BTreeMap::new();
     let mut walked: u64 = 0;
-    while let Some(row) = cursor.row() {
+    let mut scratch = Vec::new();
+    while let Some(row) = cursor.whole_row(&mut scratch).await? {
         walked += 1;
         if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
             tokio::task::yield_now().await;
@@ -298,7 +300,7 @@ async fn fetch_range(
 fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
     let newest = RowVersion(u64::MAX);
     match (read, fetched) {
-        (Read::Point(key), Fetched::Point(fetched)) => {
+        (Read::Point(key) | Read::Head(key), Fetched::Point(fetched)) => {
             let found = find_in_memory(tree, HashedKey::new(key.as_bytes()), newest).or(fetched);
             Some(found.and_then(|found| to_row(key, found)).into_iter().collect())
         }
@@ -326,7 +328,7 @@ fn has_space(is_scarce: bool, gives_back: bool, changes: &[RowChange]) -> bool {
 /// An operation reads only what this range can know: a foreign row would look as if it were not there.
 fn check_reads(reads: &[Read], range: &KeyRange) -> Result<(), PartitionError> {
     let inside = |read: &Read| match read {
-        Read::Point(key) => range.contains(key.as_bytes()),
+        Read::Point(key) | Read::Head(key) => range.contains(key.as_bytes()),
         Read::Range { range: read, .. } => range.covers(read),
     };
     if reads.iter().all(inside) { Ok(()) } else { Err(PartitionError::Operation("a read outside the range")) }

@@ -92,7 +92,7 @@ impl RangePartition {
         }
         // With nothing older, a deleted row needs no marker.
         let keep_deleted = !tree.checkpoints.is_empty();
-        let rows = MergeCursor::over_memory(frozen.memory.clone());
+        let rows = MergeCursor::over_memory(frozen.memory.clone(), self.table.has_data());
         let written = self.write_checkpoint(rows, keep_deleted, First::Nothing, u64::MAX).await?;
         // Those that are there now are older, whatever merges make of them meanwhile.
         let checkpoint = self.open_written(&written, |_| Some(0)).await?;
@@ -140,7 +140,8 @@ impl RangePartition {
         // Writers wait for a flush, and nobody for a merge, which would keep the disk from it.
         let beside = matches!(first, First::Nothing).then(|| self.shared.row_data_writer.clone());
         let streams = self.shared.streams.clone();
-        let mut writer = CheckpointWriter::new(streams, stream.clone(), self.epoch, beside);
+        let mut writer =
+            CheckpointWriter::new(streams, stream.clone(), self.epoch, self.table.has_data(), beside);
         let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
@@ -151,8 +152,8 @@ impl RangePartition {
                 }
                 walked += 1;
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
-                    writer.add(row.key, row.version, row.value).await?;
-                    written_bytes += (row.key.len() + row.value.map_or(0, <[u8]>::len)) as u64;
+                    written_bytes += row.size_bytes();
+                    writer.add(row).await?;
                     if written_bytes > bytes_max {
                         return Err(Unwritten::TooManyBytes);
                     }

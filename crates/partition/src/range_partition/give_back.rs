@@ -155,10 +155,10 @@ impl RangePartition {
 
 /// Looks at all rows of the table that takes changes.
 async fn look_into_memory(tree: &Tree) -> Result<InMemory, PartitionError> {
-    let mut rows = MergeCursor::over_memory(tree.active.clone());
+    let mut rows = MergeCursor::over_memory(tree.active.clone(), false);
     let (mut bytes, mut deleted_count) = (0, 0u64);
     while let Some(row) = rows.row() {
-        bytes += (row.key.len() + row.value.map_or(0, <[u8]>::len)) as u64;
+        bytes += row.size_bytes();
         deleted_count += u64::from(row.value.is_none());
         rows.step().await?;
     }

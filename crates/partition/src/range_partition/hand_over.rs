@@ -92,6 +92,7 @@ impl RangePartition {
         memory.frozen.retain(|frozen| frozen.last_version > versions.after);
         let mut rows = MergeCursor::over_tree(&memory, range, versions.up_to, Caching::Bypass).await?;
         let mut changes = Vec::new();
+        // Rows in memory have their tails in them.
         while let Some(row) = rows.row() {
             let version = row.version;
             if version > versions.after {

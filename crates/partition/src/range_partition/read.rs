@@ -6,7 +6,7 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::memory_table::Found;
 use crate::merge_cursor::MergeCursor;
-use crate::operation::{Row, RowRef, RowVersion, Scan, ScanEnd, Visit};
+use crate::operation::{Row, RowPart, RowRef, RowVersion, Scan, ScanEnd, Visit};
 use crate::tree::Tree;
 use bytes::Bytes;
 
@@ -18,7 +18,7 @@ impl RangePartition {
     /// The row at `key`, if it is there.
     pub(crate) async fn get(&self, key: &RowKey) -> Result<Option<Row>, PartitionError> {
         let (tree, visible) = self.snapshot();
-        get_from(&tree, visible, key).await
+        get_from(&tree, visible, key, RowPart::Whole).await
     }
 
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes rows in
@@ -66,7 +66,8 @@ impl<S: Scan> Walk<'_, S> {
         if self.has_had_enough {
             return Ok(Some(key.as_bytes().clone()));
         }
-        if let Some(row) = get_from(tree, visible, key).await? {
+        let part = if self.scan.needs_tails() { RowPart::Whole } else { RowPart::Head };
+        if let Some(row) = get_from(tree, visible, key, part).await? {
             let row = RowRef { key: key.as_bytes(), version: row.version, value: &row.value };
             if self.scan.visit(row) == Visit::StopBefore {
                 return Ok(Some(key.as_bytes().clone()));
@@ -84,7 +85,11 @@ impl<S: Scan> Walk<'_, S> {
         range: &KeyRange,
     ) -> Result<Option<Bytes>, PartitionError> {
         let mut cursor = MergeCursor::over_tree(tree, range, visible, Caching::Keep).await?;
-        while let Some(row) = cursor.row() {
+        let needs_tails = self.scan.needs_tails();
+        let mut scratch = Vec::new();
+        loop {
+            let row = if needs_tails { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
+            let Some(row) = row else { return Ok(None) };
             let visit = match row.value {
                 _ if self.has_had_enough => Visit::StopBefore,
                 Some(value) => self.scan.visit(RowRef { key: row.key, version: row.version, value }),
@@ -99,7 +104,6 @@ impl<S: Scan> Walk<'_, S> {
             cursor.step().await?;
             self.count().await;
         }
-        Ok(None)
     }
 
     /// Counts a row or point. Every so many, lets other work go on, and tells the scan of deleted ones.
@@ -121,11 +125,16 @@ impl<S: Scan> Walk<'_, S> {
 }
 
 /// The row at `key` in a snapshot, if it is there.
-async fn get_from(tree: &Tree, visible: RowVersion, key: &RowKey) -> Result<Option<Row>, PartitionError> {
+async fn get_from(
+    tree: &Tree,
+    visible: RowVersion,
+    key: &RowKey,
+    part: RowPart,
+) -> Result<Option<Row>, PartitionError> {
     let hashed = HashedKey::new(key.as_bytes());
     let found = match find_in_memory(tree, hashed, visible) {
         Some(found) => Some(found),
-        None => find_in_checkpoints(tree, hashed, None).await?,
+        None => find_in_checkpoints(tree, hashed, part, None).await?,
     };
     Ok(found.and_then(|found| to_row(key, found)))
 }
@@ -144,11 +153,12 @@ pub(super) fn find_in_memory(tree: &Tree, key: HashedKey<'_>, at: RowVersion) ->
 pub(super) async fn find_in_checkpoints(
     tree: &Tree,
     key: HashedKey<'_>,
+    part: RowPart,
     mut aside: Option<&mut Aside>,
 ) -> Result<Option<Found>, PartitionError> {
     let mut from = 0;
     while let Some(at) = tree.checkpoints.next_that_may_have(key, from) {
-        if let Some(row) = tree.checkpoints[at].checkpoint.get(key, aside.as_deref_mut()).await? {
+        if let Some(row) = tree.checkpoints[at].checkpoint.get(key, part, aside.as_deref_mut()).await? {
             return Ok(Some(Found { version: row.version, value: row.value }));
         }
         from = at + 1;

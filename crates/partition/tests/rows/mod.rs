@@ -2,10 +2,11 @@
 #![allow(dead_code)] // Each test program uses its part.
 
 use base::Environment;
+use base::codec::Decoder;
 use bytes::Bytes;
 use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read,
-    RowChange, RowKey, RowRef, RowVersion, Rows, Scan, ScanEnd, Visit,
+    RowChange, RowKey, RowRef, RowStart, RowVersion, Rows, Scan, ScanEnd, Visit,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +45,74 @@ impl Operation for Write {
         };
         Decision { changes: self.changes.iter().map(change).collect(), reply: version }
     }
+}
+
+/// Puts a row of the table with blob data, or deletes it. It reads the row's head, and says how much of the row that was.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteBlobRow {
+    pub(crate) key: RowKey,
+    pub(crate) value: Option<Bytes>,
+}
+
+impl Operation for WriteBlobRow {
+    type Reply = (RowVersion, Option<Bytes>);
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Blob
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Head(self.key.clone())]
+    }
+
+    fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
+        let key = self.key.clone();
+        let change = match &self.value {
+            Some(value) => RowChange::Put { key, value: value.clone() },
+            None => RowChange::Delete { key },
+        };
+        Decision { changes: vec![change], reply: (version, rows.point(0).map(|row| row.value.clone())) }
+    }
+}
+
+/// The value of a row with a tail, which compresses if the tag is odd.
+pub(crate) fn value_with_tail(tag: u64, head_size: usize, tail_size: usize) -> Bytes {
+    let mut out = Vec::new();
+    RowStart { pieces: Vec::new(), tail_size_bytes: tail_size }.put(&mut out);
+    out.extend_from_slice(&value(tag, head_size));
+    match tag % 2 {
+        0 => out.extend_from_slice(&value(!tag, tail_size)),
+        _ => out.extend((0..tail_size).map(|at| (at / 64 + tag as usize) as u8)),
+    }
+    out.into()
+}
+
+/// A value without its tail.
+pub(crate) fn head_of(value: &[u8]) -> &[u8] {
+    let start = RowStart::take(&mut Decoder::new(value)).expect("a row's start");
+    &value[..value.len() - start.tail_size_bytes]
+}
+
+/// Puts a row with blob data and checks the head that was there.
+pub(crate) async fn put_blob_row(
+    partitions: &Partitions,
+    expected: &mut Everything,
+    key: RowKey,
+    value: Option<Bytes>,
+) -> Result<(), PartitionError> {
+    let bytes = key.as_bytes().to_vec();
+    let (version, found) = partitions.execute(WriteBlobRow { key, value: value.clone() }).await?;
+    let before = match value {
+        Some(value) => expected.insert(bytes, (version, value.to_vec())),
+        None => expected.remove(&bytes),
+    };
+    let before = before.map(|(_, value)| value);
+    let is_right = match (&found, &before) {
+        (Some(found), Some(before)) => found == before || found == head_of(before),
+        (found, before) => found.is_none() && before.is_none(),
+    };
+    assert!(is_right, "a decision saw {found:?}, there is {before:?}");
+    Ok(())
 }
 
 pub(crate) fn key(container: u64, partition: &str, name: &str) -> RowKey {
@@ -97,17 +166,52 @@ impl Scan for Collect {
     }
 }
 
-/// All rows by scan, and each once more by get.
+/// Sees heads.
+#[derive(Default)]
+struct CollectHeads(Collect);
+
+impl Scan for CollectHeads {
+    fn needs_tails(&self) -> bool {
+        false
+    }
+
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        self.0.visit(row)
+    }
+}
+
+/// All rows, also those with blob data.
 pub(crate) async fn read_everything(partitions: &Partitions) -> Result<Everything, PartitionError> {
-    let (scan, end) = partitions.scan(TABLE, KeyRange::all(), Collect::default()).await?;
+    let mut all = read_table(partitions, TABLE).await?;
+    all.extend(read_table(partitions, ObjectTable::Blob).await?);
+    Ok(all)
+}
+
+/// All rows of a table by scan, and each once more by get; and of those with blob data the heads by a scan of their own.
+pub(crate) async fn read_table(
+    partitions: &Partitions,
+    table: ObjectTable,
+) -> Result<Everything, PartitionError> {
+    let (scan, end) = partitions.scan(table, KeyRange::all(), Collect::default()).await?;
     assert_eq!(end, ScanEnd::Complete);
     for (key, (version, value)) in &scan.rows {
-        let row = partitions.get(TABLE, &RowKey::from_bytes(Bytes::copy_from_slice(key))).await?;
+        let row = partitions.get(table, &RowKey::from_bytes(Bytes::copy_from_slice(key))).await?;
         let row = row.expect("a row that a scan shows");
         assert_eq!((row.version, &row.value[..]), (*version, &value[..]), "get and scan differ");
     }
+    if table == ObjectTable::Blob {
+        let (heads, _) = partitions.scan(table, KeyRange::all(), CollectHeads::default()).await?;
+        let heads = heads.0.rows;
+        assert!(heads.keys().eq(scan.rows.keys()), "a scan of heads shows other rows");
+        for ((version, found), (_, value)) in heads.values().zip(scan.rows.values()) {
+            assert!(found == value || found == head_of(value), "version {version:?}");
+        }
+    }
     Ok(scan.rows)
 }
+
+/// The container of rows with blob data in [`varied_life`].
+const BLOB_CONTAINER: u64 = 100;
 
 /// A folder with something of everything: checkpoints, merges of them, split and merged ranges, deleted rows, a retired
 /// container, rows that are only in the log. Returns what must be there.
@@ -122,6 +226,12 @@ pub(crate) async fn varied_life(env: &Environment, value_size_max: u64) -> Every
             let gone = random(8) == 0;
             let value = (!gone).then(|| value(round * 100 + at, 20 + random(value_size_max) as usize));
             put(&partitions, &mut expected, key(1 + random(2), &partition, &name), value).await.unwrap();
+        }
+        for at in 0..20u64 {
+            let key = key(BLOB_CONTAINER, &format!("b{}", random(12)), "h");
+            let (tag, tail_size) = (round * 100 + at, random(3) * random(3000));
+            let value = (random(8) > 0).then(|| value_with_tail(tag, 20, tail_size as usize));
+            put_blob_row(&partitions, &mut expected, key, value).await.unwrap();
         }
         match round {
             1 | 2 => {

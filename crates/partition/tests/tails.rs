@@ -1,0 +1,139 @@
+//! Rows whose tails are kept apart in checkpoints: they read the same however they are read, who wants heads reads few
+//! blocks, and a tail that is damaged is an error for those who want it and for nobody else.
+
+mod rows;
+
+use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder};
+use rows::{Everything, WriteBlobRow, key, open, put_blob_row, read_everything, value_with_tail};
+use sim::World;
+use std::time::Duration;
+
+const TABLE: ObjectTable = ObjectTable::Blob;
+const ROW_COUNT: u64 = 400;
+/// In each row, of a random tail.
+const TAIL_SIZE_BYTES: usize = 2000;
+
+fn settings(merge_count_min: usize) -> PartitionSettings {
+    PartitionSettings {
+        merge_count_min,
+        cache_size_bytes_max: 1 << 20,
+        range_size_bytes_max: 1 << 30,
+        ..PartitionSettings::tiny()
+    }
+}
+
+fn row_key(at: u64) -> partition::RowKey {
+    key(1, &format!("blob{:03}", at * 617 % ROW_COUNT), "h")
+}
+
+/// Puts all rows twice, so that merges find old ones, and deletes some.
+async fn fill(partitions: &Partitions) -> Everything {
+    let mut expected = Everything::new();
+    for turn in 0..2 {
+        for at in 0..ROW_COUNT {
+            let value = value_with_tail(2 * (turn * ROW_COUNT + at), 40, TAIL_SIZE_BYTES);
+            put_blob_row(partitions, &mut expected, row_key(at), Some(value)).await.unwrap();
+            if at % 10 == 7 {
+                put_blob_row(partitions, &mut expected, row_key(at), None).await.unwrap();
+            }
+        }
+    }
+    expected
+}
+
+#[test]
+fn rows_with_tails_are_the_same_after_flushes_merges_splits_and_restarts() {
+    for merge_count_min in [2, 1000] {
+        let finished = World::new(1).run(|env, _| async move {
+            let (streams, partitions) = open(&env, settings(merge_count_min)).await.unwrap();
+            let expected = fill(&partitions).await;
+            env.clock.sleep(Duration::from_secs(5)).await;
+            assert!(read_everything(&partitions).await.unwrap() == expected);
+            assert!(partitions.split(TABLE, &key(1, "blob200", "")).await.unwrap());
+            assert!(read_everything(&partitions).await.unwrap() == expected);
+            assert!(partitions.merge(TABLE, &key(1, "blob100", "")).await.unwrap());
+            env.clock.sleep(Duration::from_secs(5)).await;
+            assert!(read_everything(&partitions).await.unwrap() == expected);
+            partitions.close().await;
+            streams.close().await;
+            let checked = check_folder(&env, &mut |_, _| {}).await.unwrap();
+            assert_eq!(checked.damages, []);
+            let (_, partitions) = open(&env, settings(merge_count_min)).await.unwrap();
+            assert!(read_everything(&partitions).await.unwrap() == expected);
+            partitions.close().await;
+        });
+        assert!(finished.is_some(), "the disk crashed unasked");
+    }
+}
+
+/// Whoever put a blob of some kilobytes again read a row block of 16 KiB for its few hundred bytes, and listings read all
+/// content.
+#[test]
+fn who_wants_heads_reads_few_blocks() {
+    let finished = World::new(2).run(|env, _| async move {
+        let (_, partitions) = open(&env, settings(1000)).await.unwrap();
+        let mut expected = fill(&partitions).await;
+        partitions.close().await;
+        drop(partitions);
+        let (_, partitions) = open(&env, settings(1000)).await.unwrap();
+        let read = || partitions.statistics().cache.row_blocks_read;
+        let before = read();
+        for at in (0..ROW_COUNT).rev() {
+            let value = Some(value_with_tail(at, 40, 0));
+            put_blob_row(&partitions, &mut expected, row_key(at), value).await.unwrap();
+        }
+        let (read, stored) = (read() - before, ROW_COUNT * TAIL_SIZE_BYTES as u64 / (16 << 10));
+        assert!(read > 0 && read < stored, "{read} row blocks were read; all tails would fill {stored}");
+        partitions.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}
+
+#[test]
+fn a_damaged_tail_fails_those_who_want_it() {
+    let world = World::new(3);
+    let expected = world
+        .run(|env, _| async move {
+            let (streams, partitions) = open(&env, settings(1000)).await.unwrap();
+            let expected = fill(&partitions).await;
+            env.clock.sleep(Duration::from_secs(5)).await;
+            partitions.close().await;
+            streams.close().await;
+            expected
+        })
+        .unwrap();
+    // Some bytes of a tail that is only in an extent: what the journal has, too, would be repaired.
+    let mut failed = 0;
+    for (row, (_, value)) in expected.iter().take(60) {
+        let world = world.copy(failed);
+        let sought = &value[value.len() - 500..value.len() - 400];
+        for (path, _) in world.disk.files() {
+            let content = world.disk.contents()[&path].clone();
+            for at in memchr::memmem::find_iter(&content, sought) {
+                world.disk.flip_bit(&path, at as u64 * 8);
+            }
+        }
+        let key = partition::RowKey::from_bytes(bytes::Bytes::copy_from_slice(row));
+        let (checked, whole, put) = world
+            .run(|env, _| async move {
+                let checked = check_folder(&env, &mut |_, _| {}).await;
+                let (_, partitions) = match open(&env, settings(1000)).await {
+                    Ok(opened) => opened,
+                    Err(error) => return (checked, Err(error), Ok(())),
+                };
+                let whole = partitions.get(TABLE, &key).await;
+                let put = partitions.execute(WriteBlobRow { key, value: None }).await;
+                (checked, whole, put.map(|_| ()))
+            })
+            .unwrap();
+        if let Err(error) = whole {
+            assert!(matches!(error, PartitionError::Storage(_)), "{error}");
+            let named = checked.map_or(true, |checked| !checked.damages.is_empty());
+            assert!(named, "the check is content");
+            // Unless the whole folder is refused, who does not need the tail is not told of it.
+            assert_eq!(put, Ok(()));
+            failed += 1;
+        }
+    }
+    assert!(failed > 20, "{failed} damaged tails were noticed");
+}
