@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Exit code for what was understood but could not be done.
 const EXIT_FAILED: u8 = 1;
@@ -48,6 +48,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_free_memory();
     match run(Arguments::parse_or_exit()) {
         Ok(code) => code,
         Err(failure) => {

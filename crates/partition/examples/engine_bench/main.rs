@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use verdicts::Verdicts;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -69,6 +69,7 @@ enum Phase {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_free_memory();
     let arguments = Arguments::parse();
     let mut verdicts = Verdicts::default();
     let outcome = match arguments.phase {
