@@ -47,6 +47,8 @@ pub struct BlobService {
     pub(crate) uploads: UploadCount,
     versioned: VersionedAccounts,
     known: RowMemo<Arc<ContainerRow>>,
+    /// For how many days an account keeps what is deleted.
+    retention: RowMemo<Option<u32>>,
 }
 
 /// Accounts that keep versions of their blobs.
@@ -89,6 +91,7 @@ impl BlobService {
             uploads: UploadCount::default(),
             versioned,
             known: RowMemo::default(),
+            retention: RowMemo::default(),
         }
     }
 
@@ -376,10 +379,8 @@ impl BlobService {
 
     /// The settings that only this service has.
     pub async fn settings(&self, account: &str) -> Result<BlobSettings, BlobError> {
-        match self.partitions.get(ObjectTable::Container, &blob_settings_key(account)).await? {
-            Some(row) => Ok(BlobSettings::decode(&row.value)?),
-            None => Ok(BlobSettings::default()),
-        }
+        let row = self.partitions.get(ObjectTable::Container, &blob_settings_key(account)).await?;
+        decode_settings(row.as_ref())
     }
 
     /// Changes the settings that are given. If requests are to be logged, the container for logs is made, as in Azure;
@@ -412,8 +413,16 @@ impl BlobService {
     }
 
     pub(crate) async fn retention_days(&self, at: &BlobAt) -> Result<Option<u32>, BlobError> {
-        Ok(self.settings(&at.address.account).await?.retention_days)
+        let account = &at.address.account;
+        let key = || Ok(blob_settings_key(account));
+        let read = |row: Option<&Row>| Ok(decode_settings(row)?.retention_days);
+        self.retention.find(&self.partitions, (account, ""), key, read).await
     }
+}
+
+/// The settings of a row, or, if there is none, those of an account that has set none.
+fn decode_settings(row: Option<&Row>) -> Result<BlobSettings, BlobError> {
+    row.map_or_else(|| Ok(BlobSettings::default()), |row| Ok(BlobSettings::decode(&row.value)?))
 }
 
 fn decode_any(value: &[u8]) -> Result<Option<ContainerRow>, DecodeError> {

@@ -116,9 +116,10 @@ impl BlobReader {
         }
         match &found.record.content {
             Content::Inline(bytes) => {
-                let slice = bytes.get(start as usize..end as usize);
-                let bytes = slice.ok_or(base::codec::DecodeError("content"))?;
-                reader.parts.push_back(Part::Bytes(Bytes::copy_from_slice(bytes)));
+                if end > bytes.len() as u64 {
+                    return Err(base::codec::DecodeError("content").into());
+                }
+                reader.parts.push_back(Part::Bytes(bytes.slice(start as usize..end as usize)));
             }
             // Who reads bytes has found the blob with them.
             Content::Unread => return Err(base::codec::DecodeError("content that was not read").into()),

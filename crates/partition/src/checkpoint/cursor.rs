@@ -1,7 +1,7 @@
 //! Walking a checkpoint's rows in key order, a row block at a time.
 
 use super::index_block::{IndexBlock, IndexEntry};
-use super::row_block::{RowIterator, RowPosition};
+use super::row_block::{RowBlock, RowIterator, RowPosition};
 use super::{Checkpoint, StoredTail, TailPlace, damaged, parse_rows};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
@@ -13,6 +13,9 @@ use stream::Location;
 
 /// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor less.
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
+/// Bytes of tails, with what their blocks have besides, that are read with their row blocks: of as many as have no more
+/// together, or of one. Just as much as memory of large reads has, which is used again.
+const TAILS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
 
 /// Whether a walk leaves its row blocks in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +38,11 @@ pub(crate) struct CheckpointCursor {
     position: Option<RowPosition>,
     /// The tail of the row it stands on, once it was read.
     tail: Option<StoredTail>,
-    /// Tails of the rows behind that one in the row block, if they are read with it.
+    /// Row blocks that follow, unpacked, whose tails were read.
+    unpacked: VecDeque<(Location, RowIterator)>,
+    /// Tails of the rows behind the one it stands on, in this block and those.
     tails: VecDeque<StoredTail>,
-    /// Row blocks that follow, read ahead and as stored: unpacked they may be many times as large.
+    /// Row blocks behind those that follow, read ahead and as stored: unpacked they may be many times as large.
     ahead: VecDeque<Bytes>,
 }
 
@@ -58,6 +63,7 @@ impl CheckpointCursor {
             block: None,
             position: None,
             tail: None,
+            unpacked: VecDeque::new(),
             tails: VecDeque::new(),
             ahead: VecDeque::new(),
         };
@@ -152,30 +158,21 @@ impl CheckpointCursor {
                 None => self.checkpoint.index(self.part).await?,
             };
             if let Some(entry) = index.entries.get(self.next_block) {
-                let rows = match self.caching {
-                    Caching::Keep => self.checkpoint.rows(entry.location, None).await?,
+                let block = match self.caching {
+                    Caching::Keep => {
+                        let rows = self.checkpoint.rows(entry.location, None).await?;
+                        (entry.location, rows_from(&rows, start, entry.location)?)
+                    }
                     Caching::Bypass => {
-                        if self.ahead.is_empty() {
-                            let run = run_from(&index.entries[self.next_block..]);
-                            self.ahead = self.checkpoint.read_run(&run).await?.into();
+                        if self.unpacked.is_empty() {
+                            self.unpack(&index.entries[self.next_block..], start).await?;
                         }
-                        let stored = self.ahead.pop_front();
                         let missing = || damaged(entry.location, "nothing was read");
-                        parse_rows(stored.ok_or_else(missing)?, entry.location)?
+                        self.unpacked.pop_front().ok_or_else(missing)?
                     }
                 };
                 self.next_block += 1;
-                let rows = match start {
-                    Some(start) => rows.rows_near(start),
-                    None => Ok(rows.rows()),
-                };
-                let rows = rows.map_err(|error| damaged(entry.location, &error.to_string()))?;
-                if self.caching == Caching::Bypass && entry.tails_size_bytes > 0 {
-                    let places = tails_of(rows.clone());
-                    let places = places.map_err(|error| damaged(entry.location, &error.to_string()))?;
-                    self.tails = self.checkpoint.read_tails(&places).await?.into();
-                }
-                self.block = Some((entry.location, rows));
+                self.block = Some(block);
                 self.index = Some(index);
                 return Ok(true);
             }
@@ -183,6 +180,45 @@ impl CheckpointCursor {
             self.next_block = 0;
             self.index = None;
         }
+    }
+
+    /// Unpacks the first of these row blocks, and more as long as their tails are few enough to be read at once; reads the
+    /// tails. With a start, most of the rows before it are left out.
+    async fn unpack(&mut self, entries: &[IndexEntry], start: Option<&[u8]>) -> Result<(), PartitionError> {
+        let mut places = Vec::new();
+        let mut tails_size_bytes = 0;
+        for (index, entry) in entries.iter().enumerate() {
+            tails_size_bytes += entry.tails_size_bytes;
+            if index > 0 && (tails_size_bytes > TAILS_AHEAD_SIZE_BYTES || tails_size_bytes == 0) {
+                break;
+            }
+            if self.ahead.is_empty() {
+                self.ahead = self.checkpoint.read_run(&run_from(&entries[index..])).await?.into();
+            }
+            let stored = self.ahead.pop_front();
+            let stored = stored.ok_or_else(|| damaged(entry.location, "nothing was read"))?;
+            let rows = parse_rows(stored, entry.location)?;
+            let rows = rows_from(&rows, start.filter(|_| index == 0), entry.location)?;
+            if entry.tails_size_bytes > 0 {
+                let found = tails_of(rows.clone());
+                places.extend(found.map_err(|error| damaged(entry.location, &error.to_string()))?);
+            }
+            self.unpacked.push_back((entry.location, rows));
+        }
+        self.tails = self.checkpoint.read_tails(&places).await?.into();
+        Ok(())
+    }
+}
+
+/// The rows of a block. With a start, without most of those before it.
+fn rows_from(
+    rows: &RowBlock,
+    start: Option<&[u8]>,
+    location: Location,
+) -> Result<RowIterator, PartitionError> {
+    match start {
+        Some(start) => rows.rows_near(start).map_err(|error| damaged(location, &error.to_string())),
+        None => Ok(rows.rows()),
     }
 }
 
