@@ -815,3 +815,49 @@ async fn the_default_version_is_one() {
         assert_eq!(set.0, expected, "{version}: {}", set.1);
     }
 }
+
+/// A body that came with an operation from a URL was dropped without a word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operations_from_a_url_take_no_body() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["source"]).await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    let size = ("x-ms-blob-content-length", "512");
+    for (path, kind) in [("/box/log", "AppendBlob"), ("/box/page", "PageBlob")] {
+        assert_eq!(ask(&stamp, ("PUT", path), &[("x-ms-blob-type", kind), size], "").await.0, 201, "{path}");
+    }
+    let source = format!("http://127.0.0.1:10002{ROOT}/box/source");
+    let source = ("x-ms-copy-source", source.as_str());
+    let log = ("/box/log?comp=appendblock", &[][..]);
+    let range =
+        [("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-511"), ("x-ms-source-range", "bytes=0-511")];
+    let pages = ("/box/page?comp=page", &range[..]);
+    for (path, headers) in [COPY_BLOB, COPY_FROM_URL, PUT_FROM_URL, BLOCK_FROM_URL, log, pages] {
+        let headers = [headers, &[source]].concat();
+        let (parts, body) = answer_to(&stamp, ("PUT", path), &headers, "some bytes").await;
+        assert_eq!(parts.status, StatusCode::BAD_REQUEST, "{path} {headers:?}: {body}");
+        assert_eq!(parts.headers["x-ms-error-code"], "InvalidHeaderValue", "{path} {headers:?}");
+        let facts = "<HeaderName>Content-Length</HeaderName><HeaderValue>10</HeaderValue>";
+        assert!(body.contains(facts), "{path} {headers:?}: {body}");
+    }
+    // A body whose length is not announced is none if it has no bytes.
+    let chunked = async |bytes: &'static [u8]| {
+        let target = format!("{ROOT}/box/copy");
+        let mut request = Request::builder().method("PUT").uri(&target);
+        let headers = [source, ("transfer-encoding", "chunked")];
+        for (name, value) in &stamp.headers_signed_for(SignedService::BlobOrQueue, "PUT", &target, &headers) {
+            request = request.header(name, value);
+        }
+        let portion = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from_static(bytes)))]);
+        let request = request.body(StreamBody::new(portion)).expect("a request");
+        let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+        stamp.front_end.handle_blob(connection, request).await.status().as_u16()
+    };
+    assert_eq!(chunked(b"some bytes").await, 400);
+    for (path, expected) in [("/box/copy", 404), ("/box/copy?comp=blocklist&blocklisttype=all", 404)] {
+        assert_eq!(ask(&stamp, ("GET", path), &[], "").await.0, expected, "{path}");
+    }
+    assert_eq!(ask(&stamp, ("HEAD", "/box/log"), &[], "").await.2["content-length"], "0");
+    assert_eq!(chunked(b"").await, 202);
+}

@@ -25,7 +25,7 @@ use crate::auth::{SasRequest, verify_sas};
 use crate::content_md5::{compare_md5, parse_md5};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::pipeline::ServiceApi;
+use crate::pipeline::{IncomingBody, RequestBody, ServiceApi};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
@@ -252,6 +252,26 @@ impl Reach<'_> {
     }
 }
 
+/// Refuses bytes that come with an operation whose bytes are the source's. One whose length is not announced is told as
+/// -1, as recorded of uploads.
+async fn refuse_body<B: RequestBody>(body: IncomingBody<'_, B>) -> Result<(), ApiError> {
+    let announced = body.announced_size();
+    if announced == Some(0) {
+        return Ok(());
+    }
+    if announced.is_none() {
+        let mut portions = body.into_portions();
+        loop {
+            match portions.next().await? {
+                None => return Ok(()),
+                Some(bytes) if bytes.is_empty() => {}
+                Some(_) => break,
+            }
+        }
+    }
+    Err(invalid("Content-Length", &announced.map_or("-1".to_owned(), |size| size.to_string())))
+}
+
 /// Checks what the client expects of a whole source's bytes.
 async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str) -> Result<(), ApiError> {
     let expected = parse_md5(expected)?;
@@ -289,7 +309,11 @@ fn inherit(mut new: NewBlob, found: &FoundRecord, gives_metadata: bool) -> NewBl
     new
 }
 
-pub(crate) async fn copy_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn copy_blob<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    refuse_body(body).await?;
     context.refuse_snapshot()?;
     let headers = context.headers();
     let at = context.blob().await?;
@@ -424,7 +448,11 @@ async fn upload_source(
     Ok((source, found, uploaded))
 }
 
-pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn put_blob_from_url<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    refuse_body(body).await?;
     let headers = context.headers();
     if required(headers, "x-ms-blob-type")? != "BlockBlob" {
         return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
@@ -483,7 +511,11 @@ pub(crate) async fn put_blob_from_url(context: &BlobRequest<'_>) -> Result<Reply
     Ok(reply)
 }
 
-pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn put_block_from_url<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    refuse_body(body).await?;
     let id = block_id(context)?;
     let at = context.blob().await?;
     let (_, _, uploaded) = upload_source(context, &at, false, BLOCK_SIZE_BYTES_MAX, Source::unread).await?;
@@ -500,7 +532,11 @@ pub(crate) async fn put_block_from_url(context: &BlobRequest<'_>) -> Result<Repl
     Ok(reply)
 }
 
-pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn append_block_from_url<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    refuse_body(body).await?;
     let at = context.blob().await?;
     let (_, _, uploaded) = upload_source(context, &at, false, APPEND_SIZE_BYTES_MAX, Source::unread).await?;
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
@@ -509,7 +545,11 @@ pub(crate) async fn append_block_from_url(context: &BlobRequest<'_>) -> Result<R
     Ok(reply)
 }
 
-pub(crate) async fn put_pages_from_url(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
+pub(crate) async fn put_pages_from_url<B: RequestBody>(
+    context: &BlobRequest<'_>,
+    body: IncomingBody<'_, B>,
+) -> Result<Reply, ApiError> {
+    refuse_body(body).await?;
     const ACTION: &str = "x-ms-page-write";
     let action = required(context.headers(), ACTION)?;
     if !action.eq_ignore_ascii_case("update") {
