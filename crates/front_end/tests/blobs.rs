@@ -861,3 +861,32 @@ async fn operations_from_a_url_take_no_body() {
     assert_eq!(ask(&stamp, ("HEAD", "/box/log"), &[], "").await.2["content-length"], "0");
     assert_eq!(chunked(b"").await, 202);
 }
+
+/// A copy that was asked to take the source's tags and was given others had the source's, and nobody was told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_has_the_tags_of_its_source_or_its_own() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &["copy"]).await;
+    let tagged = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "of=source")];
+    assert_eq!(ask(&stamp, ("PUT", "/box/source"), &tagged, "").await.0, 201);
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    let (copies, replaces) =
+        (("x-ms-copy-source-tag-option", "COPY"), ("x-ms-copy-source-tag-option", "REPLACE"));
+    let own = ("x-ms-tags", "of=copy");
+    for (operation, done) in [(COPY_FROM_URL, 202), (PUT_FROM_URL, 201)] {
+        let (status, code, _) = copied(&stamp, operation, "/box/source", &[copies, own]).await;
+        let refused = (400, "BothUserTagsAndSourceTagsCopyPresentException");
+        assert_eq!((status, code.as_str()), refused, "{operation:?}");
+        assert!(!ask(&stamp, ("HEAD", "/box/copy"), &[], "").await.2.contains_key("x-ms-copy-id"));
+        for (headers, tag) in
+            [(&[copies][..], "<Value>source</Value>"), (&[replaces, own], "<Value>copy</Value>")]
+        {
+            assert_eq!(copied(&stamp, operation, "/box/source", headers).await.0, done, "{headers:?}");
+            let (_, tags) = answer_to(&stamp, ("GET", "/box/copy?comp=tags"), &[], "").await;
+            assert!(tags.contains(tag), "{operation:?} {headers:?}: {tags}");
+        }
+        let again = ask(&stamp, ("PUT", "/box/copy"), &[("x-ms-blob-type", "BlockBlob")], "").await;
+        assert_eq!(again.0, 201);
+    }
+}

@@ -3,6 +3,7 @@
 //! What always holds: who may not read a source learns nothing of it, not even whether its container is there.
 
 use super::errors::from_blob;
+use super::headers::Headers;
 use super::need::BlobNeed;
 use super::parse_revision;
 use super::reply_headers::{
@@ -67,19 +68,12 @@ struct Source {
 }
 
 impl Source {
-    /// Whether the source's tags are asked for; refused without the right to read or to set them.
-    fn copies_tags(&self, context: &BlobRequest<'_>) -> Result<bool, ApiError> {
-        const OPTION: &str = "x-ms-copy-source-tag-option";
-        let asked = match text(context.headers(), OPTION) {
-            None => false,
-            Some(option) if option.eq_ignore_ascii_case("REPLACE") => false,
-            Some(option) if option.eq_ignore_ascii_case("COPY") => true,
-            Some(option) => return Err(invalid(OPTION, option)),
-        };
-        if asked && !(self.may_read_tags && context.request.grant.holds('t')) {
-            return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+    /// Refuses tags that the request may not read, or not set.
+    fn check_tags(&self, context: &BlobRequest<'_>) -> Result<(), ApiError> {
+        match self.may_read_tags && context.request.grant.holds('t') {
+            true => Ok(()),
+            false => Err(ErrorCode::AuthorizationPermissionMismatch.into()),
         }
-        Ok(asked)
     }
 
     /// The error of a source that can't be read.
@@ -272,6 +266,18 @@ async fn refuse_body<B: RequestBody>(body: IncomingBody<'_, B>) -> Result<(), Ap
     Err(invalid("Content-Length", &announced.map_or("-1".to_owned(), |size| size.to_string())))
 }
 
+/// Whether the source's tags are asked for, which can't be if there are others.
+fn asks_for_source_tags(headers: Headers<'_>) -> Result<bool, ApiError> {
+    const OPTION: &str = "x-ms-copy-source-tag-option";
+    match text(headers, OPTION) {
+        None => Ok(false),
+        Some(option) if option.eq_ignore_ascii_case("REPLACE") => Ok(false),
+        Some(option) if !option.eq_ignore_ascii_case("COPY") => Err(invalid(OPTION, option)),
+        Some(_) if text(headers, "x-ms-tags").is_none() => Ok(true),
+        Some(_) => Err(ErrorCode::BothUserTagsAndSourceTagsCopyPresentException.into()),
+    }
+}
+
 /// Checks what the client expects of a whole source's bytes.
 async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str) -> Result<(), ApiError> {
     let expected = parse_md5(expected)?;
@@ -316,6 +322,7 @@ pub(crate) async fn copy_blob<B: RequestBody>(
     refuse_body(body).await?;
     context.refuse_snapshot()?;
     let headers = context.headers();
+    let copies_tags = asks_for_source_tags(headers)?;
     let at = context.blob().await?;
     let is_sync = flag(headers, "x-ms-requires-sync")?;
     let rule = if is_sync { SourceRule::Foreign } else { SourceRule::OwnAccount };
@@ -347,7 +354,8 @@ pub(crate) async fn copy_blob<B: RequestBody>(
             Some(_) => flag(headers, "x-ms-seal-blob")?,
             None => found.record.sealed,
         };
-    if source.copies_tags(context)? {
+    if copies_tags {
+        source.check_tags(context)?;
         new.tags = found.record.tags.clone();
     }
     let state = copy_state(context, &source.url);
@@ -457,6 +465,7 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
     if required(headers, "x-ms-blob-type")? != "BlockBlob" {
         return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
     }
+    let copies_tags = asks_for_source_tags(headers)?;
     let at = context.blob().await?;
     // Only of the source's ETag it is told that it was a condition.
     let has_tag = ["x-ms-source-if-match", "x-ms-source-if-none-match"]
@@ -488,7 +497,8 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
     if new.properties.content_type.is_none() {
         new.properties.content_type = Some("application/octet-stream".to_owned());
     }
-    if source.copies_tags(context)? {
+    if copies_tags {
+        source.check_tags(context)?;
         new.tags = found.record.tags.clone();
     }
     let size = uploaded.size;
