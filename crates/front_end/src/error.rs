@@ -70,6 +70,18 @@ impl ApiError {
         ApiError { facts: Some(facts.into()), ..ApiError::new(code) }
     }
 
+    /// The refusal of a query parameter, for a reason.
+    pub(crate) fn invalid_parameter(name: &str, value: &str, reason: &str) -> Self {
+        ApiError::with_facts(
+            ErrorCode::InvalidQueryParameterValue,
+            [
+                ("QueryParameterName", name.to_owned()),
+                ("QueryParameterValue", value.to_owned()),
+                ("Reason", reason.to_owned()),
+            ],
+        )
+    }
+
     /// The failure to read a copy's source, which is told with the source's own status and code.
     pub(crate) fn of_source(error: &ApiError) -> Self {
         let message = Cow::Borrowed(error.code.message());

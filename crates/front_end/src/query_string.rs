@@ -66,6 +66,12 @@ impl<'a> QueryParameters<'a> {
         self.pairs.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name)).count()
     }
 
+    /// The parts of a parameter that is a list, wherever it was sent.
+    pub(crate) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
+        let lists = self.pairs.iter().filter(move |(own, _)| own.eq_ignore_ascii_case(name));
+        lists.flat_map(|(_, list)| list.split(',')).map(str::trim).filter(|part| !part.is_empty())
+    }
+
     /// All parameters in the order sent.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
@@ -95,6 +101,7 @@ mod tests {
         assert_eq!(query.find("flag"), Some(""));
         assert_eq!(query.find("x"), Some("1"));
         assert_eq!(query.iter().count(), 5);
+        assert_eq!(query.list("$Select").collect::<Vec<_>>(), ["S", "I"]);
         let swapped = query.with_bare_as_values().expect("one without `=`");
         assert_eq!(
             (swapped.find(""), swapped.find("flag"), swapped.find("x")),

@@ -890,3 +890,42 @@ async fn a_copy_has_the_tags_of_its_source_or_its_own() {
         assert_eq!(again.0, 201);
     }
 }
+
+/// What a list of containers can't include was left out without a word, and that of blobs did not say what it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_include_what_they_know() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let blobs = "/box?restype=container&comp=list";
+    for (path, include, is_known) in [
+        ("/?comp=list", "metadata,deleted,system", true),
+        ("/?comp=list", "Metadata, System", true),
+        ("/?comp=list", "", true),
+        ("/?comp=list", "metadata,", true),
+        ("/?comp=list", "foo", false),
+        ("/?comp=list", "snapshots", false),
+        ("/?comp=list", "metadata,foo", false),
+        (blobs, "", true),
+        (blobs, "Snapshots,metadata", true),
+        (blobs, "foo", false),
+        (blobs, "metadata,foo", false),
+        (blobs, "system", false),
+    ] {
+        let path = format!("{path}&include={}", include.replace(' ', "%20"));
+        let (parts, body) = answer_to(&stamp, ("GET", &path), &[], "").await;
+        if is_known {
+            assert_eq!(parts.status, StatusCode::OK, "{path}: {body}");
+            continue;
+        }
+        assert_eq!(parts.status, StatusCode::BAD_REQUEST, "{path}: {body}");
+        assert_eq!(parts.headers["x-ms-error-code"], "InvalidQueryParameterValue", "{path}");
+        let unknown = include.rsplit(',').next().expect("a part");
+        let facts = format!(
+            "<QueryParameterName>include</QueryParameterName><QueryParameterValue>{unknown}</QueryParameterValue>\
+             <Reason>Invalid query parameter value.</Reason>"
+        );
+        assert!(body.contains(&facts), "{path}: {body}");
+    }
+    let (_, body) = answer_to(&stamp, ("GET", "/?comp=list&include=METADATA"), &[], "").await;
+    assert!(body.contains("<Metadata"), "{body}");
+}

@@ -408,3 +408,19 @@ async fn signatures_grant_what_their_letters_say() {
     // What is signed is the queue in the path.
     ask("GET", "/other/messages", "p").await.expect_error(403, "AuthenticationFailed");
 }
+
+/// What a list of queues can't include was left out without a word.
+#[tokio::test]
+async fn lists_include_what_they_know() {
+    let stamp = with_queue().await;
+    for include in ["metadata", "Metadata", "", "metadata,"] {
+        stamp.send_queue("GET", &format!("/?comp=list&include={include}"), &[], "").await.expect(200);
+    }
+    for include in ["foo", "metadata,foo"] {
+        let refused = stamp.send_queue("GET", &format!("/?comp=list&include={include}"), &[], "").await;
+        let refused = refused.expect_error(400, "InvalidQueryParameterValue");
+        assert_eq!(element(&refused, "QueryParameterName"), "include");
+        assert_eq!(element(&refused, "QueryParameterValue"), "foo");
+        assert_eq!(element(&refused, "Reason"), "Invalid query parameter value.");
+    }
+}

@@ -15,6 +15,9 @@ use blob::limits::LIST_PAGE_MAX;
 use blob::{BlobRecord, BlobType, Lease, ListEntry, ListQuery, Pairs, Revision, etag_text};
 use hyper::StatusCode;
 
+/// Things that a listing of containers may include.
+const INCLUDES_OF_CONTAINERS: [&str; 3] = ["metadata", "deleted", "system"];
+
 /// Things that a listing of blobs may include.
 const INCLUDES: [&str; 11] = [
     "snapshots",
@@ -95,10 +98,9 @@ fn put_lease(out: &mut Vec<u8>, lease: &Lease, now: Ticks) {
 pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let max = page_size(context, LIST_PAGE_MAX)?;
     let prefix = context.query("prefix").unwrap_or_default();
-    let includes: Vec<&str> =
-        context.query("include").unwrap_or_default().split(',').map(str::trim).collect();
-    let with_metadata = includes.contains(&"metadata");
-    let with_system = includes.contains(&"system");
+    context.request.includes(&INCLUDES_OF_CONTAINERS)?;
+    let with_metadata = includes(context, "metadata");
+    let with_system = includes(context, "system");
     let (account, marker) = (context.request.account, context.query("marker"));
     let page = context.service.list_containers(account, prefix, marker, max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
@@ -141,15 +143,9 @@ struct Shown {
     copy: bool,
 }
 
-/// What a listing of blobs was asked to include, in any case.
-fn asked_includes<'a>(context: &'a BlobRequest<'_>) -> impl Iterator<Item = &'a str> {
-    let lists = context.request.query.iter().filter(|(name, _)| name.eq_ignore_ascii_case("include"));
-    lists.flat_map(|(_, list)| list.split(',')).map(str::trim).filter(|part| !part.is_empty())
-}
-
-/// Whether a listing of blobs was asked to include something.
+/// Whether a listing was asked to include something, in any case.
 pub(crate) fn includes(context: &BlobRequest<'_>, what: &str) -> bool {
-    asked_includes(context).any(|part| part.eq_ignore_ascii_case(what))
+    context.request.query.list("include").any(|part| part.eq_ignore_ascii_case(what))
 }
 
 /// Whether it was asked to include what a public container does not show by itself: blobs that were never committed, and
@@ -159,10 +155,7 @@ pub(crate) fn includes_hidden(context: &BlobRequest<'_>) -> bool {
 }
 
 pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
-    let is_known = |part: &str| INCLUDES.iter().any(|known| part.eq_ignore_ascii_case(known));
-    if !asked_includes(context).all(is_known) {
-        return Err(ErrorCode::InvalidQueryParameterValue.into());
-    }
+    context.request.includes(&INCLUDES)?;
     let has = |name: &str| includes(context, name);
     let shown = Shown { metadata: has("metadata"), tags: has("tags"), copy: has("copy") };
     let container = context.container().await?;

@@ -196,6 +196,17 @@ impl ApiRequest<'_> {
         Ok(())
     }
 
+    /// What a list is asked to `include`, which must be known. One that is not is refused as recorded.
+    pub(crate) fn includes(&self, known: &[&str]) -> Result<Vec<&str>, ApiError> {
+        const NAME: &str = "include";
+        let is_known = |part: &str| known.iter().any(|known| part.eq_ignore_ascii_case(known));
+        let includes: Vec<&str> = self.query.list(NAME).collect();
+        match includes.iter().find(|part| !is_known(part)) {
+            None => Ok(includes),
+            Some(part) => Err(ApiError::invalid_parameter(NAME, part, "Invalid query parameter value.")),
+        }
+    }
+
     /// The raw path below the account. One client asks the secondary for the service as
     /// `/ACCOUNT-secondary/ACCOUNT?restype=service`.
     pub(crate) fn resource(&self) -> &str {

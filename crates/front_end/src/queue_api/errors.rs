@@ -1,6 +1,5 @@
 //! What the Queue service refuses, as the protocol tells it.
 
-use super::parameters;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::from_partition;
@@ -39,7 +38,7 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
 /// The error a client sees when it asked for an update with this `visibilitytimeout`.
 pub(crate) fn from_update(error: QueueError, visibility_timeout: &str) -> ApiError {
     match error {
-        QueueError::VisibleAfterExpiry => parameters::invalid(
+        QueueError::VisibleAfterExpiry => ApiError::invalid_parameter(
             "visibilitytimeout",
             visibility_timeout,
             "The message would be visible only after it expires.",

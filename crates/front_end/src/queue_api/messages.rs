@@ -2,7 +2,7 @@
 
 use super::errors::{from_queue, from_update};
 use super::message_text::read_message_text;
-use super::parameters::{invalid, invisible_for, lives_for, message_count, message_id, pop_receipt};
+use super::parameters::{invisible_for, lives_for, message_count, message_id, pop_receipt};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::ApiRequest;
@@ -37,7 +37,11 @@ pub(crate) async fn put(
     let lives_for = lives_for(query, headers)?;
     if lives_for.is_some_and(|lives_for| lives_for <= hidden_for) {
         let sent = query.find("visibilitytimeout").unwrap_or_default();
-        return Err(invalid("visibilitytimeout", sent, "messagettl must be greater than visibilitytimeout."));
+        return Err(ApiError::invalid_parameter(
+            "visibilitytimeout",
+            sent,
+            "messagettl must be greater than visibilitytimeout.",
+        ));
     }
     let text = read_message_text(body)?.ok_or_else(|| ApiError::new(ErrorCode::InvalidXmlDocument))?;
     let message = service.put_message(request.account, queue, text, hidden_for, lives_for).await;

@@ -14,18 +14,6 @@ use std::time::Duration;
 /// From this `x-ms-version` on, a message may live for ever, and for longer than a week.
 const LONG_LIVES_SINCE: &[u8] = b"2017-07-29";
 
-/// A value that is wrong for a reason.
-pub(crate) fn invalid(name: &str, value: &str, reason: &str) -> ApiError {
-    ApiError::with_facts(
-        ErrorCode::InvalidQueryParameterValue,
-        [
-            ("QueryParameterName", name.to_owned()),
-            ("QueryParameterValue", value.to_owned()),
-            ("Reason", reason.to_owned()),
-        ],
-    )
-}
-
 /// A number outside its bounds.
 pub(crate) fn out_of_range(name: &str, value: &str, range: &RangeInclusive<i64>) -> ApiError {
     ApiError::with_facts(
@@ -45,7 +33,7 @@ pub(crate) fn number(query: &QueryParameters<'_>, name: &str) -> Result<Option<i
         return Ok(None);
     };
     let parsed = text.parse().map(Some);
-    parsed.map_err(|_| invalid(name, text, "Failed to parse the value as an integer."))
+    parsed.map_err(|_| ApiError::invalid_parameter(name, text, "Failed to parse the value as an integer."))
 }
 
 fn number_in(
@@ -90,7 +78,7 @@ pub(crate) fn lives_for(
         -1 if !is_old => Ok(None),
         seconds if range.contains(&seconds) => Ok(Some(Duration::from_secs(seconds.unsigned_abs()))),
         seconds if is_old => Err(out_of_range(NAME, &seconds.to_string(), &range)),
-        seconds => Err(invalid(
+        seconds => Err(ApiError::invalid_parameter(
             NAME,
             &seconds.to_string(),
             "Value must be greater than or equal to 1, or -1 to indicate an infinite TTL.",
@@ -105,7 +93,8 @@ pub(crate) fn pop_receipt(query: &QueryParameters<'_>) -> Result<PopReceipt, Api
         let facts = [("QueryParameterName", NAME.to_owned())];
         ApiError::with_facts(ErrorCode::MissingRequiredQueryParameter, facts)
     })?;
-    PopReceipt::parse(text).ok_or_else(|| invalid(NAME, text, "Invalid pop receipt format"))
+    PopReceipt::parse(text)
+        .ok_or_else(|| ApiError::invalid_parameter(NAME, text, "Invalid pop receipt format"))
 }
 
 /// The id in a path. Text that is no id names no message.

@@ -27,8 +27,7 @@ pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Re
         start: marker.map(decode_token).transpose().map_err(|_| ApiError::new(ErrorCode::InvalidMarker))?,
         count_max: results_max(query)?.unwrap_or(PAGE_QUEUES_MAX),
     };
-    let include = query.find("include").unwrap_or_default();
-    let with_metadata = include.split(',').any(|item| item.trim().eq_ignore_ascii_case("metadata"));
+    let with_metadata = !request.includes(&["metadata"])?.is_empty();
     let page = service.list_queues(request.account, &list).await.map_err(from_queue)?;
     Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), query, &page, with_metadata)))
 }

@@ -138,7 +138,7 @@ fn peeks(query: &QueryParameters<'_>) -> Result<bool, ApiError> {
         None => Ok(false),
         Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
         Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
-        Some(text) => Err(super::parameters::invalid("peekonly", text, "It must be true or false.")),
+        Some(text) => Err(ApiError::invalid_parameter("peekonly", text, "It must be true or false.")),
     }
 }
 
