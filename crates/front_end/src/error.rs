@@ -16,6 +16,7 @@ use base::Ticks;
 use hyper::StatusCode;
 use service::date_time_text;
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 /// Bytes of an error's detail at most.
 const DETAIL_SIZE_BYTES_MAX: usize = 4096;
@@ -78,6 +79,19 @@ impl ApiError {
                 ("QueryParameterName", name.to_owned()),
                 ("QueryParameterValue", value.to_owned()),
                 ("Reason", reason.to_owned()),
+            ],
+        )
+    }
+
+    /// The refusal of a number in a query parameter that is outside its bounds.
+    pub(crate) fn out_of_range_parameter(name: &str, value: &str, range: &RangeInclusive<i64>) -> Self {
+        ApiError::with_facts(
+            ErrorCode::OutOfRangeQueryParameterValue,
+            [
+                ("QueryParameterName", name.to_owned()),
+                ("QueryParameterValue", value.to_owned()),
+                ("MinimumAllowed", range.start().to_string()),
+                ("MaximumAllowed", range.end().to_string()),
             ],
         )
     }

@@ -929,3 +929,45 @@ async fn lists_include_what_they_know() {
     let (_, body) = answer_to(&stamp, ("GET", "/?comp=list&include=METADATA"), &[], "").await;
     assert!(body.contains("<Metadata"), "{body}");
 }
+
+/// A timeout that is none was taken for the longest, by all services.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timeout_is_a_number_of_seconds() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let (invalid, out_of_range) = ("InvalidQueryParameterValue", "OutOfRangeQueryParameterValue");
+    for (timeout, code) in [
+        ("", ""),
+        ("0", ""),
+        ("30", ""),
+        ("99999999999999999999", ""),
+        ("-10", out_of_range),
+        ("-99999999999999999999", out_of_range),
+        ("abc", invalid),
+        ("1.5", invalid),
+        ("-", invalid),
+        ("10s", invalid),
+    ] {
+        let path = format!("/box?restype=container&timeout={timeout}");
+        let (parts, body) = answer_to(&stamp, ("GET", &path), &[], "").await;
+        let found = parts.headers.get("x-ms-error-code").map_or("", |code| code.to_str().expect("text"));
+        assert_eq!((parts.status.is_success(), found), (code.is_empty(), code), "{timeout}: {body}");
+        if !code.is_empty() {
+            let facts = format!(
+                "<QueryParameterName>timeout</QueryParameterName><QueryParameterValue>{timeout}</QueryParameterValue>"
+            );
+            assert!(body.contains(&facts), "{timeout}: {body}");
+        }
+        let status = if code.is_empty() { 200 } else { 400 };
+        let queues = stamp.send_queue("GET", &format!("/?comp=list&timeout={timeout}"), &[], "").await;
+        let tables = stamp.send("GET", &format!("/Tables?timeout={timeout}"), &[], "").await;
+        assert_eq!(queues.expect(status).header("x-ms-error-code"), code, "{timeout}");
+        assert_eq!(tables.expect(status).header("x-ms-error-code"), code, "{timeout}");
+    }
+    // Nothing is done, and who is not known learns no more than that.
+    let made = ask(&stamp, ("PUT", "/other?restype=container&timeout=abc"), &[], "").await;
+    assert_eq!((made.0, made.1.as_str()), (400, invalid));
+    assert_eq!(ask(&stamp, ("GET", "/other?restype=container"), &[], "").await.0, 404);
+    let unknown = ask_without_key(&stamp, ("GET", "/box?comp=list&sig=x&sv=2020-02-10&timeout=abc"), &[]);
+    assert_eq!(unknown.await.0, StatusCode::FORBIDDEN);
+}

@@ -38,15 +38,7 @@ pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize,
     let Some(text) = context.query("maxresults") else { return Ok(most) };
     match text.parse::<i64>() {
         Ok(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(most).min(most)),
-        Ok(_) => Err(ApiError::with_facts(
-            ErrorCode::OutOfRangeQueryParameterValue,
-            vec![
-                ("QueryParameterName", "maxresults".to_owned()),
-                ("QueryParameterValue", text.to_owned()),
-                ("MinimumAllowed", "1".to_owned()),
-                ("MaximumAllowed", "2147483647".to_owned()),
-            ],
-        )),
+        Ok(_) => Err(ApiError::out_of_range_parameter("maxresults", text, &(1..=i64::from(i32::MAX)))),
         Err(_) => Err(ErrorCode::InvalidQueryParameterValue.into()),
     }
 }

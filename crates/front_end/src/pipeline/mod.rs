@@ -363,6 +363,7 @@ impl<S: ServiceApi> Pipeline<S> {
             None => (Grant::Anonymous, None),
             Some(found) => self.authenticate(connection, &signed, account, found, now).await?,
         };
+        request::check_timeout(&query)?;
         let request = ApiRequest {
             connection,
             parts,

@@ -12,6 +12,7 @@ use hyper::header::{CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
 use std::borrow::Cow;
+use std::num::IntErrorKind;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -60,6 +61,19 @@ pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
     match query.find("timeout").and_then(|text| text.parse().ok()) {
         Some(seconds @ 1..) => Duration::from_secs(seconds).min(longest),
         _ => longest,
+    }
+}
+
+/// Refuses a `timeout` that is no number of seconds. An empty one is none, and any that is too long is cut.
+pub(crate) fn check_timeout(query: &QueryParameters<'_>) -> Result<(), ApiError> {
+    const NAME: &str = "timeout";
+    let text = query.find(NAME).unwrap_or_default();
+    match text.parse::<i64>().map_err(|error| *error.kind()) {
+        Ok(0..) | Err(IntErrorKind::Empty | IntErrorKind::PosOverflow) => Ok(()),
+        Ok(_) | Err(IntErrorKind::NegOverflow) => {
+            Err(ApiError::out_of_range_parameter(NAME, text, &(0..=i64::from(i32::MAX))))
+        }
+        Err(_) => Err(ApiError::invalid_parameter(NAME, text, "Failed to parse the value as an integer.")),
     }
 }
 

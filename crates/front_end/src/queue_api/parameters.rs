@@ -14,19 +14,6 @@ use std::time::Duration;
 /// From this `x-ms-version` on, a message may live for ever, and for longer than a week.
 const LONG_LIVES_SINCE: &[u8] = b"2017-07-29";
 
-/// A number outside its bounds.
-pub(crate) fn out_of_range(name: &str, value: &str, range: &RangeInclusive<i64>) -> ApiError {
-    ApiError::with_facts(
-        ErrorCode::OutOfRangeQueryParameterValue,
-        [
-            ("QueryParameterName", name.to_owned()),
-            ("QueryParameterValue", value.to_owned()),
-            ("MinimumAllowed", range.start().to_string()),
-            ("MaximumAllowed", range.end().to_string()),
-        ],
-    )
-}
-
 /// A number, if the parameter is there.
 pub(crate) fn number(query: &QueryParameters<'_>, name: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.find(name) else {
@@ -44,7 +31,7 @@ fn number_in(
     match number(query, name)? {
         None => Ok(None),
         Some(number) if range.contains(&number) => Ok(Some(number.unsigned_abs())),
-        Some(number) => Err(out_of_range(name, &number.to_string(), &range)),
+        Some(number) => Err(ApiError::out_of_range_parameter(name, &number.to_string(), &range)),
     }
 }
 
@@ -77,7 +64,7 @@ pub(crate) fn lives_for(
     match seconds {
         -1 if !is_old => Ok(None),
         seconds if range.contains(&seconds) => Ok(Some(Duration::from_secs(seconds.unsigned_abs()))),
-        seconds if is_old => Err(out_of_range(NAME, &seconds.to_string(), &range)),
+        seconds if is_old => Err(ApiError::out_of_range_parameter(NAME, &seconds.to_string(), &range)),
         seconds => Err(ApiError::invalid_parameter(
             NAME,
             &seconds.to_string(),

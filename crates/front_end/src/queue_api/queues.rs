@@ -2,7 +2,7 @@
 
 use super::errors::from_queue;
 use super::metadata::read_metadata;
-use super::parameters::{number, out_of_range};
+use super::parameters::number;
 use crate::continuation::{decode_token, encode_token};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
@@ -37,7 +37,9 @@ fn results_max(query: &QueryParameters<'_>) -> Result<Option<usize>, ApiError> {
     match number(query, NAME)? {
         None => Ok(None),
         Some(count) if count >= 1 => Ok(Some(usize::try_from(count).unwrap_or(usize::MAX))),
-        Some(count) => Err(out_of_range(NAME, &count.to_string(), &(1..=i64::from(i32::MAX)))),
+        Some(count) => {
+            Err(ApiError::out_of_range_parameter(NAME, &count.to_string(), &(1..=i64::from(i32::MAX))))
+        }
     }
 }
 
