@@ -971,3 +971,27 @@ async fn a_timeout_is_a_number_of_seconds() {
     let unknown = ask_without_key(&stamp, ("GET", "/box?comp=list&sig=x&sv=2020-02-10&timeout=abc"), &[]);
     assert_eq!(unknown.await.0, StatusCode::FORBIDDEN);
 }
+
+/// A list told a size of its page that no page has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_tells_how_many_its_page_may_have() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    for path in ["/?comp=list", "/box?restype=container&comp=list"] {
+        for (asked, told) in [
+            ("", ""),
+            ("&maxresults=2", "<MaxResults>2</MaxResults>"),
+            ("&maxresults=5000", "<MaxResults>5000</MaxResults>"),
+            ("&maxresults=5001", "<MaxResults>5000</MaxResults>"),
+            ("&maxresults=999999", "<MaxResults>5000</MaxResults>"),
+        ] {
+            let (parts, body) = answer_to(&stamp, ("GET", &format!("{path}{asked}")), &[], "").await;
+            assert_eq!(parts.status, StatusCode::OK, "{path}{asked}: {body}");
+            let element = body.find("<MaxResults>").map_or("", |at| {
+                let end = body.find("</MaxResults>").expect("an end") + "</MaxResults>".len();
+                &body[at..end]
+            });
+            assert_eq!(element, told, "{path}{asked}: {body}");
+        }
+    }
+}

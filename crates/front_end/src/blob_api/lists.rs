@@ -43,7 +43,8 @@ pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize,
     }
 }
 
-fn open_results(context: &BlobRequest<'_>, container: Option<&str>) -> Vec<u8> {
+/// Begins the answer of a list that has pages of `max` entries.
+fn open_results(context: &BlobRequest<'_>, container: Option<&str>, max: usize) -> Vec<u8> {
     let mut out = XML_DECLARATION.to_vec();
     out.extend_from_slice(b"<EnumerationResults ServiceEndpoint=\"");
     put_attribute(&mut out, &format!("{}/", context.request.base_address()));
@@ -59,8 +60,10 @@ fn open_results(context: &BlobRequest<'_>, container: Option<&str>) -> Vec<u8> {
         ("Delimiter", "delimiter"),
     ];
     for (element, parameter) in asked {
-        if let Some(value) = context.query(parameter) {
-            put_xml_element(&mut out, element, value);
+        match context.query(parameter) {
+            None => {}
+            Some(_) if parameter == "maxresults" => put_xml_element(&mut out, element, &max.to_string()),
+            Some(value) => put_xml_element(&mut out, element, value),
         }
     }
     out
@@ -97,7 +100,7 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     let page = context.service.list_containers(account, prefix, marker, max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
     let now = context.service.now();
-    let mut out = open_results(context, None);
+    let mut out = open_results(context, None, max);
     put_xml_tag(&mut out, "<", "Containers");
     for row in rows {
         put_xml_tag(&mut out, "<", "Container");
@@ -153,11 +156,12 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let container = context.container().await?;
     // As in paths.
     let name = |parameter| context.query(parameter).map(|text| text.replace('\\', "/"));
+    let max = page_size(context, LIST_PAGE_MAX)?;
     let query = ListQuery {
         prefix: name("prefix").unwrap_or_default(),
         delimiter: context.query("delimiter").map(str::to_owned),
         marker: context.query("marker").map(str::to_owned),
-        max: page_size(context, LIST_PAGE_MAX)?,
+        max,
         snapshots: has("snapshots"),
         uncommitted: has("uncommittedblobs"),
         deleted: has("deleted"),
@@ -170,7 +174,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let page =
         context.service.list_blobs(context.request.account, &container, query).await.map_err(from_blob)?;
     let now = context.service.now();
-    let mut out = open_results(context, Some(&container.name));
+    let mut out = open_results(context, Some(&container.name), max);
     put_xml_tag(&mut out, "<", "Blobs");
     for entry in &page.entries {
         match entry {
