@@ -13,6 +13,7 @@ use crate::read_blob::{BlobReader, FoundRecord, find};
 use crate::record::{BlobType, CopyState};
 use crate::set_blob::check_tier;
 use crate::upload::{Upload, Uploaded};
+use base::checksum::Crc64;
 use bytes::Bytes;
 use partition::{DataPin, PIECE_SIZE_BYTES_MAX};
 
@@ -46,10 +47,29 @@ fn replaced(error: BlobError) -> BlobError {
     }
 }
 
+/// A copy that was made.
+pub struct Copied {
+    /// What the copy tells of itself.
+    pub state: CopyState,
+    /// What any write tells.
+    pub written: Written,
+    /// The CRC-64 of its bytes, which were at hand unless it is of pages.
+    pub crc64: Option<u64>,
+}
+
+/// The bytes of a copy in their new place, not yet named by a row.
+struct CopiedBytes {
+    content: NewContent,
+    pins: Vec<DataPin>,
+    crc64: Option<u64>,
+}
+
 /// Copies the next bytes of a source.
 struct Portions {
     reader: BlobReader,
     rest: Bytes,
+    /// Of all bytes that were copied, if they go to several places, none of which knows them all.
+    crc64: Option<Crc64>,
 }
 
 impl Portions {
@@ -60,6 +80,9 @@ impl Portions {
             }
             let taken = self.rest.split_to(usize::try_from(len).unwrap_or(usize::MAX).min(self.rest.len()));
             len -= taken.len() as u64;
+            if let Some(crc64) = &mut self.crc64 {
+                crc64.update(&taken);
+            }
             upload.write(taken).await?;
         }
         Ok(())
@@ -134,7 +157,7 @@ impl BlobService {
         wanted: &CopySource,
         copy: CopyState,
         prepare: impl FnOnce(&FoundRecord) -> NewBlob,
-    ) -> Result<(CopyState, Written), BlobError> {
+    ) -> Result<Copied, BlobError> {
         let checked = self.find_source(source, wanted).await.map_err(replaced)?;
         let still = wanted.still(&checked, Encryption::default());
         let opened = self.open(source, wanted.revision, &still, None, wanted.may_be_archived).await;
@@ -142,8 +165,8 @@ impl BlobService {
         let blob_type = found.record.blob_type;
         let mut new = prepare(&found);
         check_tier(blob_type, new.tier.as_deref())?;
-        let mut portions = Portions { reader, rest: Bytes::new() };
-        let (content, pins) = match blob_type {
+        let mut portions = Portions { reader, rest: Bytes::new(), crc64: None };
+        let CopiedBytes { content, pins, crc64 } = match blob_type {
             BlobType::Page => self.copy_pages(at, source, &found).await?,
             _ => self.copy_blocks(at, source, &found, &mut portions).await?,
         };
@@ -153,7 +176,7 @@ impl BlobService {
         new.copy = Some(copy.clone());
         let written = self.put(at, PutBlob { blob_type, size, content, new }).await;
         drop(pins);
-        Ok((copy, written?))
+        Ok(Copied { state: copy, written: written?, crc64 })
     }
 
     async fn copy_blocks(
@@ -162,16 +185,18 @@ impl BlobService {
         source: &BlobAt,
         found: &FoundRecord,
         portions: &mut Portions,
-    ) -> Result<(NewContent, Vec<DataPin>), BlobError> {
+    ) -> Result<CopiedBytes, BlobError> {
         let record = &found.record;
         let blocks = self.blocks_of(source, record).await?;
         let is_list = record.blob_type == BlobType::Append || blocks.iter().any(|block| !block.id.is_empty());
         if !is_list {
             let mut upload = self.upload(at, true, false);
             portions.copy(&mut upload, record.size).await?;
-            let Uploaded { inline, pieces, pins, .. } = upload.finish().await?;
-            return Ok((inline.map_or(NewContent::Pieces(pieces), NewContent::Inline), pins));
+            let Uploaded { inline, pieces, pins, crc64, .. } = upload.finish().await?;
+            let content = inline.map_or(NewContent::Pieces(pieces), NewContent::Inline);
+            return Ok(CopiedBytes { content, pins, crc64: Some(crc64) });
         }
+        portions.crc64 = Some(Crc64::default());
         let (mut copies, mut all_pins) = (Vec::with_capacity(blocks.len()), Vec::new());
         for Block { id, size, .. } in blocks {
             let mut upload = self.upload(at, false, false);
@@ -180,7 +205,8 @@ impl BlobService {
             copies.push(Block { id, size, pieces });
             all_pins.extend(pins);
         }
-        Ok((NewContent::Blocks(copies), all_pins))
+        let crc64 = portions.crc64.as_ref().map(Crc64::value);
+        Ok(CopiedBytes { content: NewContent::Blocks(copies), pins: all_pins, crc64 })
     }
 
     async fn copy_pages(
@@ -188,14 +214,14 @@ impl BlobService {
         at: &BlobAt,
         source: &BlobAt,
         found: &FoundRecord,
-    ) -> Result<(NewContent, Vec<DataPin>), BlobError> {
+    ) -> Result<CopiedBytes, BlobError> {
         let record = &found.record;
         let (mut ranges, mut all_pins) = (Vec::new(), Vec::new());
         let old = self.ranges_of(source, record).await?;
         for (start, end) in joined(old.iter().map(|range| (range.start, range.start + range.len))) {
             let wanted = Some((start, Some(end)));
             let (_, _, reader) = self.read(source, found.revision, &Conditions::default(), wanted).await?;
-            let mut portions = Portions { reader, rest: Bytes::new() };
+            let mut portions = Portions { reader, rest: Bytes::new(), crc64: None };
             for from in (start..end).step_by(PIECE_SIZE_BYTES_MAX) {
                 let len = (end - from).min(PIECE_SIZE_BYTES_MAX as u64);
                 let mut upload = self.upload(at, false, false);
@@ -207,7 +233,8 @@ impl BlobService {
             }
         }
         let (size, sequence_number) = (record.size, record.sequence_number);
-        Ok((NewContent::Pages { size, sequence_number, ranges }, all_pins))
+        let content = NewContent::Pages { size, sequence_number, ranges };
+        Ok(CopiedBytes { content, pins: all_pins, crc64: None })
     }
 }
 

@@ -49,7 +49,7 @@ pub use blob_service::{BlobAt, BlobService, VersionedAccounts};
 pub use condition::{Conditions, ETags, Present, etag_text};
 pub use container_row::{ContainerRow, PublicAccess};
 pub use content::{Block, BlockContent, Chunk, Content};
-pub use copy_blob::CopySource;
+pub use copy_blob::{Copied, CopySource};
 pub use delete_blob::{DeleteSnapshots, TierConditions};
 pub use encryption::{ContainerEncryption, Encryption};
 pub use error::{BlobError, LeaseError};

@@ -501,7 +501,7 @@ async fn answers_tell_what_was_encrypted_and_hashed() {
     for (path, headers, expected) in [
         ("/box/source?comp=snapshot", &[][..], (201, "false", false, false)),
         ("/box/copy", &[source], (202, "", false, false)),
-        ("/box/copy", &[source, sync], (202, "", false, false)),
+        ("/box/copy", &[source, sync], (202, "", false, true)),
         ("/box/copy?comp=block&blockid=MDAw", &[source], (201, "true", false, true)),
         ("/box/log?comp=appendblock", &[source], (201, "true", true, false)),
         ("/box/log?comp=appendblock", &[source, crc64], (400, "", false, false)),
@@ -993,5 +993,39 @@ async fn a_list_tells_how_many_its_page_may_have() {
             });
             assert_eq!(element, told, "{path}{asked}: {body}");
         }
+    }
+}
+
+/// A copy that is waited for told no CRC-64 of what it had copied.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_is_waited_for_tells_its_crc64() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    assert_eq!(ask(&stamp, ("PUT", "/box?restype=container&comp=acl"), &public, "").await.0, 200);
+    let block = "some bytes ".repeat(4 << 10);
+    let whole = block.repeat(3);
+    let kind = [("x-ms-blob-type", "BlockBlob")];
+    for (path, bytes) in [("/box/small", &whole[..100]), ("/box/large", &whole), ("/box/empty", "")] {
+        assert_eq!(ask(&stamp, ("PUT", path), &kind, bytes).await.0, 201, "{path}");
+    }
+    for id in ["MDAw", "MDAx"] {
+        let path = format!("/box/blocks?comp=block&blockid={id}");
+        assert_eq!(ask(&stamp, ("PUT", &path), &[], &block).await.0, 201, "{path}");
+    }
+    let list = "<BlockList><Latest>MDAw</Latest><Latest>MDAx</Latest><Latest>MDAw</Latest></BlockList>";
+    assert_eq!(ask(&stamp, ("PUT", "/box/blocks?comp=blocklist"), &[], list).await.0, 201);
+    for (name, bytes) in [("small", &whole[..100]), ("large", &whole), ("blocks", &whole), ("empty", "")] {
+        let source = format!("http://127.0.0.1:10002{ROOT}/box/{name}");
+        let headers = [("x-ms-copy-source", source.as_str()), ("x-ms-requires-sync", "true")];
+        let (status, code, told) = ask(&stamp, ("PUT", "/box/copy"), &headers, "").await;
+        assert_eq!((status, code.as_str()), (202, ""), "{name}");
+        let crc64 = base::checksum::crc64(&[bytes.as_bytes()]).to_le_bytes();
+        let crc64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, crc64);
+        assert_eq!(told["x-ms-content-crc64"], crc64, "{name}");
+        assert_eq!(answer_to(&stamp, ("GET", "/box/copy"), &[], "").await.1, bytes, "{name}");
+        // One that is not waited for tells none.
+        let (status, _, told) = ask(&stamp, ("PUT", "/box/copy"), &headers[..1], "").await;
+        assert_eq!((status, told.contains_key("x-ms-content-crc64")), (202, false), "{name}");
     }
 }

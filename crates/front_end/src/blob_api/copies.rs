@@ -37,7 +37,7 @@ use blob::limits::{
     SYNC_COPY_SIZE_BYTES_MAX,
 };
 use blob::{
-    BlobAt, BlobError, BlobType, ContainerRow, CopySource, CopyState, ETags, FoundRecord, NewBlob,
+    BlobAt, BlobError, BlobType, ContainerRow, Copied, CopySource, CopyState, ETags, FoundRecord, NewBlob,
     PublicAccess, Revision, Uploaded, etag_text,
 };
 use hyper::StatusCode;
@@ -362,7 +362,7 @@ pub(crate) async fn copy_blob<B: RequestBody>(
     let copied = context
         .service
         .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
-    let (state, written) = copied.await.map_err(|error| match error {
+    let Copied { state, written, crc64 } = copied.await.map_err(|error| match error {
         BlobError::SourceConditionNotMet | BlobError::SourceNotModified => refused(&source, error),
         // Of a tier that the source's type never has Azure says where it stands.
         BlobError::AccessTierNotSupportedForBlobType => {
@@ -376,6 +376,8 @@ pub(crate) async fn copy_blob<B: RequestBody>(
     put(&mut reply, "x-ms-copy-id", &state.id);
     put(&mut reply, "x-ms-copy-status", &state.status);
     put_some(&mut reply, "content-md5", expected_md5);
+    let crc64 = crc64.filter(|_| is_sync).map(crc64_text);
+    put_some(&mut reply, "x-ms-content-crc64", crc64.as_deref());
     Ok(reply)
 }
 
