@@ -1029,3 +1029,18 @@ async fn a_copy_that_is_waited_for_tells_its_crc64() {
         assert_eq!((status, told.contains_key("x-ms-content-crc64")), (202, false), "{name}");
     }
 }
+
+/// A blob that waits for its first commit was listed without a tier, and as if it were encrypted already.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_uncommitted_blob_is_listed_in_the_tier_it_will_have() {
+    let stamp = Stamp::open().await;
+    make(&stamp, "box", &[]).await;
+    assert_eq!(ask(&stamp, ("PUT", "/box/new?comp=block&blockid=MDAw"), &[], "bytes").await.0, 201);
+    let path = "/box?restype=container&comp=list&include=uncommittedblobs";
+    let (_, body) = answer_to(&stamp, ("GET", path), &[], "").await;
+    let recorded = "<Name>new</Name><Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>\
+                    <AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>\
+                    <LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>\
+                    <ServerEncrypted>false</ServerEncrypted></Properties>";
+    assert!(body.contains(recorded), "{body}");
+}

@@ -209,12 +209,15 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                     None => {
                         put_xml_element(&mut out, "Content-Length", "0");
                         put_xml_element(&mut out, "BlobType", "BlockBlob");
+                        // As recorded: the tier it will have unless its commit names another.
+                        put_xml_element(&mut out, "AccessTier", "Hot");
+                        put_xml_element(&mut out, "AccessTierInferred", "true");
                     }
                 }
                 if *revision == Revision::Current {
                     put_lease(&mut out, lease, now);
                 }
-                put_xml_element(&mut out, "ServerEncrypted", "true");
+                put_xml_element(&mut out, "ServerEncrypted", if record.is_some() { "true" } else { "false" });
                 put_xml_tag(&mut out, "</", "Properties");
                 if let Some(record) = record {
                     if shown.metadata {
