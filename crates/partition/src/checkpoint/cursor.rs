@@ -127,11 +127,17 @@ impl CheckpointCursor {
     pub(crate) fn step_in_block(&mut self) -> Result<bool, PartitionError> {
         let Some((location, rows)) = &mut self.block else { return Ok(false) };
         let next = rows.step().map_err(|error| damaged(*location, &error.to_string()))?;
-        if let Some(position) = next {
-            self.position = next;
-            self.tail = position.tail.and_then(|_| self.tails.pop_front());
+        let Some(position) = next else { return Ok(false) };
+        self.position = next;
+        self.tail = position.tail.and_then(|_| self.tails.pop_front());
+        // Rows and their tails are read apart: a tail that is another row's would be a wrong answer.
+        let is_another = |(tail, place): (&StoredTail, TailPlace)| {
+            tail.read.is_none_or(|read| read.location != place.location)
+        };
+        if self.tail.as_ref().zip(position.tail).is_some_and(is_another) {
+            return Err(damaged(*location, "its tails are others"));
         }
-        Ok(next.is_some())
+        Ok(true)
     }
 
     /// Steps to the next row, reading the next block if needed.
@@ -182,14 +188,17 @@ impl CheckpointCursor {
         }
     }
 
-    /// Unpacks the first of these row blocks, and more as long as their tails are few enough to be read at once; reads the
-    /// tails. With a start, most of the rows before it are left out.
+    /// Unpacks the first of these row blocks, and more with tails as long as rows and tails are few enough to be read at
+    /// once; reads the tails. With a start, most of the rows before it are left out.
     async fn unpack(&mut self, entries: &[IndexEntry], start: Option<&[u8]>) -> Result<(), PartitionError> {
         let mut places = Vec::new();
-        let mut tails_size_bytes = 0;
+        let (mut rows_size_bytes, mut tails_size_bytes) = (0, 0);
         for (index, entry) in entries.iter().enumerate() {
             tails_size_bytes += entry.tails_size_bytes;
-            if index > 0 && (tails_size_bytes > TAILS_AHEAD_SIZE_BYTES || tails_size_bytes == 0) {
+            let is_enough = entry.tails_size_bytes == 0
+                || tails_size_bytes > TAILS_AHEAD_SIZE_BYTES
+                || rows_size_bytes > READ_AHEAD_SIZE_BYTES;
+            if index > 0 && is_enough {
                 break;
             }
             if self.ahead.is_empty() {
@@ -198,6 +207,7 @@ impl CheckpointCursor {
             let stored = self.ahead.pop_front();
             let stored = stored.ok_or_else(|| damaged(entry.location, "nothing was read"))?;
             let rows = parse_rows(stored, entry.location)?;
+            rows_size_bytes += rows.size_bytes() as u64;
             let rows = rows_from(&rows, start.filter(|_| index == 0), entry.location)?;
             if entry.tails_size_bytes > 0 {
                 let found = tails_of(rows.clone());
@@ -236,7 +246,7 @@ pub(crate) enum RowTail<'a> {
 }
 
 /// Where the tails of all these rows are.
-pub(super) fn tails_of(mut rows: RowIterator) -> Result<Vec<TailPlace>, DecodeError> {
+fn tails_of(mut rows: RowIterator) -> Result<Vec<TailPlace>, DecodeError> {
     let mut places = Vec::new();
     while let Some(position) = rows.step()? {
         places.extend(position.tail);

@@ -155,7 +155,7 @@ impl Checkpoint {
         if let Some(CachedBlock::Tail(tail)) = self.cache.find(place.location) {
             return Ok(tail);
         }
-        let stored = StoredTail::at(place, self.read_block(place.location).await?);
+        let stored = StoredTail::at(place, place.location, self.read_block(place.location).await?);
         let tail = stored.unpacked().map_err(|error| damaged(place.location, &error.to_string()))?;
         if caching == Caching::Keep {
             self.cache.insert(place.location, CachedBlock::Tail(tail.clone()));
@@ -172,7 +172,10 @@ impl Checkpoint {
         for run in places.chunk_by(follows) {
             let locations: Vec<Location> = run.iter().map(|place| place.location).collect();
             let payloads = self.read_run(&locations).await?;
-            tails.extend(run.iter().zip(payloads).map(|(place, payload)| StoredTail::at(*place, payload)));
+            let begin = run[0].location;
+            let stored =
+                run.iter().zip(payloads).map(|(place, payload)| StoredTail::at(*place, begin, payload));
+            tails.extend(stored);
         }
         Ok(tails)
     }

@@ -12,7 +12,7 @@
 use super::row_block::compress_if_worth_it;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
-use stream::{ExtentId, Location};
+use stream::{BLOCK_HEADER_SIZE, ExtentId, Location};
 
 /// Shorter ones stay in their rows: one more read would cost more than they do.
 pub(crate) const TAIL_SIZE_BYTES_MIN: usize = 1 << 10;
@@ -45,7 +45,13 @@ impl TailPlace {
         let extent = ExtentId(decoder.varint("tail extent")?);
         let offset = decoder.varint("tail offset")?;
         let len = short(decoder.varint("tail length")?)?;
+        offset.checked_add(BLOCK_HEADER_SIZE as u64 + u64::from(len)).ok_or(DecodeError("tail offset"))?;
         Ok(Some(TailPlace { location: Location { extent, offset, len }, size_bytes }))
+    }
+
+    /// Bytes that it takes in its extent.
+    pub(super) fn stored_size_bytes(self) -> u64 {
+        BLOCK_HEADER_SIZE as u64 + u64::from(self.location.len)
     }
 }
 
@@ -55,6 +61,16 @@ pub(crate) struct StoredTail {
     pub(super) payload: Bytes,
     /// As it is, not as it is stored.
     pub(crate) size_bytes: u32,
+    /// `None`: it comes from memory.
+    pub(super) read: Option<ReadTail>,
+}
+
+/// Where a tail that was read came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReadTail {
+    pub(super) location: Location,
+    /// Where the read began whose memory its payload is a part of.
+    pub(super) run: Location,
 }
 
 impl StoredTail {
@@ -62,12 +78,13 @@ impl StoredTail {
     pub(super) fn of(tail: &Bytes, not_tried: &mut u32) -> Self {
         let size_bytes = tail.len() as u32;
         let payload = compress_if_worth_it(tail, not_tried).map_or_else(|| tail.clone(), Bytes::from);
-        StoredTail { payload, size_bytes }
+        StoredTail { payload, size_bytes, read: None }
     }
 
-    /// What a place holds.
-    pub(super) fn at(place: TailPlace, payload: Bytes) -> Self {
-        StoredTail { payload, size_bytes: place.size_bytes }
+    /// What a place holds, which was read with others from `run` on.
+    pub(super) fn at(place: TailPlace, run: Location, payload: Bytes) -> Self {
+        let read = Some(ReadTail { location: place.location, run });
+        StoredTail { payload, size_bytes: place.size_bytes, read }
     }
 
     /// The tail.
@@ -107,11 +124,11 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>, size_bytes: u8) {
             let _ = TailPlace::take(&mut Decoder::new(&bytes));
-            let _ = StoredTail { payload: bytes.into(), size_bytes: size_bytes.into() }.unpacked();
+            let _ = StoredTail { payload: bytes.into(), size_bytes: size_bytes.into(), read: None }.unpacked();
         }
 
         #[test]
-        fn places_come_back(extent: u64, offset: u64, len: u32, size_bytes in 1..u32::MAX) {
+        fn places_come_back(extent: u64, offset in 0..1u64 << 40, len: u32, size_bytes in 1..u32::MAX) {
             let place = TailPlace { location: Location { extent: ExtentId(extent), offset, len }, size_bytes };
             let mut out = Vec::new();
             place.put(&mut out);

@@ -1,13 +1,18 @@
 //! Rows on their way into a checkpoint whose tails, or tails of rows before them, have no place yet.
 //!
 //! What always holds: rows keep their order, and tails have that of their rows. How many bytes wait is for the writer to
-//! bound, which appends the tails once they are a batch.
+//! bound, which appends the tails once they are a batch; how much memory of reads they keep besides is bounded here.
 
 use super::tail::StoredTail;
 use crate::data_writer::UnderWay;
 use crate::operation::RowVersion;
 use bytes::Bytes;
 use std::ops::Range;
+use stream::Location;
+
+/// Reads whose memory the tails of a batch keep, at most: some half MiB each, of which perhaps one tail is left where a merge
+/// drops most rows. Tails of further reads are copied.
+const KEPT_READ_COUNT_MAX: usize = 48;
 
 /// Rows, copied, without their tails.
 #[derive(Default)]
@@ -57,6 +62,8 @@ pub(super) struct Waiting {
     rows: WaitingRows,
     tails: Vec<Bytes>,
     tails_size_bytes: usize,
+    /// Reads whose memory they keep.
+    kept: Vec<Location>,
 }
 
 impl Waiting {
@@ -74,11 +81,23 @@ impl Waiting {
         };
         let (key, value) = (copy(key), value.map(&mut copy));
         let tail_size_bytes = tail.as_ref().map(|tail| tail.size_bytes);
-        if let Some(StoredTail { payload, .. }) = tail {
+        if let Some(StoredTail { payload, read, .. }) = tail {
             self.tails_size_bytes += payload.len();
-            self.tails.push(payload);
+            let is_kept = read.is_none_or(|read| self.keep(read.run));
+            self.tails.push(if is_kept { payload } else { Bytes::copy_from_slice(&payload) });
         }
         self.rows.rows.push(WaitingRow { key, version, value, tail_size_bytes });
+    }
+
+    /// Whether the memory of a read may be kept.
+    fn keep(&mut self, run: Location) -> bool {
+        // Neighbours mostly come from the same few reads, the latest.
+        let is_known = self.kept.iter().rev().any(|kept| *kept == run);
+        if !is_known && self.kept.len() < KEPT_READ_COUNT_MAX {
+            self.kept.push(run);
+            return true;
+        }
+        is_known
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -92,6 +111,7 @@ impl Waiting {
     /// The tails' payloads, and the rows; none wait any more.
     pub(super) fn take(&mut self) -> (Vec<Bytes>, WaitingRows) {
         self.tails_size_bytes = 0;
+        self.kept.clear();
         (std::mem::take(&mut self.tails), std::mem::take(&mut self.rows))
     }
 
@@ -101,6 +121,42 @@ impl Waiting {
             rows.rows.clear();
             rows.bytes.clear();
             self.rows = rows;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::tail::{StoredTail, TailPlace};
+    use stream::ExtentId;
+
+    /// Where a merge dropped nearly all rows, each tail that was left kept the half MiB that it had been read with: a batch of
+    /// 4 MiB held 500 MiB.
+    #[test]
+    fn tails_of_many_reads_keep_the_memory_of_few() {
+        let mut waiting = Waiting::default();
+        let read_count = 4 * KEPT_READ_COUNT_MAX;
+        let memory: Vec<Bytes> = (0..read_count).map(|read| Bytes::from(vec![read as u8; 1000])).collect();
+        for turn in 0..2 {
+            for (read, memory) in memory.iter().enumerate() {
+                for at in [0, 100] {
+                    let location = |offset| Location { extent: ExtentId(read as u64), offset, len: 100 };
+                    let place = TailPlace { location: location(at), size_bytes: 100 };
+                    let payload = memory.slice(at as usize..at as usize + 100);
+                    let tail = StoredTail::at(place, location(0), payload);
+                    waiting.add(b"key", RowVersion(turn), Some(b"head"), Some(tail));
+                }
+            }
+            let kept = memory.iter().filter(|memory| !memory.is_unique()).count();
+            assert_eq!(kept, KEPT_READ_COUNT_MAX);
+            let (tails, rows) = waiting.take();
+            assert_eq!(rows.iter().count(), 2 * read_count);
+            for (index, tail) in tails.iter().enumerate() {
+                assert_eq!(tail, &vec![(index / 2) as u8; 100]);
+            }
+            drop(tails);
+            assert!(waiting.is_empty() && memory.iter().all(Bytes::is_unique));
         }
     }
 }

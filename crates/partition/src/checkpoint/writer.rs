@@ -19,7 +19,7 @@ use crate::operation::RowVersion;
 use base::give_way;
 use bytes::Bytes;
 use std::sync::Arc;
-use stream::{Location, OwnerEpoch, StreamName, Streams};
+use stream::{BLOCK_HEADER_SIZE, Location, OwnerEpoch, StreamName, Streams};
 
 /// Row blocks are appended in batches of about this many bytes.
 const BATCH_SIZE_BYTES: usize = 4 << 20;
@@ -154,7 +154,7 @@ impl CheckpointWriter {
     ) -> Result<(), PartitionError> {
         self.hashes.push(key_hash(key));
         self.block.add(key, version, value, tail);
-        self.block_tails_bytes += tail.map_or(0, |tail| u64::from(tail.location.len));
+        self.block_tails_bytes += tail.map_or(0, TailPlace::stored_size_bytes);
         if self.block.size_bytes() >= ROW_BLOCK_SIZE_BYTES {
             self.finish_block();
             let under_way = self.under_way.as_ref().map_or(0, |(facts, _)| facts.len());
@@ -214,15 +214,16 @@ impl CheckpointWriter {
     async fn append_tails(&mut self) -> Result<(), PartitionError> {
         self.settle_tails().await?;
         let (blocks, rows) = self.waiting.take();
+        let has_tails = !blocks.is_empty();
         self.root.stored_bytes += size_bytes_of(&blocks);
         let places = match &self.beside {
             // Rows behind those with tails.
-            _ if blocks.is_empty() => UnderWay::ended(Vec::new()),
+            _ if !has_tails => UnderWay::ended(Vec::new()),
             None => UnderWay::ended(self.streams.append(&self.stream, self.epoch, blocks).await?),
             Some(beside) => beside.begin_append(&self.stream, self.epoch, blocks).await?,
         };
         self.tails_under_way = Some(Placed { rows, places });
-        if self.beside.is_none() {
+        if self.beside.is_none() || !has_tails {
             self.settle_tails().await?;
         }
         Ok(())
@@ -316,5 +317,5 @@ impl CheckpointWriter {
 }
 
 fn size_bytes_of(blocks: &[Bytes]) -> u64 {
-    blocks.iter().map(|block| block.len() as u64).sum()
+    blocks.iter().map(|block| (BLOCK_HEADER_SIZE + block.len()) as u64).sum()
 }

@@ -270,20 +270,24 @@ async fn fetch_range(
     let mut changes = BTreeMap::new();
     let mut walked: u64 = 0;
     let mut scratch = Vec::new();
-    while let Some(row) = cursor.whole_row(&mut scratch).await? {
+    while let Some(row) = cursor.row() {
         walked += 1;
         if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
             tokio::task::yield_now().await;
         }
         // A deletion is as good as nothing, and of other rows memory may say what became of them: so deleted rows,
         // however many and wherever, cost no further fetch.
-        let there = row
-            .value
-            .filter(|_| find_in_memory(tree, HashedKey::new(row.key), RowVersion(u64::MAX)).is_none());
-        if let Some(value) = there {
-            let (key, size_bytes) = (Bytes::copy_from_slice(row.key), row.key.len() + value.len());
-            let is_enough = changes.len() >= limit && !room.has(size_bytes);
-            if is_enough || changes.len() == limit + spare {
+        let newest = RowVersion(u64::MAX);
+        if row.value.is_some() && find_in_memory(tree, HashedKey::new(row.key), newest).is_none() {
+            let key = Bytes::copy_from_slice(row.key);
+            if changes.len() == limit + spare {
+                return Ok(Fetched::Range { changes, end: Some(key) });
+            }
+            // Only now, as its tail may have to be read.
+            let Some(row) = cursor.whole_row(&mut scratch).await? else { break };
+            let value = row.value.unwrap_or_default();
+            let size_bytes = key.len() + value.len();
+            if changes.len() >= limit && !room.has(size_bytes) {
                 return Ok(Fetched::Range { changes, end: Some(key) });
             }
             room.take(size_bytes)?;
