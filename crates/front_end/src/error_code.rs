@@ -110,7 +110,7 @@ error_codes! {
     EmptyTagName BAD_REQUEST "The name of one of the tag key-value pairs is empty."
     DuplicateTagNames BAD_REQUEST "The tags specified contain duplicate names."
     InvalidTag BAD_REQUEST "The tags specified are invalid. They contain characters that are not permitted."
-    BothUserTagsAndSourceTagsCopyPresentException BAD_REQUEST "A copy has the tags of its source, which x-ms-copy-source-tag-option asks for, or those of x-ms-tags, not both."
+    BothUserTagsAndSourceTagsCopyPresentException CONFLICT "A copy has the tags of its source, which x-ms-copy-source-tag-option asks for, or those of x-ms-tags, not both."
     UnsupportedHeader BAD_REQUEST "One of the HTTP headers specified in the request is not supported."
     CopyAcrossAccountsNotSupported BAD_REQUEST "The copy source account and destination account must be the same."
     InvalidSourceBlobUrl CONFLICT "The source URL for copying does not name a blob of this server."

@@ -876,7 +876,7 @@ async fn a_copy_has_the_tags_of_its_source_or_its_own() {
     let own = ("x-ms-tags", "of=copy");
     for (operation, done) in [(COPY_FROM_URL, 202), (PUT_FROM_URL, 201)] {
         let (status, code, _) = copied(&stamp, operation, "/box/source", &[copies, own]).await;
-        let refused = (400, "BothUserTagsAndSourceTagsCopyPresentException");
+        let refused = (409, "BothUserTagsAndSourceTagsCopyPresentException");
         assert_eq!((status, code.as_str()), refused, "{operation:?}");
         assert!(!ask(&stamp, ("HEAD", "/box/copy"), &[], "").await.2.contains_key("x-ms-copy-id"));
         for (headers, tag) in
