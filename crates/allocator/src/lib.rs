@@ -1,7 +1,9 @@
 //! The allocator of programs of ours, and for how long it keeps memory that nobody uses.
 //!
+//! What always holds: only programs use it, and no layer below them; one call is unsafe, and nothing else.
+//!
 //! Why a crate: mimalloc takes the setting from the environment, which a program can't change for itself, or from a C
-//! function. That call is the workspace's only unsafe code.
+//! function, and everywhere else in the workspace unsafe code is forbidden.
 //!
 //! Why another span than mimalloc's second: all that is free when it is over goes back to the system, also what was in use
 //! a millisecond before. A load of small blobs turns over 100 MiB a second (rows in memory, buffers of flushes and merges),

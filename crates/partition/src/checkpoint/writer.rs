@@ -76,8 +76,8 @@ pub(crate) struct Finished {
 }
 
 impl CheckpointWriter {
-    /// A checkpoint in `stream`, which is there. `with_tails`: rows may have some. With a
-    /// writer `beside`, row blocks are made while others are appended.
+    /// A checkpoint in `stream`, which is there. `with_tails`: rows may have some. With a writer `beside`, row blocks are made
+    /// while others are appended.
     pub(crate) fn new(
         streams: Arc<Streams>,
         stream: StreamName,

@@ -36,14 +36,17 @@ impl Operation for Write {
     }
 
     fn decide(&self, _rows: &Rows, version: RowVersion) -> Decision<RowVersion> {
-        let change = |(key, value): &(RowKey, Option<Bytes>)| {
-            let key = key.clone();
-            match value {
-                Some(value) => RowChange::Put { key, value: value.clone() },
-                None => RowChange::Delete { key },
-            }
-        };
-        Decision { changes: self.changes.iter().map(change).collect(), reply: version }
+        let changes = self.changes.iter().map(|(key, value)| change_of(key, value.as_ref()));
+        Decision { changes: changes.collect(), reply: version }
+    }
+}
+
+/// Puts the value, or deletes the row.
+fn change_of(key: &RowKey, value: Option<&Bytes>) -> RowChange {
+    let key = key.clone();
+    match value {
+        Some(value) => RowChange::Put { key, value: value.clone() },
+        None => RowChange::Delete { key },
     }
 }
 
@@ -66,12 +69,8 @@ impl Operation for WriteBlobRow {
     }
 
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply> {
-        let key = self.key.clone();
-        let change = match &self.value {
-            Some(value) => RowChange::Put { key, value: value.clone() },
-            None => RowChange::Delete { key },
-        };
-        Decision { changes: vec![change], reply: (version, rows.point(0).map(|row| row.value.clone())) }
+        let changes = vec![change_of(&self.key, self.value.as_ref())];
+        Decision { changes, reply: (version, rows.point(0).map(|row| row.value.clone())) }
     }
 }
 
