@@ -11,6 +11,7 @@ mod checkpoint;
 mod checkpoints;
 mod choose_emptied;
 mod choose_flush;
+mod choose_left_tails;
 mod choose_merge;
 mod choose_range_changes;
 mod choose_rewrite;

@@ -3,7 +3,7 @@
 //! What always holds: sources are ordered newest first, so of equal keys the first source's is the newest. A deleted
 //! row is shown as deleted; whoever walks decides whether that matters.
 
-use crate::checkpoint::{Caching, CheckpointCursor, RowTail, TAIL_SIZE_BYTES_MIN};
+use crate::checkpoint::{Caching, CheckpointCursor, RowTail, TAIL_SIZE_BYTES_MIN, TailsRead};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::memory_table::{Found, MemoryTable};
@@ -33,10 +33,16 @@ pub(crate) struct MergedRow<'a> {
 }
 
 impl MergedRow<'_> {
-    /// Bytes of its key and its value, with a tail that is at hand.
+    /// Bytes of its key and its value, with its tail.
     pub(crate) fn size_bytes(&self) -> u64 {
+        self.at_hand_bytes()
+            + if let RowTail::Stored(place) = self.tail { u64::from(place.size_bytes) } else { 0 }
+    }
+
+    /// Bytes of its key and its value, with a tail that is at hand.
+    pub(crate) fn at_hand_bytes(&self) -> u64 {
         let tail = match self.tail {
-            RowTail::InValue | RowTail::Stored => 0,
+            RowTail::InValue | RowTail::Stored(_) => 0,
             RowTail::Read(tail) => tail.size_bytes as usize,
             RowTail::InMemory(tail) => tail.len(),
         };
@@ -247,7 +253,7 @@ impl MergeCursor {
         let memory = tree.memory_tables().map(|table| MemoryCursor::new(table.clone(), range.clone(), at));
         let mut sources: Vec<Source> =
             memory.filter(|cursor| !cursor.chunk.is_empty()).map(Source::Memory).collect();
-        add_checkpoints(&mut sources, &tree.checkpoints, range, caching).await?;
+        add_checkpoints(&mut sources, &tree.checkpoints, range, caching, &TailsRead::All).await?;
         Ok(Self::new(sources))
     }
 
@@ -262,9 +268,10 @@ impl MergeCursor {
         checkpoints: &[Arc<TreeCheckpoint>],
         range: &KeyRange,
         caching: Caching,
+        tails_read: &TailsRead,
     ) -> Result<Self, PartitionError> {
         let mut sources = Vec::with_capacity(checkpoints.len());
-        add_checkpoints(&mut sources, checkpoints, range, caching).await?;
+        add_checkpoints(&mut sources, checkpoints, range, caching, tails_read).await?;
         Ok(Self::new(sources))
     }
 
@@ -294,7 +301,7 @@ impl MergeCursor {
     ) -> Result<Option<MergedRow<'a>>, PartitionError> {
         let Some(row) = self.row() else { return Ok(None) };
         let tail = match (row.tail, self.current.map(|at| &self.sources[at])) {
-            (RowTail::Stored | RowTail::Read(_), Some(Source::Checkpoint(checkpoint))) => {
+            (RowTail::Stored(_) | RowTail::Read(_), Some(Source::Checkpoint(checkpoint))) => {
                 checkpoint.cursor.unpacked_tail().await?
             }
             (RowTail::InMemory(tail), _) => Some(tail.clone()),
@@ -377,11 +384,13 @@ async fn add_checkpoints(
     checkpoints: &[Arc<TreeCheckpoint>],
     range: &KeyRange,
     caching: Caching,
+    tails_read: &TailsRead,
 ) -> Result<(), PartitionError> {
     for checkpoint in checkpoints {
         let part = checkpoint.visible_part(range);
         if !part.is_empty() {
-            let cursor = CheckpointCursor::seek(checkpoint.checkpoint.clone(), &part.start, caching).await?;
+            let walked = checkpoint.checkpoint.clone();
+            let cursor = CheckpointCursor::seek(walked, &part.start, caching, tails_read.clone()).await?;
             sources.push(Source::Checkpoint(Box::new(BoundedCheckpoint { cursor, end: part.end })));
         }
     }

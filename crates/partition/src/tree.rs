@@ -3,7 +3,7 @@
 //! A tree never changes; freezing, checkpointing and merging put another in its place. A reader keeps the tree it
 //! started with, and with it everything that its snapshot can see.
 
-use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, Probe};
+use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, Probe, TailsRead};
 use crate::checkpoints::{Checkpoints, HeldGroup};
 use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
@@ -147,7 +147,8 @@ impl TreeCheckpoint {
         if size_bytes > 0 {
             return Ok(size_bytes);
         }
-        let cursor = CheckpointCursor::seek(self.checkpoint.clone(), &range.start, Caching::Keep).await?;
+        let (walked, heads) = (self.checkpoint.clone(), TailsRead::None);
+        let cursor = CheckpointCursor::seek(walked, &range.start, Caching::Keep, heads).await?;
         Ok(u64::from(cursor.key().is_some_and(|key| range.contains(key))))
     }
 

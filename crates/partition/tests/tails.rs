@@ -5,8 +5,11 @@ mod rows;
 
 use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder};
 use rows::{Everything, WriteBlobRow, key, open, put_blob_row, read_everything, value_with_tail};
-use sim::World;
+use sim::{Faults, World};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
+use stream::{ExtentId, Streams};
 
 const TABLE: ObjectTable = ObjectTable::Blob;
 const ROW_COUNT: u64 = 400;
@@ -136,4 +139,115 @@ fn a_damaged_tail_fails_those_who_want_it() {
         }
     }
     assert!(failed > 20, "{failed} damaged tails were noticed");
+}
+
+/// Puts all rows once, with tails that do not compress, in each turn in another order: extents die row by row.
+async fn put_all(partitions: &Partitions, expected: &mut Everything, turn: u64) {
+    let step = [1, 3, 7, 9, 11, 13][turn as usize];
+    for at in 0..ROW_COUNT {
+        let value = value_with_tail(2 * (turn * ROW_COUNT + at), 40, TAIL_SIZE_BYTES);
+        put_blob_row(partitions, expected, row_key(at * step), Some(value)).await.unwrap();
+    }
+}
+
+/// The extents that checkpoints list, with their lengths.
+fn checkpoint_extents(streams: &Streams) -> BTreeMap<ExtentId, u64> {
+    let names = streams.list("blob/").into_iter().filter(|name| name.as_str().contains("/row_data/"));
+    names.flat_map(|name| streams.stat(&name).unwrap().extents).collect()
+}
+
+/// Each merge read and wrote the content of small blobs again, which was half of all that their puts wrote.
+#[test]
+fn merges_leave_tails_where_they_are_until_many_of_them_are_dead() {
+    let all_tails = ROW_COUNT * TAIL_SIZE_BYTES as u64;
+    let finished = World::new(4).run(|env, _| async move {
+        let (streams, partitions) = open(&env, settings(4)).await.unwrap();
+        let mut expected = Everything::new();
+        put_all(&partitions, &mut expected, 0).await;
+        env.clock.sleep(Duration::from_secs(5)).await;
+        let statistics = partitions.statistics();
+        assert!(statistics.merges > 4, "{statistics:?}");
+        assert!(statistics.merged_bytes < all_tails / 2, "merges wrote tails: {statistics:?}");
+        assert!(read_everything(&partitions).await.unwrap() == expected);
+        // Where rows are replaced, what is dead goes as it did when each merge wrote every tail.
+        for turn in 1..6 {
+            put_all(&partitions, &mut expected, turn).await;
+        }
+        env.clock.sleep(Duration::from_secs(5)).await;
+        assert!(read_everything(&partitions).await.unwrap() == expected);
+        let stored: u64 = checkpoint_extents(&streams).values().sum();
+        assert!(stored < 4 * all_tails, "{stored} bytes are stored for {all_tails}");
+        assert!(partitions.statistics().merged_bytes > all_tails, "nothing was written anew");
+        partitions.close().await;
+        streams.close().await;
+        assert_eq!(check_folder(&env, &mut |_, _| {}).await.unwrap().damages, []);
+        let (_, partitions) = open(&env, settings(4)).await.unwrap();
+        assert!(read_everything(&partitions).await.unwrap() == expected);
+        partitions.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}
+
+/// Plays a start that merges what a former life has flushed, and stops it so many operations into the merges (`None`: never).
+/// Returns how many operations they take.
+fn merge_after_start(crash_after: Option<u64>) -> u64 {
+    let world = World::new(5);
+    let expected = Mutex::new(Everything::new());
+    world.run(|env, _| {
+        let expected = &expected;
+        async move {
+            let (streams, partitions) = open(&env, settings(1000)).await.unwrap();
+            let mut rows = Everything::new();
+            // Few enough that all of it is one merge: half of the first rows are dead, all later ones alive.
+            for at in (0..40).chain(0..20) {
+                let value = value_with_tail(at, 40, TAIL_SIZE_BYTES);
+                put_blob_row(&partitions, &mut rows, row_key(at), Some(value)).await.unwrap();
+            }
+            *expected.lock().unwrap() = rows;
+            partitions.close().await;
+            streams.close().await;
+        }
+    });
+    let (disk, mut count) = (world.disk.clone(), 0);
+    let counted = &mut count;
+    world.run(|env, _| async move {
+        let before = disk.operation_count();
+        if let Some(crash_after) = crash_after {
+            disk.set_faults(Faults { crash_at_operation: before + crash_after, ..Faults::default() });
+        }
+        // A crash ends it; whatever it says is checked by what is there afterwards.
+        let Ok((streams, partitions)) = open(&env, settings(2)).await else { return };
+        env.clock.sleep(Duration::from_secs(2)).await;
+        partitions.close().await;
+        streams.close().await;
+        *counted = disk.operation_count() - before;
+    });
+    world.disk.set_faults(Faults::default());
+    let checked = world.run(|env, _| async move { check_folder(&env, &mut |_, _| {}).await });
+    assert_eq!(checked.unwrap().unwrap().damages, [], "cut off after {crash_after:?}");
+    let (found, stored) = world
+        .run(|env, _| async move {
+            let (streams, partitions) = open(&env, settings(2)).await.unwrap();
+            env.clock.sleep(Duration::from_secs(2)).await;
+            let found = read_everything(&partitions).await.unwrap();
+            partitions.close().await;
+            let stored = checkpoint_extents(&streams).values().sum::<u64>();
+            streams.close().await;
+            (found, stored)
+        })
+        .unwrap();
+    assert!(found == *expected.lock().unwrap(), "cut off after {crash_after:?}: rows differ");
+    let alive = 40 * TAIL_SIZE_BYTES as u64;
+    assert!(stored < 2 * alive, "cut off after {crash_after:?}: {stored} bytes are stored for {alive}");
+    count
+}
+
+#[test]
+fn a_merge_that_leaves_tails_survives_a_crash_at_each_of_its_operations() {
+    let count = merge_after_start(None);
+    println!("{count} disk operations");
+    assert!(count > 20, "the merges take more than {count} operations");
+    (1..=count).for_each(|crash_after| {
+        merge_after_start(Some(crash_after));
+    });
 }

@@ -44,6 +44,15 @@ pub enum StreamChange {
         /// Who lists them too.
         to: StreamName,
     },
+    /// The same of those among these extents that the first stream lists.
+    ShareSome {
+        /// Who lists them now.
+        from: StreamName,
+        /// Who lists them too.
+        to: StreamName,
+        /// Which ones.
+        extents: Vec<ExtentId>,
+    },
     /// The stream lists these extents no longer. They must be sealed.
     Unlist {
         /// Which stream.
@@ -315,6 +324,11 @@ impl Streams {
                         let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
                         Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
                     }
+                    StreamChange::ShareSome { from, to, extents: shared } => {
+                        let listed = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                        let extents = listed.filter(|extent| shared.contains(extent)).collect();
+                        Command::Share { from: from.clone(), to: to.clone(), extents }
+                    }
                 };
                 commands.push(command);
             }
@@ -441,7 +455,7 @@ fn compare(listed: &State, known: &ExtentTable) -> Result<(), StreamError> {
 /// The stream whose extents a change shares.
 fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
     match change {
-        StreamChange::Share { from, .. } => Some(from),
+        StreamChange::Share { from, .. } | StreamChange::ShareSome { from, .. } => Some(from),
         StreamChange::Create(_) | StreamChange::Delete(_) | StreamChange::Unlist { .. } => None,
     }
 }

@@ -7,9 +7,9 @@ use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use base::codec::DecodeError;
 use bytes::Bytes;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use stream::Location;
+use stream::{ExtentId, Location};
 
 /// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor less.
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
@@ -22,14 +22,36 @@ const TAILS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
 pub(crate) enum Caching {
     /// Reads of requests.
     Keep,
-    /// Merges and full walks. They see every row whole: tails are read with their row block.
+    /// Merges and full walks.
     Bypass,
+}
+
+/// Which tails a walk past the cache reads with their row blocks. One through the cache reads none: who wants one asks for it.
+#[derive(Clone, Debug)]
+pub(crate) enum TailsRead {
+    /// Every row is seen whole.
+    All,
+    /// Rows are seen as their heads.
+    None,
+    /// All but those in these extents.
+    NotIn(Arc<BTreeSet<ExtentId>>),
+}
+
+impl TailsRead {
+    fn reads(&self, place: TailPlace) -> bool {
+        match self {
+            TailsRead::All => true,
+            TailsRead::None => false,
+            TailsRead::NotIn(extents) => !extents.contains(&place.location.extent),
+        }
+    }
 }
 
 /// Stands on a row of a checkpoint, or at its end.
 pub(crate) struct CheckpointCursor {
     checkpoint: Arc<Checkpoint>,
     caching: Caching,
+    tails_read: TailsRead,
     part: usize,
     index: Option<Arc<IndexBlock>>,
     /// The next row block in the index.
@@ -52,11 +74,13 @@ impl CheckpointCursor {
         checkpoint: Arc<Checkpoint>,
         start: &[u8],
         caching: Caching,
+        tails_read: TailsRead,
     ) -> Result<Self, PartitionError> {
         let part = checkpoint.part_of(start);
         let mut cursor = CheckpointCursor {
             checkpoint,
             caching,
+            tails_read,
             part,
             index: None,
             next_block: 0,
@@ -103,7 +127,7 @@ impl CheckpointCursor {
     pub(crate) fn tail(&self) -> RowTail<'_> {
         match (&self.tail, self.stored_tail()) {
             (Some(tail), _) => RowTail::Read(tail),
-            (None, Some(_)) => RowTail::Stored,
+            (None, Some(place)) => RowTail::Stored(place),
             (None, None) => RowTail::InValue,
         }
     }
@@ -129,12 +153,13 @@ impl CheckpointCursor {
         let next = rows.step().map_err(|error| damaged(*location, &error.to_string()))?;
         let Some(position) = next else { return Ok(false) };
         self.position = next;
-        self.tail = position.tail.and_then(|_| self.tails.pop_front());
+        let read = position.tail.filter(|place| self.tails_read.reads(*place));
+        self.tail = read.and_then(|_| self.tails.pop_front());
         // Rows and their tails are read apart: a tail that is another row's would be a wrong answer.
         let is_another = |(tail, place): (&StoredTail, TailPlace)| {
             tail.read.is_none_or(|read| read.location != place.location)
         };
-        if self.tail.as_ref().zip(position.tail).is_some_and(is_another) {
+        if self.tail.as_ref().zip(read).is_some_and(is_another) {
             return Err(damaged(*location, "its tails are others"));
         }
         Ok(true)
@@ -210,7 +235,7 @@ impl CheckpointCursor {
             rows_size_bytes += rows.size_bytes() as u64;
             let rows = rows_from(&rows, start.filter(|_| index == 0), entry.location)?;
             if entry.tails_size_bytes > 0 {
-                let found = tails_of(rows.clone());
+                let found = tails_of(rows.clone(), &self.tails_read);
                 places.extend(found.map_err(|error| damaged(entry.location, &error.to_string()))?);
             }
             self.unpacked.push_back((entry.location, rows));
@@ -237,19 +262,19 @@ fn rows_from(
 pub(crate) enum RowTail<'a> {
     /// It is in the value, or there is none.
     InValue,
-    /// It is kept apart, and was not read.
-    Stored,
+    /// It is kept apart, there, and was not read.
+    Stored(TailPlace),
     /// It is kept apart, and was read.
     Read(&'a StoredTail),
     /// It is to be kept apart.
     InMemory(&'a Bytes),
 }
 
-/// Where the tails of all these rows are.
-fn tails_of(mut rows: RowIterator) -> Result<Vec<TailPlace>, DecodeError> {
+/// Where those tails of all these rows are that are read.
+fn tails_of(mut rows: RowIterator, tails_read: &TailsRead) -> Result<Vec<TailPlace>, DecodeError> {
     let mut places = Vec::new();
     while let Some(position) = rows.step()? {
-        places.extend(position.tail);
+        places.extend(position.tail.filter(|place| tails_read.reads(*place)));
     }
     Ok(places)
 }

@@ -17,7 +17,7 @@ mod waiting;
 mod writer;
 
 pub(crate) use aside::Aside;
-pub(crate) use cursor::{Caching, CheckpointCursor, RowTail};
+pub(crate) use cursor::{Caching, CheckpointCursor, RowTail, TailsRead};
 pub(crate) use filter::{Filter, FilterLine, HashedKey, key_hash};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use root::Root;
@@ -165,19 +165,24 @@ impl Checkpoint {
 
     /// The tails at these places as they are stored, past the cache.
     async fn read_tails(&self, places: &[TailPlace]) -> Result<Vec<StoredTail>, PartitionError> {
-        let mut tails = Vec::with_capacity(places.len());
-        let follows = |last: &TailPlace, next: &TailPlace| {
-            last.location.extent == next.location.extent && last.location.end() == next.location.offset
+        // Those of neighbours in one extent follow one another there, but neighbours may lie in several extents.
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|at| (places[*at].location.extent, places[*at].location.offset));
+        let mut tails = Vec::new();
+        tails.resize_with(places.len(), || None);
+        let follows = |last: &usize, next: &usize| {
+            let (last, next) = (places[*last].location, places[*next].location);
+            last.extent == next.extent && last.end() == next.offset
         };
-        for run in places.chunk_by(follows) {
-            let locations: Vec<Location> = run.iter().map(|place| place.location).collect();
+        for run in order.chunk_by(follows) {
+            let locations: Vec<Location> = run.iter().map(|at| places[*at].location).collect();
             let payloads = self.read_run(&locations).await?;
-            let begin = run[0].location;
-            let stored =
-                run.iter().zip(payloads).map(|(place, payload)| StoredTail::at(*place, begin, payload));
-            tails.extend(stored);
+            for (at, payload) in run.iter().zip(payloads) {
+                tails[*at] = Some(StoredTail::at(places[*at], locations[0], payload));
+            }
         }
-        Ok(tails)
+        let missing = |place: &TailPlace| damaged(place.location, "nothing was read");
+        tails.into_iter().zip(places).map(|(tail, place)| tail.ok_or_else(|| missing(place))).collect()
     }
 
     /// Whether the key's row may be here, as far as that is known without a read and without the cache's lock.
@@ -210,6 +215,16 @@ impl Checkpoint {
             }
         }
         Ok(blocks)
+    }
+
+    /// Bytes of the tails of its rows, as they are stored.
+    pub(crate) async fn tails_size_bytes(&self) -> Result<u64, PartitionError> {
+        let mut size_bytes = 0;
+        for at in 0..self.root.parts.len() {
+            let index = self.index(at).await?;
+            size_bytes += index.entries.iter().map(|entry| entry.tails_size_bytes).sum::<u64>();
+        }
+        Ok(size_bytes)
     }
 
     /// The filter of the part numbered `at`, held from now on if there is room.

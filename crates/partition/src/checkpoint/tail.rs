@@ -7,7 +7,8 @@
 //! A row block then holds the heads of many rows and says where their tails are and how long: who decides over a row or
 //! lists it reads one block for dozens of rows, and who wants a tail reads that tail and no other. Why a payload has
 //! nothing in front of the tail: so a flush appends what is in memory, and a merge what it has read, without a copy. What
-//! always holds: tails lie in the checkpoint's stream before the row block that names them, in the order of their rows.
+//! always holds: tails lie in extents that the checkpoint's stream lists, before the row block that names them. Those that
+//! were written with it have the order of their rows; others lie where a merge has left them.
 
 use super::row_block::compress_if_worth_it;
 use base::codec::{DecodeError, Decoder, Encode};
@@ -50,7 +51,7 @@ impl TailPlace {
     }
 
     /// Bytes that it takes in its extent.
-    pub(super) fn stored_size_bytes(self) -> u64 {
+    pub(crate) fn stored_size_bytes(self) -> u64 {
         BLOCK_HEADER_SIZE as u64 + u64::from(self.location.len)
     }
 }

@@ -3,7 +3,7 @@
 //! What always holds: rows keep their order, and tails have that of their rows. How many bytes wait is for the writer to
 //! bound, which appends the tails once they are a batch; how much memory of reads they keep besides is bounded here.
 
-use super::tail::StoredTail;
+use super::tail::{StoredTail, TailPlace};
 use crate::data_writer::UnderWay;
 use crate::operation::RowVersion;
 use bytes::Bytes;
@@ -26,8 +26,19 @@ struct WaitingRow {
     key: Range<usize>,
     version: RowVersion,
     value: Option<Range<usize>>,
-    /// `None`: it has none that is kept apart.
-    tail_size_bytes: Option<u32>,
+    tail: WaitingTail,
+}
+
+/// The tail of a row that waits, if one is kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitingTail {
+    None,
+    /// It stays where it is.
+    Left(TailPlace),
+    /// Its place is told once it was appended.
+    Appended {
+        size_bytes: u32,
+    },
 }
 
 /// A row that waits.
@@ -36,7 +47,7 @@ pub(super) struct Headed<'a> {
     pub(super) key: &'a [u8],
     pub(super) version: RowVersion,
     pub(super) value: Option<&'a [u8]>,
-    pub(super) tail_size_bytes: Option<u32>,
+    pub(super) tail: WaitingTail,
 }
 
 impl WaitingRows {
@@ -45,7 +56,7 @@ impl WaitingRows {
             key: &self.bytes[row.key.clone()],
             version: row.version,
             value: row.value.clone().map(|value| &self.bytes[value]),
-            tail_size_bytes: row.tail_size_bytes,
+            tail: row.tail,
         })
     }
 }
@@ -67,12 +78,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    /// Adds a row; its tail, if one is kept apart, is `stored` with the others or `left` where it is.
     pub(super) fn add(
         &mut self,
         key: &[u8],
         version: RowVersion,
         value: Option<&[u8]>,
-        tail: Option<StoredTail>,
+        stored: Option<StoredTail>,
+        left: Option<TailPlace>,
     ) {
         let mut copy = |part: &[u8]| {
             let start = self.rows.bytes.len();
@@ -80,13 +93,14 @@ impl Waiting {
             start..self.rows.bytes.len()
         };
         let (key, value) = (copy(key), value.map(&mut copy));
-        let tail_size_bytes = tail.as_ref().map(|tail| tail.size_bytes);
-        if let Some(StoredTail { payload, read, .. }) = tail {
+        let mut tail = left.map_or(WaitingTail::None, WaitingTail::Left);
+        if let Some(StoredTail { payload, size_bytes, read }) = stored {
+            tail = WaitingTail::Appended { size_bytes };
             self.tails_size_bytes += payload.len();
             let is_kept = read.is_none_or(|read| self.keep(read.run));
             self.tails.push(if is_kept { payload } else { Bytes::copy_from_slice(&payload) });
         }
-        self.rows.rows.push(WaitingRow { key, version, value, tail_size_bytes });
+        self.rows.rows.push(WaitingRow { key, version, value, tail });
     }
 
     /// Whether the memory of a read may be kept.
@@ -128,7 +142,6 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::tail::{StoredTail, TailPlace};
     use stream::ExtentId;
 
     /// Where a merge dropped nearly all rows, each tail that was left kept the half MiB that it had been read with: a batch of
@@ -145,7 +158,7 @@ mod tests {
                     let place = TailPlace { location: location(at), size_bytes: 100 };
                     let payload = memory.slice(at as usize..at as usize + 100);
                     let tail = StoredTail::at(place, location(0), payload);
-                    waiting.add(b"key", RowVersion(turn), Some(b"head"), Some(tail));
+                    waiting.add(b"key", RowVersion(turn), Some(b"head"), Some(tail), None);
                 }
             }
             let kept = memory.iter().filter(|memory| !memory.is_unique()).count();

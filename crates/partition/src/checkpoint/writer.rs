@@ -9,7 +9,7 @@ use super::index_block::{self, IndexEntry};
 use super::root::{Part, Root};
 use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
 use super::tail::{StoredTail, TailPlace};
-use super::waiting::{Placed, Waiting};
+use super::waiting::{Placed, Waiting, WaitingTail};
 use super::{RowTail, damaged_row};
 use crate::data_writer::{DataWriter, UnderWay};
 use crate::error::PartitionError;
@@ -18,8 +18,9 @@ use crate::merge_cursor::MergedRow;
 use crate::operation::RowVersion;
 use base::give_way;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::{BLOCK_HEADER_SIZE, Location, OwnerEpoch, StreamName, Streams};
+use stream::{BLOCK_HEADER_SIZE, ExtentId, Location, OwnerEpoch, StreamName, Streams};
 
 /// Row blocks are appended in batches of about this many bytes.
 const BATCH_SIZE_BYTES: usize = 4 << 20;
@@ -33,6 +34,8 @@ pub(crate) struct CheckpointWriter {
     streams: Arc<Streams>,
     stream: StreamName,
     epoch: OwnerEpoch,
+    /// Extents that the stream lists already, with tails that stay where they are.
+    left: Arc<BTreeSet<ExtentId>>,
     /// So many tails are kept as they are before one is compressed again.
     not_tried: u32,
     /// Rows that wait for the append of tails, theirs or those of rows before them.
@@ -76,12 +79,13 @@ pub(crate) struct Finished {
 }
 
 impl CheckpointWriter {
-    /// A checkpoint in `stream`, which is there. `with_tails`: rows may have some. With a writer `beside`, row blocks are made
-    /// while others are appended.
+    /// A checkpoint in `stream`, which is there and lists the extents in which tails are `left`. `with_tails`: rows may have
+    /// some. With a writer `beside`, row blocks are made while others are appended.
     pub(crate) fn new(
         streams: Arc<Streams>,
         stream: StreamName,
         epoch: OwnerEpoch,
+        left: Arc<BTreeSet<ExtentId>>,
         with_tails: bool,
         beside: Option<Arc<DataWriter>>,
     ) -> Self {
@@ -89,6 +93,7 @@ impl CheckpointWriter {
             streams,
             stream,
             epoch,
+            left,
             not_tried: 0,
             waiting: Waiting::default(),
             tails_under_way: None,
@@ -124,17 +129,22 @@ impl CheckpointWriter {
         self.root.row_bytes += row.size_bytes();
         self.root.lowest_version = self.root.lowest_version.min(row.version.0);
         self.root.highest_version = self.root.highest_version.max(row.version.0);
-        let tail = match row.tail {
-            RowTail::InValue => None,
+        let stored = match row.tail {
+            RowTail::InValue | RowTail::Stored(_) => None,
             RowTail::InMemory(tail) => Some(StoredTail::of(tail, &mut self.not_tried)),
             RowTail::Read(tail) => Some(tail.clone()),
-            RowTail::Stored => return Err(damaged_row("its tail was not read")),
         };
-        if tail.is_none() && self.waiting.is_empty() && self.tails_under_way.is_none() {
-            return self.add_to_block(row.key, row.version, row.value, None).await;
+        let left = match row.tail {
+            RowTail::Stored(place) if self.left.contains(&place.location.extent) => Some(place),
+            RowTail::Stored(_) => return Err(damaged_row("its tail was not read")),
+            _ => None,
+        };
+        self.root.stored_bytes += left.map_or(0, TailPlace::stored_size_bytes);
+        if stored.is_none() && self.waiting.is_empty() && self.tails_under_way.is_none() {
+            return self.add_to_block(row.key, row.version, row.value, left).await;
         }
-        self.uncounted_bytes += tail.as_ref().map_or(0, |tail| tail.size_bytes as usize);
-        self.waiting.add(row.key, row.version, row.value, tail);
+        self.uncounted_bytes += stored.as_ref().map_or(0, |tail| tail.size_bytes as usize);
+        self.waiting.add(row.key, row.version, row.value, stored, left);
         if self.waiting.size_bytes() >= BATCH_SIZE_BYTES {
             self.append_tails().await?;
         }
@@ -234,9 +244,10 @@ impl CheckpointWriter {
         let Some(Placed { rows, places }) = self.tails_under_way.take() else { return Ok(()) };
         let mut places = places.outcome().await?.into_iter();
         for row in rows.iter() {
-            let tail = match row.tail_size_bytes {
-                None => None,
-                Some(size_bytes) => {
+            let tail = match row.tail {
+                WaitingTail::None => None,
+                WaitingTail::Left(place) => Some(place),
+                WaitingTail::Appended { size_bytes } => {
                     let location = places.next().ok_or_else(|| damaged_row("its tail has no place"))?;
                     Some(TailPlace { location, size_bytes })
                 }

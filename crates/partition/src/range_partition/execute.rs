@@ -8,7 +8,7 @@
 use super::commit;
 use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use super::{RangePartition, Serial, Standing};
-use crate::checkpoint::{Aside, Caching, HashedKey};
+use crate::checkpoint::{Aside, Caching, HashedKey, TailsRead};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
@@ -266,7 +266,8 @@ async fn fetch_range(
     spare: usize,
     room: &mut Room,
 ) -> Result<Fetched, PartitionError> {
-    let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep).await?;
+    let heads = &TailsRead::None;
+    let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep, heads).await?;
     let mut changes = BTreeMap::new();
     let mut walked: u64 = 0;
     let mut scratch = Vec::new();

@@ -3,6 +3,7 @@
 //! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names the
 //! checkpoint that replaces it.
 
+use super::left_tails::LeftTails;
 use super::load::open_checkpoint;
 use super::merge::First;
 use super::{RangePartition, Standing};
@@ -93,7 +94,8 @@ impl RangePartition {
         // With nothing older, a deleted row needs no marker.
         let keep_deleted = !tree.checkpoints.is_empty();
         let rows = MergeCursor::over_memory(frozen.memory.clone(), self.table.has_data());
-        let written = self.write_checkpoint(rows, keep_deleted, First::Nothing, u64::MAX).await?;
+        let nothing = LeftTails::default();
+        let written = self.write_checkpoint(rows, keep_deleted, First::Nothing, u64::MAX, &nothing).await?;
         // Those that are there now are older, whatever merges make of them meanwhile.
         let checkpoint = self.open_written(&written, |_| Some(0)).await?;
         let mut metadata = self.metadata.lock().await;
@@ -118,13 +120,15 @@ impl RangePartition {
     }
 
     /// Writes rows of at most `bytes_max` as a new checkpoint stream. `None` if no row was kept. After each
-    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing.
+    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Tails that are `left` stay where they
+    /// are.
     pub(super) async fn write_checkpoint(
         &self,
         mut rows: MergeCursor,
         keep_deleted: bool,
         first: First<'_>,
         bytes_max: u64,
+        left: &LeftTails,
     ) -> Result<Option<Written>, Unwritten> {
         // Each try that was refused would leave one more behind.
         self.remove_unused().await?;
@@ -135,13 +139,13 @@ impl RangePartition {
         };
         let mut dead = self.shared.dead.filter(self.table);
         let stream = self.names.checkpoint(number);
-        let created = self.shared.streams.create(std::slice::from_ref(&stream)).await;
+        let created = self.shared.streams.multi_modify(&left.creation_of(&stream)).await;
         created.map_err(PartitionError::from)?;
         // Writers wait for a flush, and nobody for a merge, which would keep the disk from it.
         let beside = matches!(first, First::Nothing).then(|| self.shared.row_data_writer.clone());
         let streams = self.shared.streams.clone();
-        let mut writer =
-            CheckpointWriter::new(streams, stream.clone(), self.epoch, self.table.has_data(), beside);
+        let (left, has_tails) = (left.extents.clone(), self.table.has_data());
+        let mut writer = CheckpointWriter::new(streams, stream.clone(), self.epoch, left, has_tails, beside);
         let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
@@ -152,7 +156,7 @@ impl RangePartition {
                 }
                 walked += 1;
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
-                    written_bytes += row.size_bytes();
+                    written_bytes += row.at_hand_bytes();
                     writer.add(row).await?;
                     if written_bytes > bytes_max {
                         return Err(Unwritten::TooManyBytes);

@@ -6,7 +6,7 @@
 
 use super::RangePartition;
 use super::flush::Unwritten;
-use crate::checkpoint::Caching;
+use crate::checkpoint::{Caching, TailsRead};
 use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
     Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
@@ -227,8 +227,10 @@ impl RangePartition {
         bytes_max: u64,
     ) -> Result<(), Unwritten> {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
-        let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass).await?;
-        let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max).await?;
+        let left = self.choose_left(&merged, keep_deleted, first).await?;
+        let tails_read = TailsRead::NotIn(left.extents.clone());
+        let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass, &tails_read).await?;
+        let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max, &left).await?;
         let oldest = numbers.last();
         let older = |checkpoints: &Checkpoints| {
             let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;

@@ -17,6 +17,7 @@ mod flush;
 mod give_back;
 mod hand_over;
 mod inherit;
+mod left_tails;
 mod load;
 mod log_marks;
 mod memory;

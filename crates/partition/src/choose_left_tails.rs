@@ -1,0 +1,93 @@
+//! Which extents a merge leaves alone because nearly all of what they hold are tails that it keeps: a pure choice over what
+//! they hold and what of it is kept.
+//!
+//! A merge then writes the heads of rows anew and shares those extents, so that the content of small blobs is not written
+//! again by each merge. What always holds: of an extent that is left, little is dead; and a checkpoint lists few extents for
+//! its size, so that neighbours among its tails lie in few places.
+
+use std::collections::BTreeSet;
+use stream::ExtentId;
+
+/// An extent is left if no more than one part in so many of it goes. That includes the heads of its rows, which are written
+/// anew, with index and filter.
+const DEAD_SHARE_DIVISOR: u64 = 8;
+/// Extents that are left have one part in so many, or more, of the bytes that are merged: a walk over tails in the order of
+/// rows goes back and forth between so many extents at most. And each extent is an open file.
+const EXTENT_SHARE_DIVISOR: u64 = 64;
+/// But one part in so many of what the largest extents have is always enough: that is how tails would lie that are written
+/// anew.
+const LARGE_EXTENT_DIVISOR: u64 = 4;
+
+/// An extent with tails of rows that are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TailExtent {
+    pub(crate) extent: ExtentId,
+    /// Bytes that it has.
+    pub(crate) size_bytes: u64,
+    /// Bytes of its tails that the merge keeps.
+    pub(crate) kept_bytes: u64,
+}
+
+/// Whether looking at each row may show an extent that can be left, where merged checkpoints have so many bytes, those of
+/// tails among them.
+pub(crate) fn is_worth_counting(size_bytes: u64, tails_size_bytes: u64) -> bool {
+    tails_size_bytes > 0 && tails_size_bytes >= size_bytes / 2
+}
+
+/// The extents whose tails stay where they are when checkpoints of `merged_bytes` are merged.
+pub(crate) fn choose_left_tails(
+    extents: &[TailExtent],
+    merged_bytes: u64,
+    extent_size_bytes_max: u64,
+) -> BTreeSet<ExtentId> {
+    let size_bytes_min =
+        (merged_bytes / EXTENT_SHARE_DIVISOR).min(extent_size_bytes_max / LARGE_EXTENT_DIVISOR);
+    let stays = |one: &&TailExtent| {
+        let dead_bytes = one.size_bytes.saturating_sub(one.kept_bytes);
+        one.kept_bytes > 0
+            && one.size_bytes >= size_bytes_min
+            && dead_bytes <= one.size_bytes / DEAD_SHARE_DIVISOR
+    };
+    extents.iter().filter(stays).map(|one| one.extent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_stay_that_are_large_enough_and_nearly_all_kept() {
+        for (size_bytes, kept_bytes, stays) in [
+            (800, 800, true),
+            (800, 700, true),
+            (800, 699, false),
+            (800, 0, false),
+            (0, 0, false),
+            // A 64th of what is merged.
+            (100, 100, true),
+            (99, 99, false),
+            // Where a tail is counted for two rows.
+            (800, 1600, true),
+        ] {
+            let one = TailExtent { extent: ExtentId(5), size_bytes, kept_bytes };
+            let left = choose_left_tails(&[one], 6400, 1 << 20);
+            assert_eq!(left.contains(&ExtentId(5)), stays, "{kept_bytes} of {size_bytes}");
+        }
+    }
+
+    #[test]
+    fn large_extents_stay_however_much_is_merged() {
+        let one =
+            |extent, size_bytes| TailExtent { extent: ExtentId(extent), size_bytes, kept_bytes: size_bytes };
+        let left = choose_left_tails(&[one(1, 1000), one(2, 250), one(3, 249)], 1 << 40, 1000);
+        assert_eq!(left, BTreeSet::from([ExtentId(1), ExtentId(2)]));
+    }
+
+    #[test]
+    fn rows_without_long_tails_are_not_counted() {
+        assert!(!is_worth_counting(1000, 0));
+        assert!(!is_worth_counting(0, 0));
+        assert!(!is_worth_counting(1000, 499));
+        assert!(is_worth_counting(1000, 500));
+    }
+}
