@@ -13,6 +13,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Smaller writes go through the page cache: for them the copy is cheap.
 const DIRECT_SIZE_BYTES_MIN: usize = 64 << 10;
@@ -125,14 +127,39 @@ fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     Ok(read_memory::keep(memory).slice(start..start + len))
 }
 
+/// After so many large writes a file keeps the descriptor for them: opening one takes as long as checking 100 KiB. More
+/// than an extent has, so that only the journal's files need two.
+const LARGE_WRITES_BEFORE_KEPT: u32 = 1000;
+
+/// What a file has for its large writes.
+#[derive(Default)]
+pub(crate) struct LargeWrites {
+    count: AtomicU32,
+    kept: OnceLock<File>,
+}
+
+impl LargeWrites {
+    /// Has pages of the file written past the page cache.
+    fn write(&self, file: &File, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        if let Some(kept) = self.kept.get() {
+            return write(kept);
+        }
+        let direct = open_direct(file, OpenOptions::new().write(true))?;
+        write(&direct)?;
+        if self.count.fetch_add(1, Ordering::Relaxed) >= LARGE_WRITES_BEFORE_KEPT {
+            self.kept.get_or_init(|| direct);
+        }
+        Ok(())
+    }
+}
+
 /// Writes all of `bytes` at `offset`.
-pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+pub(crate) fn write_all_at(file: &File, large: &LargeWrites, bytes: &[u8], offset: u64) -> io::Result<()> {
     let Some((head, pages)) = whole_pages(offset, bytes.len()) else {
         return file.write_all_at(bytes, offset);
     };
     let at = |index: usize| offset + index as u64;
-    let written = open_direct(file, OpenOptions::new().write(true))
-        .and_then(|direct| write_pages(&direct, &bytes[head..pages], at(head)));
+    let written = large.write(file, |direct| write_pages(direct, &bytes[head..pages], at(head)));
     match written {
         Ok(()) => {
             file.write_all_at(&bytes[..head], offset)?;
@@ -214,7 +241,12 @@ mod tests {
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         let mut model: Vec<u8> = Vec::new();
         let mut state = 1;
+        // Half of the rounds come after the descriptor is kept.
+        let large_writes = LargeWrites::default();
         for round in 0..200u64 {
+            if round == 100 {
+                large_writes.count.store(LARGE_WRITES_BEFORE_KEPT, Ordering::Relaxed);
+            }
             let mut draw = |bound: u64| crate::random::splitmix64(&mut state) % bound;
             let large = draw(3) > 0;
             let len = draw(if large { 3 << 20 } else { 9000 }) as usize;
@@ -222,14 +254,14 @@ mod tests {
             let end = [place, model.len() as u64, place & !4095][draw(3) as usize];
             let bytes: Vec<u8> = (0..len).map(|index| (index as u64 * 31 + round) as u8).collect();
             if draw(2) > 0 {
-                write_all_at(&file, &bytes, end).unwrap();
+                write_all_at(&file, &large_writes, &bytes, end).unwrap();
             } else {
                 let (mut buffer, start) = write_buffer(end, len);
                 let place = buffer.as_ptr();
                 buffer.extend_from_slice(&bytes);
                 assert_eq!(buffer.as_ptr(), place, "there was room");
                 assert!((buffer[start..].as_ptr().addr() as u64 ^ end).is_multiple_of(ALIGNMENT as u64));
-                write_all_at(&file, &buffer[start..], end).unwrap();
+                write_all_at(&file, &large_writes, &buffer[start..], end).unwrap();
             }
             let end = end as usize;
             model.resize(model.len().max(end + len), 0);
@@ -247,6 +279,9 @@ mod tests {
                 file.set_len(5 << 20).unwrap();
             }
         }
+        // Unless this file system knows no such writes.
+        let is_refused = open_direct(&file, OpenOptions::new().write(true)).is_err();
+        assert!(is_refused || large_writes.kept.get().is_some());
     }
 
     #[test]
@@ -278,10 +313,10 @@ mod tests {
         std::fs::rename(&before, &after).unwrap();
         std::fs::write(&before, b"another").unwrap();
         let bytes = vec![7; 2 * PIECE_SIZE_BYTES + 11];
-        write_all_at(&file, &bytes, 5).unwrap();
+        write_all_at(&file, &LargeWrites::default(), &bytes, 5).unwrap();
         assert_eq!(std::fs::read(&after).unwrap()[5..], bytes);
         assert_eq!(std::fs::read(&before).unwrap(), b"another");
         std::fs::remove_file(&after).unwrap();
-        write_all_at(&file, &bytes, 5).unwrap();
+        write_all_at(&file, &LargeWrites::default(), &bytes, 5).unwrap();
     }
 }

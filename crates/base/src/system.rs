@@ -1,6 +1,6 @@
 //! The real clock, randomness, disk and spawner.
 
-use crate::direct;
+use crate::direct::{self, LargeWrites};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::reads::{self, Readers};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
@@ -344,7 +344,8 @@ impl Disk for SystemDisk {
             OpenMode::Write => options.read(true).write(true),
             OpenMode::CreateNew => options.read(true).write(true).create_new(true),
         };
-        Ok(Arc::new(SystemFile { file: Arc::new(options.open(self.path(path))?) }))
+        let file = Arc::new(options.open(self.path(path))?);
+        Ok(Arc::new(SystemFile { file, large_writes: LargeWrites::default() }))
     }
     async fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -378,6 +379,7 @@ impl Disk for SystemDisk {
 
 struct SystemFile {
     file: Arc<File>,
+    large_writes: LargeWrites,
 }
 
 #[async_trait]
@@ -386,7 +388,7 @@ impl DiskFile for SystemFile {
         reads::read_exact_at(&self.file, offset, len).await
     }
     async fn write_at(&self, offset: u64, bytes: Bytes) -> io::Result<()> {
-        direct::write_all_at(&self.file, &bytes, offset)
+        direct::write_all_at(&self.file, &self.large_writes, &bytes, offset)
     }
     async fn read_once_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
         reads::read_once_exact_at(&self.file, offset, len).await
