@@ -34,21 +34,18 @@ pub(crate) fn is_worth_counting(size_bytes: u64, tails_size_bytes: u64) -> bool 
     tails_size_bytes > 0 && tails_size_bytes >= size_bytes / 2
 }
 
-/// The extents whose tails stay where they are when checkpoints of `merged_bytes` are merged.
-pub(crate) fn choose_left_tails(
-    extents: &[TailExtent],
-    merged_bytes: u64,
-    extent_size_bytes_max: u64,
-) -> BTreeSet<ExtentId> {
-    let size_bytes_min =
-        (merged_bytes / EXTENT_SHARE_DIVISOR).min(extent_size_bytes_max / LARGE_EXTENT_DIVISOR);
-    let stays = |one: &&TailExtent| {
+/// What an extent must have, at least, to be left when checkpoints of `merged_bytes` are merged.
+pub(crate) fn size_bytes_min(merged_bytes: u64, extent_size_bytes_max: u64) -> u64 {
+    (merged_bytes / EXTENT_SHARE_DIVISOR).min(extent_size_bytes_max / LARGE_EXTENT_DIVISOR)
+}
+
+/// The extents, each large enough, whose tails stay where they are.
+pub(crate) fn choose_left_tails(extents: impl Iterator<Item = TailExtent>) -> BTreeSet<ExtentId> {
+    let stays = |one: &TailExtent| {
         let dead_bytes = one.size_bytes.saturating_sub(one.kept_bytes);
-        one.kept_bytes > 0
-            && one.size_bytes >= size_bytes_min
-            && dead_bytes <= one.size_bytes / DEAD_SHARE_DIVISOR
+        one.kept_bytes > 0 && dead_bytes <= one.size_bytes / DEAD_SHARE_DIVISOR
     };
-    extents.iter().filter(stays).map(|one| one.extent).collect()
+    extents.filter(stays).map(|one| one.extent).collect()
 }
 
 #[cfg(test)]
@@ -56,31 +53,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extents_stay_that_are_large_enough_and_nearly_all_kept() {
+    fn extents_stay_that_are_nearly_all_kept() {
         for (size_bytes, kept_bytes, stays) in [
             (800, 800, true),
             (800, 700, true),
             (800, 699, false),
             (800, 0, false),
             (0, 0, false),
-            // A 64th of what is merged.
-            (100, 100, true),
-            (99, 99, false),
             // Where a tail is counted for two rows.
             (800, 1600, true),
         ] {
             let one = TailExtent { extent: ExtentId(5), size_bytes, kept_bytes };
-            let left = choose_left_tails(&[one], 6400, 1 << 20);
+            let left = choose_left_tails([one].into_iter());
             assert_eq!(left.contains(&ExtentId(5)), stays, "{kept_bytes} of {size_bytes}");
         }
     }
 
     #[test]
-    fn large_extents_stay_however_much_is_merged() {
-        let one =
-            |extent, size_bytes| TailExtent { extent: ExtentId(extent), size_bytes, kept_bytes: size_bytes };
-        let left = choose_left_tails(&[one(1, 1000), one(2, 250), one(3, 249)], 1 << 40, 1000);
-        assert_eq!(left, BTreeSet::from([ExtentId(1), ExtentId(2)]));
+    fn a_checkpoint_lists_few_extents_for_its_size() {
+        assert_eq!(size_bytes_min(6400, 1 << 20), 100);
+        assert_eq!(size_bytes_min(0, 1 << 20), 0);
+        assert_eq!(size_bytes_min(1 << 40, 1000), 250, "large extents stay however much is merged");
     }
 
     #[test]

@@ -139,8 +139,7 @@ impl RangePartition {
         };
         let mut dead = self.shared.dead.filter(self.table);
         let stream = self.names.checkpoint(number);
-        let created = self.shared.streams.multi_modify(&left.creation_of(&stream)).await;
-        created.map_err(PartitionError::from)?;
+        left.create(&self.shared.streams, &stream).await.map_err(PartitionError::from)?;
         // Writers wait for a flush, and nobody for a merge, which would keep the disk from it.
         let beside = matches!(first, First::Nothing).then(|| self.shared.row_data_writer.clone());
         let streams = self.shared.streams.clone();

@@ -8,29 +8,35 @@
 use super::RangePartition;
 use super::merge::First;
 use crate::checkpoint::{Caching, RowTail, TailsRead};
-use crate::choose_left_tails::{TailExtent, choose_left_tails, is_worth_counting};
+use crate::choose_left_tails::{TailExtent, choose_left_tails, is_worth_counting, size_bytes_min};
 use crate::error::PartitionError;
 use crate::merge_cursor::MergeCursor;
 use crate::tree::TreeCheckpoint;
 use base::give_way;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use stream::{ExtentId, StreamChange, StreamName};
+use stream::{ExtentId, StreamChange, StreamError, StreamName, Streams};
 
-/// Rows whose heads are looked at before requests come first.
+/// Rows whose heads are looked at before requests come first: they take some tens of microseconds.
+const STRIDE_ROW_COUNT: u64 = 64;
+/// And before what else comes first.
 const STEP_ROW_COUNT: u64 = 256;
 
 /// Extents with tails that stay.
 #[derive(Clone, Default)]
 pub(super) struct LeftTails {
     pub(super) extents: Arc<BTreeSet<ExtentId>>,
-    /// Streams that list them now.
+    /// Streams that list them now, each some of them or none.
     listed_by: Vec<StreamName>,
 }
 
 impl LeftTails {
-    /// What makes a checkpoint's stream that lists them.
-    pub(super) fn creation_of(&self, stream: &StreamName) -> Vec<StreamChange> {
+    /// Makes a checkpoint's stream that lists them.
+    pub(super) async fn create(&self, streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
+        if self.extents.is_empty() {
+            // Without the lock that shared extents take, which writers may wait for.
+            return streams.create(std::slice::from_ref(stream)).await;
+        }
         let extents: Vec<ExtentId> = self.extents.iter().copied().collect();
         let share = |from: &StreamName| StreamChange::ShareSome {
             from: from.clone(),
@@ -38,7 +44,9 @@ impl LeftTails {
             extents: extents.clone(),
         };
         let create = StreamChange::Create(stream.clone());
-        std::iter::once(create).chain(self.listed_by.iter().map(share)).collect()
+        let changes: Vec<StreamChange> =
+            std::iter::once(create).chain(self.listed_by.iter().map(share)).collect();
+        streams.multi_modify(&changes).await
     }
 }
 
@@ -62,25 +70,27 @@ impl RangePartition {
         if !is_worth_counting(merged_bytes, tails_size_bytes) {
             return Ok(LeftTails::default());
         }
-        let mut kept = self.count_kept_tails(merged, keep_deleted, first).await?;
         let streams = &self.shared.streams;
-        let (mut extents, mut listed) = (Vec::new(), Vec::new());
+        let size_bytes_min = size_bytes_min(merged_bytes, streams.extent_size_bytes_max());
+        // Several may list one, if ranges were one before.
+        let (mut sizes, mut listed_by) = (BTreeMap::new(), Vec::new());
         for checkpoint in merged {
             let stream = self.names.checkpoint(checkpoint.reference.number);
-            let stat = streams.stat(&stream)?;
-            for (extent, size_bytes) in &stat.extents {
-                // Several may list it, if ranges were one before.
-                if let Some(kept_bytes) = kept.remove(extent) {
-                    extents.push(TailExtent { extent: *extent, size_bytes: *size_bytes, kept_bytes });
-                }
-            }
-            listed.push((stream, stat.extents));
+            sizes.extend(streams.stat(&stream)?.extents);
+            listed_by.push(stream);
         }
-        let extents = Arc::new(choose_left_tails(&extents, merged_bytes, streams.extent_size_bytes_max()));
-        listed.retain(|(_, listed)| listed.iter().any(|(extent, _)| extents.contains(extent)));
-        let listed_by = listed.into_iter().map(|(stream, _)| stream).collect();
+        sizes.retain(|_, size_bytes| *size_bytes >= size_bytes_min);
+        if sizes.is_empty() {
+            return Ok(LeftTails::default());
+        }
+        let kept = self.count_kept_tails(merged, keep_deleted, first).await?;
+        let counted = sizes.into_iter().map(|(extent, size_bytes)| {
+            let kept_bytes = kept.get(&extent).copied().unwrap_or_default();
+            TailExtent { extent, size_bytes, kept_bytes }
+        });
+        let extents = choose_left_tails(counted);
         tracing::debug!(table = self.table.name(), left = extents.len(), "tails stay where they are");
-        Ok(LeftTails { extents, listed_by })
+        Ok(LeftTails { extents: Arc::new(extents), listed_by })
     }
 
     /// For each extent the bytes of its tails that a merge keeps.
@@ -98,6 +108,8 @@ impl RangePartition {
         while let Some(row) = rows.row() {
             if walked.is_multiple_of(STEP_ROW_COUNT) {
                 self.do_first(first).await?;
+            }
+            if walked.is_multiple_of(STRIDE_ROW_COUNT) {
                 give_way().await;
             }
             walked += 1;
