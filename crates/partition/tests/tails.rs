@@ -156,7 +156,7 @@ fn checkpoint_extents(streams: &Streams) -> BTreeMap<ExtentId, u64> {
     names.flat_map(|name| streams.stat(&name).unwrap().extents).collect()
 }
 
-/// Each merge read and wrote the content of small blobs again, which was half of all that their puts wrote.
+/// Each merge read and wrote the content of small blobs again, which was a third of all that their puts wrote.
 #[test]
 fn merges_leave_tails_where_they_are_until_many_of_them_are_dead() {
     let all_tails = ROW_COUNT * TAIL_SIZE_BYTES as u64;
