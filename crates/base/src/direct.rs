@@ -127,8 +127,9 @@ fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     Ok(read_memory::keep(memory).slice(start..start + len))
 }
 
-/// After so many large writes a file keeps the descriptor for them: opening one takes as long as checking 100 KiB. More
-/// than an extent has, so that only the journal's files need two.
+/// After so many large writes a file keeps the descriptor for them, one for as long as it is open: opening it anew takes each
+/// write some ten microseconds. More than most extents ever have, of which there are many, so that the journal's few files
+/// are nearly the only ones with two.
 const LARGE_WRITES_BEFORE_KEPT: u32 = 1000;
 
 /// What a file has for its large writes.
