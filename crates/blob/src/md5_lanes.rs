@@ -1,18 +1,23 @@
 //! MD5 of several messages at once (RFC 1321): each step of the algorithm waits for the one before it, so one message
 //! leaves most of a processor idle, and the lanes of its vectors.
 //!
-//! Where one message is all there is, or it comes in portions, the library hashes it. What always holds: the digests are
-//! the library's.
+//! Where one message is all there is, or it comes in portions, the library hashes it. The code is compiled for each kind of
+//! vectors; which one a processor has is found out when it runs. What always holds: the digests are the library's.
 
+use fearless_simd::{Level, Simd, SimdBase, SimdInt, dispatch, u32x4, u32x8, u32x16};
 use md5::{Digest, Md5};
 use std::array::from_fn;
-use wide::u32x4;
 
 /// An MD5.
 pub(crate) type Md5Digest = [u8; 16];
 
-/// Messages in one vector.
-const LANES: usize = 4;
+/// Messages that are hashed together where vectors have room for eight or more. If these are two, the processor takes them in
+/// turns, as each step waits for the one before it.
+const LANES: usize = 16;
+/// If they are no more, or vectors are smaller: with more of these the state no longer fits the registers.
+const FEW_LANES: usize = 8;
+/// Words of a block.
+const WORD_COUNT: usize = 16;
 /// Bytes that the algorithm takes at once.
 const BLOCK_SIZE_BYTES: usize = 64;
 /// The last blocks of a message have its length in bits, in so many bytes, behind a byte that ends it.
@@ -37,51 +42,58 @@ const SINES: [u32; 64] = [
     0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
 ];
 
-/// The four words of the algorithm's state, of [`LANES`] messages.
-type State = [u32x4; 4];
 type Block<'a> = &'a [u8; BLOCK_SIZE_BYTES];
 
 /// The MD5 of each message.
 pub(crate) fn md5_of_each<T: AsRef<[u8]>>(messages: &[T]) -> Vec<Md5Digest> {
+    md5_at(Level::new(), messages)
+}
+
+/// With the vectors of `level`.
+fn md5_at<T: AsRef<[u8]>>(level: Level, messages: &[T]) -> Vec<Md5Digest> {
     let mut digests = vec![Md5Digest::default(); messages.len()];
     // Of similar length together: lanes whose message has ended go on for nothing.
-    let mut by_size: Vec<usize> = (0..messages.len()).collect();
-    by_size.sort_unstable_by_key(|at| messages[*at].as_ref().len());
-    for group in by_size.chunks(2 * LANES) {
+    let mut by_size: Vec<(usize, &[u8])> = messages.iter().map(AsRef::as_ref).enumerate().collect();
+    by_size.sort_unstable_by_key(|(_, message)| message.len());
+    for group in by_size.chunks(dispatch!(level, simd => lanes_of(simd))) {
         match group {
-            [one] => digests[*one] = Md5::digest(&messages[*one]).into(),
-            // Two vectors in turns: while one waits for its step the other takes its own.
-            _ if group.len() > LANES => hash_group::<2, T>(messages, group, &mut digests),
-            _ => hash_group::<1, T>(messages, group, &mut digests),
+            [(at, one)] => digests[*at] = Md5::digest(one).into(),
+            _ if group.len() > FEW_LANES => {
+                dispatch!(level, simd => hash_group::<_, u32x16<_>, LANES>(simd, group, &mut digests))
+            }
+            _ => dispatch!(level, simd => hash_group::<_, u32x8<_>, FEW_LANES>(simd, group, &mut digests)),
         }
     }
     digests
 }
 
-/// Hashes the messages whose numbers are in `group`, in `VECTORS` vectors that have room for them.
-fn hash_group<const VECTORS: usize, T: AsRef<[u8]>>(
-    messages: &[T],
-    group: &[usize],
-    digests: &mut [Md5Digest],
-) {
+/// Messages to hash together with these vectors.
+#[inline(always)]
+fn lanes_of<S: Simd>(_: S) -> usize {
+    if S::u32s::LEN > FEW_LANES / 2 { LANES } else { FEW_LANES }
+}
+
+/// Hashes the messages of `group`, which has room in a vector; their digests go to the places that they tell.
+#[inline(always)]
+fn hash_group<S, V, const LANES: usize>(simd: S, group: &[(usize, &[u8])], digests: &mut [Md5Digest])
+where
+    S: Simd,
+    V: SimdInt<S, Element = u32>,
+{
     // Lanes without a message of their own repeat the last one.
-    let in_lane = |vector: usize, lane: usize| group[(vector * LANES + lane).min(group.len() - 1)];
-    let padded: [[Padded<'_>; LANES]; VECTORS] =
-        from_fn(|vector| from_fn(|lane| Padded::new(messages[in_lane(vector, lane)].as_ref())));
-    let lanes = padded.as_flattened();
+    let in_lane = |lane: usize| group[lane.min(group.len() - 1)];
+    let lanes: [Padded<'_>; LANES] = from_fn(|lane| Padded::new(in_lane(lane).1));
     let whole_count = lanes.iter().map(|message| message.whole.len()).min().unwrap_or(0);
     let block_count = lanes.iter().map(Padded::block_count).max().unwrap_or(0);
-    let mut states = [START.map(u32x4::splat); VECTORS];
+    let mut state = START.map(|word| V::splat(simd, word));
     for at in 0..whole_count {
-        take_blocks(&mut states, &from_fn(|vector| from_fn(|lane| &padded[vector][lane].whole[at])));
+        take_blocks::<S, V, LANES>(simd, &mut state, from_fn(|lane| &lanes[lane].whole[at]));
     }
     for at in whole_count..block_count {
-        take_blocks(&mut states, &from_fn(|vector| from_fn(|lane| padded[vector][lane].block(at))));
-        for vector in 0..VECTORS {
-            for lane in 0..LANES {
-                if padded[vector][lane].block_count() == at + 1 {
-                    digests[in_lane(vector, lane)] = digest_of(&states[vector], lane);
-                }
+        take_blocks::<S, V, LANES>(simd, &mut state, from_fn(|lane| lanes[lane].block(at)));
+        for (lane, message) in lanes.iter().enumerate() {
+            if message.block_count() == at + 1 {
+                digests[in_lane(lane).0] = digest_of(&state.map(|word| word.as_slice()[lane]));
             }
         }
     }
@@ -120,39 +132,49 @@ impl<'a> Padded<'a> {
     }
 }
 
-fn digest_of(state: &State, lane: usize) -> Md5Digest {
-    let words = state.map(|word| word.to_array()[lane].to_le_bytes());
-    from_fn(|at| words[at / 4][at % 4])
+fn digest_of(words: &[u32; 4]) -> Md5Digest {
+    from_fn(|at| words[at / 4].to_le_bytes()[at % 4])
 }
 
-/// The sixteen words of each lane's block.
+/// The words of each lane's block: of each word those of all lanes, side by side.
 #[inline(always)]
-fn words_of(blocks: &[Block<'_>; LANES]) -> [u32x4; 16] {
-    let rows = blocks.map(|block| block.as_chunks::<4>().0);
-    let mut words = [u32x4::default(); 16];
-    for (at, four) in words.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-        let of_lane =
-            |lane: usize| u32x4::new(from_fn(|word| u32::from_le_bytes(rows[lane][at * LANES + word])));
-        *four = u32x4::transpose(from_fn(of_lane));
+fn words_of<S: Simd, const LANES: usize>(simd: S, blocks: [Block<'_>; LANES]) -> [[u32; LANES]; WORD_COUNT] {
+    const SQUARE: usize = 4;
+    let mut words = [[0; LANES]; WORD_COUNT];
+    for lane in (0..LANES).step_by(SQUARE) {
+        for word in (0..WORD_COUNT).step_by(SQUARE) {
+            let row = |row: usize| {
+                let numbers = &blocks[lane + row].as_chunks().0[word..][..SQUARE];
+                u32x4::from_fn(simd, |at| u32::from_le_bytes(numbers[at]))
+            };
+            let ((a, b), (c, d)) = (row(0).interleave(row(2)), row(1).interleave(row(3)));
+            let ((a, b), (c, d)) = (a.interleave(c), b.interleave(d));
+            for (at, column) in [a, b, c, d].into_iter().enumerate() {
+                words[word + at][lane..lane + SQUARE].copy_from_slice(column.as_slice());
+            }
+        }
     }
     words
 }
 
 /// Takes a block of each lane into its state.
 #[inline(always)]
-fn take_blocks<const VECTORS: usize>(states: &mut [State; VECTORS], blocks: &[[Block<'_>; LANES]; VECTORS]) {
-    let words: [[u32x4; 16]; VECTORS] = from_fn(|vector| words_of(&blocks[vector]));
-    let mut next = *states;
+fn take_blocks<S, V, const LANES: usize>(simd: S, state: &mut [V; 4], blocks: [Block<'_>; LANES])
+where
+    S: Simd,
+    V: SimdInt<S, Element = u32>,
+{
+    let words = words_of(simd, blocks);
+    let mut next = *state;
     // Written out by the macros: which words and rotations a step takes has to be known when it is compiled.
     macro_rules! step {
         ($round:literal, $mix:expr, $step:literal) => {{
             const WORD: usize = (WORDS[$round][0] * $step + WORDS[$round][1]) % 16;
             const ROTATION: u32 = ROTATIONS[$round][$step % 4];
-            for (state, words) in next.iter_mut().zip(&words) {
-                let [a, b, c, d] = *state;
-                let sum = a + (words[WORD] + u32x4::splat(SINES[$round * 16 + $step])) + $mix(b, c, d);
-                *state = [d, b + ((sum << ROTATION) | (sum >> (32 - ROTATION))), b, c];
-            }
+            let [a, b, c, d] = next;
+            let word = V::from_slice(simd, &words[WORD]) + SINES[$round * 16 + $step];
+            let sum = a + word + $mix(b, c, d);
+            next = [d, b + ((sum << ROTATION) | (sum >> (32 - ROTATION))), b, c];
         }};
     }
     macro_rules! round {
@@ -163,13 +185,11 @@ fn take_blocks<const VECTORS: usize>(states: &mut [State; VECTORS], blocks: &[[B
             $(step!($round, $mix, $step);)*
         };
     }
-    round!(0, |b: u32x4, c: u32x4, d: u32x4| d ^ (b & (c ^ d)));
-    round!(1, |b: u32x4, c: u32x4, d: u32x4| c ^ (d & (b ^ c)));
-    round!(2, |b: u32x4, c: u32x4, d: u32x4| b ^ c ^ d);
-    round!(3, |b: u32x4, c: u32x4, d: u32x4| c ^ (b | !d));
-    for (state, next) in states.iter_mut().zip(next) {
-        *state = from_fn(|word| state[word] + next[word]);
-    }
+    round!(0, |b: V, c: V, d: V| d ^ (b & (c ^ d)));
+    round!(1, |b: V, c: V, d: V| c ^ (d & (b ^ c)));
+    round!(2, |b: V, c: V, d: V| b ^ c ^ d);
+    round!(3, |b: V, c: V, d: V| c ^ (b | !d));
+    *state = from_fn(|word| state[word] + next[word]);
 }
 
 #[cfg(test)]
@@ -177,9 +197,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Those that this processor has.
+    fn levels() -> Vec<Level> {
+        let mut levels = vec![Level::new(), Level::baseline()];
+        #[cfg(target_arch = "x86_64")]
+        {
+            levels.extend(Level::new().as_avx2().map(|avx2| avx2.level()));
+            levels.extend(Level::new().as_sse4_2().map(|sse4_2| sse4_2.level()));
+        }
+        levels
+    }
+
     fn check(messages: &[Vec<u8>]) {
         let expected: Vec<Md5Digest> = messages.iter().map(|message| Md5::digest(message).into()).collect();
-        assert_eq!(md5_of_each(messages), expected);
+        for level in levels() {
+            assert_eq!(md5_at(level, messages), expected, "{level:?}");
+        }
     }
 
     /// Each length around the ends of blocks, alone in its lane and beside others.
