@@ -3,50 +3,60 @@
 //! Reading never panics and never allocates more than the input holds: a short or malformed input is a
 //! [`DecodeError`] that names the field.
 
+use bytes::BytesMut;
+
 /// A stored value could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {0}")]
 pub struct DecodeError(pub &'static str);
 
-/// Writes fields to the end of a vector.
+/// Writes fields to the end of a buffer.
 pub trait Encode {
+    /// The bytes as they are.
+    fn put_raw(&mut self, bytes: &[u8]);
     /// One byte.
-    fn put_u8_field(&mut self, value: u8);
+    fn put_u8_field(&mut self, value: u8) {
+        self.put_raw(&[value]);
+    }
     /// Two bytes, little-endian.
-    fn put_u16_field(&mut self, value: u16);
+    fn put_u16_field(&mut self, value: u16) {
+        self.put_raw(&value.to_le_bytes());
+    }
     /// Four bytes, little-endian.
-    fn put_u32_field(&mut self, value: u32);
+    fn put_u32_field(&mut self, value: u32) {
+        self.put_raw(&value.to_le_bytes());
+    }
     /// Eight bytes, little-endian.
-    fn put_u64_field(&mut self, value: u64);
+    fn put_u64_field(&mut self, value: u64) {
+        self.put_raw(&value.to_le_bytes());
+    }
     /// LEB128: seven bits a byte, low first.
-    fn put_varint(&mut self, value: u64);
+    fn put_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.put_u8_field((value as u8 & 0x7f) | 0x80);
+            value >>= 7;
+        }
+        self.put_u8_field(value as u8);
+    }
     /// Varint length, then the bytes.
-    fn put_bytes_field(&mut self, value: &[u8]);
+    fn put_bytes_field(&mut self, value: &[u8]) {
+        self.put_varint(value.len() as u64);
+        self.put_raw(value);
+    }
 }
 
 impl Encode for Vec<u8> {
+    fn put_raw(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
     fn put_u8_field(&mut self, value: u8) {
         self.push(value);
     }
-    fn put_u16_field(&mut self, value: u16) {
-        self.extend_from_slice(&value.to_le_bytes());
-    }
-    fn put_u32_field(&mut self, value: u32) {
-        self.extend_from_slice(&value.to_le_bytes());
-    }
-    fn put_u64_field(&mut self, value: u64) {
-        self.extend_from_slice(&value.to_le_bytes());
-    }
-    fn put_varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.push((value as u8 & 0x7f) | 0x80);
-            value >>= 7;
-        }
-        self.push(value as u8);
-    }
-    fn put_bytes_field(&mut self, value: &[u8]) {
-        self.put_varint(value.len() as u64);
-        self.extend_from_slice(value);
+}
+
+impl Encode for BytesMut {
+    fn put_raw(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
     }
 }
 

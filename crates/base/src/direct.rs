@@ -18,8 +18,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Smaller writes go through the page cache: for them the copy is cheap.
 const DIRECT_SIZE_BYTES_MIN: usize = 64 << 10;
-/// Offset, length and memory are multiples of this: the page, and no disk has larger blocks.
-const ALIGNMENT: usize = 4096;
+/// Offset, length and memory are multiples of this: the page, and no disk has larger blocks. Whoever writes from such a place
+/// to such an offset spares the disk a copy.
+pub const WRITE_ALIGNMENT: usize = 4096;
+const ALIGNMENT: usize = WRITE_ALIGNMENT;
 /// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's cache. What the
 /// journal writes meanwhile waits for one piece of each other writer at most.
 const PIECE_SIZE_BYTES: usize = 256 << 10;

@@ -9,7 +9,7 @@
 //! The futures block their thread on a real disk: call them from tasks started with [`crate::Spawner::spawn_dedicated`].
 //! Only reads may be called anywhere: a worker does not wait for its disk, others read instead.
 
-pub use crate::direct::write_buffer;
+pub use crate::direct::{WRITE_ALIGNMENT, write_buffer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rustix::io::Errno;

@@ -16,7 +16,7 @@
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};
 use base::checksum::crc64;
-use base::codec::Decoder;
+use base::codec::{Decoder, Encode};
 use bytes::Bytes;
 
 /// Bytes of a block before its payload.
@@ -28,7 +28,7 @@ pub const BLOCK_PAYLOAD_SIZE_MAX: usize = 64 << 20;
 const MAGIC: u32 = u32::from_le_bytes(*b"LBK1");
 
 /// Appends the block of `payload` at (`extent`, `offset`) to `out`; returns its checksum.
-pub(crate) fn put_block(out: &mut Vec<u8>, extent: ExtentId, offset: u64, payload: &[u8]) -> u64 {
+pub(crate) fn put_block(out: &mut impl Encode, extent: ExtentId, offset: u64, payload: &[u8]) -> u64 {
     let mut header = [0u8; BLOCK_HEADER_SIZE];
     header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -36,8 +36,8 @@ pub(crate) fn put_block(out: &mut Vec<u8>, extent: ExtentId, offset: u64, payloa
     header[16..24].copy_from_slice(&offset.to_le_bytes());
     let checksum = crc64(&[&header[..24], payload]);
     header[24..32].copy_from_slice(&checksum.to_le_bytes());
-    out.extend_from_slice(&header);
-    out.extend_from_slice(payload);
+    out.put_raw(&header);
+    out.put_raw(payload);
     checksum
 }
 

@@ -18,7 +18,7 @@
 use crate::error::StreamError;
 use base::checksum::crc64;
 use base::codec::Decoder;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Records start at multiples of this many bytes.
 pub(crate) const RECORD_ALIGNMENT: usize = 4096;
@@ -41,7 +41,7 @@ pub(crate) struct Record {
 
 /// Collects a body behind room for the header, so that finishing copies nothing.
 pub(crate) struct RecordBuilder {
-    buffer: Vec<u8>,
+    buffer: BytesMut,
 }
 
 impl RecordBuilder {
@@ -51,13 +51,17 @@ impl RecordBuilder {
 
     /// With room for a body of this many bytes, so that a large group is not moved while it grows.
     pub(crate) fn with_capacity(body_len: usize) -> Self {
-        let mut buffer = Vec::with_capacity(padded_size(body_len));
+        Self::in_buffer(BytesMut::with_capacity(padded_size(body_len)))
+    }
+
+    /// In this memory, which is empty. A record that outgrows it gets other memory.
+    pub(crate) fn in_buffer(mut buffer: BytesMut) -> Self {
         buffer.resize(RECORD_HEADER_SIZE, 0);
         RecordBuilder { buffer }
     }
 
     /// The buffer; append body fields to it. Offsets in it are offsets in the finished record.
-    pub(crate) fn body(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn body(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
@@ -71,7 +75,7 @@ impl RecordBuilder {
         let checksum = crc64(&[&self.buffer[..24], &self.buffer[RECORD_HEADER_SIZE..]]);
         self.buffer[24..32].copy_from_slice(&checksum.to_le_bytes());
         self.buffer.resize(padded_size(body_len), 0);
-        self.buffer.into()
+        self.buffer.freeze()
     }
 }
 

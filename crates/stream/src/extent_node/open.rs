@@ -5,7 +5,9 @@
 
 use super::drain::Drain;
 use super::extent::Extent;
-use super::journal::{JournalWriter, Recovered, SEGMENT_COUNT, SegmentFiles, recover, segment_path};
+use super::journal::{
+    JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, SegmentFiles, recover, segment_path,
+};
 use super::state::ExtentTable;
 use super::stop::Stop;
 use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX, extent_path};
@@ -182,6 +184,7 @@ async fn new_writer(
         stop,
         clock: env.clock.clone(),
         unmarked: false,
+        memory: RecordMemory::default(),
     })
 }
 

@@ -147,7 +147,7 @@ impl ExtentTable {
     }
 
     /// Appends the encoded table to `out`.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut impl Encode) {
         out.put_varint(self.extents.len() as u64);
         for (id, state) in &self.extents {
             out.put_u64_field(id.0);
@@ -182,11 +182,11 @@ impl ExtentTable {
 
 impl<'a> Entry<'a> {
     /// Appends the encoded entry to `out`.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut impl Encode) {
         match *self {
             Entry::Append { extent, epoch, offset, blocks } => {
                 put_append_header(out, extent, epoch, offset, blocks.len());
-                out.extend_from_slice(blocks);
+                out.put_raw(blocks);
             }
             Entry::Length { extent, epoch, offset, size, digest } => {
                 out.put_u8_field(if digest.is_some() { 6 } else { 2 });
@@ -242,7 +242,7 @@ impl<'a> Entry<'a> {
 
 /// The fields of an append entry before its blocks, for a writer that encodes the blocks in place.
 pub(crate) fn put_append_header(
-    out: &mut Vec<u8>,
+    out: &mut impl Encode,
     extent: ExtentId,
     epoch: OwnerEpoch,
     offset: u64,

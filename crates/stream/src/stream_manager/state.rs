@@ -356,7 +356,7 @@ impl State {
     }
 
     /// Appends the encoded state to `out`.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode<E: Encode>(&self, out: &mut E) {
         out.put_u64_field(self.next_extent);
         out.put_varint(self.extents.len() as u64);
         for (id, info) in &self.extents {
@@ -422,8 +422,8 @@ fn decode_name(decoder: &mut Decoder<'_>) -> Result<StreamName, DecodeError> {
 
 impl Command {
     /// Appends the encoded command to `out`.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let text = |out: &mut Vec<u8>, name: &StreamName| out.put_bytes_field(name.as_str().as_bytes());
+    pub(crate) fn encode<E: Encode>(&self, out: &mut E) {
+        let text = |out: &mut E, name: &StreamName| out.put_bytes_field(name.as_str().as_bytes());
         match self {
             Command::Create(stream) => {
                 out.put_u8_field(1);

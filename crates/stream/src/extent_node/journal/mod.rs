@@ -13,9 +13,11 @@
 //! What always holds: when a segment of generation n starts, every byte of generations up to n - 2 is synced in its
 //! extent, or that was deleted. So recovery needs the newest segment and the one before it, and the third file is free.
 
+mod record_memory;
 mod recover;
 mod writer;
 
+pub(crate) use record_memory::RecordMemory;
 pub(crate) use recover::{Recovered, recover};
 pub(crate) use writer::{JournalWriter, Request, SegmentFiles};
 

@@ -8,6 +8,7 @@ use super::super::drain::Drain;
 use super::super::extent::Extent;
 use super::super::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use super::super::stop::Stop;
+use super::record_memory::RecordMemory;
 use super::{KIND_GROUP, KIND_HEADER, SEGMENT_COUNT};
 use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
@@ -16,7 +17,7 @@ use crate::record::{RECORD_HEADER_SIZE, RecordBuilder, padded_size};
 use crate::sealed::ExtentDigest;
 use base::codec::Encode;
 use base::{Clock, DiskFile};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +120,7 @@ pub(crate) struct JournalWriter {
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the newest record is a group with entries.
     pub(crate) unmarked: bool,
+    pub(crate) memory: RecordMemory,
 }
 
 impl JournalWriter {
@@ -138,6 +140,7 @@ impl JournalWriter {
                         }
                     }
                     () = idle, if self.unmarked => {
+                        self.memory.give_back();
                         self.mark().await;
                         continue;
                     }
@@ -182,7 +185,7 @@ impl JournalWriter {
             }
         };
         let size: usize = waiting.iter().take(GROUP_REQUEST_COUNT_MAX).map(entry_size).sum();
-        let mut record = RecordBuilder::with_capacity((1 + size).min(room));
+        let mut record = self.memory.record((1 + size).min(room));
         record.body().put_u8_field(KIND_GROUP);
         let mut effects = Vec::with_capacity(waiting.len());
         while let Some(request) = waiting.front() {
@@ -289,7 +292,7 @@ impl JournalWriter {
     }
 
     /// Adds a request's entry to the record's body, or refuses the request.
-    fn add(&mut self, request: Request, body: &mut Vec<u8>) -> Option<Effect> {
+    fn add(&mut self, request: Request, body: &mut BytesMut) -> Option<Effect> {
         match request {
             Request::Append { extent, epoch, blocks, tail, reply } => {
                 let state = match self.table.check_append(extent.id, epoch) {
@@ -355,7 +358,7 @@ impl JournalWriter {
         &mut self,
         entry: &Entry<'_>,
         extent: ExtentId,
-        body: &mut Vec<u8>,
+        body: &mut BytesMut,
     ) -> Result<ExtentState, StreamError> {
         self.table.apply(entry)?;
         entry.encode(body);
