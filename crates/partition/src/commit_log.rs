@@ -81,6 +81,17 @@ pub(crate) fn parse_group(group: &[u8]) -> Result<Vec<(RowVersion, Vec<RowChange
     Ok(operations)
 }
 
+/// The keys of the rows that a group changes, and with which versions. Of an empty one, in which no operation is yet, none.
+pub(crate) fn rows_of(group: &[u8]) -> Result<Vec<(RowVersion, Bytes)>, DecodeError> {
+    if group.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = |(version, changes): (RowVersion, Vec<RowChange>)| {
+        changes.into_iter().map(move |change| (version, change.key().as_bytes().clone()))
+    };
+    Ok(parse_group(group)?.into_iter().flat_map(rows).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +118,10 @@ mod tests {
                 put_operation(&mut out, *version, changes);
                 prop_assert!(out.len() - before <= operation_size_bytes_max(changes));
             }
+            let key = |change: &RowChange| change.key().as_bytes().clone();
+            let rows = operations.iter().flat_map(|(version, changes)| changes.iter().map(move |change| (*version, key(change))));
+            prop_assert_eq!(rows_of(&out), Ok(rows.collect()));
+            prop_assert_eq!(rows_of(&[]), Ok(Vec::new()));
             prop_assert_eq!(parse_group(&out), Ok(operations));
         }
 

@@ -8,8 +8,7 @@
 use super::{RangePartition, Standing};
 use crate::commit_log;
 use crate::error::PartitionError;
-use crate::key::RowKey;
-use crate::operation::RowVersion;
+use crate::operation::{RowChange, RowVersion};
 use base::wakes::Sleeper;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -94,27 +93,27 @@ pub(super) struct Pending {
     teller: Teller,
     /// Operations that wait for the outcome.
     waiting_count: usize,
-    /// Rows of the group, so that they can be taken back.
-    rows: Vec<(RowKey, RowVersion)>,
-    last_version: RowVersion,
+    /// Of the last operation in the group.
+    last_version: Option<RowVersion>,
 }
 
 impl Pending {
-    /// The group's encoded operations.
-    pub(super) fn group(&mut self) -> &mut Vec<u8> {
+    /// Sees to it that there is a group, be it one without operations.
+    pub(super) fn begin_group(&mut self) {
         if self.group.is_empty() {
             commit_log::start_group(&mut self.group);
         }
-        &mut self.group
+    }
+
+    /// Adds an operation's changes to the group.
+    pub(super) fn add(&mut self, version: RowVersion, changes: &[RowChange]) {
+        self.begin_group();
+        commit_log::put_operation(&mut self.group, version, changes);
+        self.last_version = Some(version);
     }
 
     pub(super) fn size_bytes(&self) -> usize {
         self.group.len()
-    }
-
-    pub(super) fn note(&mut self, key: &RowKey, version: RowVersion) {
-        self.last_version = version;
-        self.rows.push((key.clone(), version));
     }
 
     /// Takes what has gathered; the next group gathers in `memory`.
@@ -233,29 +232,24 @@ impl RangePartition {
 
     /// Makes a group durable, tells its outcome and gives back the memory that it took.
     async fn commit(&self, mut group: Pending) -> Vec<u8> {
-        let mut spare = std::mem::take(&mut group.group);
+        let bytes = Bytes::from(std::mem::take(&mut group.group));
         // A group of refusals only waits for the groups before it.
-        let outcome = if spare.is_empty() {
-            Ok(())
-        } else {
-            let bytes = Bytes::from(spare);
-            let appended = self.append_group(bytes.clone()).await;
-            spare = emptied(bytes);
-            if let Ok(location) = appended {
-                self.log_marks.lock().note(location, self.visible());
-            }
-            appended.map(|_| ())
-        };
-        match outcome {
-            Ok(()) => {
-                if !group.rows.is_empty() {
-                    self.visible.store(group.last_version.0, Ordering::Release);
-                }
-                group.teller.tell(Ok(()));
-            }
-            Err(error) => self.take_back(group, error),
+        let appended = if bytes.is_empty() { Ok(()) } else { self.append_and_show(&bytes, &group).await };
+        match appended {
+            Ok(()) => group.teller.tell(Ok(())),
+            Err(error) => self.take_back(&bytes, &group.teller, error),
         }
-        spare
+        emptied(bytes)
+    }
+
+    /// Makes the bytes of a group durable and its rows visible.
+    async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
+        let location = self.append_group(bytes.clone()).await?;
+        self.log_marks.lock().note(location, self.visible());
+        if let Some(last) = group.last_version {
+            self.visible.store(last.0, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Each memory table gets extents of the log for itself: once it is flushed they are deleted, most of the time before
@@ -312,13 +306,21 @@ impl RangePartition {
     }
 
     /// Fails the group and everything that was decided on top of it.
-    fn take_back(&self, group: Pending, error: PartitionError) {
+    fn take_back(&self, group: &[u8], teller: &Teller, mut error: PartitionError) {
         tracing::error!(table = self.table.name(), %error, "a group of operations could not be made durable");
         let mut serial = self.serial.lock();
         let gathered = std::mem::take(&mut serial.pending);
         let tree = self.tree();
-        for (key, version) in group.rows.iter().chain(&gathered.rows) {
-            tree.memory_tables().for_each(|memory| memory.remove(key.as_bytes(), *version));
+        for group in [group, &gathered.group] {
+            match commit_log::rows_of(group) {
+                Ok(rows) => rows.iter().for_each(|(version, key)| {
+                    tree.memory_tables().for_each(|memory| memory.remove(key, *version));
+                }),
+                // It was encoded a moment ago. Its rows are still there, so nobody may be shown them.
+                Err(malformed) => {
+                    error = PartitionError::Storage(format!("a group of operations: {malformed}"))
+                }
+            }
         }
         if error.changed_nothing() {
             // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a memory table
@@ -332,7 +334,7 @@ impl RangePartition {
         drop(serial);
         // Writers that wait for a flush must learn that there may be none.
         self.tell_waiting_writers();
-        group.teller.tell(Err(error.clone()));
+        teller.tell(Err(error.clone()));
         gathered.teller.tell(Err(error));
     }
 }

@@ -184,9 +184,8 @@ impl RangePartition {
             }
             serial.last_version = version;
             self.time.note(version, entered.monotonic);
-            commit_log::put_operation(serial.pending.group(), version, &decision.changes);
+            serial.pending.add(version, &decision.changes);
             for change in decision.changes {
-                serial.pending.note(change.key(), version);
                 match change {
                     RowChange::Put { key, value } => tree.active.insert(key.as_bytes(), version, Some(value)),
                     RowChange::Delete { key } => tree.active.insert(key.as_bytes(), version, None),

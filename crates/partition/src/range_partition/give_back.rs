@@ -116,7 +116,7 @@ impl RangePartition {
             if matches!(step, Step::Freeze | Step::BeginExtent) {
                 self.begins_table.store(true, Ordering::Release);
                 // A group without operations: its place is where the log can begin.
-                serial.pending.group();
+                serial.pending.begin_group();
             }
             (step, flushed, log_start)
         };
