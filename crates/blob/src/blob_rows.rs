@@ -86,12 +86,12 @@ impl Revision {
     }
 }
 
-/// Where a blob's rows are.
+/// Where a blob's rows are; each step of a request has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlobAddress {
-    pub(crate) account: String,
+    pub(crate) account: Arc<str>,
     pub(crate) container_id: u64,
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
 }
 
 impl BlobAddress {
@@ -317,6 +317,9 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
 /// The rows of one name during a decision.
 pub(crate) struct BlobRows {
     pub(crate) head: Head,
+    /// The head's row as it was found.
+    head_before: Option<Bytes>,
+    /// The others.
     found: BTreeMap<String, Bytes>,
     changed: BTreeMap<String, Option<Bytes>>,
     seen: Seen,
@@ -338,9 +341,13 @@ fn generation_of(record: &BlobRecord) -> Option<u64> {
 }
 
 impl BlobRows {
-    fn open(found: BTreeMap<String, Bytes>, seen: Seen) -> Result<Self, DecodeError> {
-        let head = found.get(HEAD).map(|value| Head::decode(value)).transpose()?.unwrap_or_default();
-        Ok(BlobRows { head, found, changed: BTreeMap::new(), seen, generations: None })
+    fn open(
+        head_before: Option<Bytes>,
+        found: BTreeMap<String, Bytes>,
+        seen: Seen,
+    ) -> Result<Self, DecodeError> {
+        let head = head_before.as_ref().map(|value| Head::decode(value)).transpose()?.unwrap_or_default();
+        Ok(BlobRows { head, head_before, found, changed: BTreeMap::new(), seen, generations: None })
     }
 
     /// Stops if pages of a deleted blob are still to be removed where those of a new one would lie.
@@ -521,7 +528,7 @@ impl BlobRows {
         }
     }
 
-    fn into_changes(self, address: &BlobAddress, head_before: Option<Bytes>) -> Result<Vec<RowChange>, Stop> {
+    fn into_changes(self, address: &BlobAddress) -> Result<Vec<RowChange>, Stop> {
         let mut changes = Vec::with_capacity(self.changed.len() + 1);
         for (name, value) in self.changed {
             let key = address.key(&name);
@@ -538,12 +545,12 @@ impl BlobRows {
         }
         let key = address.key(HEAD);
         if self.head.is_empty() {
-            if head_before.is_some() {
+            if self.head_before.is_some() {
                 changes.push(RowChange::Delete { key });
             }
         } else {
             let value = Bytes::from(self.head.encode()?);
-            if head_before.as_ref() != Some(&value) {
+            if self.head_before.as_ref() != Some(&value) {
                 changes.push(RowChange::Put { key, value });
             }
         }
@@ -608,11 +615,12 @@ pub(crate) struct BlobOperation<C> {
 
 impl<C: BlobChange> BlobOperation<C> {
     fn open_rows(&self, rows: &Rows) -> Result<BlobRows, Stop> {
+        let head = rows.point(0).map(|row| row.value.clone());
         let mut found = BTreeMap::new();
-        let mut index = 0;
-        for name in std::iter::once(HEAD).chain(self.asked.points.iter().map(String::as_str)) {
+        let mut index = 1;
+        for name in &self.asked.points {
             if let Some(row) = rows.point(index) {
-                found.insert(name.to_owned(), row.value.clone());
+                found.insert(name.clone(), row.value.clone());
             }
             index += 1;
         }
@@ -629,7 +637,7 @@ impl<C: BlobChange> BlobOperation<C> {
             seen.prefixes.insert(prefix.clone(), last.filter(|_| is_cut_off));
             index += 1;
         }
-        Ok(BlobRows::open(found, seen)?)
+        Ok(BlobRows::open(head, found, seen)?)
     }
 }
 
@@ -660,10 +668,9 @@ impl<C: BlobChange> Operation for BlobOperation<C> {
             Ok(rows) => rows,
             Err(stop) => return Decision::unchanged(Err(stop)),
         };
-        let head_before = rows.found.get(HEAD).cloned();
         let decided = self.change.decide(&mut rows, Ticks(version.0)).and_then(|reply| {
             let garbage = rows.changed.keys().filter_map(|name| garbage_owner(name)).collect();
-            Ok((Done { reply, garbage }, rows.into_changes(&self.address, head_before)?))
+            Ok((Done { reply, garbage }, rows.into_changes(&self.address)?))
         });
         match decided {
             Ok((done, changes)) => Decision { changes, reply: Ok(done) },

@@ -97,7 +97,7 @@ impl BlobService {
 
     /// Whether what is replaced stays as a version.
     pub(crate) fn is_versioned(&self, at: &BlobAt) -> bool {
-        self.versioned.0.contains(&at.address.account)
+        self.versioned.0.contains(&*at.address.account)
     }
 
     /// Has deleted blobs whose time is over removed every now and then, for as long as the service is there.
@@ -126,8 +126,7 @@ impl BlobService {
     /// A blob in a container, whether or not it is there.
     pub fn blob(&self, account: &str, container: &ContainerRow, name: &str) -> Result<BlobAt, BlobError> {
         check_blob(name)?;
-        let address =
-            BlobAddress { account: account.to_owned(), container_id: container.id, name: name.to_owned() };
+        let address = BlobAddress { account: account.into(), container_id: container.id, name: name.into() };
         Ok(BlobAt { address, container: container.name.clone(), encryption: container.encryption.clone() })
     }
 

@@ -111,9 +111,10 @@ async fn sweep_round(
         let (collected, marker) =
             walk_container(service, &here, WALKED_RECORDS_MAX - walked, passed_over).await?;
         walked = WALKED_RECORDS_MAX - collected.left;
-        let address = |name| {
-            let (account, container_id) = (here.account.clone(), here.container_id);
-            BlobAddress { account, container_id, name }
+        let account: Arc<str> = here.account.as_str().into();
+        let address = |name: String| {
+            let (account, container_id) = (account.clone(), here.container_id);
+            BlobAddress { account, container_id, name: name.into() }
         };
         for name in collected.names {
             let at = BlobAt {

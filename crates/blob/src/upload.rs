@@ -237,8 +237,7 @@ mod tests {
             ];
             for portions in cases {
                 for may_be_inline in [true, false] {
-                    let address =
-                        BlobAddress { account: "a".to_owned(), container_id: 1, name: "b".to_owned() };
+                    let address = BlobAddress { account: "a".into(), container_id: 1, name: "b".into() };
                     let mut upload = Upload::new(partitions.clone(), address, &count, may_be_inline, true);
                     for portion in portions {
                         upload.write(Bytes::copy_from_slice(portion)).await.unwrap();
@@ -267,7 +266,7 @@ mod tests {
             let mut uploads: Vec<Upload> = (0..1024)
                 .map(|number| {
                     let name = number.to_string();
-                    let address = BlobAddress { account: "a".to_owned(), container_id: 1, name };
+                    let address = BlobAddress { account: "a".into(), container_id: 1, name: name.into() };
                     Upload::new(partitions.clone(), address, &count, false, false)
                 })
                 .collect();

@@ -125,7 +125,7 @@ fn what_was_not_asked_for_is_not_taken_for_absent() {
     let row = |name: &str| (name.to_owned(), Bytes::from_static(b"row"));
     let found = BTreeMap::from([row("1sb"), row("5ua"), row("5ub")]);
     let prefixes = BTreeMap::from([("1s".to_owned(), None), ("5u".to_owned(), Some("5ub".to_owned()))]);
-    let mut rows = BlobRows::open(found, Seen { points: vec!["0gx".to_owned()], prefixes }).unwrap();
+    let mut rows = BlobRows::open(None, found, Seen { points: vec!["0gx".to_owned()], prefixes }).unwrap();
     let absent = Ok(None);
     assert_eq!(rows.row("0gx"), absent);
     assert_eq!(rows.row("1sa"), absent);
@@ -165,7 +165,7 @@ proptest! {
         prefix in "[0-2]?[a-c]{0,2}",
     ) {
         let found: BTreeMap<String, Bytes> = found.into_iter().map(|name| (name, Bytes::new())).collect();
-        let mut rows = BlobRows::open(found, seen_all()).unwrap();
+        let mut rows = BlobRows::open(None, found, seen_all()).unwrap();
         for (name, is_there) in changed {
             if is_there { rows.put(name, vec![1]) } else { rows.delete(&name) }
         }
@@ -197,8 +197,8 @@ proptest! {
             found.insert(chunk_row(generation, 0), Bytes::new());
         }
         let current = head.map(|generation| record(blocks(generation)));
-        found.insert(HEAD.to_owned(), Head { current, ..Head::default() }.encode().unwrap().into());
-        let mut rows = BlobRows::open(found, seen_all()).unwrap();
+        let head_row = Head { current, ..Head::default() }.encode().unwrap().into();
+        let mut rows = BlobRows::open(Some(head_row), found, seen_all()).unwrap();
         let mut named: Vec<Option<u64>> = former.iter().map(|(_, generation)| Some(*generation)).collect();
         let mut is_there = [true; 4];
         for (index, instead) in steps {

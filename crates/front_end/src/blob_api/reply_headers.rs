@@ -7,11 +7,30 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::{BlobRecord, BlobType, Encryption, Lease, LeaseState, Written, etag_text};
 use hyper::header::{ETAG, HeaderName, HeaderValue, LAST_MODIFIED};
+use std::cell::RefCell;
 use std::time::UNIX_EPOCH;
 
 /// RFC 1123.
 pub(crate) fn http_date(at: Ticks) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + at.since_unix())
+}
+
+thread_local! {
+    /// The last date that this thread told, by its second: what is written at the same time has the same.
+    static LAST_DATE: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
+}
+
+/// The same as a header's value.
+fn http_date_value(at: Ticks) -> Option<HeaderValue> {
+    let second = at.since_unix().as_secs();
+    LAST_DATE.with_borrow_mut(|last| match last {
+        Some((of, value)) if *of == second => Some(value.clone()),
+        _ => {
+            let value = HeaderValue::try_from(http_date(at)).ok()?;
+            *last = Some((second, value.clone()));
+            Some(value)
+        }
+    })
 }
 
 /// A snapshot's time.
@@ -39,7 +58,9 @@ pub(crate) fn put_some(reply: &mut Reply, name: &'static str, value: Option<&str
 /// Adds ETag and date.
 pub(crate) fn put_version(reply: &mut Reply, etag: u64, modified_at: Ticks) {
     reply.header_bytes(ETAG, ["\"", &etag_text(etag), "\""].concat().into_bytes());
-    reply.header_bytes(LAST_MODIFIED, http_date(modified_at).into_bytes());
+    if let Some(date) = http_date_value(modified_at) {
+        reply.header(LAST_MODIFIED, date);
+    }
 }
 
 /// Adds what a write tells.
