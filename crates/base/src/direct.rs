@@ -21,7 +21,6 @@ const DIRECT_SIZE_BYTES_MIN: usize = 64 << 10;
 /// Offset, length and memory are multiples of this: the page, and no disk has larger blocks. Whoever writes from such a place
 /// to such an offset spares the disk a copy.
 pub const WRITE_ALIGNMENT: usize = 4096;
-const ALIGNMENT: usize = WRITE_ALIGNMENT;
 /// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's cache. What the
 /// journal writes meanwhile waits for one piece of each other writer at most.
 const PIECE_SIZE_BYTES: usize = 256 << 10;
@@ -38,8 +37,8 @@ thread_local! {
 
 impl Piece {
     fn new() -> Self {
-        let memory = vec![0; PIECE_SIZE_BYTES + ALIGNMENT];
-        let start = memory.as_ptr().align_offset(ALIGNMENT);
+        let memory = vec![0; PIECE_SIZE_BYTES + WRITE_ALIGNMENT];
+        let start = memory.as_ptr().align_offset(WRITE_ALIGNMENT);
         Piece { memory, start }
     }
 
@@ -54,16 +53,16 @@ impl Piece {
 /// A buffer with room for `len` bytes that will be written at `offset`, and where they start in it: behind so many bytes
 /// without meaning that the real disk takes a large write from here and need not copy it.
 pub fn write_buffer(offset: u64, len: usize) -> (Vec<u8>, usize) {
-    let mut buffer: Vec<u8> = Vec::with_capacity(len + ALIGNMENT);
-    let in_page = (offset % ALIGNMENT as u64) as usize;
-    let start = (buffer.as_ptr().align_offset(ALIGNMENT) + in_page) % ALIGNMENT;
+    let mut buffer: Vec<u8> = Vec::with_capacity(len + WRITE_ALIGNMENT);
+    let in_page = (offset % WRITE_ALIGNMENT as u64) as usize;
+    let start = (buffer.as_ptr().align_offset(WRITE_ALIGNMENT) + in_page) % WRITE_ALIGNMENT;
     buffer.resize(start, 0);
     (buffer, start)
 }
 
 /// Exactly `len` bytes from `offset`, which will not be read again soon.
 pub(crate) fn read_exact_at(file: &File, offset: u64, len: usize) -> io::Result<Bytes> {
-    let head = (offset % ALIGNMENT as u64) as usize;
+    let head = (offset % WRITE_ALIGNMENT as u64) as usize;
     if len >= DIRECT_SIZE_BYTES_MIN
         && let Ok(pages) = open_direct(file, OpenOptions::new().read(true))
             .and_then(|direct| read_pages(&direct, offset - head as u64, head + len))
@@ -77,13 +76,13 @@ pub(crate) fn read_exact_at(file: &File, offset: u64, len: usize) -> io::Result<
 
 /// Memory of large reads that is used again: zeroing it, and having the kernel find pages for it, costs as much as a copy.
 mod read_memory {
-    use super::ALIGNMENT;
+    use super::WRITE_ALIGNMENT;
     use bytes::{Bytes, BytesMut};
     use parking_lot::Mutex;
 
     /// What a merge reads of a checkpoint at once, and pages around it. What is larger, or would leave half of it unused, gets
     /// memory of its own.
-    pub(super) const SIZE_BYTES: usize = (512 << 10) + 4 * ALIGNMENT;
+    pub(super) const SIZE_BYTES: usize = (512 << 10) + 4 * WRITE_ALIGNMENT;
     /// As many as a merge reads at the same time, usually; 8 MiB.
     const COUNT_MAX: usize = 16;
 
@@ -115,9 +114,9 @@ mod read_memory {
 
 /// `len` bytes from `offset`, which is aligned. The pages are read to their end, or to the file's.
 fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
-    let size = len.next_multiple_of(ALIGNMENT);
-    let mut memory = read_memory::take(size + ALIGNMENT);
-    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    let size = len.next_multiple_of(WRITE_ALIGNMENT);
+    let mut memory = read_memory::take(size + WRITE_ALIGNMENT);
+    let start = memory.as_ptr().align_offset(WRITE_ALIGNMENT);
     let mut read = 0;
     while read < len {
         let rest = &mut memory[start + read..start + size];
@@ -176,9 +175,9 @@ pub(crate) fn write_all_at(file: &File, large: &LargeWrites, bytes: &[u8], offse
 
 /// Start and end, in the bytes of a write, of its whole pages; `None`: it is too small.
 fn whole_pages(offset: u64, len: usize) -> Option<(usize, usize)> {
-    let head = (offset.next_multiple_of(ALIGNMENT as u64) - offset) as usize;
-    let tail = (offset % ALIGNMENT as u64) as usize + len;
-    let pages = len.checked_sub(tail % ALIGNMENT)?;
+    let head = (offset.next_multiple_of(WRITE_ALIGNMENT as u64) - offset) as usize;
+    let tail = (offset % WRITE_ALIGNMENT as u64) as usize + len;
+    let pages = len.checked_sub(tail % WRITE_ALIGNMENT)?;
     (pages >= head + DIRECT_SIZE_BYTES_MIN).then_some((head, pages))
 }
 
@@ -191,7 +190,7 @@ fn open_direct(file: &File, options: &mut OpenOptions) -> io::Result<File> {
 fn write_pages(direct: &File, pages: &[u8], offset: u64) -> io::Result<()> {
     let pieces = pages.chunks(PIECE_SIZE_BYTES);
     let mut pieces = pieces.zip((offset..).step_by(PIECE_SIZE_BYTES));
-    if pages.as_ptr().align_offset(ALIGNMENT) == 0 {
+    if pages.as_ptr().align_offset(WRITE_ALIGNMENT) == 0 {
         return pieces.try_for_each(|(bytes, offset)| direct.write_all_at(bytes, offset));
     }
     PIECE.with_borrow_mut(|piece| {
@@ -219,18 +218,18 @@ mod tests {
             (0, large - 1, None),
             (0, large + 1, Some((0, large))),
             (1, large, None),
-            (1, large + ALIGNMENT, Some((ALIGNMENT - 1, large + ALIGNMENT - 1))),
-            (ALIGNMENT as u64, large + 5, Some((0, large))),
-            (10 * ALIGNMENT as u64 - 7, large + 7, Some((7, large + 7))),
+            (1, large + WRITE_ALIGNMENT, Some((WRITE_ALIGNMENT - 1, large + WRITE_ALIGNMENT - 1))),
+            (WRITE_ALIGNMENT as u64, large + 5, Some((0, large))),
+            (10 * WRITE_ALIGNMENT as u64 - 7, large + 7, Some((7, large + 7))),
             (3, 0, None),
             (3, 5, None),
         ];
         for (offset, len, expected) in cases {
             assert_eq!(whole_pages(offset, len), expected, "{len} bytes at {offset}");
             if let Some((head, pages)) = expected {
-                assert!((offset + head as u64).is_multiple_of(ALIGNMENT as u64));
-                assert!((pages - head).is_multiple_of(ALIGNMENT));
-                assert!(head < ALIGNMENT && len - pages < ALIGNMENT);
+                assert!((offset + head as u64).is_multiple_of(WRITE_ALIGNMENT as u64));
+                assert!((pages - head).is_multiple_of(WRITE_ALIGNMENT));
+                assert!(head < WRITE_ALIGNMENT && len - pages < WRITE_ALIGNMENT);
             }
         }
     }
@@ -263,7 +262,9 @@ mod tests {
                 let place = buffer.as_ptr();
                 buffer.extend_from_slice(&bytes);
                 assert_eq!(buffer.as_ptr(), place, "there was room");
-                assert!((buffer[start..].as_ptr().addr() as u64 ^ end).is_multiple_of(ALIGNMENT as u64));
+                assert!(
+                    (buffer[start..].as_ptr().addr() as u64 ^ end).is_multiple_of(WRITE_ALIGNMENT as u64)
+                );
                 write_all_at(&file, &large_writes, &buffer[start..], end).unwrap();
             }
             let end = end as usize;

@@ -318,7 +318,9 @@ impl RangePartition {
                 }),
                 // It was encoded a moment ago. Its rows are still there, so nobody may be shown them.
                 Err(malformed) => {
-                    error = PartitionError::Storage(format!("a group of operations: {malformed}"))
+                    error = PartitionError::Storage(format!(
+                        "{error}; the group could not be taken back: {malformed}"
+                    ));
                 }
             }
         }
