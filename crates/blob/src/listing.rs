@@ -165,8 +165,7 @@ impl<'a> Walk<'a> {
                     let key = self.held_back(&scan.collector, &key).unwrap_or(key);
                     return Ok((scan.collector, Some(to_marker(&key, self.skip))));
                 }
-                (WalkEnd::SkipTo(None), _) => return Ok((scan.collector, None)),
-                (WalkEnd::SkipTo(Some(start)), _) => self.range.start = start,
+                (WalkEnd::NoMore, _) => return Ok((scan.collector, None)),
                 (WalkEnd::Going, ScanEnd::More(key)) => self.range.start = key,
             }
             if self.range.is_empty() {
@@ -179,8 +178,8 @@ impl<'a> Walk<'a> {
 enum WalkEnd {
     Going,
     Full,
-    /// Everything before this key is jumped over.
-    SkipTo(Option<Bytes>),
+    /// Nothing behind is wanted.
+    NoMore,
     Damaged(DecodeError),
 }
 
@@ -255,8 +254,7 @@ impl<C: Collect> WalkScan<C> {
             if self.extra > EXTRA_ROWS_MAX {
                 self.extra = 0;
                 let all = KeyRange::partition(&parts.account, parts.container_id, &parts.partition_name);
-                self.end = WalkEnd::SkipTo(all.end);
-                return Ok(Visit::StopBefore);
+                return Ok(self.skip(all));
             }
             Taken::Next
         };
@@ -269,10 +267,20 @@ impl<C: Collect> WalkScan<C> {
             Taken::SkipPrefix(prefix) => {
                 let mut start = container_start(&parts.account, parts.container_id);
                 put_text_open(&mut start, &prefix);
-                self.end = WalkEnd::SkipTo(KeyRange::prefix(start).end);
-                Visit::StopBefore
+                self.skip(KeyRange::prefix(start))
             }
         })
+    }
+
+    /// Jumps over the rest of these rows.
+    fn skip(&mut self, rows: KeyRange) -> Visit {
+        match rows.end {
+            Some(end) => Visit::SkipTo(end),
+            None => {
+                self.end = WalkEnd::NoMore;
+                Visit::StopBefore
+            }
+        }
     }
 }
 

@@ -15,8 +15,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows taken from a memory table at a time.
-const MEMORY_CHUNK_ROW_COUNT: usize = 64;
+/// Rows taken from a memory table at a time, at most.
+const MEMORY_CHUNK_ROW_COUNT_MAX: usize = 64;
+/// Rows taken from a memory table first, and wherever a walk goes on that has passed over others: it may want no more than
+/// the first. Each time that all are wanted the next are twice as many.
+const MEMORY_CHUNK_ROW_COUNT_MIN: usize = 2;
 /// Bytes of rows copied from a memory table at a time: few enough to be in the processor's cache when they are
 /// written. One row more may make it larger.
 const COPIED_CHUNK_SIZE_BYTES: usize = 64 << 10;
@@ -54,13 +57,16 @@ struct MemoryCursor {
     table: Arc<MemoryTable>,
     at: RowVersion,
     chunk: VecDeque<(Bytes, RowVersion, Option<Bytes>)>,
-    /// Where the next chunk starts; `None`: there is none.
+    /// Rows of the next chunk.
+    next_row_count: usize,
+    /// Where that starts; `None`: there is none.
     rest: Option<KeyRange>,
 }
 
 impl MemoryCursor {
     fn new(table: Arc<MemoryTable>, range: KeyRange, at: RowVersion) -> Self {
-        let mut cursor = MemoryCursor { table, at, chunk: VecDeque::new(), rest: Some(range) };
+        let (chunk, next_row_count) = (VecDeque::new(), MEMORY_CHUNK_ROW_COUNT_MIN);
+        let mut cursor = MemoryCursor { table, at, chunk, next_row_count, rest: Some(range) };
         cursor.fill();
         cursor
     }
@@ -70,13 +76,27 @@ impl MemoryCursor {
         let chunk = &mut self.chunk;
         self.table.scan(&range, self.at, |key, version, value| {
             chunk.push_back((Bytes::copy_from_slice(key), version, value.cloned()));
-            chunk.len() < MEMORY_CHUNK_ROW_COUNT
+            chunk.len() < self.next_row_count
         });
-        if chunk.len() == MEMORY_CHUNK_ROW_COUNT
+        if chunk.len() == self.next_row_count
             && let Some((last, _, _)) = chunk.back()
         {
             let start = Bytes::from([last.as_ref(), &[0]].concat());
             self.rest = Some(KeyRange { start, end: range.end });
+        }
+        self.next_row_count = MEMORY_CHUNK_ROW_COUNT_MAX.min(2 * self.next_row_count);
+    }
+
+    /// Goes on to the first row at or after `key`, which lies ahead.
+    fn seek(&mut self, key: &[u8]) {
+        let passed = self.chunk.partition_point(|(at, _, _)| **at < *key);
+        self.chunk.drain(..passed);
+        if self.chunk.is_empty() {
+            if let Some(rest) = self.rest.as_mut().filter(|rest| *rest.start < *key) {
+                rest.start = Bytes::copy_from_slice(key);
+                self.next_row_count = MEMORY_CHUNK_ROW_COUNT_MIN;
+            }
+            self.fill();
         }
     }
 
@@ -175,7 +195,11 @@ struct BoundedCheckpoint {
 
 impl BoundedCheckpoint {
     fn key(&self) -> Option<&[u8]> {
-        self.cursor.key().filter(|key| self.end.as_ref().is_none_or(|end| *key < end.as_ref()))
+        self.cursor.key().filter(|key| !self.ends_before(key))
+    }
+
+    fn ends_before(&self, key: &[u8]) -> bool {
+        self.end.as_ref().is_some_and(|end| **end <= *key)
     }
 }
 
@@ -230,6 +254,21 @@ impl Source {
                 }
             }
         }
+    }
+
+    /// Goes on to the first row at or after `key`, which lies ahead.
+    async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
+        match self {
+            Source::Memory(memory) => memory.seek(key),
+            Source::Copied(copied) => {
+                while copied.row().is_some_and(|row| row.key < key) {
+                    copied.step();
+                }
+            }
+            Source::Checkpoint(checkpoint) if checkpoint.ends_before(key) => checkpoint.cursor.end(),
+            Source::Checkpoint(checkpoint) => checkpoint.cursor.seek(key).await?,
+        }
+        Ok(())
     }
 }
 
@@ -325,6 +364,17 @@ impl MergeCursor {
         Ok(())
     }
 
+    /// Goes on to the first row at or after `key`. Where that lies behind, it stays where it is.
+    pub(crate) async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
+        for source in &mut self.sources {
+            if source.key().is_some_and(|at| at < key) {
+                source.seek(key).await?;
+            }
+        }
+        self.choose();
+        Ok(())
+    }
+
     /// Finds the smallest key, its newest source and the others that have it.
     fn choose(&mut self) {
         self.current = None;
@@ -390,7 +440,7 @@ async fn add_checkpoints(
         let part = checkpoint.visible_part(range);
         if !part.is_empty() {
             let walked = checkpoint.checkpoint.clone();
-            let cursor = CheckpointCursor::seek(walked, &part.start, caching, tails_read.clone()).await?;
+            let cursor = CheckpointCursor::new(walked, &part.start, caching, tails_read.clone()).await?;
             sources.push(Source::Checkpoint(Box::new(BoundedCheckpoint { cursor, end: part.end })));
         }
     }
@@ -406,7 +456,7 @@ mod tests {
     fn a_walk_over_many_rows_in_memory_shows_each_once() {
         let table = Arc::new(MemoryTable::default());
         let key = |row: usize| RowKey::new("a", 1, "p", &format!("{row:04}"));
-        let count = 3 * MEMORY_CHUNK_ROW_COUNT + 1;
+        let count = 5 * MEMORY_CHUNK_ROW_COUNT_MAX + 1;
         for version in 1..=2 {
             for row in 0..count {
                 table.insert(key(row).as_bytes(), RowVersion((version * count + row) as u64), None);
@@ -419,6 +469,31 @@ mod tests {
             cursor.step();
         }
         assert_eq!(shown, (0..count).map(key).collect::<Vec<_>>());
+    }
+
+    /// Jumps of all lengths, from all rows, in any phase of the chunks.
+    #[test]
+    fn a_walk_in_memory_goes_on_where_it_is_told_to() {
+        let table = Arc::new(MemoryTable::default());
+        let key = |row: usize| RowKey::new("a", 1, "p", &format!("{row:04}"));
+        let count = 3 * MEMORY_CHUNK_ROW_COUNT_MAX;
+        for row in (0..count).step_by(2) {
+            table.insert(key(row).as_bytes(), RowVersion(1 + row as u64), None);
+        }
+        for steps in 0..count / 2 {
+            for length in [1, 2, 3, 4, 9, 40, MEMORY_CHUNK_ROW_COUNT_MAX, count] {
+                let mut cursor = MemoryCursor::new(table.clone(), KeyRange::all(), RowVersion(u64::MAX));
+                (0..steps).for_each(|_| cursor.step());
+                let mut expected = (2 * steps + length).next_multiple_of(2);
+                cursor.seek(key(2 * steps + length).as_bytes());
+                while let Some((at, _, _)) = cursor.chunk.front() {
+                    assert_eq!(at, key(expected).as_bytes(), "{steps} steps, then {length} on");
+                    cursor.step();
+                    expected += 2;
+                }
+                assert!(expected >= count, "{steps} steps, then {length} on: it ends before {expected}");
+            }
+        }
     }
 
     /// All rows that a walk over one memory table shows.

@@ -191,10 +191,13 @@ pub struct RowRef<'a> {
 }
 
 /// What a scan wants after a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visit {
     /// This row is done, show the next.
     Continue,
+    /// This row is done, and no row before this key is wanted: show the first one at or after it. To pass over many rows
+    /// so costs little more than one row does. A key that is not after this row's changes nothing.
+    SkipTo(Bytes),
     /// Stop; this row was not taken: a later scan starts at it.
     StopBefore,
 }

@@ -148,7 +148,7 @@ impl TreeCheckpoint {
             return Ok(size_bytes);
         }
         let (walked, heads) = (self.checkpoint.clone(), TailsRead::None);
-        let cursor = CheckpointCursor::seek(walked, &range.start, Caching::Keep, heads).await?;
+        let cursor = CheckpointCursor::new(walked, &range.start, Caching::Keep, heads).await?;
         Ok(u64::from(cursor.key().is_some_and(|key| range.contains(key))))
     }
 

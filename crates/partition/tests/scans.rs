@@ -2,6 +2,7 @@
 
 mod rows;
 
+use bytes::Bytes;
 use partition::{
     KeyRange, PartitionError, PartitionSettings, Partitions, RowRef, Scan, ScanEnd, Span, Visit,
 };
@@ -71,6 +72,73 @@ fn a_scan_can_end_among_deleted_rows_and_goes_on_behind_them() {
         }
         assert_eq!(shown, [key(1, "p", "z").as_bytes().to_vec()]);
         assert_eq!(scans, 1 + DELETED / 256, "each had enough when it was told the second time");
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}
+
+/// Wants nothing between the first row that it is shown and a key.
+struct Jump {
+    to: Bytes,
+    shown: Vec<Vec<u8>>,
+}
+
+impl Scan for Jump {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        self.shown.push(row.key.to_vec());
+        if self.shown.len() == 1 { Visit::SkipTo(self.to.clone()) } else { Visit::Continue }
+    }
+}
+
+/// From a point and from a range, into a span, behind one, over ranges' bounds, to the end and backwards.
+#[test]
+fn a_jump_passes_over_spans_and_range_partitions() {
+    let finished = World::new(4).run(|env, _| async move {
+        let (_, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+        let mut expected = Everything::new();
+        for partition in 0..6 {
+            for row in 0..10 {
+                let key = key(1, &format!("p{partition}"), &format!("r{row}"));
+                put(&partitions, &mut expected, key, Some(value(row, 50))).await.unwrap();
+            }
+        }
+        for partition in ["p1", "p3", "p4"] {
+            partitions.split(TABLE, &key(1, partition, "")).await.unwrap();
+        }
+        let point = |partition: &str, row: &str| Span::Point(key(1, partition, row));
+        let range = |from: (&str, &str), to: (&str, &str)| {
+            let bytes = |(partition, row): (&str, &str)| key(1, partition, row).as_bytes().clone();
+            Span::Range(KeyRange { start: bytes(from), end: Some(bytes(to)) })
+        };
+        let rest = vec![
+            range(("p0", "r2"), ("p0", "r5")),
+            point("p0", "r7"),
+            point("p1", "r1"),
+            range(("p1", "r3"), ("p3", "r2")),
+            point("p3", "r5"),
+            point("p3", "r7"),
+            range(("p4", "r2"), ("p5", "r1")),
+            point("p5", "r8"),
+        ];
+        let holds = |bytes: &[u8], span: &Span| match span {
+            Span::Point(point) => point.as_bytes().as_ref() == bytes,
+            Span::Range(range) => range.contains(bytes),
+        };
+        for first in [point("p0", "r1"), range(("p0", "r0"), ("p0", "r2"))] {
+            let spans: Vec<Span> = std::iter::once(first).chain(rest.clone()).collect();
+            let all: Vec<_> =
+                expected.keys().filter(|bytes| spans.iter().any(|span| holds(bytes, span))).collect();
+            let targets = expected.keys().cloned().chain([key(1, "p0", "").as_bytes().to_vec(), vec![0xff]]);
+            for to in targets {
+                let jump = Jump { to: to.clone().into(), shown: Vec::new() };
+                let (jump, end) = partitions.scan_spans(TABLE, spans.clone(), jump).await.unwrap();
+                let (shown, wanted) = all.split_first().unwrap();
+                let wanted = wanted.iter().filter(|bytes| ***bytes >= to);
+                let wanted: Vec<_> =
+                    std::iter::once(shown).chain(wanted).map(|bytes| bytes.to_vec()).collect();
+                assert_eq!(jump.shown, wanted, "to {}", to.escape_ascii());
+                assert_eq!(end, ScanEnd::Complete);
+            }
+        }
     });
     assert!(finished.is_some(), "the disk crashed unasked");
 }

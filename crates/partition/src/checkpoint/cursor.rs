@@ -70,18 +70,17 @@ pub(crate) struct CheckpointCursor {
 
 impl CheckpointCursor {
     /// Stands on the first row at or after `start`.
-    pub(crate) async fn seek(
+    pub(crate) async fn new(
         checkpoint: Arc<Checkpoint>,
         start: &[u8],
         caching: Caching,
         tails_read: TailsRead,
     ) -> Result<Self, PartitionError> {
-        let part = checkpoint.part_of(start);
         let mut cursor = CheckpointCursor {
             checkpoint,
             caching,
             tails_read,
-            part,
+            part: 0,
             index: None,
             next_block: 0,
             block: None,
@@ -91,18 +90,74 @@ impl CheckpointCursor {
             tails: VecDeque::new(),
             ahead: VecDeque::new(),
         };
-        if part < cursor.checkpoint.root.parts.len() {
-            let index = cursor.checkpoint.index(part).await?;
-            cursor.next_block = index.first_at_or_after(start);
-            cursor.index = Some(index);
-            if cursor.load_next_block(Some(start)).await? {
-                cursor.step().await?;
-            }
-            while cursor.key().is_some_and(|key| key < start) {
-                cursor.step().await?;
+        cursor.load_block_of(start).await?;
+        cursor.step_up_to(start).await?;
+        Ok(cursor)
+    }
+
+    /// Goes on to the first row at or after `key`, which lies ahead.
+    pub(crate) async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
+        // What a walk past the cache has read ahead, with tails, lies in the order of rows: it passes over them one by one.
+        if self.caching == Caching::Keep {
+            if self.pass_in_block(key)? {
+                self.step().await?;
+            } else {
+                self.load_block_of(key).await?;
             }
         }
-        Ok(cursor)
+        self.step_up_to(key).await
+    }
+
+    /// There is nothing more to be seen.
+    pub(crate) fn end(&mut self) {
+        self.block = None;
+        self.position = None;
+        self.tail = None;
+    }
+
+    async fn step_up_to(&mut self, key: &[u8]) -> Result<(), PartitionError> {
+        while self.key().is_some_and(|at| at < key) {
+            self.step().await?;
+        }
+        Ok(())
+    }
+
+    /// Passes over most rows before `key` in the loaded block; then it stands on none until the next step. False: all of
+    /// that block's are before it.
+    fn pass_in_block(&mut self, key: &[u8]) -> Result<bool, PartitionError> {
+        let entries = self.index.as_ref().map_or(&[][..], |index| &index.entries);
+        let loaded = self.next_block.checked_sub(1).and_then(|at| entries.get(at));
+        match (&mut self.block, loaded) {
+            (Some((location, rows)), Some(entry)) if *entry.last_key >= *key => {
+                rows.pass_before(key).map_err(|error| damaged(*location, &error.to_string()))?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Stands on a row of the block in which the first row at or after `key` is, on it or a few before it.
+    async fn load_block_of(&mut self, key: &[u8]) -> Result<(), PartitionError> {
+        let last = self.index.as_ref().and_then(|index| index.entries.last());
+        if last.is_none_or(|last| *last.last_key < *key) {
+            self.part = self.checkpoint.part_of(key);
+            self.index = None;
+        }
+        let index = match &self.index {
+            Some(index) => index.clone(),
+            None if self.part < self.checkpoint.root.parts.len() => self.checkpoint.index(self.part).await?,
+            None => {
+                self.end();
+                return Ok(());
+            }
+        };
+        self.next_block = index.first_at_or_after(key);
+        self.index = Some(index);
+        if self.load_next_block(Some(key)).await? {
+            return self.step().await;
+        }
+        self.end();
+        Ok(())
     }
 
     /// Key of the row it stands on; `None` at the end.
@@ -169,9 +224,7 @@ impl CheckpointCursor {
     pub(crate) async fn step(&mut self) -> Result<(), PartitionError> {
         while !self.step_in_block()? {
             if !self.load_next_block(None).await? {
-                self.block = None;
-                self.position = None;
-                self.tail = None;
+                self.end();
                 return Ok(());
             }
         }

@@ -220,7 +220,7 @@ impl RowBlock {
 
     /// With what look-ups add to it.
     pub(crate) fn size_bytes(&self) -> usize {
-        let row_count_max = self.0.restarts.len() / 4 * RESTART_ROW_COUNT;
+        let row_count_max = self.restarts_len() * RESTART_ROW_COUNT;
         self.0.rows.len() + self.0.restarts.len() + row_count_max * RowHeads::BYTES_PER_ROW
     }
 
@@ -240,9 +240,24 @@ impl RowBlock {
         decoder.bytes("row key")
     }
 
+    /// How many rows are listed.
+    fn restarts_len(&self) -> usize {
+        self.0.restarts.len() / 4
+    }
+
+    /// The first listed row that starts at `at` or behind it.
+    fn first_restart_from(&self, at: usize) -> usize {
+        let (mut low, mut high) = (0, self.restarts_len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.restart(middle) < at { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
     /// The last listed row that is not after the key; the first one, if all are.
     fn restart_before(&self, key: &[u8]) -> Result<usize, DecodeError> {
-        let (mut low, mut high) = (0, self.0.restarts.len() / 4);
+        let (mut low, mut high) = (0, self.restarts_len());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if self.restart_key(middle)? <= key { low = middle } else { high = middle }
@@ -250,17 +265,20 @@ impl RowBlock {
         Ok(low)
     }
 
+    /// The heads for a look-up, unless it is the first one.
+    fn heads(&self) -> Result<Option<&RowHeads>, DecodeError> {
+        let content = &*self.0;
+        if content.heads.get().is_none() && content.asked.swap(true, Relaxed) {
+            let made = RowHeads::of(self)?;
+            content.heads.get_or_init(|| made);
+        }
+        Ok(content.heads.get())
+    }
+
     /// The row with this key.
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<FoundRow>, DecodeError> {
         let content = &*self.0;
-        let heads = match content.heads.get() {
-            Some(heads) => heads,
-            None if !content.asked.swap(true, Relaxed) => return self.walk_to(key),
-            None => {
-                let made = RowHeads::of(self)?;
-                content.heads.get_or_init(|| made)
-            }
-        };
+        let Some(heads) = self.heads()? else { return self.walk_to(key) };
         for start in heads.starts_of(key) {
             let row = row_at(&content.rows, *start as usize, content.with_tails)?
                 .ok_or(DecodeError("row start"))?;
@@ -312,16 +330,15 @@ impl RowBlock {
 
     /// Its rows in order, without most of those before `start`.
     pub(crate) fn rows_near(&self, start: &[u8]) -> Result<RowIterator, DecodeError> {
-        let at = match self.restart_before(start)? {
-            0 => 0,
-            index => self.restart(index),
-        };
-        Ok(RowIterator { at, ..self.rows() })
+        self.heads()?;
+        let mut rows = self.rows();
+        rows.pass_before(start)?;
+        Ok(rows)
     }
 
     /// Its rows in order.
     pub(crate) fn rows(&self) -> RowIterator {
-        RowIterator { with_tails: self.0.with_tails, rows: self.0.rows.clone(), at: 0, key: Vec::new() }
+        RowIterator { block: self.clone(), at: 0, key: Vec::new() }
     }
 }
 
@@ -379,6 +396,19 @@ impl RowHeads {
         self.prefix.len() + size_of::<u64>()
     }
 
+    /// How many rows are before the key as far as heads tell: no other is but those behind them with the key's own head.
+    fn count_surely_below(&self, key: &[u8]) -> usize {
+        let (start, rest) = key.split_at(self.prefix.len().min(key.len()));
+        match start.cmp(&self.prefix) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.heads.len(),
+            Ordering::Equal => {
+                let wanted = head(rest);
+                self.heads.partition_point(|head| *head < wanted)
+            }
+        }
+    }
+
     /// Where rows start that may have this key; no other has it.
     fn starts_of(&self, key: &[u8]) -> &[u32] {
         let Some(rest) = key.strip_prefix(&*self.prefix) else { return &[] };
@@ -392,8 +422,8 @@ impl RowHeads {
 /// Walks a row block. The key is rebuilt in place; values are slices of the block.
 #[derive(Clone)]
 pub(crate) struct RowIterator {
-    with_tails: bool,
-    rows: Bytes,
+    block: RowBlock,
+    /// Where the next row starts.
     at: usize,
     key: Vec<u8>,
 }
@@ -453,7 +483,8 @@ pub(crate) struct RowPosition {
 impl RowIterator {
     /// Steps to the next row.
     pub(crate) fn step(&mut self) -> Result<Option<RowPosition>, DecodeError> {
-        let Some(row) = row_at(&self.rows, self.at, self.with_tails)? else { return Ok(None) };
+        let content = &*self.block.0;
+        let Some(row) = row_at(&content.rows, self.at, content.with_tails)? else { return Ok(None) };
         if row.shared > self.key.len() {
             return Err(DecodeError("shared key length"));
         }
@@ -464,6 +495,52 @@ impl RowIterator {
         Ok(Some(RowPosition { version: row.version, value, tail: row.tail }))
     }
 
+    /// Passes over rows before `key`, which lies ahead: [`RESTART_ROW_COUNT`] of them are left at most. It stands on no row
+    /// until the next step.
+    pub(crate) fn pass_before(&mut self, key: &[u8]) -> Result<(), DecodeError> {
+        let Some(heads) = self.block.0.heads.get() else { return self.pass_listed_before(key) };
+        let passed = heads.count_surely_below(key);
+        let head_at = |at: usize| heads.heads.get(at);
+        if head_at(passed + RESTART_ROW_COUNT).is_some_and(|head| Some(head) == head_at(passed)) {
+            return self.pass_listed_before(key);
+        }
+        let start = heads.starts.get(passed).map_or(self.block.0.rows.len(), |start| *start as usize);
+        if start > self.at {
+            self.at = start;
+            // All that the row can share with the one before, whose head is another.
+            self.key.clear();
+            self.key.extend_from_slice(&heads.prefix);
+            self.key.extend_from_slice(&head_at(passed).map_or([0; 8], |head| head.to_be_bytes()));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::pass_before`], by the listed rows. The search begins where it stands and doubles its strides: a short way
+    /// costs little, however long the block is.
+    fn pass_listed_before(&mut self, key: &[u8]) -> Result<(), DecodeError> {
+        let block = &self.block;
+        let count = block.restarts_len();
+        let is_before = |index: usize| Ok(block.restart_key(index)? <= key);
+        let (mut low, mut stride) = (block.first_restart_from(self.at), 1);
+        if low >= count || !is_before(low)? {
+            return Ok(());
+        }
+        let mut high = low + stride;
+        while high < count && is_before(high)? {
+            low = high;
+            stride *= 2;
+            high = low + stride;
+        }
+        high = high.min(count);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if is_before(middle)? { low = middle } else { high = middle }
+        }
+        self.at = self.block.restart(low);
+        self.key.clear();
+        Ok(())
+    }
+
     /// Key of the row it stands on.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
@@ -471,7 +548,7 @@ impl RowIterator {
 
     /// Value of the row at `position`.
     pub(crate) fn value_ref(&self, position: RowPosition) -> Option<&[u8]> {
-        position.value.map(|(start, end)| &self.rows[start..end])
+        position.value.map(|(start, end)| &self.block.0.rows[start..end])
     }
 }
 
@@ -494,6 +571,16 @@ mod tests {
             assert!(block.find(b"ccccccccddddb2").unwrap().is_none());
             let found = block.find(b"ccccccccccccb2").unwrap().expect("the row");
             assert_eq!(found.value.as_deref(), Some(&b"ccccccccccccb2"[..]));
+        }
+    }
+
+    impl RowIterator {
+        fn count_left(mut self) -> usize {
+            let mut count = 0;
+            while self.step().unwrap().is_some() {
+                count += 1;
+            }
+            count
         }
     }
 
@@ -549,6 +636,32 @@ mod tests {
                 prop_assert!(keys.iter().eq(rows.keys().skip(left_out)), "the last rows, whole");
                 let before = rows.range::<Vec<u8>, _>(..start).count();
                 prop_assert!(left_out <= before && before - left_out <= RESTART_ROW_COUNT, "{left_out} of {before}");
+            }
+            // From each row on.
+            for start in others.iter().chain(rows.keys()) {
+                for steps in 0..rows.len() {
+                    let mut iterator = block.rows();
+                    for _ in 0..steps {
+                        iterator.step().unwrap();
+                    }
+                    if iterator.key() >= start.as_slice() {
+                        break;
+                    }
+                    for by_heads in [false, true] {
+                        let mut iterator = iterator.clone();
+                        match by_heads {
+                            true => iterator.pass_before(start).unwrap(),
+                            false => iterator.pass_listed_before(start).unwrap(),
+                        }
+                        let at = rows.len() - iterator.clone().count_left();
+                        let before = rows.range::<Vec<u8>, _>(..start).count();
+                        prop_assert!(at >= steps, "{at} behind {steps} steps");
+                        prop_assert!(at <= before.max(steps), "{at} of {before}");
+                        prop_assert!(before <= at + RESTART_ROW_COUNT, "{at} of {before}");
+                        let next = iterator.step().unwrap().map(|_| iterator.key());
+                        prop_assert_eq!(next, rows.keys().nth(at).map(Vec::as_slice));
+                    }
+                }
             }
         }
 

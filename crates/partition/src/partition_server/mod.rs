@@ -19,7 +19,7 @@ use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
 use crate::pause::Pause;
 use crate::piece::Piece;
-use crate::range_partition::{DataPin, Executed, RangePartition, Shared};
+use crate::range_partition::{DataPin, Executed, RangePartition, Shared, WalkEnd};
 use crate::retries::RangeName;
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
@@ -182,8 +182,8 @@ impl PartitionServer {
             let here = take_before(&mut rest, owner.range().end.as_ref());
             here.iter().for_each(|span| owner.load.note(span.start()));
             match owner.scan(&here, scan).await? {
-                ScanEnd::Complete => {}
-                more => return Ok(more),
+                WalkEnd::Through { wanted_from } => drop(take_before(&mut rest, Some(&wanted_from))),
+                WalkEnd::Stopped(key) => return Ok(ScanEnd::More(key)),
             }
         }
         Ok(ScanEnd::Complete)

@@ -32,6 +32,7 @@ pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
 pub(crate) use inherit::Heir;
 pub(crate) use load::{RangeStreams, load, read_metadata};
+pub(crate) use read::WalkEnd;
 
 use crate::block_cache::BlockCache;
 use crate::data_writer::DataWriter;

@@ -6,7 +6,7 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::memory_table::Found;
 use crate::merge_cursor::MergeCursor;
-use crate::operation::{Row, RowPart, RowRef, RowVersion, Scan, ScanEnd, Visit};
+use crate::operation::{Row, RowPart, RowRef, RowVersion, Scan, Visit};
 use crate::tree::Tree;
 use bytes::Bytes;
 
@@ -27,21 +27,31 @@ impl RangePartition {
         &self,
         spans: &[Span],
         scan: &mut S,
-    ) -> Result<ScanEnd, PartitionError> {
+    ) -> Result<WalkEnd, PartitionError> {
         let (tree, visible) = self.snapshot();
-        let mut walk = Walk { scan, walked: 0, unseen: 0, has_had_enough: false };
+        let wanted_from = Bytes::new();
+        let mut walk = Walk { scan, walked: 0, unseen: 0, wanted_from, has_had_enough: false };
         for span in spans {
             let stopped_at = match span {
                 Span::Point(key) => walk.point(&tree, visible, key).await?,
                 Span::Range(range) => walk.range(&tree, visible, &range.intersect(&self.range)).await?,
             };
             if let Some(key) = stopped_at {
-                return Ok(ScanEnd::More(key));
+                return Ok(WalkEnd::Stopped(key));
             }
             walk.tell();
         }
-        Ok(ScanEnd::Complete)
+        Ok(WalkEnd::Through { wanted_from: walk.wanted_from })
     }
+}
+
+/// How a walk over what one range partition has of some spans ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WalkEnd {
+    /// Every row was shown. Of those elsewhere the scan wants none before this key.
+    Through { wanted_from: Bytes },
+    /// The scan asked to stop, at this key.
+    Stopped(Bytes),
 }
 
 /// A scan on its way over a snapshot.
@@ -51,6 +61,8 @@ struct Walk<'a, S> {
     walked: u64,
     /// Deleted rows that the scan was not told of yet.
     unseen: u64,
+    /// Rows before this key are not wanted.
+    wanted_from: Bytes,
     /// The scan ends at whatever comes next.
     has_had_enough: bool,
 }
@@ -63,14 +75,19 @@ impl<S: Scan> Walk<'_, S> {
         visible: RowVersion,
         key: &RowKey,
     ) -> Result<Option<Bytes>, PartitionError> {
+        if *key.as_bytes() < self.wanted_from {
+            return Ok(None);
+        }
         if self.has_had_enough {
             return Ok(Some(key.as_bytes().clone()));
         }
         let part = if self.scan.needs_tails() { RowPart::Whole } else { RowPart::Head };
         if let Some(row) = get_from(tree, visible, key, part).await? {
             let row = RowRef { key: key.as_bytes(), version: row.version, value: &row.value };
-            if self.scan.visit(row) == Visit::StopBefore {
-                return Ok(Some(key.as_bytes().clone()));
+            match self.scan.visit(row) {
+                Visit::Continue => {}
+                Visit::SkipTo(key) => self.wanted_from = key,
+                Visit::StopBefore => return Ok(Some(key.as_bytes().clone())),
             }
         }
         self.count().await;
@@ -84,7 +101,14 @@ impl<S: Scan> Walk<'_, S> {
         visible: RowVersion,
         range: &KeyRange,
     ) -> Result<Option<Bytes>, PartitionError> {
-        let mut cursor = MergeCursor::over_tree(tree, range, visible, Caching::Keep).await?;
+        let mut wanted = range.clone();
+        if wanted.start < self.wanted_from {
+            wanted.start.clone_from(&self.wanted_from);
+        }
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let mut cursor = MergeCursor::over_tree(tree, &wanted, visible, Caching::Keep).await?;
         let needs_tails = self.scan.needs_tails();
         let mut scratch = Vec::new();
         loop {
@@ -98,10 +122,18 @@ impl<S: Scan> Walk<'_, S> {
                     Visit::Continue
                 }
             };
-            if visit == Visit::StopBefore {
-                return Ok(Some(Bytes::copy_from_slice(row.key)));
+            match visit {
+                Visit::StopBefore => return Ok(Some(Bytes::copy_from_slice(row.key))),
+                Visit::SkipTo(key) if *key > *row.key => {
+                    let is_behind = wanted.end.as_ref().is_some_and(|end| *end <= key);
+                    self.wanted_from = key;
+                    if is_behind {
+                        return Ok(None);
+                    }
+                    cursor.seek(&self.wanted_from).await?;
+                }
+                Visit::Continue | Visit::SkipTo(_) => cursor.step().await?,
             }
-            cursor.step().await?;
             self.count().await;
         }
     }

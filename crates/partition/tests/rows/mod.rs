@@ -1,6 +1,8 @@
 //! Rows for tests: an operation that puts and deletes, and a look at everything that is there.
 #![allow(dead_code)] // Each test program uses its part.
 
+mod jumps;
+
 use base::Environment;
 use base::codec::Decoder;
 use bytes::Bytes;
@@ -186,7 +188,7 @@ pub(crate) async fn read_everything(partitions: &Partitions) -> Result<Everythin
     Ok(all)
 }
 
-/// All rows of a table by scan, and each once more by get; and of those with blob data the heads by a scan of their own.
+/// All rows of a table by scan, each once more by get, and some by scans that jump; and of those with blob data the heads by a scan of their own.
 pub(crate) async fn read_table(
     partitions: &Partitions,
     table: ObjectTable,
@@ -198,6 +200,7 @@ pub(crate) async fn read_table(
         let row = row.expect("a row that a scan shows");
         assert_eq!((row.version, &row.value[..]), (*version, &value[..]), "get and scan differ");
     }
+    jumps::check_jumps(partitions, table, &scan.rows).await?;
     if table == ObjectTable::Blob {
         let (heads, _) = partitions.scan(table, KeyRange::all(), CollectHeads::default()).await?;
         let heads = heads.0.rows;
