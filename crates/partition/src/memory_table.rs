@@ -119,9 +119,12 @@ impl MemoryTable {
         if range.is_empty() {
             return;
         }
-        let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self.rows.read();
-        for (key, changes) in rows.range::<[u8], _>((Bound::Included(&range.start[..]), end)) {
+        // The end is looked for row by row: most walks stop long before it, and the tree would search for it first.
+        for (key, changes) in rows.range::<[u8], _>((Bound::Included(&range.start[..]), Bound::Unbounded)) {
+            if range.end.as_ref().is_some_and(|end| **end <= key[..]) {
+                return;
+            }
             if let Some((version, value)) = newest_at(changes, at)
                 && !visit(key, *version, value.as_ref())
             {

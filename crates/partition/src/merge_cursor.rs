@@ -11,7 +11,7 @@ use crate::operation::{Row, RowVersion};
 use crate::piece::tail_start;
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -56,55 +56,89 @@ impl MergedRow<'_> {
 struct MemoryCursor {
     table: Arc<MemoryTable>,
     at: RowVersion,
-    chunk: VecDeque<(Bytes, RowVersion, Option<Bytes>)>,
+    chunk: Vec<MemoryRow>,
+    /// Keys of the chunk.
+    keys: Vec<u8>,
+    /// The row of the chunk that it stands on.
+    current: usize,
     /// Rows of the next chunk.
     next_row_count: usize,
     /// Where that starts; `None`: there is none.
     rest: Option<KeyRange>,
 }
 
+struct MemoryRow {
+    key: Range<usize>,
+    version: RowVersion,
+    value: Option<Bytes>,
+}
+
 impl MemoryCursor {
     fn new(table: Arc<MemoryTable>, range: KeyRange, at: RowVersion) -> Self {
-        let (chunk, next_row_count) = (VecDeque::new(), MEMORY_CHUNK_ROW_COUNT_MIN);
-        let mut cursor = MemoryCursor { table, at, chunk, next_row_count, rest: Some(range) };
+        let mut cursor = MemoryCursor {
+            table,
+            at,
+            chunk: Vec::new(),
+            keys: Vec::new(),
+            current: 0,
+            next_row_count: MEMORY_CHUNK_ROW_COUNT_MIN,
+            rest: Some(range),
+        };
         cursor.fill();
         cursor
     }
 
+    /// Only when it has been through the chunk.
     fn fill(&mut self) {
+        let MemoryCursor { chunk, keys, next_row_count, .. } = self;
+        chunk.clear();
+        keys.clear();
+        self.current = 0;
         let Some(range) = self.rest.take() else { return };
-        let chunk = &mut self.chunk;
         self.table.scan(&range, self.at, |key, version, value| {
-            chunk.push_back((Bytes::copy_from_slice(key), version, value.cloned()));
-            chunk.len() < self.next_row_count
+            let start = keys.len();
+            keys.extend_from_slice(key);
+            chunk.push(MemoryRow { key: start..keys.len(), version, value: value.cloned() });
+            chunk.len() < *next_row_count
         });
-        if chunk.len() == self.next_row_count
-            && let Some((last, _, _)) = chunk.back()
+        if chunk.len() == *next_row_count
+            && let Some(last) = chunk.last()
         {
-            let start = Bytes::from([last.as_ref(), &[0]].concat());
+            let start = Bytes::from([&keys[last.key.clone()], &[0]].concat());
             self.rest = Some(KeyRange { start, end: range.end });
         }
-        self.next_row_count = MEMORY_CHUNK_ROW_COUNT_MAX.min(2 * self.next_row_count);
+        *next_row_count = MEMORY_CHUNK_ROW_COUNT_MAX.min(2 * *next_row_count);
+    }
+
+    /// The row it stands on: key, version and value; `None` at the end.
+    fn row(&self) -> Option<(&[u8], RowVersion, Option<&Bytes>)> {
+        let MemoryRow { key, version, value } = self.chunk.get(self.current)?;
+        Some((&self.keys[key.clone()], *version, value.as_ref()))
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.row().map(|(key, _, _)| key)
+    }
+
+    fn step(&mut self) {
+        self.current += 1;
+        if self.current >= self.chunk.len() {
+            self.fill();
+        }
     }
 
     /// Goes on to the first row at or after `key`, which lies ahead.
     fn seek(&mut self, key: &[u8]) {
-        let passed = self.chunk.partition_point(|(at, _, _)| **at < *key);
-        self.chunk.drain(..passed);
-        if self.chunk.is_empty() {
-            if let Some(rest) = self.rest.as_mut().filter(|rest| *rest.start < *key) {
-                rest.start = Bytes::copy_from_slice(key);
-                self.next_row_count = MEMORY_CHUNK_ROW_COUNT_MIN;
-            }
-            self.fill();
+        let is_before = |row: &MemoryRow| self.keys[row.key.clone()] < *key;
+        self.current += self.chunk[self.current..].partition_point(is_before);
+        if self.current < self.chunk.len() {
+            return;
         }
-    }
-
-    fn step(&mut self) {
-        self.chunk.pop_front();
-        if self.chunk.is_empty() {
-            self.fill();
+        if let Some(rest) = self.rest.as_mut().filter(|rest| *rest.start < *key) {
+            rest.start = Bytes::copy_from_slice(key);
+            self.next_row_count = MEMORY_CHUNK_ROW_COUNT_MIN;
         }
+        self.fill();
     }
 }
 
@@ -212,7 +246,7 @@ enum Source {
 impl Source {
     fn key(&self) -> Option<&[u8]> {
         match self {
-            Source::Memory(memory) => memory.chunk.front().map(|(key, _, _)| key.as_ref()),
+            Source::Memory(memory) => memory.key(),
             Source::Copied(copied) => copied.row().map(|row| row.key),
             Source::Checkpoint(checkpoint) => checkpoint.key(),
         }
@@ -220,10 +254,10 @@ impl Source {
 
     fn row(&self) -> Option<MergedRow<'_>> {
         match self {
-            Source::Memory(memory) => memory.chunk.front().map(|(key, version, value)| MergedRow {
+            Source::Memory(memory) => memory.row().map(|(key, version, value)| MergedRow {
                 key,
-                version: *version,
-                value: value.as_deref(),
+                version,
+                value: value.map(Bytes::as_ref),
                 tail: RowTail::InValue,
             }),
             Source::Copied(copied) => copied.row(),
@@ -291,7 +325,7 @@ impl MergeCursor {
     ) -> Result<Self, PartitionError> {
         let memory = tree.memory_tables().map(|table| MemoryCursor::new(table.clone(), range.clone(), at));
         let mut sources: Vec<Source> =
-            memory.filter(|cursor| !cursor.chunk.is_empty()).map(Source::Memory).collect();
+            memory.filter(|cursor| cursor.row().is_some()).map(Source::Memory).collect();
         add_checkpoints(&mut sources, &tree.checkpoints, range, caching, &TailsRead::All).await?;
         Ok(Self::new(sources))
     }
@@ -328,7 +362,7 @@ impl MergeCursor {
     /// The value of the row it stands on, without a tail that is kept apart; shared with where it lies if that is memory.
     pub(crate) fn value(&self) -> Option<Bytes> {
         match &self.sources[self.current?] {
-            Source::Memory(memory) => memory.chunk.front().and_then(|(_, _, value)| value.clone()),
+            Source::Memory(memory) => memory.row().and_then(|(_, _, value)| value.cloned()),
             source => source.row()?.value.map(Bytes::copy_from_slice),
         }
     }
@@ -409,13 +443,13 @@ pub(crate) fn merge_over<'a>(
     let mut changes = changes.into_iter().peekable();
     let mut rows = Vec::new();
     while rows.len() < limit {
-        let in_memory = cursors.iter().filter_map(|cursor| cursor.chunk.front().map(|(key, _, _)| key));
-        let Some(key) = in_memory.chain(changes.peek().map(|(key, _)| key)).min().cloned() else { break };
+        let in_memory = cursors.iter().filter_map(MemoryCursor::key);
+        let smallest = in_memory.chain(changes.peek().map(|(key, _)| key.as_ref())).min();
+        let Some(key) = smallest.map(Bytes::copy_from_slice) else { break };
         let mut found = None;
         for cursor in &mut cursors {
-            if cursor.chunk.front().is_some_and(|(at, _, _)| *at == key) {
-                let change = cursor.chunk.front().map(|(_, version, value)| (*version, value.clone()));
-                found = found.or(change);
+            if let Some((_, version, value)) = cursor.row().filter(|(at, _, _)| *at == key) {
+                found = found.or_else(|| Some((version, value.cloned())));
                 cursor.step();
             }
         }
@@ -464,8 +498,8 @@ mod tests {
         }
         let mut cursor = MemoryCursor::new(table, KeyRange::all(), RowVersion(u64::MAX));
         let mut shown = Vec::new();
-        while let Some((key, _, _)) = cursor.chunk.front() {
-            shown.push(RowKey::from_bytes(key.clone()));
+        while let Some(key) = cursor.key() {
+            shown.push(RowKey::from_bytes(Bytes::copy_from_slice(key)));
             cursor.step();
         }
         assert_eq!(shown, (0..count).map(key).collect::<Vec<_>>());
@@ -486,8 +520,8 @@ mod tests {
                 (0..steps).for_each(|_| cursor.step());
                 let mut expected = (2 * steps + length).next_multiple_of(2);
                 cursor.seek(key(2 * steps + length).as_bytes());
-                while let Some((at, _, _)) = cursor.chunk.front() {
-                    assert_eq!(at, key(expected).as_bytes(), "{steps} steps, then {length} on");
+                while let Some(at) = cursor.key() {
+                    assert_eq!(at, key(expected).as_bytes().as_ref(), "{steps} steps, then {length} on");
                     cursor.step();
                     expected += 2;
                 }

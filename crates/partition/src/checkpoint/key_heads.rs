@@ -6,7 +6,7 @@
 //! compared whole.
 
 /// Heads of which the first one is listed once more: two cache lines of them.
-const GROUP_LEN: usize = 16;
+pub(super) const GROUP_LEN: usize = 16;
 
 /// The heads of sorted keys. It does not keep the keys.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ impl KeyHeads {
         // Keys that fall are damage that others find; here they only must not be read past their ends.
         let heads: Vec<u64> =
             (0..count).map(|at| head(key_at(at).get(shared..).unwrap_or_default())).collect();
-        let firsts = heads.iter().step_by(GROUP_LEN).copied().collect();
+        let firsts = firsts_of(&heads).collect();
         KeyHeads { shared, heads, firsts }
     }
 
@@ -46,7 +46,7 @@ impl KeyHeads {
             Ordering::Equal => {}
         }
         let wanted = head(rest);
-        let mut low = self.heads_below(wanted);
+        let mut low = heads_below(&self.firsts, &self.heads, wanted);
         // Most keys have a head of their own: no search then, which would go through the whole list once more.
         let mut high = match self.heads.get(low) {
             Some(head) if *head == wanted => low + self.heads[low..].partition_point(|head| *head == wanted),
@@ -62,16 +62,21 @@ impl KeyHeads {
         }
         low
     }
+}
 
-    /// How many heads are less than this one.
-    fn heads_below(&self, wanted: u64) -> usize {
-        let Some(group) = self.firsts.partition_point(|first| *first < wanted).checked_sub(1) else {
-            return 0;
-        };
-        let start = group * GROUP_LEN;
-        let group = &self.heads[start..self.heads.len().min(start + GROUP_LEN)];
-        start + group.partition_point(|head| *head < wanted)
-    }
+/// The first head of each group.
+pub(super) fn firsts_of(heads: &[u64]) -> impl Iterator<Item = u64> {
+    heads.iter().step_by(GROUP_LEN).copied()
+}
+
+/// How many heads are less than this one; `firsts` has the first of each group.
+pub(super) fn heads_below(firsts: &[u64], heads: &[u64], wanted: u64) -> usize {
+    let Some(group) = firsts.partition_point(|first| *first < wanted).checked_sub(1) else {
+        return 0;
+    };
+    let start = group * GROUP_LEN;
+    let group = &heads[start..heads.len().min(start + GROUP_LEN)];
+    start + group.partition_point(|head| *head < wanted)
 }
 
 /// The first eight bytes as a number that orders as they do; what is missing counts as zeros.

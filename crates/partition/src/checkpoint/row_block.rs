@@ -12,12 +12,13 @@
 //!
 //! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
-use super::key_heads::head;
+use super::key_heads::{GROUP_LEN, firsts_of, head, heads_below};
 use super::tail::TailPlace;
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -279,9 +280,8 @@ impl RowBlock {
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<FoundRow>, DecodeError> {
         let content = &*self.0;
         let Some(heads) = self.heads()? else { return self.walk_to(key) };
-        for start in heads.starts_of(key) {
-            let row = row_at(&content.rows, *start as usize, content.with_tails)?
-                .ok_or(DecodeError("row start"))?;
+        for start in heads.rows_with_head_of(key).filter_map(|at| heads.start(at)) {
+            let row = row_at(&content.rows, start, content.with_tails)?.ok_or(DecodeError("row start"))?;
             // What it shares with the row before has to lie in what was compared.
             if row.shared > heads.compared_len() {
                 return self.walk_to(key);
@@ -353,69 +353,102 @@ pub(crate) struct FoundRow {
 }
 
 /// Of each row the eight bytes of its key behind what all keys begin with, and where it starts. A look-up goes to its row
-/// at once: the rows of a block lie far apart, and each one that is passed is fetched from memory.
+/// at once: the rows of a block lie far apart, and each one that is passed is fetched from memory. For the same reason
+/// all of it lies side by side.
 #[derive(Debug)]
 struct RowHeads {
-    /// What all keys begin with.
-    prefix: Box<[u8]>,
-    /// In order, as the keys are.
-    heads: Vec<u64>,
-    starts: Vec<u32>,
+    /// What all keys begin with, eight bytes each, filled up with zeros; the first head of each group; all heads, in order
+    /// as the keys are; where rows start, two each.
+    words: Box<[u64]>,
+    prefix_len: usize,
+    row_count: usize,
 }
 
 impl RowHeads {
-    const BYTES_PER_ROW: usize = size_of::<u64>() + size_of::<u32>();
+    /// The last for the firsts of groups.
+    const BYTES_PER_ROW: usize = size_of::<u64>() + size_of::<u32>() + 1;
 
     fn of(block: &RowBlock) -> Result<Self, DecodeError> {
         let mut starts = Vec::new();
         let mut rows = block.rows();
-        let mut first = Vec::new();
+        let mut prefix = Vec::new();
         let mut start = 0;
         while rows.step()?.is_some() {
             if starts.is_empty() {
-                first.extend_from_slice(rows.key());
+                prefix.extend_from_slice(rows.key());
             }
             starts.push(u32::try_from(start).map_err(|_| DecodeError("row start"))?);
             start = rows.at;
         }
-        first.truncate(shared_prefix(&first, rows.key()));
+        prefix.truncate(shared_prefix(&prefix, rows.key()));
         let mut heads = Vec::with_capacity(starts.len());
         let mut rows = block.rows();
         while rows.step()?.is_some() {
-            heads.push(head(rows.key().get(first.len()..).ok_or(DecodeError("row order"))?));
+            heads.push(head(rows.key().get(prefix.len()..).ok_or(DecodeError("row order"))?));
         }
         if !heads.is_sorted() {
             return Err(DecodeError("row order"));
         }
-        Ok(RowHeads { prefix: first.into(), heads, starts })
+        let pair = |pair: &[u32]| {
+            u64::from(pair[0]) | pair.get(1).map_or(0, |second| u64::from(*second) << u32::BITS)
+        };
+        let (prefix_len, row_count) = (prefix.len(), heads.len());
+        let words = prefix.chunks(size_of::<u64>()).map(head);
+        let words = words.chain(firsts_of(&heads)).chain(heads.iter().copied());
+        let words = words.chain(starts.chunks(2).map(pair)).collect();
+        Ok(RowHeads { words, prefix_len, row_count })
     }
 
-    /// So much of the beginnings of a key and of the rows that [`Self::starts_of`] tells for it is the same, as far as
-    /// they reach.
+    fn prefix_words(&self) -> &[u64] {
+        &self.words[..self.prefix_len.div_ceil(size_of::<u64>())]
+    }
+
+    /// The first heads of groups, and all.
+    fn heads(&self) -> (&[u64], &[u64]) {
+        let rest = &self.words[self.prefix_words().len()..];
+        let (firsts, rest) = rest.split_at(self.row_count.div_ceil(GROUP_LEN));
+        (firsts, &rest[..self.row_count])
+    }
+
+    /// Where the row numbered `at` starts.
+    fn start(&self, at: usize) -> Option<usize> {
+        let starts_at = self.words.len() - self.row_count.div_ceil(2);
+        let shift = if at.is_multiple_of(2) { 0 } else { u32::BITS };
+        let start = (at < self.row_count).then(|| (self.words[starts_at + at / 2] >> shift) as u32);
+        start.map(|start| start as usize)
+    }
+
+    /// So much of the beginnings of a key and of the rows that [`Self::rows_with_head_of`] tells for it is the same, as far
+    /// as they reach.
     fn compared_len(&self) -> usize {
-        self.prefix.len() + size_of::<u64>()
+        self.prefix_len + size_of::<u64>()
     }
 
-    /// How many rows are before the key as far as heads tell: no other is but those behind them with the key's own head.
-    fn count_surely_below(&self, key: &[u8]) -> usize {
-        let (start, rest) = key.split_at(self.prefix.len().min(key.len()));
-        match start.cmp(&self.prefix) {
-            Ordering::Less => 0,
-            Ordering::Greater => self.heads.len(),
+    /// The bytes that are compared of the row numbered `at`, filled up with zeros.
+    fn put_compared(&self, at: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.prefix_words().iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        out.truncate(start + self.prefix_len);
+        let head = self.heads().1.get(at).copied().unwrap_or_default();
+        out.extend_from_slice(&head.to_be_bytes());
+    }
+
+    /// The rows that may have this key, or be the first after it: rows before them are before the key, rows behind them
+    /// after it. Those in it have the key's own head.
+    fn rows_with_head_of(&self, key: &[u8]) -> Range<usize> {
+        let (start, rest) = key.split_at(self.prefix_len.min(key.len()));
+        let order = start.chunks(size_of::<u64>()).map(head).cmp(self.prefix_words().iter().copied());
+        match order.then(start.len().cmp(&self.prefix_len)) {
+            Ordering::Less => 0..0,
+            Ordering::Greater => self.row_count..self.row_count,
             Ordering::Equal => {
                 let wanted = head(rest);
-                self.heads.partition_point(|head| *head < wanted)
+                let (firsts, heads) = self.heads();
+                let from = heads_below(firsts, heads, wanted);
+                let count = heads[from..].iter().take_while(|head| **head == wanted).count();
+                from..from + count
             }
         }
-    }
-
-    /// Where rows start that may have this key; no other has it.
-    fn starts_of(&self, key: &[u8]) -> &[u32] {
-        let Some(rest) = key.strip_prefix(&*self.prefix) else { return &[] };
-        let wanted = head(rest);
-        let from = self.heads.partition_point(|head| *head < wanted);
-        let count = self.heads[from..].iter().take_while(|head| **head == wanted).count();
-        &self.starts[from..from + count]
     }
 }
 
@@ -499,18 +532,16 @@ impl RowIterator {
     /// until the next step.
     pub(crate) fn pass_before(&mut self, key: &[u8]) -> Result<(), DecodeError> {
         let Some(heads) = self.block.0.heads.get() else { return self.pass_listed_before(key) };
-        let passed = heads.count_surely_below(key);
-        let head_at = |at: usize| heads.heads.get(at);
-        if head_at(passed + RESTART_ROW_COUNT).is_some_and(|head| Some(head) == head_at(passed)) {
+        let Range { start: passed, end } = heads.rows_with_head_of(key);
+        if end - passed > RESTART_ROW_COUNT {
             return self.pass_listed_before(key);
         }
-        let start = heads.starts.get(passed).map_or(self.block.0.rows.len(), |start| *start as usize);
+        let start = heads.start(passed).unwrap_or(self.block.0.rows.len());
         if start > self.at {
             self.at = start;
             // All that the row can share with the one before, whose head is another.
             self.key.clear();
-            self.key.extend_from_slice(&heads.prefix);
-            self.key.extend_from_slice(&head_at(passed).map_or([0; 8], |head| head.to_be_bytes()));
+            heads.put_compared(passed, &mut self.key);
         }
         Ok(())
     }
