@@ -51,6 +51,15 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
     (1 << doublings).min(STRIDE_BLOCK_COUNT_MAX)
 }
 
+/// In a quiet range a merge may be of so many times fewer checkpoints.
+const QUIET_COUNT_DIVISOR: usize = 5;
+
+/// How many similar neighbours are worth a merge; in a quiet range, where merges take time from nobody, few. Then each
+/// byte is written once more for each doubling.
+pub(crate) fn count_worth_merging(count_min: usize, is_quiet: bool) -> usize {
+    if is_quiet { (count_min / QUIET_COUNT_DIVISOR).max(2) } else { count_min }
+}
+
 /// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
 pub(crate) fn choose_merge(sizes: &[u64], rows: RowsMostly, count_min: usize) -> Option<Range<usize>> {
     let similar = |start| similar_run(sizes, rows, start, MERGE_COUNT_MAX);
@@ -258,6 +267,27 @@ mod tests {
         ] {
             assert_eq!(runs_with_deletions(&checkpoints, 100), expected, "{checkpoints:?}");
         }
+    }
+
+    /// A range that is quiet after each flush.
+    #[test]
+    fn a_quiet_range_has_few_checkpoints_and_writes_little_anew() {
+        let count_min = count_worth_merging(10, true);
+        assert_eq!((count_min, count_worth_merging(4, true), count_worth_merging(10, false)), (2, 2, 10));
+        let (mut sizes, mut rewritten, mut most) = (Vec::new(), 0, 0);
+        let flush_count = 1000;
+        for _ in 0..flush_count {
+            sizes.insert(0, 64u64);
+            while let Some(run) = choose_merge(&sizes, Added, count_min) {
+                let total: u64 = sizes[run.clone()].iter().sum();
+                rewritten += total;
+                sizes.splice(run, [total]);
+            }
+            most = most.max(sizes.len());
+        }
+        assert!(most <= 7, "{most} checkpoints");
+        // One thousand is ten doublings.
+        assert!(rewritten <= 11 * 64 * flush_count, "{rewritten} bytes");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
+use crate::quiet_ranges::QuietRanges;
 use crate::range_partition::{Flush, RangePartition};
 use crate::retries::{RangeName, Retries};
 use base::{BoxFuture, Clock, Spawner};
@@ -268,19 +269,25 @@ impl Maintenance {
     async fn run_merges(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut retries = Retries::default();
         let mut removals = Retries::default();
+        let mut quiet_ranges = QuietRanges::default();
         while !self.closing() {
             let mut pause: Option<Duration> = None;
             let ranges = self.live_ranges();
             retries.keep(|known| ranges.iter().any(|range| range.name() == known));
+            quiet_ranges.keep(|known| ranges.iter().any(|range| range.name() == known));
             for range in ranges {
                 if self.closing() {
                     return;
                 }
+                let quiet_in = quiet_ranges.quiet_in(range.name(), range.flush_epoch(), clock.monotonic());
                 if let Some((_, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
                     pause = shorter(pause, wait_for);
                     continue;
                 }
-                match range.merge(|| self.closing()).await {
+                if !quiet_in.is_zero() && range.waits_for_quiet() {
+                    pause = shorter(pause, quiet_in);
+                }
+                match range.merge(quiet_in.is_zero(), || self.closing()).await {
                     Ok(merged) => {
                         if retries.succeeded(range.name()) {
                             tracing::info!(

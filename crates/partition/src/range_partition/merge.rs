@@ -9,8 +9,8 @@ use super::flush::Unwritten;
 use crate::checkpoint::{Caching, TailsRead};
 use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
-    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
-    runs_with_deletions, size_bytes_before,
+    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, count_worth_merging,
+    rows_of_merge, runs_with_deletions, size_bytes_before,
 };
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
@@ -56,27 +56,33 @@ fn newer_than<'a>(merged: &[Arc<TreeCheckpoint>], give_up: GiveUp<'a>, merges: &
 }
 
 impl RangePartition {
-    /// Merges the checkpoints that are worth it. Returns how many merges that took.
-    pub(crate) async fn merge(&self, closing: impl Fn() -> bool + Sync) -> Result<u64, PartitionError> {
+    /// Merges the checkpoints that are worth it, in a quiet range few of them. Returns how many merges that took.
+    pub(crate) async fn merge(
+        &self,
+        is_quiet: bool,
+        closing: impl Fn() -> bool + Sync,
+    ) -> Result<u64, PartitionError> {
         let _merging = self.merging.lock().await;
         let leaving = || self.leaving.load(Ordering::Acquire);
         if leaving() {
             return Ok(0);
         }
-        match self.merge_some(&|| closing() || leaving()).await {
+        match self.merge_some(is_quiet, &|| closing() || leaving()).await {
             // Those who take over will choose for themselves.
             Err(_) if leaving() => Ok(0),
             other => other,
         }
     }
 
-    async fn merge_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
+    async fn merge_some(&self, is_quiet: bool, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
         self.remove_unused().await?;
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
         let is_due = choose_merge(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
-        let run = match self.choose_with_room(&tree.checkpoints, u64::MAX).await {
+        // What room there is then is for merges that give more of it back.
+        let count_min = count_worth_merging(count_min, is_quiet && !self.is_scarce());
+        let run = match self.choose_with_room(&tree.checkpoints, count_min, u64::MAX).await {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
             None => {
@@ -107,6 +113,18 @@ impl RangePartition {
         }
         outcome?;
         Ok(merges.into_inner())
+    }
+
+    /// Whether there is something to merge as soon as it is quiet here.
+    pub(crate) fn waits_for_quiet(&self) -> bool {
+        let sizes = sizes_of(&self.tree.load().checkpoints);
+        let count_min = count_worth_merging(self.shared.settings.merge_count_min, true);
+        choose_merge(&sizes, self.rows_mostly(), count_min).is_some()
+    }
+
+    /// Rises with each flush.
+    pub(crate) fn flush_epoch(&self) -> u64 {
+        self.tree.load().fetch_epoch
     }
 
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
@@ -154,7 +172,9 @@ impl RangePartition {
         let tree = self.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
         let newer = &tree.checkpoints[..end];
-        Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
+        let (count_min, size_bytes_max) =
+            (self.shared.settings.merge_count_min, size_bytes_before(size_bytes));
+        Some(newer[self.choose_with_room(newer, count_min, size_bytes_max).await?].to_vec())
     }
 
     /// The merge of these checkpoints that comes next: the preferred one if it is small enough and there is room for what it
@@ -162,9 +182,10 @@ impl RangePartition {
     async fn choose_with_room(
         &self,
         checkpoints: &[Arc<TreeCheckpoint>],
+        count_min: usize,
         size_bytes_max: u64,
     ) -> Option<Range<usize>> {
-        let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.merge_count_min);
+        let sizes = sizes_of(checkpoints);
         for choose in [choose_merge, choose_cheapest_merge] {
             let run = choose(&sizes, self.rows_mostly(), count_min)?;
             let size_bytes = sizes[run.clone()].iter().sum();
