@@ -143,6 +143,43 @@ fn a_jump_passes_over_spans_and_range_partitions() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
+/// Within a block, to another block and to other parts of a checkpoint.
+#[test]
+fn a_jump_reads_no_blocks_in_between() {
+    const ROWS: u64 = 2500;
+    let finished = World::new(5).run(|env, _| async move {
+        // Each row has a block of its own, and a part a thousand of them.
+        let settings = || PartitionSettings {
+            memory_table_size_bytes: 40 << 20,
+            memory_tables_size_bytes_max: 160 << 20,
+            cache_size_bytes_max: 1 << 20,
+            range_size_bytes_max: 1 << 30,
+            ..PartitionSettings::tiny()
+        };
+        let row = |at: u64| key(1, "p", &format!("{at:06}"));
+        let (streams, partitions) = open(&env, settings()).await.unwrap();
+        for from in (0..ROWS).step_by(100) {
+            let changes = (from..from + 100).map(|at| (row(at), Some(value(at, 20_000)))).collect();
+            partitions.execute(Write { changes }).await.unwrap();
+        }
+        env.clock.sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(partitions.range_statistics(TABLE)[0].checkpoints, 1);
+        let read = || partitions.statistics().cache.row_blocks_read;
+        for (from, to) in [(0, 1), (0, 2), (1, 1020), (3, 1030), (5, 2060)] {
+            let range = KeyRange { start: row(from).as_bytes().clone(), end: Some(row(to).successor()) };
+            let before = read();
+            let jump = Jump { to: row(to).as_bytes().clone(), shown: Vec::new() };
+            let (jump, _) = partitions.scan(TABLE, range, jump).await.unwrap();
+            assert_eq!(jump.shown, [from, to].map(|at| row(at).as_bytes().to_vec()));
+            // And the one behind, in which the range ends.
+            assert!(read() - before <= 3, "{} blocks from {from} to {to}", read() - before);
+        }
+        partitions.close().await;
+        streams.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}
+
 #[test]
 fn spans_are_read_wherever_range_partitions_begin_and_end() {
     let finished = World::new(2).run(|env, _| async move {
