@@ -51,13 +51,13 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
     (1 << doublings).min(STRIDE_BLOCK_COUNT_MAX)
 }
 
-/// In a quiet range a merge may be of so many times fewer checkpoints.
+/// In quiet a merge may be of so many times fewer checkpoints.
 const QUIET_COUNT_DIVISOR: usize = 5;
 
-/// How many similar neighbours are worth a merge; in a quiet range, where merges take time from nobody, few. Then each
-/// byte is written once more for each doubling.
-pub(crate) fn count_worth_merging(count_min: usize, is_quiet: bool) -> usize {
-    if is_quiet { (count_min / QUIET_COUNT_DIVISOR).max(2) } else { count_min }
+/// How many similar neighbours are worth a merge in quiet, which takes time from nobody. Then each byte is written once
+/// more for each doubling.
+pub(crate) fn count_min_in_quiet(count_min: usize) -> usize {
+    (count_min / QUIET_COUNT_DIVISOR).max(2)
 }
 
 /// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
@@ -269,11 +269,11 @@ mod tests {
         }
     }
 
-    /// A range that is quiet after each flush.
+    /// It is quiet after each flush.
     #[test]
-    fn a_quiet_range_has_few_checkpoints_and_writes_little_anew() {
-        let count_min = count_worth_merging(10, true);
-        assert_eq!((count_min, count_worth_merging(4, true), count_worth_merging(10, false)), (2, 2, 10));
+    fn in_quiet_a_range_has_few_checkpoints_and_writes_little_anew() {
+        let count_min = count_min_in_quiet(10);
+        assert_eq!((count_min, count_min_in_quiet(4), count_min_in_quiet(100)), (2, 2, 20));
         let (mut sizes, mut rewritten, mut most) = (Vec::new(), 0, 0);
         let flush_count = 1000;
         for _ in 0..flush_count {

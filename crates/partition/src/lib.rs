@@ -34,7 +34,7 @@ mod partition_server;
 mod partitions;
 mod pause;
 mod piece;
-mod quiet_ranges;
+mod quiet;
 mod range_load;
 mod range_partition;
 mod retries;

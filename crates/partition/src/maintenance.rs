@@ -5,7 +5,7 @@
 
 use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
-use crate::quiet_ranges::QuietRanges;
+use crate::quiet::Quiet;
 use crate::range_partition::{Flush, RangePartition};
 use crate::retries::{RangeName, Retries};
 use base::{BoxFuture, Clock, Spawner};
@@ -269,25 +269,20 @@ impl Maintenance {
     async fn run_merges(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut retries = Retries::default();
         let mut removals = Retries::default();
-        let mut quiet_ranges = QuietRanges::default();
+        let mut quiet = Quiet::new(clock.monotonic());
         while !self.closing() {
             let mut pause: Option<Duration> = None;
             let ranges = self.live_ranges();
             retries.keep(|known| ranges.iter().any(|range| range.name() == known));
-            quiet_ranges.keep(|known| ranges.iter().any(|range| range.name() == known));
             for range in ranges {
                 if self.closing() {
                     return;
                 }
-                let quiet_in = quiet_ranges.quiet_in(range.name(), range.flush_epoch(), clock.monotonic());
                 if let Some((_, wait_for)) = retries.waiting(range.name(), clock.monotonic()) {
                     pause = shorter(pause, wait_for);
                     continue;
                 }
-                if !quiet_in.is_zero() && range.waits_for_quiet() {
-                    pause = shorter(pause, quiet_in);
-                }
-                match range.merge(quiet_in.is_zero(), || self.closing()).await {
+                match range.merge(|| self.closing()).await {
                     Ok(merged) => {
                         if retries.succeeded(range.name()) {
                             tracing::info!(
@@ -309,11 +304,33 @@ impl Maintenance {
                     }
                 }
             }
+            if let Some(wait_for) = self.merge_in_quiet(&mut quiet, &clock).await {
+                pause = shorter(pause, wait_for);
+            }
             if let Some(wait_for) = self.remove_retired(&mut removals, &clock).await {
                 pause = shorter(pause, wait_for);
             }
             wait(&clock, pause, &self.merge_wake).await;
         }
+    }
+
+    /// Merges in one of the ranges that wait for quiet, if it is quiet. Returns when to look again.
+    async fn merge_in_quiet(&self, quiet: &mut Quiet, clock: &Arc<dyn Clock>) -> Option<Duration> {
+        let comes_in = quiet.comes_in(self.flushes.load(Ordering::Relaxed), clock.monotonic());
+        let mut waiting = self.live_ranges();
+        waiting.retain(|range| range.waits_for_quiet());
+        if !comes_in.is_zero() {
+            return waiting.first().map(|_| comes_in);
+        }
+        for range in waiting {
+            if range.merge_in_quiet(|| self.closing()).await {
+                self.merges.fetch_add(1, Ordering::Relaxed);
+                // By now something else may be more urgent.
+                self.merge_wake.notify_one();
+                return None;
+            }
+        }
+        None
     }
 
     async fn run_collections(self: Arc<Self>, clock: Arc<dyn Clock>) {

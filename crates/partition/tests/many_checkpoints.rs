@@ -132,40 +132,6 @@ fn rows_stay_where_they_are_while_neighbours_are_merged() {
     }
 }
 
-/// A range of a few checkpoints, too few for a merge under load: walks asked all of them for ever.
-#[test]
-fn a_range_that_has_become_quiet_has_few_checkpoints() {
-    let finished = World::new(3).run(|env, _| async move {
-        let (_, partitions) = open(&env, settings(100)).await.unwrap();
-        fill(&partitions).await;
-        let checkpoints = || partitions.range_statistics(TABLE)[0].checkpoints;
-        let mut many = checkpoints();
-        assert!(many >= CHECKPOINTS_MIN, "{many} checkpoints");
-        // Each flush puts it off.
-        for at in 0..6 {
-            for row in 0..30 {
-                let changes = vec![(key(2, "q", &format!("{at} {row}")), Some(value(row, 1000)))];
-                partitions.execute(Write { changes }).await.unwrap();
-            }
-            env.clock.sleep(Duration::from_secs(6)).await;
-            assert!((many + 1..100).contains(&checkpoints()), "{} after {many} checkpoints", checkpoints());
-            many = checkpoints();
-        }
-        env.clock.sleep(Duration::from_secs(60)).await;
-        let few = checkpoints();
-        assert!(few < 20, "{few} of {many} checkpoints");
-        check(&partitions).await;
-        let all = read_everything(&partitions).await.unwrap();
-        partitions.close().await;
-        let (_, partitions) = open(&env, settings(100)).await.unwrap();
-        assert_eq!(read_everything(&partitions).await.unwrap(), all);
-        env.clock.sleep(Duration::from_secs(60)).await;
-        assert_eq!(read_everything(&partitions).await.unwrap(), all);
-        partitions.close().await;
-    });
-    assert!(finished.is_some(), "the disk crashed unasked");
-}
-
 /// A table of several batches of row blocks, on a disk that is full in the middle of it.
 #[test]
 fn a_checkpoint_of_many_batches_has_all_rows_or_is_discarded_whole() {

@@ -76,6 +76,35 @@ fn a_scan_can_end_among_deleted_rows_and_goes_on_behind_them() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
+/// Six partition names of ten rows, in range partitions that begin at these names.
+async fn six_partition_names(partitions: &Partitions, begins: [&str; 3]) -> Everything {
+    let mut expected = Everything::new();
+    for partition in 0..6 {
+        for row in 0..10 {
+            let key = key(1, &format!("p{partition}"), &format!("r{row}"));
+            put(partitions, &mut expected, key, Some(value(row, 50))).await.unwrap();
+        }
+    }
+    for partition in begins {
+        partitions.split(TABLE, &key(1, partition, "")).await.unwrap();
+    }
+    expected
+}
+
+fn range(from: (&str, &str), to: Option<(&str, &str)>) -> Span {
+    let bytes = |(partition, row): (&str, &str)| key(1, partition, row).as_bytes().clone();
+    Span::Range(KeyRange { start: bytes(from), end: to.map(bytes) })
+}
+
+/// The keys that lie in these spans.
+fn keys_in(all: &Everything, spans: &[Span]) -> Vec<Vec<u8>> {
+    let holds = |bytes: &[u8], span: &Span| match span {
+        Span::Point(point) => point.as_bytes().as_ref() == bytes,
+        Span::Range(range) => range.contains(bytes),
+    };
+    all.keys().filter(|bytes| spans.iter().any(|span| holds(bytes, span))).cloned().collect()
+}
+
 /// Wants nothing between the first row that it is shown and a key.
 struct Jump {
     to: Bytes,
@@ -94,47 +123,28 @@ impl Scan for Jump {
 fn a_jump_passes_over_spans_and_range_partitions() {
     let finished = World::new(4).run(|env, _| async move {
         let (_, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
-        let mut expected = Everything::new();
-        for partition in 0..6 {
-            for row in 0..10 {
-                let key = key(1, &format!("p{partition}"), &format!("r{row}"));
-                put(&partitions, &mut expected, key, Some(value(row, 50))).await.unwrap();
-            }
-        }
-        for partition in ["p1", "p3", "p4"] {
-            partitions.split(TABLE, &key(1, partition, "")).await.unwrap();
-        }
+        let expected = six_partition_names(&partitions, ["p1", "p3", "p4"]).await;
         let point = |partition: &str, row: &str| Span::Point(key(1, partition, row));
-        let range = |from: (&str, &str), to: (&str, &str)| {
-            let bytes = |(partition, row): (&str, &str)| key(1, partition, row).as_bytes().clone();
-            Span::Range(KeyRange { start: bytes(from), end: Some(bytes(to)) })
-        };
         let rest = vec![
-            range(("p0", "r2"), ("p0", "r5")),
+            range(("p0", "r2"), Some(("p0", "r5"))),
             point("p0", "r7"),
             point("p1", "r1"),
-            range(("p1", "r3"), ("p3", "r2")),
+            range(("p1", "r3"), Some(("p3", "r2"))),
             point("p3", "r5"),
             point("p3", "r7"),
-            range(("p4", "r2"), ("p5", "r1")),
+            range(("p4", "r2"), Some(("p5", "r1"))),
             point("p5", "r8"),
         ];
-        let holds = |bytes: &[u8], span: &Span| match span {
-            Span::Point(point) => point.as_bytes().as_ref() == bytes,
-            Span::Range(range) => range.contains(bytes),
-        };
-        for first in [point("p0", "r1"), range(("p0", "r0"), ("p0", "r2"))] {
+        for first in [point("p0", "r1"), range(("p0", "r0"), Some(("p0", "r2")))] {
             let spans: Vec<Span> = std::iter::once(first).chain(rest.clone()).collect();
-            let all: Vec<_> =
-                expected.keys().filter(|bytes| spans.iter().any(|span| holds(bytes, span))).collect();
+            let all = keys_in(&expected, &spans);
             let targets = expected.keys().cloned().chain([key(1, "p0", "").as_bytes().to_vec(), vec![0xff]]);
             for to in targets {
                 let jump = Jump { to: to.clone().into(), shown: Vec::new() };
                 let (jump, end) = partitions.scan_spans(TABLE, spans.clone(), jump).await.unwrap();
                 let (shown, wanted) = all.split_first().unwrap();
-                let wanted = wanted.iter().filter(|bytes| ***bytes >= to);
-                let wanted: Vec<_> =
-                    std::iter::once(shown).chain(wanted).map(|bytes| bytes.to_vec()).collect();
+                let wanted = wanted.iter().filter(|bytes| **bytes >= to);
+                let wanted: Vec<_> = std::iter::once(shown).chain(wanted).cloned().collect();
                 assert_eq!(jump.shown, wanted, "to {}", to.escape_ascii());
                 assert_eq!(end, ScanEnd::Complete);
             }
@@ -184,20 +194,7 @@ fn a_jump_reads_no_blocks_in_between() {
 fn spans_are_read_wherever_range_partitions_begin_and_end() {
     let finished = World::new(2).run(|env, _| async move {
         let (_, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
-        let mut expected = Everything::new();
-        for partition in 0..6 {
-            for row in 0..10 {
-                let key = key(1, &format!("p{partition}"), &format!("r{row}"));
-                put(&partitions, &mut expected, key, Some(value(row, 50))).await.unwrap();
-            }
-        }
-        for partition in ["p1", "p3", "p5"] {
-            partitions.split(TABLE, &key(1, partition, "")).await.unwrap();
-        }
-        let range = |from: (&str, &str), to: Option<(&str, &str)>| {
-            let bytes = |(partition, row): (&str, &str)| key(1, partition, row).as_bytes().clone();
-            Span::Range(KeyRange { start: bytes(from), end: to.map(bytes) })
-        };
+        let expected = six_partition_names(&partitions, ["p1", "p3", "p5"]).await;
         let spans = vec![
             range(("p0", "r3"), Some(("p0", "r5"))),
             Span::Point(key(1, "p0", "r7")),
@@ -212,12 +209,7 @@ fn spans_are_read_wherever_range_partitions_begin_and_end() {
         let unbounded = || Bounded { unseen_max: u64::MAX, ..Bounded::default() };
         let (scan, end) = partitions.scan_spans(TABLE, spans.clone(), unbounded()).await.unwrap();
         assert_eq!(end, ScanEnd::Complete);
-        let holds = |bytes: &[u8], span: &Span| match span {
-            Span::Point(point) => point.as_bytes().as_ref() == bytes,
-            Span::Range(range) => range.contains(bytes),
-        };
-        let wanted = expected.keys().filter(|bytes| spans.iter().any(|span| holds(bytes, span)));
-        assert_eq!(scan.shown, wanted.cloned().collect::<Vec<_>>());
+        assert_eq!(scan.shown, keys_in(&expected, &spans));
         assert_eq!(scan.shown.len(), 2 + 1 + 1 + 1 + 1 + 10 + 2 + 1 + 2);
 
         let backwards = vec![spans[1].clone(), spans[0].clone()];

@@ -129,6 +129,12 @@ impl Space {
         self.named.load(Ordering::Relaxed)
     }
 
+    /// Whether so many bytes are a small part of what is free.
+    pub(crate) async fn has_plenty_of_room_for(&self, size_bytes: u64) -> bool {
+        let free_bytes = self.disk.free_bytes().await;
+        free_bytes.is_ok_and(|free_bytes| size_bytes <= free_bytes / SMALL_PART_DIVISOR)
+    }
+
     /// See [`has_room`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
         // Without a reserve there is none to be lost; a file system that tells nothing useful of its space has none.

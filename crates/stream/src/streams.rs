@@ -424,6 +424,12 @@ impl Streams {
         self.space.has_room_for(size_bytes).await
     }
 
+    /// Whether so many bytes are a small part of what is free, so that work which nobody needs may take them for a while.
+    /// No, if that can't be learned.
+    pub async fn has_plenty_of_room_for(&self, size_bytes: u64) -> bool {
+        self.space.has_plenty_of_room_for(size_bytes).await
+    }
+
     /// What the background scrub has read and found.
     pub fn scrub_statistics(&self) -> ScrubStatistics {
         self.scrub.statistics()

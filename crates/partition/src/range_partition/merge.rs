@@ -9,8 +9,8 @@ use super::flush::Unwritten;
 use crate::checkpoint::{Caching, TailsRead};
 use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
-    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, count_worth_merging,
-    rows_of_merge, runs_with_deletions, size_bytes_before,
+    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
+    runs_with_deletions, size_bytes_before,
 };
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
+pub(super) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
     checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
 }
 
@@ -31,7 +31,7 @@ fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
 const NOT_WORTH_IT_COUNT_MAX: usize = 32;
 
 /// The numbers of the newest and the oldest of them, of which there is one at least.
-fn ends_of(run: &[Arc<TreeCheckpoint>]) -> (u64, u64) {
+pub(super) fn ends_of(run: &[Arc<TreeCheckpoint>]) -> (u64, u64) {
     (run[0].reference.number, run[run.len() - 1].reference.number)
 }
 
@@ -50,39 +50,37 @@ pub(super) enum First<'a> {
 }
 
 /// What comes first while these are being merged, of which there is one at least.
-fn newer_than<'a>(merged: &[Arc<TreeCheckpoint>], give_up: GiveUp<'a>, merges: &'a AtomicU64) -> First<'a> {
+pub(super) fn newer_than<'a>(
+    merged: &[Arc<TreeCheckpoint>],
+    give_up: GiveUp<'a>,
+    merges: &'a AtomicU64,
+) -> First<'a> {
     let size_bytes = sizes_of(merged).iter().sum();
     First::Newer { give_up, than: merged[0].reference.number, size_bytes, merges }
 }
 
 impl RangePartition {
-    /// Merges the checkpoints that are worth it, in a quiet range few of them. Returns how many merges that took.
-    pub(crate) async fn merge(
-        &self,
-        is_quiet: bool,
-        closing: impl Fn() -> bool + Sync,
-    ) -> Result<u64, PartitionError> {
+    /// Merges the checkpoints that are worth it. Returns how many merges that took.
+    pub(crate) async fn merge(&self, closing: impl Fn() -> bool + Sync) -> Result<u64, PartitionError> {
         let _merging = self.merging.lock().await;
         let leaving = || self.leaving.load(Ordering::Acquire);
         if leaving() {
             return Ok(0);
         }
-        match self.merge_some(is_quiet, &|| closing() || leaving()).await {
+        match self.merge_some(&|| closing() || leaving()).await {
             // Those who take over will choose for themselves.
             Err(_) if leaving() => Ok(0),
             other => other,
         }
     }
 
-    async fn merge_some(&self, is_quiet: bool, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
+    async fn merge_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
         self.remove_unused().await?;
         let tree = self.tree();
         let count_min = self.shared.settings.merge_count_min;
         let is_due = choose_merge(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
-        // What room there is then is for merges that give more of it back.
-        let count_min = count_worth_merging(count_min, is_quiet && !self.is_scarce());
-        let run = match self.choose_with_room(&tree.checkpoints, count_min, u64::MAX).await {
+        let run = match self.choose_with_room(&tree.checkpoints, u64::MAX).await {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
             None => {
@@ -113,18 +111,6 @@ impl RangePartition {
         }
         outcome?;
         Ok(merges.into_inner())
-    }
-
-    /// Whether there is something to merge as soon as it is quiet here.
-    pub(crate) fn waits_for_quiet(&self) -> bool {
-        let sizes = sizes_of(&self.tree.load().checkpoints);
-        let count_min = count_worth_merging(self.shared.settings.merge_count_min, true);
-        choose_merge(&sizes, self.rows_mostly(), count_min).is_some()
-    }
-
-    /// Rises with each flush.
-    pub(crate) fn flush_epoch(&self) -> u64 {
-        self.tree.load().fetch_epoch
     }
 
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
@@ -172,9 +158,7 @@ impl RangePartition {
         let tree = self.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
         let newer = &tree.checkpoints[..end];
-        let (count_min, size_bytes_max) =
-            (self.shared.settings.merge_count_min, size_bytes_before(size_bytes));
-        Some(newer[self.choose_with_room(newer, count_min, size_bytes_max).await?].to_vec())
+        Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
     }
 
     /// The merge of these checkpoints that comes next: the preferred one if it is small enough and there is room for what it
@@ -182,10 +166,9 @@ impl RangePartition {
     async fn choose_with_room(
         &self,
         checkpoints: &[Arc<TreeCheckpoint>],
-        count_min: usize,
         size_bytes_max: u64,
     ) -> Option<Range<usize>> {
-        let sizes = sizes_of(checkpoints);
+        let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.merge_count_min);
         for choose in [choose_merge, choose_cheapest_merge] {
             let run = choose(&sizes, self.rows_mostly(), count_min)?;
             let size_bytes = sizes[run.clone()].iter().sum();
@@ -240,7 +223,7 @@ impl RangePartition {
     }
 
     /// Replaces checkpoints that are neighbours in age by one.
-    async fn merge_run(
+    pub(super) async fn merge_run(
         &self,
         merged: Vec<Arc<TreeCheckpoint>>,
         keep_deleted: bool,
@@ -278,7 +261,7 @@ impl RangePartition {
     }
 
     /// What the newest merge of several checkpoints told of the rows of this range.
-    fn rows_mostly(&self) -> RowsMostly {
+    pub(super) fn rows_mostly(&self) -> RowsMostly {
         if self.replaces_rows.load(Ordering::Relaxed) { RowsMostly::Replaced } else { RowsMostly::Added }
     }
 

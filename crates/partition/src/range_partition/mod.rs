@@ -22,6 +22,7 @@ mod load;
 mod log_marks;
 mod memory;
 mod merge;
+mod merge_in_quiet;
 mod range_time;
 mod read;
 mod size;
@@ -107,6 +108,8 @@ pub(crate) struct RangePartition {
     unused: Mutex<Vec<u64>>,
     /// Merges, by their ends, that give a full disk less back than was thought, until it is not full; a bounded number.
     not_worth_it: Mutex<Vec<(u64, u64)>>,
+    /// The ends of the merge in quiet that failed last.
+    failed_in_quiet: Mutex<Option<(u64, u64)>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
     flushing: tokio::sync::Mutex<()>,
     /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
@@ -203,6 +206,7 @@ impl RangePartition {
             retired: Mutex::new(Vec::new()),
             unused: Mutex::new(Vec::new()),
             not_worth_it: Mutex::new(Vec::new()),
+            failed_in_quiet: Mutex::new(None),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
             merging_bytes: AtomicU64::new(0),
