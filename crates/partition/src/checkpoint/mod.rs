@@ -12,6 +12,7 @@ mod index_block;
 mod key_heads;
 mod root;
 mod row_block;
+mod row_heads;
 mod tail;
 mod waiting;
 mod writer;

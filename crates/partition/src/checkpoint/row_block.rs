@@ -12,7 +12,7 @@
 //!
 //! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
-use super::key_heads::{GROUP_LEN, firsts_of, head, heads_below};
+use super::row_heads::RowHeads;
 use super::tail::TailPlace;
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
@@ -147,7 +147,7 @@ pub(super) fn compress_if_worth_it(bytes: &[u8], not_tried: &mut u32) -> Option<
     None
 }
 
-fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
@@ -352,106 +352,6 @@ pub(crate) struct FoundRow {
     pub(crate) tail: Option<TailPlace>,
 }
 
-/// Of each row the eight bytes of its key behind what all keys begin with, and where it starts. A look-up goes to its row
-/// at once: the rows of a block lie far apart, and each one that is passed is fetched from memory. For the same reason
-/// all of it lies side by side.
-#[derive(Debug)]
-struct RowHeads {
-    /// What all keys begin with, eight bytes each, filled up with zeros; the first head of each group; all heads, in order
-    /// as the keys are; where rows start, two each.
-    words: Box<[u64]>,
-    prefix_len: usize,
-    row_count: usize,
-}
-
-impl RowHeads {
-    /// The last for the firsts of groups.
-    const BYTES_PER_ROW: usize = size_of::<u64>() + size_of::<u32>() + 1;
-
-    fn of(block: &RowBlock) -> Result<Self, DecodeError> {
-        let mut starts = Vec::new();
-        let mut rows = block.rows();
-        let mut prefix = Vec::new();
-        let mut start = 0;
-        while rows.step()?.is_some() {
-            if starts.is_empty() {
-                prefix.extend_from_slice(rows.key());
-            }
-            starts.push(u32::try_from(start).map_err(|_| DecodeError("row start"))?);
-            start = rows.at;
-        }
-        prefix.truncate(shared_prefix(&prefix, rows.key()));
-        let mut heads = Vec::with_capacity(starts.len());
-        let mut rows = block.rows();
-        while rows.step()?.is_some() {
-            heads.push(head(rows.key().get(prefix.len()..).ok_or(DecodeError("row order"))?));
-        }
-        if !heads.is_sorted() {
-            return Err(DecodeError("row order"));
-        }
-        let pair = |pair: &[u32]| {
-            u64::from(pair[0]) | pair.get(1).map_or(0, |second| u64::from(*second) << u32::BITS)
-        };
-        let (prefix_len, row_count) = (prefix.len(), heads.len());
-        let words = prefix.chunks(size_of::<u64>()).map(head);
-        let words = words.chain(firsts_of(&heads)).chain(heads.iter().copied());
-        let words = words.chain(starts.chunks(2).map(pair)).collect();
-        Ok(RowHeads { words, prefix_len, row_count })
-    }
-
-    fn prefix_words(&self) -> &[u64] {
-        &self.words[..self.prefix_len.div_ceil(size_of::<u64>())]
-    }
-
-    /// The first heads of groups, and all.
-    fn heads(&self) -> (&[u64], &[u64]) {
-        let rest = &self.words[self.prefix_words().len()..];
-        let (firsts, rest) = rest.split_at(self.row_count.div_ceil(GROUP_LEN));
-        (firsts, &rest[..self.row_count])
-    }
-
-    /// Where the row numbered `at` starts.
-    fn start(&self, at: usize) -> Option<usize> {
-        let starts_at = self.words.len() - self.row_count.div_ceil(2);
-        let shift = if at.is_multiple_of(2) { 0 } else { u32::BITS };
-        let start = (at < self.row_count).then(|| (self.words[starts_at + at / 2] >> shift) as u32);
-        start.map(|start| start as usize)
-    }
-
-    /// So much of the beginnings of a key and of the rows that [`Self::rows_with_head_of`] tells for it is the same, as far
-    /// as they reach.
-    fn compared_len(&self) -> usize {
-        self.prefix_len + size_of::<u64>()
-    }
-
-    /// The bytes that are compared of the row numbered `at`, filled up with zeros.
-    fn put_compared(&self, at: usize, out: &mut Vec<u8>) {
-        let start = out.len();
-        self.prefix_words().iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
-        out.truncate(start + self.prefix_len);
-        let head = self.heads().1.get(at).copied().unwrap_or_default();
-        out.extend_from_slice(&head.to_be_bytes());
-    }
-
-    /// The rows that may have this key, or be the first after it: rows before them are before the key, rows behind them
-    /// after it. Those in it have the key's own head.
-    fn rows_with_head_of(&self, key: &[u8]) -> Range<usize> {
-        let (start, rest) = key.split_at(self.prefix_len.min(key.len()));
-        let order = start.chunks(size_of::<u64>()).map(head).cmp(self.prefix_words().iter().copied());
-        match order.then(start.len().cmp(&self.prefix_len)) {
-            Ordering::Less => 0..0,
-            Ordering::Greater => self.row_count..self.row_count,
-            Ordering::Equal => {
-                let wanted = head(rest);
-                let (firsts, heads) = self.heads();
-                let from = heads_below(firsts, heads, wanted);
-                let count = heads[from..].iter().take_while(|head| **head == wanted).count();
-                from..from + count
-            }
-        }
-    }
-}
-
 /// Walks a row block. The key is rebuilt in place; values are slices of the block.
 #[derive(Clone)]
 pub(crate) struct RowIterator {
@@ -567,7 +467,11 @@ impl RowIterator {
             let middle = low + (high - low) / 2;
             if is_before(middle)? { low = middle } else { high = middle }
         }
-        self.at = self.block.restart(low);
+        let start = self.block.restart(low);
+        if start < self.at {
+            return Err(DecodeError("row block restarts"));
+        }
+        self.at = start;
         self.key.clear();
         Ok(())
     }
@@ -575,6 +479,11 @@ impl RowIterator {
     /// Key of the row it stands on.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// Where the next row starts.
+    pub(super) fn at(&self) -> usize {
+        self.at
     }
 
     /// Value of the row at `position`.
@@ -603,6 +512,39 @@ mod tests {
             let found = block.find(b"ccccccccccccb2").unwrap().expect("the row");
             assert_eq!(found.value.as_deref(), Some(&b"ccccccccccccb2"[..]));
         }
+    }
+
+    /// A scan that jumps would have gone round for ever.
+    #[test]
+    fn listed_rows_that_lead_back_are_an_error() {
+        let mut builder = RowBlockBuilder::default();
+        let key = |row: usize| format!("{row:04}").into_bytes();
+        for row in 0..4 * RESTART_ROW_COUNT {
+            builder.add(&key(row), RowVersion(1), None, None);
+        }
+        let block = RowBlock::parse(builder.finish()).unwrap();
+        let last = block.restarts_len() - 1;
+        let content = &*block.0;
+        let restarts = [&content.restarts[..4 * last], &[0; 4]].concat().into();
+        let (rows, asked, heads) = (content.rows.clone(), AtomicBool::new(false), OnceLock::new());
+        let malformed = RowBlock(Arc::new(Content { with_tails: false, rows, restarts, asked, heads }));
+        let mut iterator = malformed.rows();
+        for _ in 0..=RESTART_ROW_COUNT {
+            iterator.step().unwrap();
+        }
+        assert!(iterator.pass_before(&key(4 * RESTART_ROW_COUNT)).is_err());
+    }
+
+    /// Heads would have made up the beginning of a key.
+    #[test]
+    fn keys_in_the_middle_that_begin_otherwise_are_an_error() {
+        let mut builder = RowBlockBuilder::default();
+        for key in ["aa1", "bb2", "aa3"] {
+            builder.add(key.as_bytes(), RowVersion(1), None, None);
+        }
+        let block = RowBlock::parse(builder.finish()).unwrap();
+        let found: Vec<_> = (0..3).map(|_| block.find(b"bb2").is_ok()).collect();
+        assert_eq!(found, [true, false, false], "the first look-up makes no heads");
     }
 
     impl RowIterator {
