@@ -6,6 +6,10 @@
 //! is copied, and the other range then has the extent for itself. What always holds: a choice has a bounded number of
 //! bytes and rows to move, and what is worth counting is more than what a choice leaves, so that counting comes to an
 //! end.
+//!
+//! While others write the disk is theirs, and a byte that comes back costs eight that are copied. Once nobody does, what
+//! the server keeps back of the disk counts as dead, too: in a small store it is the larger part of what is not alive, and
+//! to copy a small store costs little. In a large one it is next to nothing, and so nothing is copied for it.
 
 use stream::ExtentId;
 
@@ -13,12 +17,48 @@ use stream::ExtentId;
 const WORTH_COUNTING_DIVISOR: u64 = 8;
 /// A choice is made while more than one stored byte in this many is dead.
 const DEAD_SHARE_DIVISOR: u64 = 10;
+/// The same two, however much is kept back.
+const WORTH_COUNTING_DIVISOR_MAX: u64 = 32;
+const DEAD_SHARE_DIVISOR_MAX: u64 = 40;
 /// Bytes that one collection copies at most.
 const COPY_SIZE_BYTES_MAX: u64 = 256 << 20;
 /// Rows that one collection rewrites at most.
 pub(crate) const MOVED_ROW_COUNT_MAX: usize = 32 << 10;
 /// The extent that takes appends is sealed for a collection if this part of a full one is dead.
 const OPEN_DEAD_DIVISOR: u64 = 16;
+
+/// Who wants the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Others may write.
+    Busy,
+    /// Nobody does.
+    Quiet {
+        /// What the server keeps back of the disk, this range's share of it.
+        kept_back_bytes: u64,
+    },
+}
+
+impl Pace {
+    /// So many of the stored bytes have to be dead for a count to be worth it.
+    fn worth_counting_bytes(self, stored_bytes: u64) -> u64 {
+        self.of(stored_bytes, WORTH_COUNTING_DIVISOR, WORTH_COUNTING_DIVISOR_MAX)
+    }
+
+    /// So many of them may be dead after a choice.
+    fn left_bytes(self, stored_bytes: u64) -> u64 {
+        self.of(stored_bytes, DEAD_SHARE_DIVISOR, DEAD_SHARE_DIVISOR_MAX)
+    }
+
+    fn of(self, stored_bytes: u64, divisor: u64, divisor_max: u64) -> u64 {
+        match self {
+            Pace::Busy => stored_bytes / divisor,
+            Pace::Quiet { kept_back_bytes } => {
+                (stored_bytes / divisor).saturating_sub(kept_back_bytes).max(stored_bytes / divisor_max)
+            }
+        }
+    }
+}
 
 /// What is known of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,25 +91,37 @@ pub(crate) fn share_of(length: u64, listed_by: u64) -> u64 {
     length / listed_by.max(1)
 }
 
-/// Whether counting what is named may show that space can be given back. `open_size_bytes` of the stored bytes are in the
-/// extent that takes appends, which has `extent_size_bytes_max` when it is full.
+/// Whether counting what is named may show that space can be given back. `left_dead_bytes` are dead, but a choice leaves
+/// them: see [`left_dead_bytes`].
 pub(crate) fn is_worth_counting(
     stored_bytes: u64,
-    open_size_bytes: u64,
+    left_dead_bytes: u64,
     named_bytes: u64,
-    extent_size_bytes_max: u64,
+    pace: Pace,
 ) -> bool {
-    let left_alone =
-        if open_size_bytes < extent_size_bytes_max / OPEN_DEAD_DIVISOR { open_size_bytes } else { 0 };
-    let dead_bytes = stored_bytes.saturating_sub(left_alone).saturating_sub(named_bytes);
-    dead_bytes > 0 && dead_bytes >= stored_bytes / WORTH_COUNTING_DIVISOR
+    let dead_bytes = stored_bytes.saturating_sub(named_bytes).saturating_sub(left_dead_bytes);
+    dead_bytes > 0 && dead_bytes >= pace.worth_counting_bytes(stored_bytes)
+}
+
+/// The dead bytes in an extent that takes appends, if they are too few for it to be sealed.
+pub(crate) fn left_dead_bytes(open: &CountedExtent, extent_size_bytes_max: u64) -> u64 {
+    let dead_bytes = open.dead_bytes();
+    if dead_bytes < open_dead_bytes_min(extent_size_bytes_max) { dead_bytes } else { 0 }
+}
+
+fn open_dead_bytes_min(extent_size_bytes_max: u64) -> u64 {
+    (extent_size_bytes_max / OPEN_DEAD_DIVISOR).max(1)
 }
 
 /// Chooses what is emptied.
-pub(crate) fn choose_emptied(counted: &[CountedExtent], extent_size_bytes_max: u64) -> Vec<CountedExtent> {
+pub(crate) fn choose_emptied(
+    counted: &[CountedExtent],
+    extent_size_bytes_max: u64,
+    pace: Pace,
+) -> Vec<CountedExtent> {
     let mut stored_bytes: u64 = counted.iter().map(|one| one.size_bytes).sum();
     let mut dead_bytes: u64 = counted.iter().map(CountedExtent::dead_bytes).sum();
-    let open_dead_min = (extent_size_bytes_max / OPEN_DEAD_DIVISOR).max(1);
+    let open_dead_min = open_dead_bytes_min(extent_size_bytes_max);
     let mut candidates: Vec<CountedExtent> =
         counted.iter().copied().filter(|one| !one.is_open || one.dead_bytes() >= open_dead_min).collect();
     candidates.sort_by_key(|one| {
@@ -80,7 +132,7 @@ pub(crate) fn choose_emptied(counted: &[CountedExtent], extent_size_bytes_max: u
     let mut chosen = Vec::new();
     for one in candidates {
         if one.named_bytes > 0 {
-            let is_clean_enough = dead_bytes <= stored_bytes / DEAD_SHARE_DIVISOR;
+            let is_clean_enough = dead_bytes <= pace.left_bytes(stored_bytes);
             let is_too_much = copied_bytes + one.named_bytes > COPY_SIZE_BYTES_MAX
                 || moved_rows + one.named_rows > MOVED_ROW_COUNT_MAX;
             // One alone is never too much: what it takes is spread over several collections.
@@ -117,7 +169,11 @@ mod tests {
     }
 
     fn chosen(extents: &[(u64, u64)]) -> Vec<u64> {
-        choose_emptied(&counted(extents), FULL).iter().map(|one| one.extent.0).collect()
+        chosen_at(Pace::Busy, extents)
+    }
+
+    fn chosen_at(pace: Pace, extents: &[(u64, u64)]) -> Vec<u64> {
+        choose_emptied(&counted(extents), FULL, pace).iter().map(|one| one.extent.0).collect()
     }
 
     #[test]
@@ -138,7 +194,7 @@ mod tests {
     fn of_an_extent_that_two_ranges_list_the_smaller_part_is_copied() {
         let choose = |named_bytes, listed_by| {
             let one = CountedExtent { named_bytes, ..CountedExtent::new(ExtentId(1), 1000, listed_by) };
-            !choose_emptied(&[one], FULL).is_empty()
+            !choose_emptied(&[one], FULL, Pace::Busy).is_empty()
         };
         assert!(!choose(500, 2), "a split in the middle");
         assert!(choose(200, 2) && !choose(800, 2), "the smaller part, not the larger");
@@ -150,23 +206,64 @@ mod tests {
     fn a_choice_has_a_bounded_number_of_bytes_and_rows_to_move() {
         let size_bytes = COPY_SIZE_BYTES_MAX / 2;
         let mut many = counted(&[(2 * size_bytes, size_bytes); 10]);
-        assert_eq!(choose_emptied(&many, 2 * size_bytes).len(), 2);
+        assert_eq!(choose_emptied(&many, 2 * size_bytes, Pace::Busy).len(), 2);
         many.iter_mut().for_each(|one| one.named_rows = MOVED_ROW_COUNT_MAX);
-        assert_eq!(choose_emptied(&many, 2 * size_bytes).len(), 1);
+        assert_eq!(choose_emptied(&many, 2 * size_bytes, Pace::Busy).len(), 1);
+    }
+
+    #[test]
+    fn in_quiet_a_small_store_is_cleaned_for_what_is_kept_back_and_a_large_one_is_not() {
+        let quiet = |kept_back_bytes| Pace::Quiet { kept_back_bytes };
+        let extents = [(1000, 920), (1000, 940), (1000, 1000), (10, 10)];
+        assert_eq!(chosen(&extents), [] as [u64; 0], "140 of 3010 are less than a tenth");
+        assert_eq!(chosen_at(quiet(100), &extents), [] as [u64; 0], "140 and 100 are still");
+        assert_eq!(chosen_at(quiet(200), &extents), [0], "then 60 and 200 are");
+        assert_eq!(chosen_at(quiet(1000), &extents), [0], "a fortieth may be dead whatever is kept back");
+        assert_eq!(chosen_at(quiet(1000), &[(1000, 900), (1000, 900), (10, 10)]), [0, 1]);
+        assert!(is_worth_counting(3000, 0, 2900, quiet(1000)), "a thirtieth is dead");
+        assert!(!is_worth_counting(3000, 0, 2910, quiet(1000)), "and a thirty-third");
+        assert!(
+            !is_worth_counting(3000, 0, 2900, quiet(200)) && is_worth_counting(3000, 0, 2800, quiet(200))
+        );
+        assert!(
+            !is_worth_counting(3000, 0, 2800, Pace::Busy) && is_worth_counting(3000, 0, 2600, Pace::Busy)
+        );
+    }
+
+    #[test]
+    fn what_is_dead_in_the_open_extent_is_left_while_it_is_little() {
+        let open = |size_bytes, named_bytes| CountedExtent {
+            named_bytes,
+            is_open: true,
+            ..CountedExtent::new(ExtentId(1), size_bytes, 1)
+        };
+        assert_eq!(left_dead_bytes(&open(500, 440), FULL), 60);
+        assert_eq!(left_dead_bytes(&open(500, 430), FULL), 0, "a sixteenth of a full extent");
+        assert!(is_worth_counting(400, 0, 340, Pace::Busy));
+        assert!(!is_worth_counting(400, 60, 340, Pace::Busy), "it is what was left");
+    }
+
+    fn any_pace() -> impl Strategy<Value = Pace> {
+        prop_oneof![
+            Just(Pace::Busy),
+            (0u64..2 * FULL).prop_map(|kept_back_bytes| Pace::Quiet { kept_back_bytes })
+        ]
     }
 
     proptest! {
         /// Else a range would be counted again and again for nothing.
         #[test]
-        fn what_is_worth_counting_is_worth_a_choice(extents in prop::collection::vec((0u64..=FULL, 0u64..=100), 1..8)) {
+        fn what_is_worth_counting_is_worth_a_choice(
+            extents in prop::collection::vec((0u64..=FULL, 0u64..=100), 1..8),
+            pace in any_pace(),
+        ) {
             let extents: Vec<(u64, u64)> = extents.into_iter().map(|(size, share)| (size, size * share / 100)).collect();
             let stored = extents.iter().map(|(size, _)| size).sum();
             let named = extents.iter().map(|(_, named)| named).sum();
-            let open = extents[extents.len() - 1];
-            let is_worth = is_worth_counting(stored, open.0, named, FULL);
-            // What is dead in the open extent is left alone while it is little.
-            if is_worth && open.0 == open.1 {
-                prop_assert!(!chosen(&extents).is_empty());
+            let counted = counted(&extents);
+            let left = left_dead_bytes(&counted[counted.len() - 1], FULL);
+            if is_worth_counting(stored, left, named, pace) {
+                prop_assert!(!choose_emptied(&counted, FULL, pace).is_empty());
             }
         }
     }

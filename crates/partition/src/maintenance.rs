@@ -3,6 +3,7 @@
 //! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds up no other
 //! range; writers that wait for a flush are told of its failure meanwhile, and of no other's.
 
+use crate::choose_emptied::Pace;
 use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::quiet::Quiet;
@@ -36,6 +37,22 @@ fn rest_after_collection(took_for: Duration, collected_extents: u64) -> Duration
     match collected_extents {
         0 => COLLECT_EVERY.max(took_for.saturating_mul(FRUITLESS_REST_FACTOR)),
         _ => took_for.clamp(COLLECT_AGAIN_AFTER, COLLECT_EVERY),
+    }
+}
+
+/// How often blob data of any of these ranges was changed, by others than collections.
+fn data_activity(ranges: &[Arc<RangePartition>]) -> u64 {
+    ranges.iter().filter_map(|range| range.data_activity()).sum()
+}
+
+/// At which pace blob data is collected, so long before it is quiet.
+fn collection_pace(ranges: &[Arc<RangePartition>], quiet_comes_in: Duration) -> Pace {
+    let with_data = ranges.iter().filter(|range| range.data_activity().is_some());
+    match with_data.clone().next() {
+        Some(range) if quiet_comes_in.is_zero() && !range.is_scarce() => {
+            Pace::Quiet { kept_back_bytes: range.kept_back_bytes() / with_data.count() as u64 }
+        }
+        _ => Pace::Busy,
     }
 }
 
@@ -335,18 +352,24 @@ impl Maintenance {
 
     async fn run_collections(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut rest_for = COLLECT_EVERY;
+        let mut quiet = Quiet::new(clock.monotonic());
         while !self.closing() {
             let pause = pin!(clock.sleep(rest_for));
             let woken = pin!(self.collect_wake.notified());
             select(pause, woken).await;
             let began_at = clock.monotonic();
             let mut collected_extents = 0;
-            for range in self.live_ranges() {
+            let ranges = self.live_ranges();
+            let activity = data_activity(&ranges);
+            let pace = collection_pace(&ranges, quiet.comes_in(activity, began_at));
+            let is_disturbed = || pace != Pace::Busy && data_activity(&self.live_ranges()) != activity;
+            let give_up = || self.closing() || is_disturbed();
+            for range in ranges {
                 if self.closing() {
                     return;
                 }
-                if range.is_worth_collecting() {
-                    match range.collect_data(|| self.closing()).await {
+                if range.is_worth_collecting(pace) {
+                    match range.collect_data(pace, give_up).await {
                         Ok(collected) => collected_extents += collected.extents,
                         Err(error) => {
                             tracing::warn!(%error, id = range.id(), "blob data could not be collected");

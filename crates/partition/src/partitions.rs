@@ -4,6 +4,7 @@
 //! requests wait, not fail.
 
 use crate::block_cache::{BlockCache, CacheStatistics};
+use crate::choose_emptied::Pace;
 use crate::data_writer::DataWriter;
 use crate::dead_containers::DeadContainer;
 use crate::error::PartitionError;
@@ -190,7 +191,7 @@ impl Partitions {
     pub async fn collect_data_now(&self, table: ObjectTable) -> Result<Collected, PartitionError> {
         let mut all = Collected::default();
         for range in self.server.ranges(table) {
-            let collected = range.collect_data(|| false).await?;
+            let collected = range.collect_data(Pace::Busy, || false).await?;
             all.extents += collected.extents;
             all.size_bytes += collected.size_bytes;
             all.copied_bytes += collected.copied_bytes;

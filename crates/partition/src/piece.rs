@@ -38,6 +38,12 @@ impl Piece {
         u64::from(self.len)
     }
 
+    /// Bytes that it takes of its extent, with the headers of its append blocks.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let blocks = self.size_bytes().div_ceil(DATA_BLOCK_SIZE_BYTES as u64);
+        self.size_bytes() + blocks * BLOCK_HEADER_SIZE as u64
+    }
+
     /// A piece whose append blocks lie one after the other from `first` on; `None` if they do not.
     pub(crate) fn of_blocks(locations: &[Location]) -> Option<Piece> {
         let first = locations.first()?;

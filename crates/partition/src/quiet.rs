@@ -1,29 +1,30 @@
-//! Whether it is quiet: no memory table of any range became a checkpoint for a while, because little is written.
+//! Whether it is quiet: what makes work for the disk has not happened for a while.
 //!
-//! Then merges that are not due take the disk and the one thread of merges from nobody. It is the flush that counts and not
-//! the last write: somebody renews a lease every few seconds on most servers.
+//! Then work that is not due takes the disk and its one thread from nobody. Merges watch for flushes of memory tables, of any
+//! range, and collections for what changes blob data. It is not the last write that counts: somebody renews a lease every
+//! few seconds on most servers.
 
 use std::time::Duration;
 
-/// It is quiet so long after the last flush. A range that is written to fast flushes every few seconds.
+/// It is quiet so long after the last such event. A range that is written to fast flushes every few seconds.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 
-/// When a flush was last noticed.
+/// When an event was last noticed.
 pub(crate) struct Quiet {
-    flushes: u64,
+    events: u64,
     since: Duration,
 }
 
 impl Quiet {
-    /// There may have been a flush just `now`.
+    /// There may have been an event just `now`.
     pub(crate) fn new(now: Duration) -> Self {
-        Quiet { flushes: 0, since: now }
+        Quiet { events: 0, since: now }
     }
 
-    /// How long it is from `now` until it is quiet, if there is no further flush than these; zero: it is.
-    pub(crate) fn comes_in(&mut self, flushes: u64, now: Duration) -> Duration {
-        if flushes != self.flushes {
-            *self = Quiet { flushes, since: now };
+    /// How long it is from `now` until it is quiet, if there is no further event than these; zero: it is.
+    pub(crate) fn comes_in(&mut self, events: u64, now: Duration) -> Duration {
+        if events != self.events {
+            *self = Quiet { events, since: now };
         }
         (self.since + QUIET_AFTER).saturating_sub(now)
     }
@@ -34,10 +35,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_quiet_when_nothing_was_flushed_for_long() {
+    fn it_is_quiet_when_nothing_happened_for_long() {
         let seconds = Duration::from_secs;
         let mut quiet = Quiet::new(seconds(100));
-        for (flushes, now, comes_in) in [
+        for (events, now, comes_in) in [
             (0, 100, 10),
             (0, 104, 6),
             (1, 109, 10),
@@ -47,7 +48,7 @@ mod tests {
             (3, 1000, 10),
             (3, 1010, 0),
         ] {
-            assert_eq!(quiet.comes_in(flushes, seconds(now)), seconds(comes_in), "{flushes} at {now}");
+            assert_eq!(quiet.comes_in(events, seconds(now)), seconds(comes_in), "{events} at {now}");
         }
     }
 }

@@ -129,6 +129,11 @@ impl Space {
         self.named.load(Ordering::Relaxed)
     }
 
+    /// The reserve's bytes, while it is whole.
+    pub(crate) fn kept_back_bytes(&self) -> u64 {
+        if self.is_named() && !self.is_scarce() { self.size_bytes } else { 0 }
+    }
+
     /// Whether so many bytes are a small part of what is free.
     pub(crate) async fn has_plenty_of_room_for(&self, size_bytes: u64) -> bool {
         let free_bytes = self.disk.free_bytes().await;

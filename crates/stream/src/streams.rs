@@ -418,6 +418,11 @@ impl Streams {
         self.space.is_scarce()
     }
 
+    /// Bytes that are kept back for a full disk; 0 while they are given up.
+    pub fn kept_back_bytes(&self) -> u64 {
+        self.space.kept_back_bytes()
+    }
+
     /// Whether there is room for work that gives space back but takes so many bytes first, and something stays for others;
     /// always, if there is no reserve.
     pub async fn has_room_for(&self, size_bytes: u64) -> bool {

@@ -16,7 +16,7 @@
 use super::data::{RangeData, pieces_of, size_of_distinct};
 use super::{RangePartition, Standing};
 use crate::choose_emptied::{
-    CountedExtent, MOVED_ROW_COUNT_MAX, choose_emptied, is_worth_counting, share_of,
+    CountedExtent, MOVED_ROW_COUNT_MAX, Pace, choose_emptied, is_worth_counting, left_dead_bytes, share_of,
 };
 use crate::dead_containers::DeadFilter;
 use crate::error::PartitionError;
@@ -46,23 +46,26 @@ pub struct Collected {
 
 impl RangePartition {
     /// Whether a collection may give back a fair part of what is stored.
-    pub(crate) fn is_worth_collecting(&self) -> bool {
+    pub(crate) fn is_worth_collecting(&self, pace: Pace) -> bool {
         let Some(data) = &self.data else { return false };
-        if data.changes.load(Ordering::Relaxed) == 0 {
+        // In quiet less may be dead than the last collection left, if it was not in quiet.
+        let is_as_left = data.changes.load(Ordering::Relaxed) == 0;
+        if is_as_left && (pace == Pace::Busy || data.collected_in_quiet.load(Ordering::Relaxed)) {
             return false;
         }
         let Ok(stat) = self.shared.streams.stat(&data.stream) else { return false };
         let share =
             |(extent, length): &(ExtentId, u64)| share_of(*length, self.shared.streams.listed_by(*extent));
         let stored_bytes: u64 = stat.extents.iter().map(share).sum();
-        let open_size_bytes = stat.extents.last().map_or(0, share);
+        let open = stat.extents.last().map(|(extent, _)| *extent);
+        let left = data.left_in_open.lock().filter(|(extent, _)| Some(*extent) == open);
         let named_bytes = data.named_bytes.load(Ordering::Relaxed).max(0) as u64;
-        is_worth_counting(
-            stored_bytes,
-            open_size_bytes,
-            named_bytes,
-            self.shared.streams.extent_size_bytes_max(),
-        )
+        is_worth_counting(stored_bytes, left.map_or(0, |(_, dead_bytes)| dead_bytes), named_bytes, pace)
+    }
+
+    /// What the server keeps back of the disk.
+    pub(crate) fn kept_back_bytes(&self) -> u64 {
+        self.shared.streams.kept_back_bytes()
     }
 
     /// A container of this range was deleted: how much its rows name is to be counted anew.
@@ -75,12 +78,14 @@ impl RangePartition {
     /// Gives back the space of blob data that no row names.
     pub(crate) async fn collect_data(
         self: &Arc<Self>,
+        pace: Pace,
         give_up: impl Fn() -> bool,
     ) -> Result<Collected, PartitionError> {
         let data = self.range_data()?;
         let _collecting = data.collecting.lock().await;
         data.changes.store(0, Ordering::Relaxed);
-        let collected = self.collect_unnamed(data, give_up).await;
+        data.collected_in_quiet.store(pace != Pace::Busy, Ordering::Relaxed);
+        let collected = self.collect_unnamed(data, pace, give_up).await;
         if collected.is_err() {
             // What failed may work once there is space again.
             data.changes.fetch_add(1, Ordering::Relaxed);
@@ -91,6 +96,7 @@ impl RangePartition {
     async fn collect_unnamed(
         self: &Arc<Self>,
         data: &RangeData,
+        pace: Pace,
         give_up: impl Fn() -> bool,
     ) -> Result<Collected, PartitionError> {
         let extents = self.shared.streams.stat(&data.stream)?.extents;
@@ -112,9 +118,12 @@ impl RangePartition {
             }
         });
         let counted: Vec<CountedExtent> = counted.collect();
+        let extent_size_bytes_max = self.shared.streams.extent_size_bytes_max();
+        *data.left_in_open.lock() =
+            counted.last().map(|open| (open.extent, left_dead_bytes(open, extent_size_bytes_max)));
         let mut chosen = Vec::new();
         let mut copied_bytes = 0;
-        for one in choose_emptied(&counted, self.shared.streams.extent_size_bytes_max()) {
+        for one in choose_emptied(&counted, extent_size_bytes_max, pace) {
             // What needs no copy always has room.
             let has_room = one.named_bytes == 0
                 || self.shared.streams.has_room_for(copied_bytes + one.named_bytes).await;
@@ -126,7 +135,11 @@ impl RangePartition {
                 data.changes.fetch_add(1, Ordering::Relaxed);
             }
         }
-        if chosen.is_empty() || give_up() {
+        if chosen.is_empty() {
+            return Ok(collected);
+        }
+        if give_up() {
+            data.changes.fetch_add(1, Ordering::Relaxed);
             return Ok(collected);
         }
         let emptied: BTreeSet<ExtentId> = chosen.iter().map(|one| one.extent).collect();
@@ -324,7 +337,7 @@ impl CountNamed {
 
     fn settle_all(&mut self) {
         for piece in self.of_name.drain(..) {
-            self.named.entry(piece.extent).or_default().bytes += piece.size_bytes();
+            self.named.entry(piece.extent).or_default().bytes += piece.stored_bytes();
         }
     }
 

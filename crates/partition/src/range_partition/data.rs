@@ -21,7 +21,7 @@ use base::codec::Decoder;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use stream::{ExtentId, StreamName};
 
@@ -41,6 +41,12 @@ pub(crate) struct RangeData {
     pub(super) forgotten: AtomicU64,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
+    /// The last collection was in quiet.
+    pub(super) collected_in_quiet: AtomicBool,
+    /// The extent that took appends at the last collection, and its dead bytes that the collection left.
+    pub(super) left_in_open: Mutex<Option<(ExtentId, u64)>>,
+    /// Uploads, and changes of rows that name more or less than before. A collection makes none of them.
+    activity: AtomicU64,
     /// Held during a collection.
     pub(super) collecting: tokio::sync::Mutex<()>,
     /// Ranges that it has taken over from, directly or not, and that somebody still uses.
@@ -73,6 +79,9 @@ impl RangeData {
             named_bytes: AtomicI64::new(0),
             forgotten: AtomicU64::new(0),
             changes: AtomicU64::new(1),
+            collected_in_quiet: AtomicBool::new(false),
+            left_in_open: Mutex::new(None),
+            activity: AtomicU64::new(0),
             collecting: tokio::sync::Mutex::new(()),
             ancestors: Vec::new(),
         }
@@ -201,7 +210,10 @@ impl RangeData {
             after.extend(pieces);
         }
         let grown_bytes = growth_of(changes, after, seen);
-        self.named_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
+        if grown_bytes != 0 {
+            self.named_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
+            self.activity.fetch_add(1, Ordering::Relaxed);
+        }
         self.changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -230,11 +242,11 @@ fn growth_of<'a>(changes: &[RowChange], mut after: Vec<Piece>, seen: impl Iterat
     size_of_distinct(&mut after) as i64 - size_of_distinct(&mut before) as i64
 }
 
-/// Bytes of pieces, each once.
+/// Bytes that pieces take, each once. With their headers: of small pieces these are much, and would look dead for ever.
 pub(super) fn size_of_distinct(pieces: &mut Vec<Piece>) -> u64 {
     pieces.sort_unstable();
     pieces.dedup();
-    pieces.iter().map(Piece::size_bytes).sum()
+    pieces.iter().map(Piece::stored_bytes).sum()
 }
 
 /// The pieces that a row's value names.
@@ -282,6 +294,11 @@ impl Drop for DataPin {
 }
 
 impl RangePartition {
+    /// How often others wrote or deleted blob data here since the range was opened; `None`: the table has none.
+    pub(crate) fn data_activity(&self) -> Option<u64> {
+        self.data.as_ref().map(|data| data.activity.load(Ordering::Relaxed))
+    }
+
     pub(super) fn range_data(&self) -> Result<&RangeData, PartitionError> {
         self.data.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
     }
@@ -296,6 +313,7 @@ impl RangePartition {
         if self.shared.streams.is_scarce() {
             return Err(PartitionError::DiskFull);
         }
+        self.range_data()?.activity.fetch_add(1, Ordering::Relaxed);
         self.append_piece(bytes).await
     }
 
@@ -460,7 +478,11 @@ mod tests {
     fn pieces_that_rows_share_count_once() {
         let (first, second) = (Piece::for_tests(1, 0, 100), Piece::for_tests(1, 200, 30));
         let head = row("head", &[first]);
-        assert_eq!(growth(&[], std::slice::from_ref(&head), &[]), 100, "a new blob");
+        assert_eq!(
+            growth(&[], std::slice::from_ref(&head), &[]),
+            132,
+            "a new blob, with the header of its bytes"
+        );
         let snapshot = row("snapshot", &[first]);
         assert_eq!(
             growth(std::slice::from_ref(&head), std::slice::from_ref(&snapshot), &[]),
@@ -468,11 +490,11 @@ mod tests {
             "a snapshot"
         );
         let both = [head.clone(), snapshot];
-        assert_eq!(growth(&both, &[row("head", &[second])], &[]), 30, "its blob is overwritten");
+        assert_eq!(growth(&both, &[row("head", &[second])], &[]), 62, "its blob is overwritten");
         assert_eq!(growth(&both, &[], &["snapshot"]), 0, "the blob still names it");
-        assert_eq!(growth(&both, &[], &["snapshot", "head"]), -100, "nobody does");
+        assert_eq!(growth(&both, &[], &["snapshot", "head"]), -132, "nobody does");
         assert_eq!(growth(&[head], &[row("head", &[second])], &[]), -70, "overwritten");
         let regions = [row("region1", &[first]), row("region2", &[first])];
-        assert_eq!(growth(&[], &regions, &[]), 100, "one piece of two regions");
+        assert_eq!(growth(&[], &regions, &[]), 132, "one piece of two regions");
     }
 }

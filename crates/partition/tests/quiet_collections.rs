@@ -1,0 +1,248 @@
+//! Collections of blob data in quiet: what is kept back for a full disk counts as dead then. On the simulated disk, in
+//! virtual time.
+
+#![allow(clippy::disallowed_methods)] // The simulation owns the time that these sleeps take.
+
+use base::Environment;
+use base::codec::Encode;
+use partition::{
+    Decision, ObjectTable, Operation, PartitionSettings, Partitions, Piece, Read, RowChange, RowKey,
+    RowStart, RowVersion, Rows,
+};
+use sim::{Faults, World};
+use std::sync::Arc;
+use std::time::Duration;
+use stream::{BLOCK_HEADER_SIZE, StreamName, StreamSettings, Streams};
+
+const TABLE: ObjectTable = ObjectTable::Blob;
+const EXTENT_SIZE_BYTES: u64 = 40_000;
+const BLOB_SIZE_BYTES: usize = 4_000;
+const BLOB_COUNT: u64 = 50;
+/// One blob of this many is deleted: less than a tenth, which is left while others write.
+const DELETED_ONE_IN: u64 = 17;
+
+enum Change {
+    Name(Piece),
+    Delete,
+    /// The row is written as it is, like a lease that is renewed.
+    Renew,
+}
+
+struct ChangeRow {
+    key: RowKey,
+    change: Change,
+}
+
+impl Operation for ChangeRow {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        TABLE
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.key.clone())]
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
+        let key = self.key.clone();
+        let change = match self.change {
+            Change::Delete => RowChange::Delete { key },
+            Change::Renew => RowChange::Put { key, value: rows.point(0).unwrap().value.clone() },
+            Change::Name(piece) => {
+                let mut value = Vec::new();
+                RowStart { pieces: vec![piece], tail_size_bytes: 0 }.put(&mut value);
+                value.put_u64_field(1);
+                RowChange::Put { key, value: value.into() }
+            }
+        };
+        Decision { changes: vec![change], reply: () }
+    }
+}
+
+fn key(name: u64) -> RowKey {
+    RowKey::new("acct", 1, &format!("blob{name:04}"), "b")
+}
+
+fn is_deleted(name: u64) -> bool {
+    name % DELETED_ONE_IN == 1
+}
+
+struct Stage {
+    env: Environment,
+    streams: Arc<Streams>,
+    partitions: Partitions,
+}
+
+impl Stage {
+    async fn open(env: &Environment, reserve_size_bytes: u64) -> Self {
+        let settings = StreamSettings {
+            reserve_size_bytes,
+            extent_size_bytes_max: EXTENT_SIZE_BYTES,
+            ..StreamSettings::tiny()
+        };
+        let streams = Streams::open(env, settings).await.unwrap();
+        let partitions = Partitions::open(env, streams.clone(), PartitionSettings::tiny()).await.unwrap();
+        Stage { env: env.clone(), streams, partitions }
+    }
+
+    async fn put(&self, name: u64) {
+        let bytes = vec![name as u8; BLOB_SIZE_BYTES].into();
+        let (piece, _pin) = self.partitions.append_data(TABLE, &key(name), bytes).await.unwrap();
+        self.change(name, Change::Name(piece)).await;
+    }
+
+    async fn change(&self, name: u64, change: Change) {
+        self.partitions.execute(ChangeRow { key: key(name), change }).await.unwrap();
+    }
+
+    /// Five extents and a little, of which each has some dead bytes.
+    async fn put_and_delete(&self) {
+        for name in 0..BLOB_COUNT {
+            self.put(name).await;
+        }
+        for name in (0..BLOB_COUNT).filter(|name| is_deleted(*name)) {
+            self.change(name, Change::Delete).await;
+        }
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        let stat = self.streams.stat(&StreamName::new("blob/1/data")).unwrap();
+        stat.extents.iter().map(|(_, length)| length).sum()
+    }
+
+    /// Of the blobs that were not deleted, and so many more.
+    fn named_bytes(&self, more: usize) -> u64 {
+        let count = more + (0..BLOB_COUNT).filter(|name| !is_deleted(*name)).count();
+        (count * (BLOB_SIZE_BYTES + BLOCK_HEADER_SIZE)) as u64
+    }
+
+    /// Whether less is dead than a collection in quiet is worth, and what an extent that takes appends may have besides.
+    fn is_clean(&self, more: usize) -> bool {
+        self.stored_bytes() < self.named_bytes(more) / 31 * 32 + EXTENT_SIZE_BYTES / 16
+    }
+
+    async fn sleep(&self, seconds: u64) {
+        self.env.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+
+    /// All that was not deleted is there.
+    async fn check(&self) {
+        for name in (0..BLOB_COUNT).filter(|name| !is_deleted(*name)) {
+            let (row, pin) = self.partitions.get_with_data(TABLE, &key(name)).await.unwrap().unwrap();
+            let mut decoder = base::codec::Decoder::new(&row.value);
+            let piece = RowStart::take(&mut decoder).unwrap().pieces[0];
+            let mut at = 0;
+            while at < piece.size_bytes() {
+                let part = pin.read(&piece, at).await.unwrap();
+                assert!(part.iter().all(|byte| *byte == name as u8), "blob {name}");
+                at += part.len() as u64;
+            }
+        }
+    }
+}
+
+/// A store that is small beside the reserve stayed with an eighth of dead bytes, and the reserve besides: more than a fifth
+/// of what was alive, for ever.
+#[test]
+fn when_nobody_writes_a_small_store_is_cleaned_further() {
+    for (reserve_size_bytes, becomes_clean) in [(0, false), (64 << 10, true)] {
+        World::new(1).run(|env, _| async move {
+            let stage = Stage::open(&env, reserve_size_bytes).await;
+            // Until the reserve is there.
+            stage.sleep(60).await;
+            stage.put_and_delete().await;
+            let stored_bytes = stage.stored_bytes();
+            assert!(!stage.is_clean(0) && stored_bytes < stage.named_bytes(0) / 9 * 10, "{stored_bytes}");
+            // What a collection leaves while others may write is too much in quiet, even if nothing has changed since.
+            stage.partitions.collect_data_now(TABLE).await.unwrap();
+            assert_eq!(stage.stored_bytes(), stored_bytes);
+            stage.sleep(60).await;
+            assert_eq!(stage.is_clean(0), becomes_clean, "{} of {stored_bytes}", stage.stored_bytes());
+            stage.check().await;
+            // And then there is an end of it.
+            let (stored_bytes, operations) = (stage.stored_bytes(), env.clock.monotonic());
+            stage.sleep(300).await;
+            assert_eq!(stage.stored_bytes(), stored_bytes, "since {operations:?}");
+            stage.partitions.close().await;
+        });
+    }
+}
+
+#[test]
+fn it_is_not_quiet_while_others_write_blob_data() {
+    for names in [true, false] {
+        World::new(2).run(|env, _| async move {
+            let stage = Stage::open(&env, 64 << 10).await;
+            stage.sleep(60).await;
+            stage.put_and_delete().await;
+            let stored_bytes = stage.stored_bytes();
+            for second in 0..60 {
+                stage.sleep(1).await;
+                if second % 8 == 0 && names {
+                    // As large as before, so that no more of it is dead than was.
+                    stage.change(1000, Change::Delete).await;
+                    stage.put(1000).await;
+                } else if second % 8 == 0 {
+                    // An upload whose end is far away.
+                    stage.partitions.append_data(TABLE, &key(1000), vec![0; 10].into()).await.unwrap();
+                }
+            }
+            assert!(stage.stored_bytes() > stored_bytes, "nothing was copied, nothing left");
+            for _ in 0..60 {
+                stage.sleep(1).await;
+                stage.change(0, Change::Renew).await;
+            }
+            assert!(stage.is_clean(usize::from(names)), "{} of {stored_bytes}", stage.stored_bytes());
+            stage.check().await;
+            stage.partitions.close().await;
+        });
+    }
+}
+
+#[test]
+fn a_collection_in_quiet_makes_way_for_who_writes() {
+    let world = World::new(3);
+    world.disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
+    world.run(|env, _| async move {
+        let stage = Stage::open(&env, 64 << 10).await;
+        stage.sleep(60).await;
+        stage.put_and_delete().await;
+        let stored_bytes = stage.stored_bytes();
+        let begins_before = env.clock.monotonic() + Duration::from_secs(60);
+        while stage.stored_bytes() <= stored_bytes {
+            assert!(env.clock.monotonic() < begins_before, "no collection began");
+            env.clock.sleep(Duration::from_millis(1)).await;
+        }
+        let began_at = env.clock.monotonic();
+        stage.put(1000).await;
+        stage.sleep(5).await;
+        assert!(!stage.is_clean(1), "it went on");
+        // Else it would have been through by then.
+        stage.sleep(60).await;
+        assert!(stage.is_clean(1), "{} of {stored_bytes}, begun {began_at:?}", stage.stored_bytes());
+        stage.check().await;
+        stage.partitions.close().await;
+    });
+}
+
+/// Each piece has a header in its extent. Those counted as dead once: small pieces looked worth a collection, which copied
+/// all of them, which made them look worth the next one, for ever.
+#[test]
+fn small_pieces_are_not_copied_for_their_headers() {
+    World::new(4).run(|env, _| async move {
+        let stage = Stage::open(&env, 64 << 10).await;
+        stage.sleep(60).await;
+        for name in 0..400 {
+            let bytes = vec![name as u8; 40].into();
+            let (piece, _pin) = stage.partitions.append_data(TABLE, &key(name), bytes).await.unwrap();
+            stage.change(name, Change::Name(piece)).await;
+        }
+        let stored_bytes = stage.stored_bytes();
+        assert!(stored_bytes > 400 * 50, "{stored_bytes}: what headers take is what this is about");
+        assert_eq!(stage.partitions.collect_data_now(TABLE).await.unwrap().copied_bytes, 0);
+        stage.sleep(60).await;
+        assert_eq!(stage.stored_bytes(), stored_bytes, "they were copied");
+        stage.partitions.close().await;
+    });
+}
