@@ -13,7 +13,7 @@ use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::listing::{ListPage, ListQuery, list_blobs};
 use crate::name::{LOGS_CONTAINER, Pairs, check_blob, check_container, check_metadata, is_system_container};
-use crate::read_blob::{BlobReader, FoundRecord, find, open_reader};
+use crate::read_blob::{BlobReader, FoundRecord, find_head, open_reader};
 use crate::record::BlobRecord;
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
 use crate::sweep;
@@ -260,7 +260,8 @@ impl BlobService {
         list_blobs(&self.partitions, account, container.id, query, self.now()).await
     }
 
-    /// A blob or snapshot that is there and may be read under these conditions.
+    /// A blob or snapshot that is there and may be read under these conditions, without its bytes: where they are may be
+    /// left open.
     pub async fn find(
         &self,
         at: &BlobAt,
@@ -268,7 +269,7 @@ impl BlobService {
         conditions: &Conditions,
     ) -> Result<FoundRecord, BlobError> {
         conditions.check_readable()?;
-        let (found, _) = find(&self.partitions, &at.address, revision).await?;
+        let found = find_head(&self.partitions, &at.address, revision).await?;
         self.check_read(&found, conditions)?;
         Ok(found)
     }

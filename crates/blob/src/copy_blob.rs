@@ -9,7 +9,7 @@ use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::pages::{PageRange, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
-use crate::read_blob::{BlobReader, FoundRecord, find};
+use crate::read_blob::{BlobReader, FoundRecord, find_head};
 use crate::record::{BlobType, CopyState};
 use crate::set_blob::check_tier;
 use crate::upload::{Upload, Uploaded};
@@ -143,7 +143,7 @@ impl BlobService {
         if found.record.blob_type != BlobType::Page {
             return Ok(());
         }
-        let (now, _) = find(&self.partitions, &source.address, revision).await?;
+        let now = find_head(&self.partitions, &source.address, revision).await?;
         if now.record.etag == found.record.etag { Ok(()) } else { Err(BlobError::SourceConditionNotMet) }
     }
 

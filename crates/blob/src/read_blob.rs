@@ -12,7 +12,7 @@ use crate::pages::{decode_region, region_of};
 use crate::record::BlobRecord;
 use base::Ticks;
 use bytes::Bytes;
-use partition::{DataPin, ObjectTable, PartitionError, Partitions, Piece};
+use partition::{DataPin, ObjectTable, PartitionError, Partitions, Piece, Row};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -42,6 +42,27 @@ pub(crate) async fn find(
         let found = partitions.get_with_data(ObjectTable::Blob, &address.key(&row)).await?;
         found.ok_or(BlobError::BlobNotFound)
     };
+    find_by(get, revision).await
+}
+
+/// Finds a blob, of which nobody reads the bytes: its content may be [`Content::Unread`].
+pub(crate) async fn find_head(
+    partitions: &Partitions,
+    address: &BlobAddress,
+    revision: Revision,
+) -> Result<FoundRecord, BlobError> {
+    let get = |row: String| async move {
+        let found = partitions.get_head(ObjectTable::Blob, &address.key(&row)).await?;
+        Ok((found.ok_or(BlobError::BlobNotFound)?, ()))
+    };
+    Ok(find_by(get, revision).await?.0)
+}
+
+/// Finds a blob in the rows that `get` reads, with what comes with its row.
+async fn find_by<P, G: Future<Output = Result<(Row, P), BlobError>>>(
+    get: impl Fn(String) -> G,
+    revision: Revision,
+) -> Result<(FoundRecord, P), BlobError> {
     // A snapshot is never the base blob, a version may be.
     let head = match revision {
         Revision::Snapshot(_) => None,

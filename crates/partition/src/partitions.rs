@@ -11,7 +11,7 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::maintenance::Maintenance;
 use crate::memory_budget::{MemoryBudget, MemoryStatistics};
-use crate::operation::{ObjectTable, Operation, Row, RowVersion, Scan, ScanEnd};
+use crate::operation::{ObjectTable, Operation, Row, RowPart, RowVersion, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::pause::Pause;
 use crate::piece::Piece;
@@ -129,7 +129,12 @@ impl Partitions {
 
     /// The row at `key`, from the newest durable state.
     pub async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
-        self.server.get(table, key).await
+        self.server.get(table, key, RowPart::Whole).await
+    }
+
+    /// The same, but the row may come without its tail, as for [`Read::Head`](crate::Read::Head): that costs less.
+    pub async fn get_head(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
+        self.server.get(table, key, RowPart::Head).await
     }
 
     /// The moment of the range that owns `key`: what is read after it was asked for is still so while it is the same.

@@ -106,7 +106,7 @@ fn a_damaged_tail_fails_those_who_want_it() {
         })
         .unwrap();
     // Some bytes of a tail that is only in an extent: what the journal has, too, would be repaired.
-    let mut failed = 0;
+    let (mut failed, mut heads) = (0, 0);
     for (row, (_, value)) in expected.iter().take(60) {
         let world = world.copy(failed);
         let sought = &value[value.len() - 500..value.len() - 400];
@@ -117,16 +117,17 @@ fn a_damaged_tail_fails_those_who_want_it() {
             }
         }
         let key = partition::RowKey::from_bytes(bytes::Bytes::copy_from_slice(row));
-        let (checked, whole, put) = world
+        let (checked, whole, head, put) = world
             .run(|env, _| async move {
                 let checked = check_folder(&env, &mut |_, _| {}).await;
                 let (_, partitions) = match open(&env, settings(1000)).await {
                     Ok(opened) => opened,
-                    Err(error) => return (checked, Err(error), Ok(())),
+                    Err(error) => return (checked, Err(error), Ok(None), Ok(())),
                 };
                 let whole = partitions.get(TABLE, &key).await;
+                let head = partitions.get_head(TABLE, &key).await;
                 let put = partitions.execute(WriteBlobRow { key, value: None }).await;
-                (checked, whole, put.map(|_| ()))
+                (checked, whole, head, put.map(|_| ()))
             })
             .unwrap();
         if let Err(error) = whole {
@@ -135,10 +136,15 @@ fn a_damaged_tail_fails_those_who_want_it() {
             assert!(named, "the check is content");
             // Unless the whole folder is refused, who does not need the tail is not told of it.
             assert_eq!(put, Ok(()));
+            if let Some(head) = head.unwrap() {
+                assert!(value.starts_with(&head.value) && head.value.len() < value.len());
+                heads += 1;
+            }
             failed += 1;
         }
     }
     assert!(failed > 20, "{failed} damaged tails were noticed");
+    assert!(heads > 20, "{heads} rows were read without their tails");
 }
 
 /// Puts all rows once, with tails that do not compress, in each turn in another order: extents die row by row.

@@ -70,6 +70,10 @@ impl IndexBlock {
             let before = entries.last().map_or(&[][..], |entry| &entry.last_key);
             let prefix = before.get(..shared).ok_or(DecodeError("index shared length"))?;
             let last_key = Bytes::from([prefix, rest].concat());
+            // A walk would be led back by one that falls, and show rows twice.
+            if entries.last().is_some_and(|before| before.last_key >= last_key) {
+                return Err(DecodeError("index order"));
+            }
             size_bytes += last_key.len() + size_of::<IndexEntry>() + KeyHeads::BYTES_PER_KEY;
             let location = take_location(&mut decoder)?;
             let tails_size_bytes = if with_tails { decoder.varint("tails' bytes")? } else { 0 };
@@ -112,6 +116,14 @@ mod tests {
                 })
                 .collect();
             prop_assert_eq!(IndexBlock::parse(&build(&entries)).unwrap().entries, entries);
+        }
+
+        #[test]
+        fn keys_that_do_not_rise_are_refused(keys in prop::collection::vec(prop::collection::vec(0u8..3, 0..4), 2..5)) {
+            let location = Location { extent: ExtentId(1), offset: 0, len: 1 };
+            let entry = |key: &Vec<u8>| IndexEntry { last_key: key.clone().into(), location, tails_size_bytes: 0 };
+            let entries: Vec<_> = keys.iter().map(entry).collect();
+            prop_assert_eq!(IndexBlock::parse(&build(&entries)).is_ok(), keys.is_sorted_by(|a, b| a < b));
         }
 
         #[test]

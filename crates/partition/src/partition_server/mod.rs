@@ -14,7 +14,7 @@ pub(crate) use open::{FIRST_RANGE_ID, check_cover, range_ids};
 
 use crate::error::PartitionError;
 use crate::key::{Span, are_in_order, take_before};
-use crate::operation::{ObjectTable, Operation, Read, Row, Scan, ScanEnd};
+use crate::operation::{ObjectTable, Operation, Read, Row, RowPart, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
 use crate::pause::Pause;
@@ -135,12 +135,13 @@ impl PartitionServer {
         &self,
         table: ObjectTable,
         key: &crate::key::RowKey,
+        part: RowPart,
     ) -> Result<Option<Row>, PartitionError> {
         // Reads finish where they began, whoever owns the key meanwhile: so no count of owners is touched.
         let routes = self.routes.load();
         let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
         owner.load.note(key.as_bytes());
-        owner.get(key).await
+        owner.get(key, part).await
     }
 
     /// The moment of the range that owns `key`. Not counted as load: it costs the range nothing.

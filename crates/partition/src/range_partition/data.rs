@@ -14,7 +14,7 @@
 use super::{RangePartition, Standing};
 use crate::error::PartitionError;
 use crate::key::RowKey;
-use crate::operation::{Row, RowChange};
+use crate::operation::{Row, RowChange, RowPart};
 use crate::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, tail_start, take_pieces};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
@@ -362,7 +362,7 @@ impl RangePartition {
     ) -> Result<Option<(Row, DataPin)>, PartitionError> {
         let data = self.range_data()?;
         for _ in 0..RETRY_COUNT_MAX {
-            let Some(row) = self.get(key).await? else { return Ok(None) };
+            let Some(row) = self.get(key, RowPart::Whole).await? else { return Ok(None) };
             let extents = extents_of(&pieces_of(&row.value)?);
             // An extent leaves after its last piece was moved: then the row says where.
             if data.pin(&extents) {

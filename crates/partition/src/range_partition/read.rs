@@ -15,10 +15,10 @@ use bytes::Bytes;
 pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
 
 impl RangePartition {
-    /// The row at `key`, if it is there.
-    pub(crate) async fn get(&self, key: &RowKey) -> Result<Option<Row>, PartitionError> {
+    /// The row at `key`, or that part of it, if it is there.
+    pub(crate) async fn get(&self, key: &RowKey, part: RowPart) -> Result<Option<Row>, PartitionError> {
         let (tree, visible) = self.snapshot();
-        get_from(&tree, visible, key, RowPart::Whole).await
+        get_from(&tree, visible, key, part).await
     }
 
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes rows in
