@@ -27,12 +27,12 @@ pub(crate) const MOVED_ROW_COUNT_MAX: usize = 32 << 10;
 /// The extent that takes appends is sealed for a collection if this part of a full one is dead.
 const OPEN_DEAD_DIVISOR: u64 = 16;
 
-/// Who wants the disk.
+/// How much may stay dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// Others may write.
     Busy,
-    /// Nobody does.
+    /// Nobody has written or deleted blob data for a while.
     Quiet {
         /// What the server keeps back of the disk, this range's share of it.
         kept_back_bytes: u64,
@@ -40,7 +40,7 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    /// So many of the stored bytes have to be dead for a count to be worth it.
+    /// More than so many of the stored bytes have to be dead for a count to be worth it.
     fn worth_counting_bytes(self, stored_bytes: u64) -> u64 {
         self.of(stored_bytes, WORTH_COUNTING_DIVISOR, WORTH_COUNTING_DIVISOR_MAX)
     }
@@ -100,7 +100,7 @@ pub(crate) fn is_worth_counting(
     pace: Pace,
 ) -> bool {
     let dead_bytes = stored_bytes.saturating_sub(named_bytes).saturating_sub(left_dead_bytes);
-    dead_bytes > 0 && dead_bytes >= pace.worth_counting_bytes(stored_bytes)
+    dead_bytes > pace.worth_counting_bytes(stored_bytes)
 }
 
 /// The dead bytes in an extent that takes appends, if they are too few for it to be sealed.
@@ -120,10 +120,11 @@ pub(crate) fn choose_emptied(
     pace: Pace,
 ) -> Vec<CountedExtent> {
     let mut stored_bytes: u64 = counted.iter().map(|one| one.size_bytes).sum();
-    let mut dead_bytes: u64 = counted.iter().map(CountedExtent::dead_bytes).sum();
     let open_dead_min = open_dead_bytes_min(extent_size_bytes_max);
     let mut candidates: Vec<CountedExtent> =
         counted.iter().copied().filter(|one| !one.is_open || one.dead_bytes() >= open_dead_min).collect();
+    // What is left in the open extent is nobody's business here: others would be copied for it.
+    let mut dead_bytes: u64 = candidates.iter().map(CountedExtent::dead_bytes).sum();
     candidates.sort_by_key(|one| {
         let permille = u128::from(one.named_bytes) * 1000 / u128::from(one.size_bytes.max(1));
         (permille, one.extent)

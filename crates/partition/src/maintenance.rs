@@ -7,7 +7,7 @@ use crate::choose_emptied::Pace;
 use crate::choose_flush::{RangeMemory, choose_flush};
 use crate::error::PartitionError;
 use crate::quiet::Quiet;
-use crate::range_partition::{Flush, RangePartition};
+use crate::range_partition::{Collected, Flush, RangePartition};
 use crate::retries::{RangeName, Retries};
 use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::select;
@@ -32,9 +32,10 @@ const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const FRUITLESS_REST_FACTOR: u32 = 10;
 
 /// How long to rest after a round of collections: as long as it took while there is something to give back, and much
-/// longer after it was done for nothing.
-fn rest_after_collection(took_for: Duration, collected_extents: u64) -> Duration {
+/// longer after it was done for nothing. One in quiet that made way for others was not: it has left them the time already.
+fn rest_after_collection(took_for: Duration, collected_extents: u64, was_disturbed: bool) -> Duration {
     match collected_extents {
+        _ if was_disturbed => COLLECT_EVERY,
         0 => COLLECT_EVERY.max(took_for.saturating_mul(FRUITLESS_REST_FACTOR)),
         _ => took_for.clamp(COLLECT_AGAIN_AFTER, COLLECT_EVERY),
     }
@@ -45,15 +46,12 @@ fn data_activity(ranges: &[Arc<RangePartition>]) -> u64 {
     ranges.iter().filter_map(|range| range.data_activity()).sum()
 }
 
-/// At which pace blob data is collected, so long before it is quiet.
-fn collection_pace(ranges: &[Arc<RangePartition>], quiet_comes_in: Duration) -> Pace {
+/// At which pace blob data is collected that is not due, if it is so long until it is quiet.
+fn quiet_pace(ranges: &[Arc<RangePartition>], quiet_comes_in: Duration) -> Option<Pace> {
     let with_data = ranges.iter().filter(|range| range.data_activity().is_some());
-    match with_data.clone().next() {
-        Some(range) if quiet_comes_in.is_zero() && !range.is_scarce() => {
-            Pace::Quiet { kept_back_bytes: range.kept_back_bytes() / with_data.count() as u64 }
-        }
-        _ => Pace::Busy,
-    }
+    let range = with_data.clone().next()?;
+    let is_quiet = quiet_comes_in.is_zero() && !range.is_scarce();
+    is_quiet.then(|| Pace::Quiet { kept_back_bytes: range.kept_back_bytes() / with_data.count() as u64 })
 }
 
 /// Ranges whose last flush failed, and why.
@@ -361,24 +359,35 @@ impl Maintenance {
             let mut collected_extents = 0;
             let ranges = self.live_ranges();
             let activity = data_activity(&ranges);
-            let pace = collection_pace(&ranges, quiet.comes_in(activity, began_at));
-            let is_disturbed = || pace != Pace::Busy && data_activity(&self.live_ranges()) != activity;
-            let give_up = || self.closing() || is_disturbed();
+            let quiet_pace = quiet_pace(&ranges, quiet.comes_in(activity, began_at));
+            let is_disturbed = || data_activity(&self.live_ranges()) != activity;
+            let mut was_disturbed = false;
             for range in ranges {
                 if self.closing() {
                     return;
                 }
-                if range.is_worth_collecting(pace) {
-                    match range.collect_data(pace, give_up).await {
-                        Ok(collected) => collected_extents += collected.extents,
-                        Err(error) => {
-                            tracing::warn!(%error, id = range.id(), "blob data could not be collected");
-                        }
+                // What is due is due, whoever writes meanwhile.
+                let collected = if range.is_worth_collecting(Pace::Busy) {
+                    range.collect_data(Pace::Busy, || self.closing(), || false).await
+                } else if let Some(pace) = quiet_pace.filter(|pace| range.is_worth_collecting(*pace)) {
+                    let collected = match is_disturbed() {
+                        true => Ok(Collected::default()),
+                        false => range.collect_data(pace, || self.closing(), is_disturbed).await,
+                    };
+                    was_disturbed = was_disturbed || is_disturbed();
+                    collected
+                } else {
+                    continue;
+                };
+                match collected {
+                    Ok(collected) => collected_extents += collected.extents,
+                    Err(error) => {
+                        tracing::warn!(%error, id = range.id(), "blob data could not be collected");
                     }
                 }
             }
             let took_for = clock.monotonic().saturating_sub(began_at);
-            rest_for = rest_after_collection(took_for, collected_extents);
+            rest_for = rest_after_collection(took_for, collected_extents, was_disturbed);
         }
     }
 

@@ -196,7 +196,7 @@ impl Partitions {
     pub async fn collect_data_now(&self, table: ObjectTable) -> Result<Collected, PartitionError> {
         let mut all = Collected::default();
         for range in self.server.ranges(table) {
-            let collected = range.collect_data(Pace::Busy, || false).await?;
+            let collected = range.collect_data(Pace::Busy, || false, || false).await?;
             all.extents += collected.extents;
             all.size_bytes += collected.size_bytes;
             all.copied_bytes += collected.copied_bytes;

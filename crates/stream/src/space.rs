@@ -129,7 +129,7 @@ impl Space {
         self.named.load(Ordering::Relaxed)
     }
 
-    /// The reserve's bytes, while it is whole.
+    /// The reserve's bytes, unless it is given up.
     pub(crate) fn kept_back_bytes(&self) -> u64 {
         if self.is_named() && !self.is_scarce() { self.size_bytes } else { 0 }
     }

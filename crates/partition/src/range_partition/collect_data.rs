@@ -59,8 +59,8 @@ impl RangePartition {
         let stored_bytes: u64 = stat.extents.iter().map(share).sum();
         let open = stat.extents.last().map(|(extent, _)| *extent);
         let left = data.left_in_open.lock().filter(|(extent, _)| Some(*extent) == open);
-        let named_bytes = data.named_bytes.load(Ordering::Relaxed).max(0) as u64;
-        is_worth_counting(stored_bytes, left.map_or(0, |(_, dead_bytes)| dead_bytes), named_bytes, pace)
+        let left_bytes = left.map_or(0, |(_, dead_bytes)| dead_bytes);
+        is_worth_counting(stored_bytes, left_bytes, data.named_bytes(), pace)
     }
 
     /// What the server keeps back of the disk.
@@ -75,17 +75,23 @@ impl RangePartition {
         }
     }
 
-    /// Gives back the space of blob data that no row names.
+    /// Gives back the space of blob data that no row names. It copies nothing more once it is closing, and no further blob
+    /// once it is disturbed.
     pub(crate) async fn collect_data(
         self: &Arc<Self>,
         pace: Pace,
-        give_up: impl Fn() -> bool,
+        closing: impl Fn() -> bool,
+        is_disturbed: impl Fn() -> bool,
     ) -> Result<Collected, PartitionError> {
         let data = self.range_data()?;
         let _collecting = data.collecting.lock().await;
+        if self.serial.lock().standing != Standing::Open {
+            // Nobody could make rows name the copies.
+            return Ok(Collected::default());
+        }
         data.changes.store(0, Ordering::Relaxed);
         data.collected_in_quiet.store(pace != Pace::Busy, Ordering::Relaxed);
-        let collected = self.collect_unnamed(data, pace, give_up).await;
+        let collected = self.collect_unnamed(data, pace, closing, is_disturbed).await;
         if collected.is_err() {
             // What failed may work once there is space again.
             data.changes.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +103,8 @@ impl RangePartition {
         self: &Arc<Self>,
         data: &RangeData,
         pace: Pace,
-        give_up: impl Fn() -> bool,
+        closing: impl Fn() -> bool,
+        is_disturbed: impl Fn() -> bool,
     ) -> Result<Collected, PartitionError> {
         let extents = self.shared.streams.stat(&data.stream)?.extents;
         let mut collected = Collected::default();
@@ -135,11 +142,12 @@ impl RangePartition {
                 data.changes.fetch_add(1, Ordering::Relaxed);
             }
         }
-        if chosen.is_empty() {
-            return Ok(collected);
-        }
-        if give_up() {
+        if closing() || is_disturbed() {
+            // What needs no copy goes.
             data.changes.fetch_add(1, Ordering::Relaxed);
+            chosen.retain(|one| one.named_bytes == 0);
+        }
+        if chosen.is_empty() || closing() {
             return Ok(collected);
         }
         let emptied: BTreeSet<ExtentId> = chosen.iter().map(|one| one.extent).collect();
@@ -147,7 +155,7 @@ impl RangePartition {
             for one in chosen.iter().filter(|one| one.is_open) {
                 self.shared.streams.seal(&data.stream, one.extent).await?;
             }
-            self.move_pieces(&emptied, &give_up).await
+            self.move_pieces(&emptied, &closing, &is_disturbed).await
         };
         let moved = moved.await;
         // A copy that failed, for want of space perhaps, must not keep those extents that need none. What is named stays:
@@ -211,7 +219,8 @@ impl RangePartition {
 
     /// What rows name, by extent. Those of deleted containers don't count: nobody reads them any more.
     async fn count_named(&self) -> Result<BTreeMap<ExtentId, Named>, PartitionError> {
-        let forgotten = self.data.as_ref().map(|data| data.forgotten.load(Ordering::Relaxed));
+        let before =
+            self.data.as_ref().map(|data| (data.forgotten.load(Ordering::Relaxed), data.grown_bytes()));
         let mut count = CountNamed::new(self.shared.dead.filter(self.table));
         self.scan(&[Span::Range(self.range.clone())], &mut count).await?;
         if let Some(error) = count.damage {
@@ -219,19 +228,23 @@ impl RangePartition {
         }
         count.end_name();
         let total: u64 = count.named.values().map(|named| named.bytes).sum();
-        if let Some(data) = &self.data {
+        if let Some((data, (forgotten, grown_bytes))) = self.data.as_ref().zip(before) {
             // A container that was deleted during the scan may be in the total.
-            let is_right = Some(data.forgotten.load(Ordering::Relaxed)) == forgotten;
-            data.named_bytes.store(if is_right { total as i64 } else { 0 }, Ordering::Relaxed);
+            match data.forgotten.load(Ordering::Relaxed) == forgotten {
+                true => data.set_named(total, grown_bytes),
+                false => data.set_named(0, data.grown_bytes()),
+            }
         }
         Ok(count.named)
     }
 
-    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. Returns how many bytes were copied.
+    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. Returns how many bytes were copied. If
+    /// it is disturbed, it ends between two names: rows of one share pieces, which would be copied for each of them.
     async fn move_pieces(
         self: &Arc<Self>,
         extents: &BTreeSet<ExtentId>,
-        give_up: &impl Fn() -> bool,
+        closing: &impl Fn() -> bool,
+        is_disturbed: &impl Fn() -> bool,
     ) -> Result<u64, PartitionError> {
         let dead = self.shared.dead.filter(self.table);
         let mut find = FindNaming { extents: extents.clone(), dead, keys: Vec::new(), damage: None };
@@ -242,9 +255,14 @@ impl RangePartition {
         let mut copied_bytes = 0;
         let mut copies: BTreeMap<Piece, Piece> = BTreeMap::new();
         let mut pins = Vec::new();
+        let mut name = Vec::new();
         for key in find.keys {
-            if give_up() {
+            let is_of_same_name = partition_prefix(key.as_bytes()) == Some(&name[..]);
+            if closing() || (!is_of_same_name && is_disturbed()) {
                 break;
+            }
+            if !is_of_same_name {
+                name = partition_prefix(key.as_bytes()).unwrap_or_default().to_vec();
             }
             let Some((row, pin)) = self.get_with_data(&key).await? else { continue };
             let pieces = pieces_of(&row.value)?;

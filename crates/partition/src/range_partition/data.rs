@@ -35,9 +35,11 @@ pub(crate) struct RangeData {
     pub(super) stream: StreamName,
     /// The extents that rows of this range may name.
     extents: Mutex<Listed>,
-    /// Bytes that rows name, as far as it is known: counted by the last collection and followed since.
-    pub(super) named_bytes: AtomicI64,
-    /// How often `named_bytes` was forgotten.
+    /// By how many bytes more rows name after all changes than before the first; negative: less.
+    grown_bytes: AtomicI64,
+    /// With that, the bytes that rows name, as far as it is known: since the last count.
+    named_before_bytes: AtomicI64,
+    /// How often the count was forgotten.
     pub(super) forgotten: AtomicU64,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
@@ -76,7 +78,8 @@ impl RangeData {
         RangeData {
             stream,
             extents: Mutex::new(extents),
-            named_bytes: AtomicI64::new(0),
+            grown_bytes: AtomicI64::new(0),
+            named_before_bytes: AtomicI64::new(0),
             forgotten: AtomicU64::new(0),
             changes: AtomicU64::new(1),
             collected_in_quiet: AtomicBool::new(false),
@@ -211,17 +214,32 @@ impl RangeData {
         }
         let grown_bytes = growth_of(changes, after, seen);
         if grown_bytes != 0 {
-            self.named_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
+            self.grown_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
             self.activity.fetch_add(1, Ordering::Relaxed);
         }
         self.changes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Bytes that rows name, as far as it is known: counted by the last collection and followed since.
+    pub(super) fn named_bytes(&self) -> u64 {
+        (self.named_before_bytes.load(Ordering::Relaxed) + self.grown_bytes()).max(0) as u64
+    }
+
+    /// By how much it has grown: to be told to [`Self::set_named`] after a count that begins now.
+    pub(super) fn grown_bytes(&self) -> i64 {
+        self.grown_bytes.load(Ordering::Relaxed)
+    }
+
+    /// So many bytes were named when it had grown so much; what has changed since is known.
+    pub(super) fn set_named(&self, named_bytes: u64, grown_bytes: i64) {
+        self.named_before_bytes.store(named_bytes as i64 - grown_bytes, Ordering::Relaxed);
+    }
+
     /// What is known of how much is named does not count any more: the next collection counts anew.
     pub(super) fn forget_count(&self) {
         self.forgotten.fetch_add(1, Ordering::Relaxed);
-        self.named_bytes.store(0, Ordering::Relaxed);
+        self.set_named(0, self.grown_bytes());
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -406,6 +424,22 @@ mod tests {
         }
         assert_eq!(data.condemn([TWO].into_iter()), [TWO], "a pin that was refused pins nothing");
         assert_eq!(data.check_changes(&[naming(TWO)], std::iter::empty()), Ok(()));
+    }
+
+    /// A count that a deletion came into told of what it had deleted as named, and nobody looked for it any more.
+    #[test]
+    fn what_changes_during_a_count_is_not_forgotten() {
+        let data = data();
+        let began = data.grown_bytes();
+        assert_eq!(data.check_changes(&[naming(ONE)], std::iter::empty()), Ok(()));
+        data.set_named(1000, began);
+        assert_eq!(data.named_bytes(), 1132, "100 bytes and a header");
+        let RowChange::Put { key, value } = naming(ONE) else { unreachable!() };
+        let seen = [Row { key: key.clone(), version: crate::RowVersion(1), value }];
+        assert_eq!(data.check_changes(&[RowChange::Delete { key }], seen.iter()), Ok(()));
+        assert_eq!(data.named_bytes(), 1000);
+        data.forget_count();
+        assert_eq!(data.named_bytes(), 0);
     }
 
     #[test]
