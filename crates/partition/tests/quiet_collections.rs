@@ -313,3 +313,37 @@ fn rows_that_share_bytes_share_them_after_a_collection_that_made_way() {
         });
     }
 }
+
+/// A collection that can't read a piece fails. The next one began with the same extent, copied what it could of it once more,
+/// and failed, for ever.
+#[test]
+fn an_extent_that_cannot_be_read_is_not_copied_again_and_again() {
+    let world = World::new(5);
+    world.run(|env, _| async move {
+        let stage = Stage::open(&env, 0).await;
+        stage.put_and_delete().await;
+        stage.sleep(60).await;
+        stage.partitions.close().await;
+        stage.streams.close().await;
+    });
+    // Of the last blob of the first extent, so that others are copied before it.
+    let sought = [9; 600];
+    for (path, content) in world.disk.contents() {
+        for at in memchr::memmem::find_iter(&content, &sought) {
+            world.disk.flip_bit(&path, at as u64 * 8);
+        }
+    }
+    let disk = world.disk.clone();
+    let finished = world.run(|env, _| async move {
+        let stage = Stage::open(&env, 64 << 10).await;
+        let (_, pin) = stage.partitions.get_with_data(TABLE, &key(9)).await.unwrap().unwrap();
+        drop(pin);
+        stage.sleep(300).await;
+        assert!(!stage.is_clean(0), "what can't be read stays");
+        let before = (stage.stored_bytes(), disk.operation_count());
+        stage.sleep(300).await;
+        assert_eq!((stage.stored_bytes(), disk.operation_count()), before);
+        stage.partitions.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
+}

@@ -124,10 +124,14 @@ impl RangePartition {
                 ..CountedExtent::new(extent, length, self.shared.streams.listed_by(extent))
             }
         });
-        let counted: Vec<CountedExtent> = counted.collect();
+        let mut counted: Vec<CountedExtent> = counted.collect();
         let extent_size_bytes_max = self.shared.streams.extent_size_bytes_max();
         *data.left_in_open.lock() =
             counted.last().map(|open| (open.extent, left_dead_bytes(open, extent_size_bytes_max)));
+        {
+            let unreadable = data.unreadable.lock();
+            counted.retain(|one| one.named_bytes == 0 || !unreadable.contains(&one.extent));
+        }
         let mut chosen = Vec::new();
         let mut copied_bytes = 0;
         for one in choose_emptied(&counted, extent_size_bytes_max, pace) {
@@ -272,7 +276,11 @@ impl RangePartition {
                 }
                 let mut bytes = BytesMut::with_capacity(piece.size_bytes() as usize);
                 while (bytes.len() as u64) < piece.size_bytes() {
-                    bytes.extend_from_slice(&pin.read(&piece, bytes.len() as u64).await?);
+                    let read = pin.read(&piece, bytes.len() as u64).await;
+                    if matches!(read, Err(PartitionError::Storage(_))) {
+                        self.range_data()?.unreadable.lock().insert(piece.extent);
+                    }
+                    bytes.extend_from_slice(&read?);
                 }
                 let Executed::Done((copy, copy_pin)) = self.append_piece(bytes.freeze()).await? else {
                     // Those who take over will choose for themselves.

@@ -47,6 +47,9 @@ pub(crate) struct RangeData {
     pub(super) collected_in_quiet: AtomicBool,
     /// The extent that took appends at the last collection, and its dead bytes that the collection left.
     pub(super) left_in_open: Mutex<Option<(ExtentId, u64)>>,
+    /// Extents of which a collection could not read something, since the range was opened. To try it again and again would
+    /// copy the rest of them each time, in vain.
+    pub(super) unreadable: Mutex<BTreeSet<ExtentId>>,
     /// Uploads, and changes of rows that name more or less than before. A collection makes none of them.
     activity: AtomicU64,
     /// Held during a collection.
@@ -84,6 +87,7 @@ impl RangeData {
             changes: AtomicU64::new(1),
             collected_in_quiet: AtomicBool::new(false),
             left_in_open: Mutex::new(None),
+            unreadable: Mutex::default(),
             activity: AtomicU64::new(0),
             collecting: tokio::sync::Mutex::new(()),
             ancestors: Vec::new(),
