@@ -240,6 +240,8 @@ mod tests {
         };
         assert_eq!(left_dead_bytes(&open(500, 440), FULL), 60);
         assert_eq!(left_dead_bytes(&open(500, 430), FULL), 0, "a sixteenth of a full extent");
+        let quiet = Pace::Quiet { kept_back_bytes: 1000 };
+        assert_eq!(chosen_at(quiet, &[(1000, 990), (60, 0)]), [] as [u64; 0], "nor is another copied for it");
         assert!(is_worth_counting(400, 0, 340, Pace::Busy));
         assert!(!is_worth_counting(400, 60, 340, Pace::Busy), "it is what was left");
     }

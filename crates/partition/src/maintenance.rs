@@ -427,6 +427,17 @@ mod tests {
 
     /// Writers of every range that waited for a flush were refused for the damage of one.
     #[test]
+    fn a_round_that_made_way_is_not_one_that_was_for_nothing() {
+        let seconds = Duration::from_secs;
+        for (took_for, extents, was_disturbed, rest_for) in
+            [(3, 1, false, 3), (0, 1, false, 1), (30, 0, false, 300), (0, 0, false, 10), (30, 0, true, 10)]
+        {
+            let rest = rest_after_collection(seconds(took_for), extents, was_disturbed);
+            assert_eq!(rest, seconds(rest_for), "{took_for} s, {extents} extents, {was_disturbed}");
+        }
+    }
+
+    #[test]
     fn a_writer_is_told_of_its_own_ranges_trouble_and_of_what_all_share() {
         let (mine, other) = ((ObjectTable::Entity, 1), (ObjectTable::Entity, 2));
         let damage = || PartitionError::Storage("damaged".to_owned());

@@ -1,5 +1,8 @@
-//! Collections of blob data in quiet: what is kept back for a full disk counts as dead then. On the simulated disk, in
-//! virtual time.
+//! Collections of blob data that go on by themselves: in quiet, where what is kept back for a full disk counts as dead, and
+//! what must not be copied for ever. On the simulated disk, in virtual time.
+//!
+//! What always holds: who writes comes first unless a collection is due, all that is named is there afterwards, and
+//! there is an end of it.
 
 #![allow(clippy::disallowed_methods)] // The simulation owns the time that these sleeps take.
 
@@ -248,6 +251,37 @@ fn a_collection_in_quiet_makes_way_for_who_writes() {
         stage.check().await;
         stage.partitions.close().await;
     });
+}
+
+/// What is due without quiet was given up for one upload, if it happened to begin in quiet.
+#[test]
+fn what_is_due_goes_on_whoever_writes() {
+    let world = World::new(6);
+    world.disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
+    let finished = world.run(|env, _| async move {
+        let stage = Stage::open(&env, 64 << 10).await;
+        for name in 0..BLOB_COUNT {
+            stage.put(name).await;
+        }
+        for name in (0..BLOB_COUNT).filter(|name| !name.is_multiple_of(3)) {
+            stage.change(name, Change::Delete).await;
+        }
+        stage.partitions.close().await;
+        stage.streams.close().await;
+        // Nothing was written since this start: it is quiet at the first look.
+        let stage = Stage::open(&env, 64 << 10).await;
+        let stored_bytes = stage.stored_bytes();
+        let begins_before = env.clock.monotonic() + Duration::from_secs(60);
+        while stage.stored_bytes() <= stored_bytes {
+            assert!(env.clock.monotonic() < begins_before, "no collection began");
+            env.clock.sleep(Duration::from_millis(1)).await;
+        }
+        stage.put(1000).await;
+        stage.sleep(5).await;
+        assert!(stage.stored_bytes() < stored_bytes / 2, "{} of {stored_bytes}", stage.stored_bytes());
+        stage.partitions.close().await;
+    });
+    assert!(finished.is_some(), "the disk crashed unasked");
 }
 
 /// Each piece has a header in its extent. Those counted as dead once: small pieces looked worth a collection, which copied

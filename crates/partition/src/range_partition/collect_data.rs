@@ -261,13 +261,11 @@ impl RangePartition {
         let mut pins = Vec::new();
         let mut name = Vec::new();
         for key in find.keys {
-            let is_of_same_name = partition_prefix(key.as_bytes()) == Some(&name[..]);
-            if closing() || (!is_of_same_name && is_disturbed()) {
+            let its_name = partition_prefix(key.as_bytes()).unwrap_or_default();
+            if closing() || (its_name != name && is_disturbed()) {
                 break;
             }
-            if !is_of_same_name {
-                name = partition_prefix(key.as_bytes()).unwrap_or_default().to_vec();
-            }
+            name = its_name.to_vec();
             let Some((row, pin)) = self.get_with_data(&key).await? else { continue };
             let pieces = pieces_of(&row.value)?;
             for piece in pieces.iter().copied() {
