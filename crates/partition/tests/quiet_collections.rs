@@ -107,7 +107,9 @@ impl Stage {
             ..StreamSettings::tiny()
         };
         let streams = Streams::open(env, settings).await.unwrap();
-        let partitions = Partitions::open(env, streams.clone(), PartitionSettings::tiny()).await.unwrap();
+        // One range, whose blob data is looked at.
+        let settings = PartitionSettings { range_size_bytes_max: 1 << 30, ..PartitionSettings::tiny() };
+        let partitions = Partitions::open(env, streams.clone(), settings).await.unwrap();
         Stage { env: env.clone(), streams, partitions }
     }
 
