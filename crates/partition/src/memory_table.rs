@@ -5,7 +5,6 @@
 //! sees, for each row, its newest change not after v.
 
 use crate::checkpoint::{HashedKey, key_hash};
-use crate::key::KeyRange;
 use crate::key_filter::KeyFilter;
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 use crate::operation::RowVersion;
@@ -108,21 +107,19 @@ impl MemoryTable {
         Some(Found { version: *version, value: value.clone() })
     }
 
-    /// Calls `visit` for each row of the range that has a change not after `at`, with the newest such change, in key
-    /// order, until it says stop. Nobody can write meanwhile: who wants many rows takes them in chunks.
+    /// Calls `visit` for each row from `start` on, and before `end`, that has a change not after `at`, with the newest such
+    /// change, in key order, until it says stop. Nobody can write meanwhile: who wants many rows takes them in chunks.
     pub(crate) fn scan(
         &self,
-        range: &KeyRange,
+        start: &[u8],
+        end: Option<&[u8]>,
         at: RowVersion,
         mut visit: impl FnMut(&[u8], RowVersion, Option<&Bytes>) -> bool,
     ) {
-        if range.is_empty() {
-            return;
-        }
         let rows = self.rows.read();
         // The end is looked for row by row: most walks stop long before it, and the tree would search for it first.
-        for (key, changes) in rows.range::<[u8], _>((Bound::Included(&range.start[..]), Bound::Unbounded)) {
-            if range.end.as_ref().is_some_and(|end| **end <= key[..]) {
+        for (key, changes) in rows.range::<[u8], _>((Bound::Included(start), Bound::Unbounded)) {
+            if end.is_some_and(|end| *end <= key[..]) {
                 return;
             }
             if let Some((version, value)) = newest_at(changes, at)
@@ -191,7 +188,7 @@ mod tests {
                     prop_assert_eq!(found, expected.get(&name).copied());
                 }
                 let mut scanned = Vec::new();
-                table.scan(&KeyRange::all(), at, |row, _, value| {
+                table.scan(&[], None, at, |row, _, value| {
                     scanned.push((row.to_vec(), value.map(|value| value[0])));
                     true
                 });
@@ -209,8 +206,7 @@ mod tests {
             table.insert(key(name).as_bytes(), RowVersion(1), Some(Bytes::from_static(b"v")));
         }
         let mut seen = Vec::new();
-        let range = KeyRange { start: key(1).successor(), end: None };
-        table.scan(&range, RowVersion(9), |row, _, _| {
+        table.scan(&key(1).successor(), None, RowVersion(9), |row, _, _| {
             seen.push(row.to_vec());
             true
         });
@@ -224,7 +220,7 @@ mod tests {
         table.insert(key(1).as_bytes(), RowVersion(1), None);
         for (start, end) in [(2, 1), (1, 1), (1, 0)] {
             let (start, end) = (key(start).as_bytes().clone(), Some(key(end).as_bytes().clone()));
-            table.scan(&KeyRange { start, end }, RowVersion(9), |_, _, _| panic!("nothing is in it"));
+            table.scan(&start, end.as_deref(), RowVersion(9), |_, _, _| panic!("nothing is in it"));
         }
     }
 
@@ -244,7 +240,7 @@ mod tests {
             assert_eq!(found.as_ref(), Some(key));
         }
         let mut seen = Vec::new();
-        table.scan(&KeyRange::all(), RowVersion(1), |row, _, _| {
+        table.scan(&[], None, RowVersion(1), |row, _, _| {
             seen.push(Bytes::copy_from_slice(row));
             true
         });

@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// Rows taken from a memory table at a time, at most.
 const MEMORY_CHUNK_ROW_COUNT_MAX: usize = 64;
 /// Rows taken from a memory table first, and wherever a walk goes on that has passed over others: it may want no more than
-/// the first. Each time that all are wanted the next are twice as many.
-const MEMORY_CHUNK_ROW_COUNT_MIN: usize = 2;
+/// the first, and each lies somewhere else. Each time that all are wanted the next are twice as many.
+const MEMORY_CHUNK_ROW_COUNT_MIN: usize = 1;
 /// Bytes of rows copied from a memory table at a time: few enough to be in the processor's cache when they are
 /// written. One row more may make it larger.
 const COPIED_CHUNK_SIZE_BYTES: usize = 64 << 10;
@@ -63,8 +63,10 @@ struct MemoryCursor {
     current: usize,
     /// Rows of the next chunk.
     next_row_count: usize,
-    /// Where that starts; `None`: there is none.
-    rest: Option<KeyRange>,
+    /// Where that starts, if it `has_next`.
+    next_start: Vec<u8>,
+    has_next: bool,
+    end: Option<Bytes>,
 }
 
 struct MemoryRow {
@@ -82,7 +84,9 @@ impl MemoryCursor {
             keys: Vec::new(),
             current: 0,
             next_row_count: MEMORY_CHUNK_ROW_COUNT_MIN,
-            rest: Some(range),
+            next_start: range.start.to_vec(),
+            has_next: true,
+            end: range.end,
         };
         cursor.fill();
         cursor
@@ -90,12 +94,14 @@ impl MemoryCursor {
 
     /// Only when it has been through the chunk.
     fn fill(&mut self) {
-        let MemoryCursor { chunk, keys, next_row_count, .. } = self;
+        let MemoryCursor { chunk, keys, next_row_count, next_start, .. } = self;
         chunk.clear();
         keys.clear();
         self.current = 0;
-        let Some(range) = self.rest.take() else { return };
-        self.table.scan(&range, self.at, |key, version, value| {
+        if !std::mem::take(&mut self.has_next) {
+            return;
+        }
+        self.table.scan(next_start, self.end.as_deref(), self.at, |key, version, value| {
             let start = keys.len();
             keys.extend_from_slice(key);
             chunk.push(MemoryRow { key: start..keys.len(), version, value: value.cloned() });
@@ -104,8 +110,10 @@ impl MemoryCursor {
         if chunk.len() == *next_row_count
             && let Some(last) = chunk.last()
         {
-            let start = Bytes::from([&keys[last.key.clone()], &[0]].concat());
-            self.rest = Some(KeyRange { start, end: range.end });
+            next_start.clear();
+            next_start.extend_from_slice(&keys[last.key.clone()]);
+            next_start.push(0);
+            self.has_next = true;
         }
         *next_row_count = MEMORY_CHUNK_ROW_COUNT_MAX.min(2 * *next_row_count);
     }
@@ -134,8 +142,9 @@ impl MemoryCursor {
         if self.current < self.chunk.len() {
             return;
         }
-        if let Some(rest) = self.rest.as_mut().filter(|rest| *rest.start < *key) {
-            rest.start = Bytes::copy_from_slice(key);
+        if *self.next_start < *key {
+            self.next_start.clear();
+            self.next_start.extend_from_slice(key);
             self.next_row_count = MEMORY_CHUNK_ROW_COUNT_MIN;
         }
         self.fill();
@@ -155,7 +164,7 @@ struct CopyingCursor {
     /// The row it stands on.
     at: usize,
     /// Where the next chunk starts; `None`: there is none.
-    rest: Option<KeyRange>,
+    rest: Option<Vec<u8>>,
 }
 
 struct CopiedRow {
@@ -168,7 +177,7 @@ struct CopiedRow {
 
 impl CopyingCursor {
     fn new(table: Arc<MemoryTable>, with_tails: bool) -> Self {
-        let rest = Some(KeyRange::all());
+        let rest = Some(Vec::new());
         let mut cursor =
             CopyingCursor { table, with_tails, rows: Vec::new(), bytes: Vec::new(), at: 0, rest };
         cursor.fill();
@@ -177,7 +186,7 @@ impl CopyingCursor {
 
     fn fill(&mut self) {
         let CopyingCursor { table, with_tails, rows, bytes, at, rest } = self;
-        let Some(range) = rest.take() else { return };
+        let Some(start) = rest.take() else { return };
         rows.clear();
         bytes.clear();
         *at = 0;
@@ -187,7 +196,7 @@ impl CopyingCursor {
             start..bytes.len()
         };
         let mut is_full = false;
-        table.scan(&range, RowVersion(u64::MAX), |key, version, value| {
+        table.scan(&start, None, RowVersion(u64::MAX), |key, version, value| {
             let tail = value.filter(|_| *with_tails).and_then(long_tail);
             let head_len = |value: &Bytes| value.len() - tail.as_ref().map_or(0, Bytes::len);
             let (key, value) = (copy(key), value.map(|value| copy(&value[..head_len(value)])));
@@ -196,8 +205,7 @@ impl CopyingCursor {
             !is_full
         });
         if let Some(last) = rows.last().filter(|_| is_full) {
-            let start = Bytes::from([&bytes[last.key.clone()], &[0]].concat());
-            *rest = Some(KeyRange { start, end: None });
+            *rest = Some([&bytes[last.key.clone()], &[0]].concat());
         }
     }
 

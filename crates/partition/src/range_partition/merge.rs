@@ -305,7 +305,7 @@ impl RangePartition {
             return Ok(false);
         }
         let mut active = false;
-        tree.active.scan(&keys, newest, |_, _, _| {
+        tree.active.scan(&keys.start, keys.end.as_deref(), newest, |_, _, _| {
             active = true;
             false
         });
