@@ -5,7 +5,6 @@
 //! takes larger neighbours along sooner, because what was replaced goes with it. Only neighbours in age may be merged:
 //! otherwise an older change could hide a newer one.
 
-use crate::operation::ObjectTable;
 use std::ops::Range;
 
 /// Checkpoints that are merged at once at most, which bounds the readers a merge holds open.
@@ -50,21 +49,6 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
     let quarters = checkpoint_count * 4 / count_min.max(1);
     let doublings = quarters.saturating_sub(KEPT_UP_QUARTERS).min(u32::BITS as usize - 1);
     (1 << doublings).min(STRIDE_BLOCK_COUNT_MAX)
-}
-
-/// Of blobs' rows so many times fewer checkpoints are merged.
-const BLOB_COUNT_DIVISOR: usize = 2;
-
-/// How many similar neighbours are worth a merge, if it is `count_min` where walks read row after row. A list of blobs by
-/// delimiter asks each checkpoint for each group that it jumps over; and most bytes of their rows are tails, which merges
-/// leave where they are.
-pub(crate) fn count_min_of(table: ObjectTable, count_min: usize) -> usize {
-    match table {
-        ObjectTable::Blob => (count_min / BLOB_COUNT_DIVISOR).max(2),
-        ObjectTable::PartitionMap | ObjectTable::Container | ObjectTable::Entity | ObjectTable::Message => {
-            count_min
-        }
-    }
 }
 
 /// In quiet a merge may be of so many times fewer checkpoints.
@@ -282,14 +266,6 @@ mod tests {
             (vec![counts(3, 1, 1), counts(50, 1, 0)], vec![]),
         ] {
             assert_eq!(runs_with_deletions(&checkpoints, 100), expected, "{checkpoints:?}");
-        }
-    }
-
-    #[test]
-    fn fewer_checkpoints_of_blobs_are_merged() {
-        for (count_min, of_blobs) in [(10, 5), (4, 2), (3, 2), (2, 2)] {
-            assert_eq!(count_min_of(ObjectTable::Blob, count_min), of_blobs);
-            assert_eq!(count_min_of(ObjectTable::Entity, count_min), count_min);
         }
     }
 

@@ -10,8 +10,7 @@ pub struct PartitionSettings {
     pub memory_tables_size_bytes_max: u64,
     /// Bytes that cached row blocks, index blocks and filters of all ranges may take together.
     pub cache_size_bytes_max: u64,
-    /// So many checkpoints of similar size are merged into one, half as many if they are blobs'. More of them are rewritten
-    /// less often and asked more.
+    /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and asked more.
     pub merge_count_min: usize,
     /// Bytes of rows, keys included, that one operation may read from checkpoints; [`OPERATION_READ_SIZE_BYTES_MAX`] but
     /// in tests.

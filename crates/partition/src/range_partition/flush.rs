@@ -207,7 +207,7 @@ impl RangePartition {
 
     /// The group of a checkpoint with these keys, a newer neighbour of the one at `older`; it has them from now on.
     fn group_before(&self, checkpoints: &Checkpoints, older: usize, hashes: &[u64]) -> Option<HeldGroup> {
-        let merge_count = self.merge_count_min();
+        let merge_count = self.shared.settings.merge_count_min;
         let group = match checkpoints.place_before(older, hashes.len() as u64, merge_count) {
             Place::Alone => return None,
             Place::Join => checkpoints[older].group.clone()?,

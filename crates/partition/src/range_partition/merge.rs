@@ -9,8 +9,8 @@ use super::flush::Unwritten;
 use crate::checkpoint::{Caching, TailsRead};
 use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
-    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, count_min_of,
-    rows_of_merge, runs_with_deletions, size_bytes_before,
+    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_merge, choose_merge, rows_of_merge,
+    runs_with_deletions, size_bytes_before,
 };
 use crate::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
@@ -77,7 +77,7 @@ impl RangePartition {
     async fn merge_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
         self.remove_unused().await?;
         let tree = self.tree();
-        let count_min = self.merge_count_min();
+        let count_min = self.shared.settings.merge_count_min;
         let is_due = choose_merge(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
         let run = match self.choose_with_room(&tree.checkpoints, u64::MAX).await {
@@ -116,14 +116,9 @@ impl RangePartition {
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
     pub(crate) fn checkpoints_to_merge(&self) -> usize {
         let tree = self.tree.load();
-        let (sizes, count_min) = (sizes_of(&tree.checkpoints), self.merge_count_min());
+        let (sizes, count_min) = (sizes_of(&tree.checkpoints), self.shared.settings.merge_count_min);
         let run = choose_merge(&sizes, self.rows_mostly(), count_min);
         run.map_or(0, |_| tree.checkpoints.len())
-    }
-
-    /// So many checkpoints of similar size make a merge due.
-    pub(super) fn merge_count_min(&self) -> usize {
-        count_min_of(self.table, self.shared.settings.merge_count_min)
     }
 
     /// How many row blocks are written before requests come first.
@@ -132,7 +127,7 @@ impl RangePartition {
             First::Nothing => 1,
             First::Newer { .. } => {
                 let checkpoint_count = self.shared.maintenance.most_checkpoints_to_merge();
-                blocks_before_giving_way(checkpoint_count, self.merge_count_min())
+                blocks_before_giving_way(checkpoint_count, self.shared.settings.merge_count_min)
             }
         }
     }
@@ -173,7 +168,7 @@ impl RangePartition {
         checkpoints: &[Arc<TreeCheckpoint>],
         size_bytes_max: u64,
     ) -> Option<Range<usize>> {
-        let (sizes, count_min) = (sizes_of(checkpoints), self.merge_count_min());
+        let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.merge_count_min);
         for choose in [choose_merge, choose_cheapest_merge] {
             let run = choose(&sizes, self.rows_mostly(), count_min)?;
             let size_bytes = sizes[run.clone()].iter().sum();
