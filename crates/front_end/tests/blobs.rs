@@ -359,6 +359,18 @@ async fn operations_that_are_not_served_say_so_whatever_their_headers() {
         ("PUT", "/box/a?comp=legalhold", &hold[..], (501, "NotImplemented")),
         ("PUT", "/box/a?comp=immutabilityPolicies", &until[..], (501, "NotImplemented")),
         ("DELETE", "/box/a?comp=immutabilityPolicies", &[][..], (501, "NotImplemented")),
+        (
+            "PUT",
+            "/box/a?comp=legalhold&snapshot=2026-11-25T10:09:41.1733947Z",
+            &hold[..],
+            (501, "NotImplemented"),
+        ),
+        (
+            "DELETE",
+            "/box/a?comp=immutabilityPolicies&versionid=2026-11-25T10:09:41.1733947Z",
+            &[][..],
+            (501, "NotImplemented"),
+        ),
         ("PUT", "/box/a?comp=metadata", &hold[..], (400, "UnsupportedHeader")),
         ("PUT", "/box/a?comp=metadata", &until[..], (400, "UnsupportedHeader")),
     ] {

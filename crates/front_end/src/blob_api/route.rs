@@ -70,6 +70,8 @@ impl Route {
                 | Route::SetTier
                 | Route::DeleteBlob
                 | Route::AccountInformation
+                // It says that it is not served, whatever it is about.
+                | Route::NotServed
         )
     }
 
