@@ -425,7 +425,6 @@ mod tests {
     use super::*;
     use crate::operation::ObjectTable;
 
-    /// Writers of every range that waited for a flush were refused for the damage of one.
     #[test]
     fn a_round_that_made_way_is_not_one_that_was_for_nothing() {
         let seconds = Duration::from_secs;
@@ -437,6 +436,7 @@ mod tests {
         }
     }
 
+    /// Writers of every range that waited for a flush were refused for the damage of one.
     #[test]
     fn a_writer_is_told_of_its_own_ranges_trouble_and_of_what_all_share() {
         let (mine, other) = ((ObjectTable::Entity, 1), (ObjectTable::Entity, 2));
