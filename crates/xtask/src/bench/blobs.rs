@@ -48,6 +48,9 @@ pub(crate) struct BlobArguments {
     /// Blobs of the large container that is listed.
     #[arg(long, default_value_t = 1_000_000)]
     listed_blobs: u64,
+    /// Times that each page of a listing is asked for.
+    #[arg(long, default_value_t = 31)]
+    listed_pages: usize,
     /// MiB of the disk budget: half of it is live data, ten times as much is written.
     #[arg(long, default_value_t = 2048)]
     budget_mib: u64,
@@ -83,6 +86,7 @@ impl BlobArguments {
             large_connections: 4,
             memory_mib: 64,
             listed_blobs: 20_000,
+            listed_pages: 9,
             budget_mib: 64,
             // So little is mostly what an open extent may keep: it won't come back.
             settled_within: 2,
