@@ -16,7 +16,7 @@ use crate::tag_filter::TagFilter;
 use base::Ticks;
 use base::codec::DecodeError;
 use bytes::Bytes;
-use partition::key::{parse_row_key, put_text, put_text_open};
+use partition::key::{put_text, put_text_open, row_names};
 use partition::{KeyRange, ObjectTable, Partitions, RowRef, Scan, ScanEnd, Visit};
 use std::collections::BTreeSet;
 
@@ -153,7 +153,8 @@ impl<'a> Walk<'a> {
         collector: C,
         rows_left: &mut usize,
     ) -> Result<(C, Option<String>), BlobError> {
-        let mut scan = WalkScan { collector, extra: 0, rows_left: *rows_left, end: WalkEnd::Going };
+        let skip = self.skip;
+        let mut scan = WalkScan { collector, skip, extra: 0, rows_left: *rows_left, end: WalkEnd::Going };
         loop {
             let (done, end) = self.partitions.scan(ObjectTable::Blob, self.range.clone(), scan).await?;
             scan = done;
@@ -187,20 +188,20 @@ enum WalkEnd {
 pub(crate) enum Taken {
     Next,
     Full,
-    /// Names that start so are not wanted any more.
-    SkipPrefix(String),
+    /// Names that begin with so many bytes of this one are not wanted any more.
+    SkipGroup(usize),
 }
 
 /// What a walk collects.
 pub(crate) trait Collect: Send + 'static {
-    fn head(&mut self, name: String, head: Head) -> Taken;
-    fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken;
+    fn head(&mut self, name: &str, head: Head) -> Taken;
+    fn snapshot(&mut self, name: &str, snapshot: u64, record: BlobRecord) -> Taken;
     /// Pages of a deleted blob that are still to be removed.
-    fn garbage(&mut self, _name: String, _owner: u64) -> Taken {
+    fn garbage(&mut self, _name: &str, _owner: u64) -> Taken {
         Taken::Next
     }
     fn wants_snapshots(&self) -> bool;
-    fn version(&mut self, _name: String, _version: u64, _record: BlobRecord) -> Taken {
+    fn version(&mut self, _name: &str, _version: u64, _record: BlobRecord) -> Taken {
         Taken::Next
     }
     fn wants_versions(&self) -> bool {
@@ -218,6 +219,8 @@ pub(crate) trait Collect: Send + 'static {
 
 struct WalkScan<C> {
     collector: C,
+    /// Bytes that all keys of the container start with.
+    skip: usize,
     extra: usize,
     /// Rows that may still be walked over.
     rows_left: usize,
@@ -231,30 +234,29 @@ impl<C: Collect> WalkScan<C> {
             return Ok(Visit::StopBefore);
         };
         self.rows_left = rows_left;
-        let parts = parse_row_key(row.key).ok_or(DecodeError("blob key"))?;
-        let taken = if parts.object_name == HEAD {
+        let (name, row_name) = row_names(row.key).ok_or(DecodeError("blob key"))?;
+        let taken = if row_name == HEAD {
             self.extra = 0;
-            self.collector.head(parts.partition_name, Head::decode(row.value)?)
-        } else if let Some(digits) = parts.object_name.strip_prefix(VERSION_PREFIX) {
+            self.collector.head(&name, Head::decode(row.value)?)
+        } else if let Some(digits) = row_name.strip_prefix(VERSION_PREFIX) {
             if !self.collector.wants_versions() {
                 return Ok(Visit::Continue);
             }
             let version = u64::from_str_radix(digits, 16).map_err(|_| DecodeError("version's name"))?;
-            self.collector.version(parts.partition_name, version, decode_snapshot(row.value)?)
-        } else if parts.object_name.starts_with(SNAPSHOT_PREFIX) {
+            self.collector.version(&name, version, decode_snapshot(row.value)?)
+        } else if row_name.starts_with(SNAPSHOT_PREFIX) {
             if !self.collector.wants_snapshots() {
                 return Ok(Visit::Continue);
             }
-            let snapshot = snapshot_in(&parts.object_name)?;
-            self.collector.snapshot(parts.partition_name, snapshot, decode_snapshot(row.value)?)
-        } else if let Some(owner) = garbage_owner(&parts.object_name) {
-            self.collector.garbage(parts.partition_name, owner)
+            let snapshot = snapshot_in(&row_name)?;
+            self.collector.snapshot(&name, snapshot, decode_snapshot(row.value)?)
+        } else if let Some(owner) = garbage_owner(&row_name) {
+            self.collector.garbage(&name, owner)
         } else {
             self.extra += 1;
             if self.extra > EXTRA_ROWS_MAX {
                 self.extra = 0;
-                let all = KeyRange::partition(&parts.account, parts.container_id, &parts.partition_name);
-                return Ok(self.skip(all));
+                return Ok(self.skip(row.key, |start| put_text(start, &name)));
             }
             Taken::Next
         };
@@ -264,17 +266,15 @@ impl<C: Collect> WalkScan<C> {
                 self.end = WalkEnd::Full;
                 Visit::StopBefore
             }
-            Taken::SkipPrefix(prefix) => {
-                let mut start = container_start(&parts.account, parts.container_id);
-                put_text_open(&mut start, &prefix);
-                self.skip(KeyRange::prefix(start))
-            }
+            Taken::SkipGroup(len) => self.skip(row.key, |start| put_text_open(start, &name[..len])),
         })
     }
 
-    /// Jumps over the rest of these rows.
-    fn skip(&mut self, rows: KeyRange) -> Visit {
-        match rows.end {
+    /// Jumps over the rest of the rows that begin as `put` tells, in the container that `key` is of.
+    fn skip(&mut self, key: &[u8], put: impl FnOnce(&mut Vec<u8>)) -> Visit {
+        let mut start = key[..self.skip].to_vec();
+        put(&mut start);
+        match KeyRange::prefix(start).end {
             Some(end) => Visit::SkipTo(end),
             None => {
                 self.end = WalkEnd::NoMore;
@@ -332,26 +332,26 @@ impl CollectPage {
         self.entries.len() >= self.query.max
     }
 
-    fn take(&mut self, name: String, revision: Revision, record: Option<BlobRecord>, lease: Lease) -> Taken {
+    fn take(&mut self, name: &str, revision: Revision, record: Option<BlobRecord>, lease: Lease) -> Taken {
         if self.is_full() {
             return Taken::Full;
         }
         if let Some(delimiter) = self.query.delimiter.as_deref().filter(|delimiter| !delimiter.is_empty())
             && let Some(at) = name[self.query.prefix.len()..].find(delimiter)
         {
-            let group = name[..self.query.prefix.len() + at + delimiter.len()].to_owned();
-            self.entries.push(ListEntry::Prefix(group.clone()));
-            return Taken::SkipPrefix(group);
+            let len = self.query.prefix.len() + at + delimiter.len();
+            self.entries.push(ListEntry::Prefix(name[..len].to_owned()));
+            return Taken::SkipGroup(len);
         }
         let has_versions_only = false;
-        let record = record.map(Box::new);
+        let (name, record) = (name.to_owned(), record.map(Box::new));
         self.entries.push(ListEntry::Blob { name, revision, has_versions_only, record, lease });
         Taken::Next
     }
 }
 
 impl Collect for CollectPage {
-    fn head(&mut self, name: String, head: Head) -> Taken {
+    fn head(&mut self, name: &str, head: Head) -> Taken {
         let current = Revision::Current;
         let last = self.last_version.take().filter(|(of, _, _)| *of == name);
         match (head.current, last) {
@@ -380,14 +380,14 @@ impl Collect for CollectPage {
         }
     }
 
-    fn version(&mut self, name: String, version: u64, record: BlobRecord) -> Taken {
+    fn version(&mut self, name: &str, version: u64, record: BlobRecord) -> Taken {
         if !self.is_visible(&record) {
             return Taken::Next;
         }
         if self.query.versions {
             return self.take(name, Revision::Version(version), Some(record), Lease::None);
         }
-        self.last_version = Some((name, version, record));
+        self.last_version = Some((name.to_owned(), version, record));
         Taken::Next
     }
 
@@ -399,7 +399,7 @@ impl Collect for CollectPage {
         self.last_version.as_ref().map(|(name, version, _)| (name.as_str(), version_row(*version)))
     }
 
-    fn snapshot(&mut self, name: String, snapshot: u64, record: BlobRecord) -> Taken {
+    fn snapshot(&mut self, name: &str, snapshot: u64, record: BlobRecord) -> Taken {
         let is_wanted = match record.deleted {
             None => self.query.snapshots,
             Some(_) => self.query.snapshots && self.is_visible(&record),
@@ -465,7 +465,7 @@ struct CollectTagged {
 }
 
 impl Collect for CollectTagged {
-    fn head(&mut self, name: String, head: Head) -> Taken {
+    fn head(&mut self, name: &str, head: Head) -> Taken {
         let Some(record) = head.live() else { return Taken::Next };
         if record.tags.is_empty() || !self.filter.matches(&record.tags, Some(&self.container)) {
             return Taken::Next;
@@ -474,11 +474,11 @@ impl Collect for CollectTagged {
             return Taken::Full;
         }
         let tags = record.tags.iter().filter(|(key, _)| self.asked.contains(key)).cloned().collect();
-        self.found.push(FoundBlob { container: self.container.clone(), name, tags });
+        self.found.push(FoundBlob { container: self.container.clone(), name: name.to_owned(), tags });
         Taken::Next
     }
 
-    fn snapshot(&mut self, _name: String, _snapshot: u64, _record: BlobRecord) -> Taken {
+    fn snapshot(&mut self, _name: &str, _snapshot: u64, _record: BlobRecord) -> Taken {
         Taken::Next
     }
 

@@ -237,32 +237,32 @@ struct CollectExpired {
 }
 
 impl CollectExpired {
-    fn take(&mut self, name: String, is_due: bool) -> Taken {
+    fn take(&mut self, name: &str, is_due: bool) -> Taken {
         let mut found = self.found.lock();
         if found.left == 0 {
             return Taken::Full;
         }
         found.left -= 1;
-        found.last = Some(name.clone());
-        if is_due && found.names.last() != Some(&name) {
-            found.names.push(name);
+        found.last = Some(name.to_owned());
+        if is_due && found.names.last().is_none_or(|last| last != name) {
+            found.names.push(name.to_owned());
         }
         Taken::Next
     }
 }
 
 impl Collect for CollectExpired {
-    fn head(&mut self, name: String, head: Head) -> Taken {
+    fn head(&mut self, name: &str, head: Head) -> Taken {
         let is_over = head.current.as_ref().is_some_and(|current| is_over(current.deleted, self.now));
         self.take(name, is_over || Staged::choose(&head, self.now) != Staged::Keep)
     }
 
-    fn snapshot(&mut self, name: String, _snapshot: u64, record: BlobRecord) -> Taken {
+    fn snapshot(&mut self, name: &str, _snapshot: u64, record: BlobRecord) -> Taken {
         self.take(name, is_over(record.deleted, self.now))
     }
 
-    fn garbage(&mut self, name: String, owner: u64) -> Taken {
-        self.found.lock().garbage.push((name, owner));
+    fn garbage(&mut self, name: &str, owner: u64) -> Taken {
+        self.found.lock().garbage.push((name.to_owned(), owner));
         Taken::Next
     }
 
@@ -275,7 +275,7 @@ impl Collect for CollectExpired {
         true
     }
 
-    fn version(&mut self, name: String, _version: u64, record: BlobRecord) -> Taken {
+    fn version(&mut self, name: &str, _version: u64, record: BlobRecord) -> Taken {
         self.take(name, is_over(record.deleted, self.now))
     }
 

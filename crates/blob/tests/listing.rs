@@ -12,6 +12,8 @@ use std::sync::Arc;
 use stream::{StreamSettings, Streams};
 
 const ACCOUNT: &str = "acct";
+/// More than a listing walks over before it jumps; from 10, so that ids have one length.
+const MANY_BLOCKS: u32 = 50;
 
 struct Stage {
     streams: Arc<Streams>,
@@ -44,7 +46,8 @@ impl Stage {
         upload.finish().await.unwrap()
     }
 
-    /// Makes a blob as the letters say, in order: `p`ut, `s`napshot, `d`elete with the snapshots, stage a `b`lock.
+    /// Makes a blob as the letters say, in order: `p`ut, `s`napshot, `d`elete with the snapshots, stage a `b`lock,
+    /// stage `m`any.
     async fn make(&self, name: &str, steps: &str) {
         let at = self.at(name).await;
         for step in steps.chars() {
@@ -70,6 +73,14 @@ impl Stage {
                     let uploaded = self.upload(&at, false).await;
                     let id = Bytes::from_static(b"1");
                     self.service.put_block(&at, id, uploaded, None, Default::default(), false).await.unwrap();
+                }
+                'm' => {
+                    for number in 10..MANY_BLOCKS {
+                        let uploaded = self.upload(&at, false).await;
+                        let id = Bytes::from(number.to_string());
+                        let put = self.service.put_block(&at, id, uploaded, None, Default::default(), false);
+                        put.await.unwrap();
+                    }
                 }
                 _ => unreachable!("a step that nobody knows"),
             }
@@ -134,6 +145,57 @@ fn pages_of_any_size_say_what_one_page_says() {
             assert!(!has(3) || whole.len() > 7, "{whole:?}");
             for max in 1..=whole.len() {
                 assert_eq!(stage.list(&query, max).await, whole, "pages of {max}: {query:?}");
+            }
+        }
+        stage.close().await;
+    });
+}
+
+/// What a page by delimiter tells of these names, which are in order.
+fn grouped(names: &[String], prefix: &str, delimiter: &str) -> Vec<String> {
+    let shown = names.iter().filter_map(|name| {
+        let rest = name.strip_prefix(prefix)?;
+        let group = rest.find(delimiter).map(|at| prefix.len() + at + delimiter.len());
+        Some(name[..group.unwrap_or(name.len())].to_owned())
+    });
+    let mut shown: Vec<String> = shown.collect();
+    shown.dedup();
+    shown
+}
+
+/// Jumps over groups and over the blocks of a blob: nothing beside them is left out. All names of up to three letters.
+#[test]
+fn only_what_is_meant_is_jumped_over() {
+    World::new(2).run(|env, _| async move {
+        let stage = Stage::open(&env).await;
+        let mut names = vec![String::new()];
+        for _ in 0..3 {
+            let longer =
+                names.iter().flat_map(|name| ["/", "a", "b"].map(|letter| format!("{name}{letter}")));
+            let longer: Vec<String> = longer.collect();
+            names.extend(longer);
+            names.sort();
+            names.dedup();
+        }
+        names.retain(|name| !name.is_empty());
+        for name in &names {
+            stage.make(name, if name.starts_with('a') { "pm" } else { "p" }).await;
+        }
+        for prefix in ["", "a", "/", "ab", "b/", "c"] {
+            for delimiter in ["/", "a", "b/", "//"] {
+                let query = ListQuery {
+                    prefix: prefix.to_owned(),
+                    delimiter: Some(delimiter.to_owned()),
+                    ..ListQuery::default()
+                };
+                let expected = grouped(&names, prefix, delimiter);
+                for max in [1, 3, 100] {
+                    let entries = stage.list(&query, max).await.into_iter().map(|entry| match entry {
+                        ListEntry::Prefix(name) | ListEntry::Blob { name, .. } => name,
+                    });
+                    let shown: Vec<String> = entries.collect();
+                    assert_eq!(shown, expected, "by {delimiter:?} behind {prefix:?}, pages of {max}");
+                }
             }
         }
         stage.close().await;

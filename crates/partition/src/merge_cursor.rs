@@ -230,18 +230,44 @@ fn long_tail(value: &Bytes) -> Option<Bytes> {
     (value.len() - start >= TAIL_SIZE_BYTES_MIN).then(|| value.slice(start..))
 }
 
+/// A walk over a checkpoint that ends at the first row at or after `end`.
 struct BoundedCheckpoint {
     cursor: CheckpointCursor,
     end: Option<Bytes>,
 }
 
 impl BoundedCheckpoint {
-    fn key(&self) -> Option<&[u8]> {
-        self.cursor.key().filter(|key| !self.ends_before(key))
+    fn new(cursor: CheckpointCursor, end: Option<Bytes>) -> Self {
+        let mut bounded = BoundedCheckpoint { cursor, end };
+        bounded.stop_at_end();
+        bounded
     }
 
-    fn ends_before(&self, key: &[u8]) -> bool {
-        self.end.as_ref().is_some_and(|end| **end <= *key)
+    /// After each move, so that nobody else has to look at the end.
+    fn stop_at_end(&mut self) {
+        if let (Some(end), Some(key)) = (&self.end, self.cursor.key())
+            && **end <= *key
+        {
+            self.cursor.end();
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), PartitionError> {
+        if !self.cursor.step_in_block()? {
+            self.cursor.step().await?;
+        }
+        self.stop_at_end();
+        Ok(())
+    }
+
+    async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
+        if self.end.as_ref().is_some_and(|end| **end <= *key) {
+            self.cursor.end();
+            return Ok(());
+        }
+        self.cursor.seek(key).await?;
+        self.stop_at_end();
+        Ok(())
     }
 }
 
@@ -256,7 +282,7 @@ impl Source {
         match self {
             Source::Memory(memory) => memory.key(),
             Source::Copied(copied) => copied.row().map(|row| row.key),
-            Source::Checkpoint(checkpoint) => checkpoint.key(),
+            Source::Checkpoint(checkpoint) => checkpoint.cursor.key(),
         }
     }
 
@@ -269,7 +295,7 @@ impl Source {
                 tail: RowTail::InValue,
             }),
             Source::Copied(copied) => copied.row(),
-            Source::Checkpoint(checkpoint) => checkpoint.key().map(|key| MergedRow {
+            Source::Checkpoint(checkpoint) => checkpoint.cursor.key().map(|key| MergedRow {
                 key,
                 version: checkpoint.cursor.version(),
                 value: checkpoint.cursor.value_ref(),
@@ -288,13 +314,7 @@ impl Source {
                 copied.step();
                 Ok(())
             }
-            Source::Checkpoint(checkpoint) => {
-                if checkpoint.cursor.step_in_block()? {
-                    Ok(())
-                } else {
-                    checkpoint.cursor.step().await
-                }
-            }
+            Source::Checkpoint(checkpoint) => checkpoint.step().await,
         }
     }
 
@@ -307,8 +327,7 @@ impl Source {
                     copied.step();
                 }
             }
-            Source::Checkpoint(checkpoint) if checkpoint.ends_before(key) => checkpoint.cursor.end(),
-            Source::Checkpoint(checkpoint) => checkpoint.cursor.seek(key).await?,
+            Source::Checkpoint(checkpoint) => checkpoint.seek(key).await?,
         }
         Ok(())
     }
@@ -483,7 +502,7 @@ async fn add_checkpoints(
         if !part.is_empty() {
             let walked = checkpoint.checkpoint.clone();
             let cursor = CheckpointCursor::new(walked, &part.start, caching, tails_read.clone()).await?;
-            sources.push(Source::Checkpoint(Box::new(BoundedCheckpoint { cursor, end: part.end })));
+            sources.push(Source::Checkpoint(Box::new(BoundedCheckpoint::new(cursor, part.end))));
         }
     }
     Ok(())

@@ -125,21 +125,22 @@ impl CheckpointCursor {
     /// Passes over most rows before `key` in the loaded block; then it stands on none until the next step. False: all of
     /// that block's are before it.
     fn pass_in_block(&mut self, key: &[u8]) -> Result<bool, PartitionError> {
-        let entries = self.index.as_ref().map_or(&[][..], |index| &index.entries);
-        let loaded = self.next_block.checked_sub(1).and_then(|at| entries.get(at));
-        match (&mut self.block, loaded) {
-            (Some((location, rows)), Some(entry)) if *entry.last_key >= *key => {
-                rows.pass_before(key).map_err(|error| damaged(*location, &error.to_string()))?;
-                Ok(true)
-            }
-            _ => Ok(false),
+        let (Some((location, rows)), Some(index)) = (&mut self.block, &self.index) else { return Ok(false) };
+        let Some(loaded) = self.next_block.checked_sub(1) else { return Ok(false) };
+        if index.ends_before(loaded, key) {
+            return Ok(false);
         }
+        rows.pass_before(key).map_err(|error| damaged(*location, &error.to_string()))?;
+        Ok(true)
     }
 
     /// Stands on a row of the block in which the first row at or after `key` is, on it or a few before it.
     async fn load_block_of(&mut self, key: &[u8]) -> Result<(), PartitionError> {
-        let last = self.index.as_ref().and_then(|index| index.entries.last());
-        if last.is_none_or(|last| *last.last_key < *key) {
+        let ends_before = |index: &IndexBlock| match index.entries.len().checked_sub(1) {
+            Some(last) => index.ends_before(last, key),
+            None => true,
+        };
+        if self.index.as_deref().is_none_or(ends_before) {
             self.part = self.checkpoint.part_of(key);
             self.index = None;
         }

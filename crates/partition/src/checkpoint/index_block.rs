@@ -89,6 +89,11 @@ impl IndexBlock {
         self.heads.count_below(key, |at| &self.entries[at].last_key)
     }
 
+    /// Whether all rows of the block numbered `at` are before `key`.
+    pub(crate) fn ends_before(&self, at: usize, key: &[u8]) -> bool {
+        self.heads.is_below(at, key, |at| &self.entries[at].last_key)
+    }
+
     pub(crate) fn size_bytes(&self) -> usize {
         self.size_bytes
     }

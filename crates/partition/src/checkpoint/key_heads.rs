@@ -5,6 +5,8 @@
 //! and table. What always holds: the answer is the one that comparing whole keys gives; keys with the same head are
 //! compared whole.
 
+use std::cmp::Ordering;
+
 /// Heads of which the first one is listed once more: two cache lines of them.
 pub(super) const GROUP_LEN: usize = 16;
 
@@ -33,19 +35,32 @@ impl KeyHeads {
         KeyHeads { shared, heads, firsts }
     }
 
-    /// How many of the keys are less than `key`; `key_at` shows the keys that this was made of.
-    pub(crate) fn count_below<'a>(&self, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> usize {
-        use std::cmp::Ordering;
+    /// The head of `key`, if it begins as all keys do; else whether they are all before it or all behind it.
+    fn head_of<'a>(&self, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> Result<u64, Ordering> {
         if self.heads.is_empty() {
-            return 0;
+            return Err(Ordering::Greater);
         }
         let (start, rest) = key.split_at(self.shared.min(key.len()));
-        match start.cmp(&key_at(0)[..self.shared]) {
-            Ordering::Less => return 0,
-            Ordering::Greater => return self.heads.len(),
-            Ordering::Equal => {}
+        match key_at(0)[..self.shared].cmp(start) {
+            Ordering::Equal => Ok(head(rest)),
+            order => Err(order),
         }
-        let wanted = head(rest);
+    }
+
+    /// Whether the key numbered `at` is less than `key`. It is fetched only where its head is the same.
+    pub(crate) fn is_below<'a>(&self, at: usize, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> bool {
+        let order =
+            self.head_of(key, &key_at).map_or_else(|order| order, |wanted| self.heads[at].cmp(&wanted));
+        order.then_with(|| key_at(at).cmp(key)).is_lt()
+    }
+
+    /// How many of the keys are less than `key`; `key_at` shows the keys that this was made of.
+    pub(crate) fn count_below<'a>(&self, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> usize {
+        let wanted = match self.head_of(key, &key_at) {
+            Ok(wanted) => wanted,
+            Err(Ordering::Less) => return self.heads.len(),
+            Err(_) => return 0,
+        };
         let mut low = heads_below(&self.firsts, &self.heads, wanted);
         // Most keys have a head of their own: no search then, which would go through the whole list once more.
         let mut high = match self.heads.get(low) {
@@ -113,7 +128,7 @@ mod tests {
     proptest! {
         /// Few different bytes, so that keys share beginnings, end early and differ behind their heads only.
         #[test]
-        fn counts_as_the_keys_themselves_do(
+        fn compares_as_the_keys_themselves_do(
             prefix in prop::collection::vec(0u8..3, 0..4),
             rest in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..12), 0..100),
             others in prop::collection::vec(prop::collection::vec(0u8..3, 0..16), 1..40),
@@ -121,6 +136,11 @@ mod tests {
             let keys: Vec<Vec<u8>> = rest.into_iter().map(|rest| [prefix.as_slice(), &rest].concat()).collect();
             for key in others.iter().chain(&keys) {
                 prop_assert_eq!(count_below(&keys, key), keys.partition_point(|one| one < key));
+                let key_at = |at: usize| keys[at].as_slice();
+                let heads = KeyHeads::of(keys.len(), key_at);
+                for (at, one) in keys.iter().enumerate() {
+                    prop_assert_eq!(heads.is_below(at, key, key_at), one < key);
+                }
             }
         }
 
