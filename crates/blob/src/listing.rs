@@ -153,8 +153,13 @@ impl<'a> Walk<'a> {
         collector: C,
         rows_left: &mut usize,
     ) -> Result<(C, Option<String>), BlobError> {
-        let skip = self.skip;
-        let mut scan = WalkScan { collector, skip, extra: 0, rows_left: *rows_left, end: WalkEnd::Going };
+        let mut scan = WalkScan {
+            collector,
+            container_len: self.skip,
+            extra: 0,
+            rows_left: *rows_left,
+            end: WalkEnd::Going,
+        };
         loop {
             let (done, end) = self.partitions.scan(ObjectTable::Blob, self.range.clone(), scan).await?;
             scan = done;
@@ -219,8 +224,8 @@ pub(crate) trait Collect: Send + 'static {
 
 struct WalkScan<C> {
     collector: C,
-    /// Bytes that all keys of the container start with.
-    skip: usize,
+    /// So many bytes start all keys of the container.
+    container_len: usize,
     extra: usize,
     /// Rows that may still be walked over.
     rows_left: usize,
@@ -272,7 +277,7 @@ impl<C: Collect> WalkScan<C> {
 
     /// Jumps over the rest of the rows that begin as `put` tells, in the container that `key` is of.
     fn skip(&mut self, key: &[u8], put: impl FnOnce(&mut Vec<u8>)) -> Visit {
-        let mut start = key[..self.skip].to_vec();
+        let mut start = key[..self.container_len].to_vec();
         put(&mut start);
         match KeyRange::prefix(start).end {
             Some(end) => Visit::SkipTo(end),
