@@ -32,18 +32,15 @@ const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const FRUITLESS_REST_FACTOR: u32 = 10;
 
 /// How long to rest after a round of collections: as long as it took while there is something to give back, and much
-/// longer after it was done for nothing. One in quiet that made way for others was not: it has left them the time already.
-fn rest_after_collection(took_for: Duration, collected_extents: u64, was_disturbed: bool) -> Duration {
-    match collected_extents {
-        _ if was_disturbed => COLLECT_EVERY,
+/// longer after it was done for nothing. One in quiet that made way for others while it copied was not: it has left them the
+/// time already, and needs less the next time.
+fn rest_after_collection(took_for: Duration, collected: Collected, was_disturbed: bool) -> Duration {
+    let made_way = was_disturbed && (collected.extents > 0 || collected.copied_bytes > 0);
+    match collected.extents {
+        _ if made_way => COLLECT_EVERY,
         0 => COLLECT_EVERY.max(took_for.saturating_mul(FRUITLESS_REST_FACTOR)),
         _ => took_for.clamp(COLLECT_AGAIN_AFTER, COLLECT_EVERY),
     }
-}
-
-/// How often blob data of any of these ranges was changed, by others than collections.
-fn data_activity(ranges: &[Arc<RangePartition>]) -> u64 {
-    ranges.iter().filter_map(|range| range.data_activity()).sum()
 }
 
 /// At which pace blob data is collected that is not due, if it is so long until it is quiet.
@@ -356,39 +353,49 @@ impl Maintenance {
             let woken = pin!(self.collect_wake.notified());
             select(pause, woken).await;
             let began_at = clock.monotonic();
-            let mut collected_extents = 0;
+            let mut collected = Collected::default();
             let ranges = self.live_ranges();
-            let activity = data_activity(&ranges);
+            let activity = self.data_activity(&ranges);
             let quiet_pace = quiet_pace(&ranges, quiet.comes_in(activity, began_at));
-            let is_disturbed = || data_activity(&self.live_ranges()) != activity;
+            let is_disturbed = || self.data_activity(&self.live_ranges()) != activity;
             let mut was_disturbed = false;
             for range in ranges {
                 if self.closing() {
                     return;
                 }
                 // What is due is due, whoever writes meanwhile.
-                let collected = if range.is_worth_collecting(Pace::Busy) {
+                let of_range = if range.is_worth_collecting(Pace::Busy) {
                     range.collect_data(Pace::Busy, || self.closing(), || false).await
                 } else if let Some(pace) = quiet_pace.filter(|pace| range.is_worth_collecting(*pace)) {
-                    let collected = match is_disturbed() {
+                    let of_range = match is_disturbed() {
                         true => Ok(Collected::default()),
                         false => range.collect_data(pace, || self.closing(), is_disturbed).await,
                     };
                     was_disturbed = was_disturbed || is_disturbed();
-                    collected
+                    of_range
                 } else {
                     continue;
                 };
-                match collected {
-                    Ok(collected) => collected_extents += collected.extents,
+                match of_range {
+                    Ok(of_range) => {
+                        collected.extents += of_range.extents;
+                        collected.copied_bytes += of_range.copied_bytes;
+                    }
                     Err(error) => {
                         tracing::warn!(%error, id = range.id(), "blob data could not be collected");
                     }
                 }
             }
             let took_for = clock.monotonic().saturating_sub(began_at);
-            rest_for = rest_after_collection(took_for, collected_extents, was_disturbed);
+            rest_for = rest_after_collection(took_for, collected, was_disturbed);
         }
+    }
+
+    /// How often there was something that a collection in quiet makes way for: blob data of any of these ranges was changed,
+    /// by others than collections, or so many rows that a memory table was flushed.
+    fn data_activity(&self, ranges: &[Arc<RangePartition>]) -> u64 {
+        let changes: u64 = ranges.iter().filter_map(|range| range.data_activity()).sum();
+        changes + self.flushes.load(Ordering::Relaxed)
     }
 
     /// Removes the streams of ranges that were handed over and have no readers. The others are looked at again when
@@ -428,11 +435,20 @@ mod tests {
     #[test]
     fn a_round_that_made_way_is_not_one_that_was_for_nothing() {
         let seconds = Duration::from_secs;
-        for (took_for, extents, was_disturbed, rest_for) in
-            [(3, 1, false, 3), (0, 1, false, 1), (30, 0, false, 300), (0, 0, false, 10), (30, 0, true, 10)]
-        {
-            let rest = rest_after_collection(seconds(took_for), extents, was_disturbed);
-            assert_eq!(rest, seconds(rest_for), "{took_for} s, {extents} extents, {was_disturbed}");
+        for (took_for, extents, copied_bytes, was_disturbed, rest_for) in [
+            (3, 1, 0, false, 3),
+            (0, 1, 9, false, 1),
+            (30, 0, 0, false, 300),
+            (30, 0, 9, false, 300),
+            (0, 0, 0, false, 10),
+            (30, 0, 9, true, 10),
+            (3, 1, 9, true, 10),
+            // It has only counted: again and again, if somebody comes every half minute.
+            (30, 0, 0, true, 300),
+        ] {
+            let collected = Collected { extents, copied_bytes, ..Collected::default() };
+            let rest = rest_after_collection(seconds(took_for), collected, was_disturbed);
+            assert_eq!(rest, seconds(rest_for), "{took_for} s, {collected:?}, {was_disturbed}");
         }
     }
 

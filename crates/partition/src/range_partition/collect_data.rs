@@ -399,6 +399,18 @@ struct FindNaming {
     damage: Option<PartitionError>,
 }
 
+impl FindNaming {
+    /// If there are more rows of the last name, at `next` or behind it, the next collection moves all of them: it would copy
+    /// what they share once more for the rest. Unless there is no other name.
+    fn forget_last_name(&mut self, next: &[u8]) {
+        let Some(name) = partition_prefix(next) else { return };
+        let others = self.keys.partition_point(|key| !key.as_bytes().starts_with(name));
+        if others > 0 {
+            self.keys.truncate(others);
+        }
+    }
+}
+
 impl Scan for FindNaming {
     fn needs_tails(&self) -> bool {
         false
@@ -406,6 +418,7 @@ impl Scan for FindNaming {
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         if self.keys.len() == MOVED_ROW_COUNT_MAX {
+            self.forget_last_name(row.key);
             return Visit::StopBefore;
         }
         if self.dead.drops(row.key) {
@@ -497,5 +510,26 @@ mod tests {
         assert_eq!(moved, [RowChange::Put { key: expected.key, value: expected.value }]);
         assert_eq!(decide(vec![row(&[piece(2)])]), [], "the row was overwritten meanwhile");
         assert_eq!(decide(vec![]), [], "the row was deleted meanwhile");
+    }
+
+    /// Where a collection had as many rows as it moves at once, in the middle of a name, what that name's rows share was copied
+    /// twice.
+    #[test]
+    fn a_name_is_moved_whole_unless_it_is_too_large() {
+        let key = |(name, row): &(&str, &str)| RowKey::new("a", 1, name, row);
+        let found = [("b", "1"), ("b", "2"), ("c", "1"), ("c", "2")];
+        for (found, next, kept) in [
+            (&found[..], ("c", "3"), 2),
+            (&found[..], ("d", "1"), 4),
+            (&found[..2], ("b", "3"), 2),
+            (&found[..1], ("bb", "1"), 1),
+            (&[], ("b", "1"), 0),
+        ] {
+            let keys = found.iter().map(key).collect();
+            let dead = crate::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
+            let mut find = FindNaming { extents: BTreeSet::new(), dead, keys, damage: None };
+            find.forget_last_name(key(&next).as_bytes());
+            assert_eq!(find.keys.len(), kept, "{found:?} before {next:?}");
+        }
     }
 }

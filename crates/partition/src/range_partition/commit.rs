@@ -95,6 +95,8 @@ pub(super) struct Pending {
     waiting_count: usize,
     /// Of the last operation in the group.
     last_version: Option<RowVersion>,
+    /// By how many bytes of blob data more are named after the group; negative: less.
+    pub(super) grown_bytes: i64,
 }
 
 impl Pending {
@@ -246,6 +248,9 @@ impl RangePartition {
     async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
         let location = self.append_group(bytes.clone()).await?;
         self.log_marks.lock().note(location, self.visible());
+        if let Some(data) = &self.data {
+            data.follow(group.grown_bytes);
+        }
         if let Some(last) = group.last_version {
             self.visible.store(last.0, Ordering::Release);
         }

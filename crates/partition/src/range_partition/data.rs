@@ -35,7 +35,7 @@ pub(crate) struct RangeData {
     pub(super) stream: StreamName,
     /// The extents that rows of this range may name.
     extents: Mutex<Listed>,
-    /// By how many bytes more rows name after all changes than before the first; negative: less.
+    /// By how many bytes more rows name after all changes that are durable than before the first; negative: less.
     grown_bytes: AtomicI64,
     /// With that, the bytes that rows name, as far as it is known: since the last count.
     named_before_bytes: AtomicI64,
@@ -195,13 +195,13 @@ impl RangeData {
         }
     }
 
-    /// Checks that the rows of `changes` name only extents that are there, and follows how much is named. `seen` are
-    /// rows as they were, as far as the decision saw them.
+    /// Checks that the rows of `changes` name only extents that are there, and says by how many bytes more is named once they
+    /// are durable. `seen` are rows as they were, as far as the decision saw them.
     pub(super) fn check_changes<'a>(
         &self,
         changes: &[RowChange],
         seen: impl Iterator<Item = &'a Row>,
-    ) -> Result<(), PartitionError> {
+    ) -> Result<i64, PartitionError> {
         let mut after = Vec::new();
         for change in changes {
             let RowChange::Put { value, .. } = change else { continue };
@@ -218,11 +218,20 @@ impl RangeData {
         }
         let grown_bytes = growth_of(changes, after, seen);
         if grown_bytes != 0 {
-            self.grown_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
             self.activity.fetch_add(1, Ordering::Relaxed);
         }
         self.changes.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(grown_bytes)
+    }
+
+    /// Changes by which so many bytes more are named are durable, and shown from now on. Not before: a count sees only what is
+    /// shown, and what is taken back never was.
+    pub(super) fn follow(&self, grown_bytes: i64) {
+        if grown_bytes != 0 {
+            self.grown_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
+            // A collection that has begun since the decision has not seen them.
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Bytes that rows name, as far as it is known: counted by the last collection and followed since.
@@ -230,7 +239,8 @@ impl RangeData {
         (self.named_before_bytes.load(Ordering::Relaxed) + self.grown_bytes()).max(0) as u64
     }
 
-    /// By how much it has grown: to be told to [`Self::set_named`] after a count that begins now.
+    /// By how much it has grown: to be told to [`Self::set_named`] after a count that begins now. What is shown in the instant
+    /// between this and the count's snapshot counts twice, until the next count.
     pub(super) fn grown_bytes(&self) -> i64 {
         self.grown_bytes.load(Ordering::Relaxed)
     }
@@ -427,7 +437,7 @@ mod tests {
             data.have_left(true);
         }
         assert_eq!(data.condemn([TWO].into_iter()), [TWO], "a pin that was refused pins nothing");
-        assert_eq!(data.check_changes(&[naming(TWO)], std::iter::empty()), Ok(()));
+        assert!(data.check_changes(&[naming(TWO)], std::iter::empty()).is_ok());
     }
 
     /// A count that a deletion came into told of what it had deleted as named, and nobody looked for it any more.
@@ -435,12 +445,14 @@ mod tests {
     fn what_changes_during_a_count_is_not_forgotten() {
         let data = data();
         let began = data.grown_bytes();
-        assert_eq!(data.check_changes(&[naming(ONE)], std::iter::empty()), Ok(()));
+        data.follow(data.check_changes(&[naming(ONE)], std::iter::empty()).unwrap());
         data.set_named(1000, began);
         assert_eq!(data.named_bytes(), 1132, "100 bytes and a header");
         let RowChange::Put { key, value } = naming(ONE) else { unreachable!() };
         let seen = [Row { key: key.clone(), version: crate::RowVersion(1), value }];
-        assert_eq!(data.check_changes(&[RowChange::Delete { key }], seen.iter()), Ok(()));
+        let grown_bytes = data.check_changes(&[RowChange::Delete { key }], seen.iter()).unwrap();
+        assert_eq!(data.named_bytes(), 1132, "it may be taken back");
+        data.follow(grown_bytes);
         assert_eq!(data.named_bytes(), 1000);
         data.forget_count();
         assert_eq!(data.named_bytes(), 0);
@@ -455,14 +467,14 @@ mod tests {
         // The change to the stream failed.
         data.have_left(false);
         assert!(data.pin_appended(ONE, || true));
-        assert_eq!(data.check_changes(&[naming(ONE)], std::iter::empty()), Ok(()));
+        assert!(data.check_changes(&[naming(ONE)], std::iter::empty()).is_ok());
     }
 
     #[test]
     fn what_is_named_or_pinned_after_it_was_condemned_stays() {
         let data = data();
         assert_eq!(data.condemn([ONE, TWO].into_iter()), [ONE, TWO]);
-        assert_eq!(data.check_changes(&[naming(ONE)], std::iter::empty()), Ok(()));
+        assert!(data.check_changes(&[naming(ONE)], std::iter::empty()).is_ok());
         assert!(data.pin(&[TWO]));
         assert_eq!(data.remove_condemned(&[ONE, TWO]), []);
         assert_eq!(data.condemn([TWO].into_iter()), [], "it is pinned");
@@ -483,7 +495,7 @@ mod tests {
                 assert!(data.pin_appended(new, || true));
                 assert_eq!(data.remove_condemned(&[ONE, new]), [ONE]);
                 data.have_left(true);
-                assert_eq!(data.check_changes(&[naming(new)], std::iter::empty()), Ok(()));
+                assert!(data.check_changes(&[naming(new)], std::iter::empty()).is_ok());
             } else {
                 assert_eq!(data.remove_condemned(&[ONE, new]), [ONE, new]);
                 assert!(!data.pin_appended(new, || true), "it appends again");

@@ -180,7 +180,7 @@ impl RangePartition {
                 return Err(PartitionError::DiskFull);
             }
             if let Some(data) = &self.data {
-                data.check_changes(&decision.changes, rows.all())?;
+                serial.pending.grown_bytes += data.check_changes(&decision.changes, rows.all())?;
             }
             serial.last_version = version;
             self.time.note(version, entered.monotonic);
