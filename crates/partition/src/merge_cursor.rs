@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Rows taken from a memory table at a time, at most.
 const MEMORY_CHUNK_ROW_COUNT_MAX: usize = 64;
-/// Rows taken from a memory table first, and wherever a walk goes on that has passed over others: it may want no more than
+/// Rows taken from a memory table first by a walk that may jump, and wherever it goes on after that: it may want no more than
 /// the first, and each lies somewhere else. Each time that all are wanted the next are twice as many.
 const MEMORY_CHUNK_ROW_COUNT_MIN: usize = 1;
 /// Bytes of rows copied from a memory table at a time: few enough to be in the processor's cache when they are
@@ -76,14 +76,15 @@ struct MemoryRow {
 }
 
 impl MemoryCursor {
-    fn new(table: Arc<MemoryTable>, range: KeyRange, at: RowVersion) -> Self {
+    /// It is likely to want `row_count` rows.
+    fn new(table: Arc<MemoryTable>, range: KeyRange, at: RowVersion, row_count: usize) -> Self {
         let mut cursor = MemoryCursor {
             table,
             at,
             chunk: Vec::new(),
             keys: Vec::new(),
             current: 0,
-            next_row_count: MEMORY_CHUNK_ROW_COUNT_MIN,
+            next_row_count: row_count.clamp(MEMORY_CHUNK_ROW_COUNT_MIN, MEMORY_CHUNK_ROW_COUNT_MAX),
             next_start: range.start.to_vec(),
             has_next: true,
             end: range.end,
@@ -350,7 +351,10 @@ impl MergeCursor {
         at: RowVersion,
         caching: Caching,
     ) -> Result<Self, PartitionError> {
-        let memory = tree.memory_tables().map(|table| MemoryCursor::new(table.clone(), range.clone(), at));
+        let cursor = |table: &Arc<MemoryTable>| {
+            MemoryCursor::new(table.clone(), range.clone(), at, MEMORY_CHUNK_ROW_COUNT_MIN)
+        };
+        let memory = tree.memory_tables().map(cursor);
         let mut sources: Vec<Source> =
             memory.filter(|cursor| cursor.row().is_some()).map(Source::Memory).collect();
         add_checkpoints(&mut sources, &tree.checkpoints, range, caching, &TailsRead::All).await?;
@@ -466,7 +470,7 @@ pub(crate) fn merge_over<'a>(
 ) -> Vec<Row> {
     let newest = RowVersion(u64::MAX);
     let mut cursors: Vec<MemoryCursor> =
-        tables.map(|table| MemoryCursor::new(table.clone(), range.clone(), newest)).collect();
+        tables.map(|table| MemoryCursor::new(table.clone(), range.clone(), newest, limit)).collect();
     let mut changes = changes.into_iter().peekable();
     let mut rows = Vec::new();
     while rows.len() < limit {
@@ -523,7 +527,7 @@ mod tests {
                 table.insert(key(row).as_bytes(), RowVersion((version * count + row) as u64), None);
             }
         }
-        let mut cursor = MemoryCursor::new(table, KeyRange::all(), RowVersion(u64::MAX));
+        let mut cursor = MemoryCursor::new(table, KeyRange::all(), RowVersion(u64::MAX), 1);
         let mut shown = Vec::new();
         while let Some(key) = cursor.key() {
             shown.push(RowKey::from_bytes(Bytes::copy_from_slice(key)));
@@ -543,7 +547,7 @@ mod tests {
         }
         for steps in 0..count / 2 {
             for length in [1, 2, 3, 4, 9, 40, MEMORY_CHUNK_ROW_COUNT_MAX, count] {
-                let mut cursor = MemoryCursor::new(table.clone(), KeyRange::all(), RowVersion(u64::MAX));
+                let mut cursor = MemoryCursor::new(table.clone(), KeyRange::all(), RowVersion(u64::MAX), 1);
                 (0..steps).for_each(|_| cursor.step());
                 let mut expected = (2 * steps + length).next_multiple_of(2);
                 cursor.seek(key(2 * steps + length).as_bytes());

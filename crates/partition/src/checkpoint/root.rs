@@ -89,8 +89,13 @@ impl Root {
             parts: Vec::new(),
         };
         for _ in 0..decoder.varint("part count")? {
+            let last_key = decoder.bytes("part key")?;
+            // A search would pass over rows that are there.
+            if root.parts.last().is_some_and(|before| *before.last_key >= *last_key) {
+                return Err(DecodeError("part order"));
+            }
             root.parts.push(Part {
-                last_key: Bytes::copy_from_slice(decoder.bytes("part key")?),
+                last_key: Bytes::copy_from_slice(last_key),
                 index: take_location(&mut decoder)?,
                 filter: take_location(&mut decoder)?,
             });
@@ -108,13 +113,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn roots_come_back(numbers: [u64; 6], first: Vec<u8>, parts in prop::collection::vec(any::<(Vec<u8>, u64, u32)>(), 0..5)) {
+        fn roots_come_back(numbers: [u64; 6], first: Vec<u8>, parts in prop::collection::btree_map(any::<Vec<u8>>(), any::<(u64, u32)>(), 0..5)) {
             let place = |at: u64, len| Location { extent: ExtentId(at), offset: at ^ 1, len };
             let [row_count, deleted_count, row_bytes, stored_bytes, lowest_version, highest_version] = numbers;
-            let parts = parts.into_iter().map(|(key, at, len)| Part { last_key: key.into(), index: place(at, len), filter: place(!at, len) }).collect();
+            let parts = parts.into_iter().map(|(key, (at, len))| Part { last_key: key.into(), index: place(at, len), filter: place(!at, len) }).collect();
             let first_key = first.into();
             let root = Root { row_count, deleted_count, row_bytes, stored_bytes, lowest_version, highest_version, first_key, parts };
             prop_assert_eq!(Root::decode(&root.encode()), Ok(root));
+        }
+
+        #[test]
+        fn parts_that_do_not_rise_are_refused(keys in prop::collection::vec(prop::collection::vec(0u8..3, 0..4), 0..5)) {
+            let place = Location { extent: ExtentId(1), offset: 0, len: 1 };
+            let part = |key: &Vec<u8>| Part { last_key: key.clone().into(), index: place, filter: place };
+            let root = Root { parts: keys.iter().map(part).collect(), ..Root::default() };
+            prop_assert_eq!(Root::decode(&root.encode()).is_ok(), keys.is_sorted_by(|a, b| a < b));
         }
 
         #[test]
