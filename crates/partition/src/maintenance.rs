@@ -392,7 +392,8 @@ impl Maintenance {
     }
 
     /// How often there was something that a collection in quiet makes way for: blob data of any of these ranges was changed,
-    /// by others than collections, or so many rows that a memory table was flushed.
+    /// by others than collections, or so many rows that a memory table was flushed. Those that a collection rewrites may be what
+    /// fills it: then it goes on in a later round, with less to do.
     fn data_activity(&self, ranges: &[Arc<RangePartition>]) -> u64 {
         let changes: u64 = ranges.iter().filter_map(|range| range.data_activity()).sum();
         changes + self.flushes.load(Ordering::Relaxed)

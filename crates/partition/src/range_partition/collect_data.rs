@@ -531,5 +531,12 @@ mod tests {
             find.forget_last_name(key(&next).as_bytes());
             assert_eq!(find.keys.len(), kept, "{found:?} before {next:?}");
         }
+        let others = (2..MOVED_ROW_COUNT_MAX).map(|row| key(&("b", &row.to_string())));
+        let keys = others.chain(found[2..].iter().map(key)).collect();
+        let dead = crate::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
+        let mut find = FindNaming { extents: BTreeSet::new(), dead, keys, damage: None };
+        let next = key(&("c", "3"));
+        let visited = find.visit(RowRef { key: next.as_bytes(), version: RowVersion(1), value: &[] });
+        assert_eq!((visited, find.keys.len()), (Visit::StopBefore, MOVED_ROW_COUNT_MAX - 2));
     }
 }
