@@ -21,9 +21,18 @@ pub(crate) fn target() -> Outcome<PathBuf> {
     }
 }
 
-/// The same cargo that started this program.
+/// The same cargo that started this program, told nothing of what it has told this program about itself: build scripts of
+/// dependencies ask for some of that, and all that depends on them was built anew after each plain call of cargo.
 pub(crate) fn cargo() -> Outcome<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let is_of_this_package = name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if is_of_this_package {
+            command.env_remove(name);
+        }
+    }
     command.current_dir(root()?);
     Ok(command)
 }
