@@ -105,9 +105,14 @@ impl BlobService {
         spawner.spawn("blob sweep", Box::pin(sweep::run(Arc::downgrade(self), self.clock.clone())));
     }
 
-    /// The time.
+    /// The wall clock's time.
     pub fn now(&self) -> Ticks {
         self.clock.now()
+    }
+
+    /// The time by which a container's lease is decided: that of the range that has its row.
+    pub fn container_now(&self, account: &str, name: &str) -> Result<Ticks, BlobError> {
+        Ok(self.partitions.now(ObjectTable::Container, &container_key(account, SERVICE_BLOB, name))?)
     }
 
     /// A container.
@@ -257,7 +262,7 @@ impl BlobService {
         container: &ContainerRow,
         query: ListQuery,
     ) -> Result<ListPage, BlobError> {
-        list_blobs(&self.partitions, account, container.id, query, self.now()).await
+        list_blobs(&self.partitions, account, container.id, query).await
     }
 
     /// A blob or snapshot that is there and may be read under these conditions, without its bytes: where they are may be
@@ -276,7 +281,7 @@ impl BlobService {
 
     pub(crate) fn check_read(&self, found: &FoundRecord, conditions: &Conditions) -> Result<(), BlobError> {
         conditions.check_read(found.record.present())?;
-        Ok(found.lease.check_read(conditions.lease(), self.now())?)
+        Ok(found.lease.check_read(conditions.lease(), found.now)?)
     }
 
     /// Opens a blob's bytes: the part that `range` (first byte, end) cuts out, and where it begins and ends.

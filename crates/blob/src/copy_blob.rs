@@ -102,7 +102,7 @@ impl BlobService {
             None => BlobError::SourceConditionNotMet,
         };
         conditions.check_write(Some(present)).map_err(refused)?;
-        found.lease.check_read(wanted.conditions.lease(), self.now())?;
+        found.lease.check_read(wanted.conditions.lease(), found.now)?;
         check_online(&found.record, wanted.may_be_archived)?;
         Ok(found)
     }
@@ -250,7 +250,8 @@ mod tests {
     #[test]
     fn what_was_checked_is_what_is_read() {
         let record = BlobRecord::new(BlobType::Block, Ticks(7));
-        let found = FoundRecord { record, lease: Lease::None, revision: Revision::Current };
+        let now = Ticks(8);
+        let found = FoundRecord { record, lease: Lease::None, revision: Revision::Current, now };
         let still = |conditions| {
             let wanted = CopySource { conditions, ..CopySource::default() };
             wanted.still(&found, Encryption::default()).if_match

@@ -17,7 +17,7 @@ use base::Ticks;
 use base::codec::DecodeError;
 use bytes::Bytes;
 use partition::key::{put_text, put_text_open, row_names};
-use partition::{KeyRange, ObjectTable, Partitions, RowRef, Scan, ScanEnd, Visit};
+use partition::{KeyRange, ObjectTable, Partitions, RowKey, RowRef, Scan, ScanEnd, Visit};
 use std::collections::BTreeSet;
 
 /// Rows besides head and snapshots that are walked over before the rest of a blob's rows is jumped over.
@@ -61,6 +61,8 @@ pub enum ListEntry {
         record: Option<Box<BlobRecord>>,
         /// Its lease.
         lease: Lease,
+        /// The time by which the lease is told, and how long a deleted blob is still kept.
+        now: Ticks,
     },
 }
 
@@ -319,6 +321,7 @@ impl<C: Collect> Scan for WalkScan<C> {
 /// Collects a page of a listing.
 struct CollectPage {
     query: ListQuery,
+    /// The time where the page begins.
     now: Ticks,
     entries: Vec<ListEntry>,
     /// The last version of the name that the walk is at.
@@ -349,8 +352,8 @@ impl CollectPage {
             return Taken::SkipGroup(len);
         }
         let has_versions_only = false;
-        let (name, record) = (name.to_owned(), record.map(Box::new));
-        self.entries.push(ListEntry::Blob { name, revision, has_versions_only, record, lease });
+        let (name, record, now) = (name.to_owned(), record.map(Box::new), self.now);
+        self.entries.push(ListEntry::Blob { name, revision, has_versions_only, record, lease, now });
         Taken::Next
     }
 }
@@ -426,7 +429,6 @@ pub(crate) async fn list_blobs(
     account: &str,
     container_id: u64,
     query: ListQuery,
-    now: Ticks,
 ) -> Result<ListPage, BlobError> {
     let mut walk = Walk::new(partitions, account, container_id, &query.prefix, query.marker.as_deref())?;
     let key_of = |name: &str| {
@@ -444,8 +446,19 @@ pub(crate) async fn list_blobs(
     if walk.range.is_empty() {
         return Ok(ListPage::default());
     }
+    let now_at =
+        |name: &str| partitions.now(ObjectTable::Blob, &RowKey::new(account, container_id, name, HEAD));
+    let now = now_at(&query.prefix)?;
     let collector = CollectPage { query, now, entries: Vec::new(), last_version: None };
-    let (collector, marker) = walk.run(collector).await?;
+    let (mut collector, marker) = walk.run(collector).await?;
+    // Few are leased, and each range has a time of its own.
+    for entry in &mut collector.entries {
+        if let ListEntry::Blob { name, lease, now, .. } = entry
+            && *lease != Lease::None
+        {
+            *now = now_at(name)?;
+        }
+    }
     Ok(ListPage { entries: collector.entries, marker })
 }
 

@@ -30,6 +30,8 @@ pub struct FoundRecord {
     pub lease: Lease,
     /// Which one it is: a version that is the base blob counts as such.
     pub revision: Revision,
+    /// The time in its range after it was read. Leases are decided by that time, so they are told by it.
+    pub now: Ticks,
 }
 
 /// Finds a blob; its pieces stay while the pin is held.
@@ -39,8 +41,10 @@ pub(crate) async fn find(
     revision: Revision,
 ) -> Result<(FoundRecord, DataPin), BlobError> {
     let get = |row: String| async move {
-        let found = partitions.get_with_data(ObjectTable::Blob, &address.key(&row)).await?;
-        found.ok_or(BlobError::BlobNotFound)
+        let key = address.key(&row);
+        let (row, pin) =
+            partitions.get_with_data(ObjectTable::Blob, &key).await?.ok_or(BlobError::BlobNotFound)?;
+        Ok((row, pin, partitions.now(ObjectTable::Blob, &key)?))
     };
     find_by(get, revision).await
 }
@@ -52,14 +56,15 @@ pub(crate) async fn find_head(
     revision: Revision,
 ) -> Result<FoundRecord, BlobError> {
     let get = |row: String| async move {
-        let found = partitions.get_head(ObjectTable::Blob, &address.key(&row)).await?;
-        Ok((found.ok_or(BlobError::BlobNotFound)?, ()))
+        let key = address.key(&row);
+        let row = partitions.get_head(ObjectTable::Blob, &key).await?.ok_or(BlobError::BlobNotFound)?;
+        Ok((row, (), partitions.now(ObjectTable::Blob, &key)?))
     };
     Ok(find_by(get, revision).await?.0)
 }
 
-/// Finds a blob in the rows that `get` reads, with what comes with its row.
-async fn find_by<P, G: Future<Output = Result<(Row, P), BlobError>>>(
+/// Finds a blob in the rows that `get` reads, with what comes with its row and the time in the row's range.
+async fn find_by<P, G: Future<Output = Result<(Row, P, Ticks), BlobError>>>(
     get: impl Fn(String) -> G,
     revision: Revision,
 ) -> Result<(FoundRecord, P), BlobError> {
@@ -67,19 +72,19 @@ async fn find_by<P, G: Future<Output = Result<(Row, P), BlobError>>>(
     let head = match revision {
         Revision::Snapshot(_) => None,
         _ => {
-            let (row, pin) = get(HEAD.to_owned()).await?;
-            Some((Head::decode(&row.value)?, pin))
+            let (row, pin, now) = get(HEAD.to_owned()).await?;
+            Some((Head::decode(&row.value)?, pin, now))
         }
     };
-    let revision = head.as_ref().map_or(revision, |(head, _)| revision.resolve(head));
+    let revision = head.as_ref().map_or(revision, |(head, ..)| revision.resolve(head));
     let (found, pin) = match (revision.row(), head) {
-        (None, Some((head, pin))) => {
+        (None, Some((head, pin, now))) => {
             let record = head.current.ok_or(BlobError::BlobNotFound)?;
-            (FoundRecord { record, lease: head.lease, revision }, pin)
+            (FoundRecord { record, lease: head.lease, revision, now }, pin)
         }
         (row, _) => {
-            let (row, pin) = get(row.unwrap_or_default()).await?;
-            (FoundRecord { record: decode_snapshot(&row.value)?, lease: Lease::None, revision }, pin)
+            let (row, pin, now) = get(row.unwrap_or_default()).await?;
+            (FoundRecord { record: decode_snapshot(&row.value)?, lease: Lease::None, revision, now }, pin)
         }
     };
     if found.record.deleted.is_some() { Err(BlobError::BlobNotFound) } else { Ok((found, pin)) }

@@ -191,7 +191,6 @@ impl BlobService {
         revision: Revision,
         conditions: &Conditions,
     ) -> Result<BlockLists, BlobError> {
-        let now = self.now();
         let of_head = match revision {
             Revision::Snapshot(_) => None,
             _ => {
@@ -206,6 +205,7 @@ impl BlobService {
                 (Some(record), blocks, Vec::new())
             }
             Some((head, committed, staged)) => {
+                let now = self.partitions.now(ObjectTable::Blob, &at.address.key(HEAD))?;
                 head.lease.check_read(conditions.lease(), now)?;
                 if head.live().is_none() && head.staged == 0 {
                     return Err(BlobError::BlobNotFound);
@@ -303,7 +303,8 @@ impl BlobService {
             if record.deleted.is_some() || record.content != before.record.content {
                 continue;
             }
-            let found = FoundRecord { record, lease, revision: before.revision };
+            let now = self.partitions.now(ObjectTable::Blob, &at.address.key(&row))?;
+            let found = FoundRecord { record, lease, revision: before.revision, now };
             self.check_read(&found, conditions)?;
             let mut ranges = Vec::new();
             for (name, value) in rows {

@@ -151,8 +151,9 @@ fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill_rounds::Kill
 
 /// Runs a command with its output shown; a missing program or a failure is an error that names it.
 fn finish(command: &mut Command) -> Outcome<()> {
-    let shown = format!("{command:?}");
-    println!("$ {shown}");
+    let parts = std::iter::once(command.get_program()).chain(command.get_args());
+    let shown: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
+    println!("$ {}", shown.join(" "));
     let program = command.get_program().to_string_lossy().into_owned();
     let status =
         command.status().map_err(|error| format!("{program} can't be run: {error}. Is it installed?"))?;

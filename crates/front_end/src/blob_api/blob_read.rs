@@ -33,7 +33,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
         let found = context.service.find(&at, revision, &conditions).await.map_err(from_blob)?;
         conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
         let mut reply = Reply::new(StatusCode::OK);
-        put_found(context, &mut reply, &found, false)?;
+        put_found(&mut reply, &found, false)?;
         put(&mut reply, "content-length", &found.record.size.to_string());
         return Ok(reply);
     }
@@ -49,7 +49,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let (found, (start, end), mut reader) = opened;
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut reply = Reply::new(status);
-    put_found(context, &mut reply, &found, range.is_some())?;
+    put_found(&mut reply, &found, range.is_some())?;
     if range.is_some() {
         let text = format!("bytes {start}-{}/{}", end.saturating_sub(1), found.record.size);
         put(&mut reply, "content-range", &text);
@@ -120,15 +120,10 @@ fn to_stream(reader: BlobReader, size: u64) -> ReplyStream {
     ReplyStream { bytes: Box::pin(bytes), size }
 }
 
-fn put_found(
-    context: &BlobRequest<'_>,
-    reply: &mut Reply,
-    found: &FoundRecord,
-    is_ranged: bool,
-) -> Result<(), ApiError> {
+fn put_found(reply: &mut Reply, found: &FoundRecord, is_ranged: bool) -> Result<(), ApiError> {
     put_record(reply, &found.record, is_ranged)?;
     // A snapshot or version has none, and says so as a blob that nobody has leased.
-    put_lease(reply, &found.lease, context.service.now());
+    put_lease(reply, &found.lease, found.now);
     if found.revision == Revision::Current && found.record.version.is_some() {
         put(reply, "x-ms-is-current-version", "true");
     }

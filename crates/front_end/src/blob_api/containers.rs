@@ -67,7 +67,7 @@ pub(crate) async fn create(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
 
 pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let row = context.container().await?;
-    let now = context.service.now();
+    let now = context.service.container_now(context.request.account, &row.name).map_err(from_container)?;
     let lease = super::request_headers::lease_id(context.headers())?;
     row.lease.check_read(lease.as_deref(), now).map_err(|error| from_container(error.into()))?;
     let mut reply = version(StatusCode::OK, &row);
@@ -98,7 +98,7 @@ pub(crate) async fn set_metadata(context: &BlobRequest<'_>) -> Result<Reply, Api
 pub(crate) async fn read_policies(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let row = context.container().await?;
     let lease = super::request_headers::lease_id(context.headers())?;
-    let now = context.service.now();
+    let now = context.service.container_now(context.request.account, &row.name).map_err(from_container)?;
     row.lease.check_read(lease.as_deref(), now).map_err(|error| from_container(error.into()))?;
     let mut reply = Reply::xml(StatusCode::OK, policies::write(&row.policies));
     put_version(&mut reply, row.etag, row.modified_at);

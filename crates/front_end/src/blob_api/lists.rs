@@ -99,7 +99,6 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     let (account, marker) = (context.request.account, context.query("marker"));
     let page = context.service.list_containers(account, prefix, marker, max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
-    let now = context.service.now();
     let mut out = open_results(context, None, max);
     put_xml_tag(&mut out, "<", "Containers");
     for row in rows {
@@ -108,6 +107,7 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
         put_xml_tag(&mut out, "<", "Properties");
         put_xml_element(&mut out, "Last-Modified", &http_date(row.modified_at));
         put_xml_element(&mut out, "Etag", &format!("\"{}\"", etag_text(row.etag)));
+        let now = context.service.container_now(account, &row.name).map_err(from_container)?;
         put_lease(&mut out, &row.lease, now);
         if let Some(access) = public_access_text(row.public_access) {
             put_xml_element(&mut out, "PublicAccess", access);
@@ -173,7 +173,6 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let shows_versions = query.versions || query.deleted_with_versions;
     let page =
         context.service.list_blobs(context.request.account, &container, query).await.map_err(from_blob)?;
-    let now = context.service.now();
     let mut out = open_results(context, Some(&container.name), max);
     put_xml_tag(&mut out, "<", "Blobs");
     for entry in &page.entries {
@@ -183,7 +182,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                 put_name(&mut out, prefix);
                 put_xml_tag(&mut out, "</", "BlobPrefix");
             }
-            ListEntry::Blob { name, revision, has_versions_only, record, lease } => {
+            ListEntry::Blob { name, revision, has_versions_only, record, lease, now } => {
                 put_xml_tag(&mut out, "<", "Blob");
                 put_name(&mut out, name);
                 if record.as_ref().is_some_and(|record| record.deleted.is_some()) {
@@ -205,7 +204,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                 }
                 put_xml_tag(&mut out, "<", "Properties");
                 match record {
-                    Some(record) => put_record(&mut out, record, shown, now),
+                    Some(record) => put_record(&mut out, record, shown, *now),
                     None => {
                         put_xml_element(&mut out, "Content-Length", "0");
                         put_xml_element(&mut out, "BlobType", "BlockBlob");
@@ -215,7 +214,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                     }
                 }
                 if *revision == Revision::Current {
-                    put_lease(&mut out, lease, now);
+                    put_lease(&mut out, lease, *now);
                 }
                 put_xml_element(&mut out, "ServerEncrypted", if record.is_some() { "true" } else { "false" });
                 put_xml_tag(&mut out, "</", "Properties");
