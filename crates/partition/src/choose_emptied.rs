@@ -81,7 +81,8 @@ impl CountedExtent {
         CountedExtent { extent, size_bytes, named_bytes: 0, named_rows: 0, is_open: false }
     }
 
-    fn dead_bytes(&self) -> u64 {
+    /// What a collection would give back.
+    pub(crate) fn dead_bytes(&self) -> u64 {
         self.size_bytes.saturating_sub(self.named_bytes)
     }
 }

@@ -31,13 +31,13 @@ const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// After a round of collections that gave nothing back, the next one rests this many times as long as it took.
 const FRUITLESS_REST_FACTOR: u32 = 10;
 
-/// How long to rest after a round of collections: as long as it took while there is something to give back, and much
-/// longer after it was done for nothing. One in quiet that made way for others while it copied was not: it has left them the
-/// time already, and needs less the next time.
+/// How long to rest after a round of collections: as long as it took, ten seconds at most, while there is something to give
+/// back, since what others write must not outrun it; much longer after it was done for nothing. One in quiet that made way for
+/// others while it copied was not, and needs less the next time.
 fn rest_after_collection(took_for: Duration, collected: Collected, was_disturbed: bool) -> Duration {
     let made_way = was_disturbed && (collected.extents > 0 || collected.copied_bytes > 0);
     match collected.extents {
-        _ if made_way => COLLECT_EVERY,
+        _ if made_way => COLLECT_EVERY.max(took_for),
         0 => COLLECT_EVERY.max(took_for.saturating_mul(FRUITLESS_REST_FACTOR)),
         _ => took_for.clamp(COLLECT_AGAIN_AFTER, COLLECT_EVERY),
     }
@@ -364,26 +364,22 @@ impl Maintenance {
                     return;
                 }
                 // What is due is due, whoever writes meanwhile.
-                let of_range = if range.is_worth_collecting(Pace::Busy) {
-                    range.collect_data(Pace::Busy, || self.closing(), || false).await
+                let outcome = if range.is_worth_collecting(Pace::Busy) {
+                    range.collect_data(Pace::Busy, || self.closing(), || false, &mut collected).await
                 } else if let Some(pace) = quiet_pace.filter(|pace| range.is_worth_collecting(*pace)) {
-                    let of_range = match is_disturbed() {
-                        true => Ok(Collected::default()),
-                        false => range.collect_data(pace, || self.closing(), is_disturbed).await,
+                    let outcome = match is_disturbed() {
+                        true => Ok(()),
+                        false => {
+                            range.collect_data(pace, || self.closing(), is_disturbed, &mut collected).await
+                        }
                     };
                     was_disturbed = was_disturbed || is_disturbed();
-                    of_range
+                    outcome
                 } else {
                     continue;
                 };
-                match of_range {
-                    Ok(of_range) => {
-                        collected.extents += of_range.extents;
-                        collected.copied_bytes += of_range.copied_bytes;
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, id = range.id(), "blob data could not be collected");
-                    }
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, id = range.id(), "blob data could not be collected");
                 }
             }
             let took_for = clock.monotonic().saturating_sub(began_at);
@@ -442,8 +438,11 @@ mod tests {
             (30, 0, 0, false, 300),
             (30, 0, 9, false, 300),
             (0, 0, 0, false, 10),
-            (30, 0, 9, true, 10),
+            (80, 1, 9, false, 10),
+            (3, 0, 9, true, 10),
             (3, 1, 9, true, 10),
+            // Most of it was the count.
+            (30, 0, 9, true, 30),
             // It has only counted: again and again, if somebody comes every half minute.
             (30, 0, 0, true, 300),
         ] {

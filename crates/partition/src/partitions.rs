@@ -196,7 +196,8 @@ impl Partitions {
     pub async fn collect_data_now(&self, table: ObjectTable) -> Result<Collected, PartitionError> {
         let mut all = Collected::default();
         for range in self.server.ranges(table) {
-            let collected = range.collect_data(Pace::Busy, || false, || false).await?;
+            let mut collected = Collected::default();
+            range.collect_data(Pace::Busy, || false, || false, &mut collected).await?;
             all.extents += collected.extents;
             all.size_bytes += collected.size_bytes;
             all.copied_bytes += collected.copied_bytes;

@@ -25,6 +25,8 @@ pub(crate) struct CheckedCheckpoint {
     pub(crate) row_count: u64,
     deleted_count: u64,
     row_bytes: u64,
+    /// Of no row empty.
+    first_key: Bytes,
     versions: Option<(u64, u64)>,
 }
 
@@ -81,13 +83,14 @@ impl Checkpoint {
             last_key = part.last_key.clone();
         }
         let root = &self.root;
-        let told = (root.row_count, root.deleted_count, root.row_bytes);
-        let found = (checked.row_count, checked.deleted_count, checked.row_bytes);
+        let told = (root.row_count, root.deleted_count, root.row_bytes, &root.first_key);
+        let found = (checked.row_count, checked.deleted_count, checked.row_bytes, &checked.first_key);
         let versions = checked.versions.unwrap_or((u64::MAX, 0));
         if checked.damages.is_empty()
             && (told != found || versions != (root.lowest_version, root.highest_version))
         {
-            let problem = format!("the root tells of (rows, deleted, bytes) {told:?}, there are {found:?}");
+            let problem =
+                format!("the root tells of (rows, deleted, bytes, first key) {told:?}, there are {found:?}");
             checked.note(None, &PartitionError::Storage(problem), keys_between(&[], &last_key));
         }
         checked
@@ -152,6 +155,9 @@ impl CheckedCheckpoint {
                 return Err("the filter denies a key that is there".to_owned());
             }
             let value = rows.value_ref(position);
+            if self.row_count == 0 {
+                self.first_key = Bytes::copy_from_slice(key);
+            }
             self.row_count += 1;
             self.deleted_count += u64::from(value.is_none());
             let tail_bytes = position.tail.map_or(0, |tail| u64::from(tail.size_bytes));

@@ -101,6 +101,10 @@ impl Root {
             });
         }
         decoder.finish("root")?;
+        // It would seem to have nothing in ranges where it has rows.
+        if root.parts.first().is_some_and(|part| part.last_key < root.first_key) {
+            return Err(DecodeError("first key"));
+        }
         Ok(root)
     }
 }
@@ -117,7 +121,9 @@ mod tests {
             let place = |at: u64, len| Location { extent: ExtentId(at), offset: at ^ 1, len };
             let [row_count, deleted_count, row_bytes, stored_bytes, lowest_version, highest_version] = numbers;
             let parts = parts.into_iter().map(|(key, (at, len))| Part { last_key: key.into(), index: place(at, len), filter: place(!at, len) }).collect();
-            let first_key = first.into();
+            let parts: Vec<Part> = parts;
+            let first = Bytes::from(first);
+            let first_key = parts.first().map_or(first.clone(), |part| first.min(part.last_key.clone()));
             let root = Root { row_count, deleted_count, row_bytes, stored_bytes, lowest_version, highest_version, first_key, parts };
             prop_assert_eq!(Root::decode(&root.encode()), Ok(root));
         }
@@ -128,6 +134,14 @@ mod tests {
             let part = |key: &Vec<u8>| Part { last_key: key.clone().into(), index: place, filter: place };
             let root = Root { parts: keys.iter().map(part).collect(), ..Root::default() };
             prop_assert_eq!(Root::decode(&root.encode()).is_ok(), keys.is_sorted_by(|a, b| a < b));
+        }
+
+        #[test]
+        fn a_first_key_behind_the_first_part_is_refused(first in prop::collection::vec(0u8..3, 0..4), last in prop::collection::vec(0u8..3, 0..4)) {
+            let place = Location { extent: ExtentId(1), offset: 0, len: 1 };
+            let parts = vec![Part { last_key: last.clone().into(), index: place, filter: place }];
+            let root = Root { first_key: first.clone().into(), parts, ..Root::default() };
+            prop_assert_eq!(Root::decode(&root.encode()).is_ok(), first <= last);
         }
 
         #[test]

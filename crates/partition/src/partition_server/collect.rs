@@ -25,14 +25,19 @@ impl PartitionServer {
         let since = self.shared.clock.now();
         self.execute(MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
         marks.add(&dead, self.shared.clock.monotonic());
+        self.forget_data_counts(&dead);
+        self.shared.maintenance.wake_merge();
+        Ok(())
+    }
+
+    /// Its rows count no more, or have gone: how much is named is to be counted anew where they are.
+    fn forget_data_counts(&self, dead: &DeadContainer) {
         let rows = dead.range();
         for range in self.ranges(dead.table) {
             if !range.range().intersect(&rows).is_empty() {
                 range.forget_data_count();
             }
         }
-        self.shared.maintenance.wake_merge();
-        Ok(())
     }
 
     /// Removes the marks of containers of which no range holds rows any more. Returns how many.
@@ -45,6 +50,8 @@ impl PartitionServer {
             }
             self.execute(MarkContainer { dead: dead.clone(), since: None }).await?;
             self.shared.dead.remove(dead);
+            // Who had found the container before it was deleted may have written into it since, which grew the count.
+            self.forget_data_counts(dead);
             removed += 1;
         }
         Ok(removed)

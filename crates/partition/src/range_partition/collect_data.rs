@@ -59,7 +59,8 @@ impl RangePartition {
         let stored_bytes: u64 = stat.extents.iter().map(share).sum();
         let open = stat.extents.last().map(|(extent, _)| *extent);
         let left = data.left_in_open.lock().filter(|(extent, _)| Some(*extent) == open);
-        let left_bytes = left.map_or(0, |(_, dead_bytes)| dead_bytes);
+        let left_bytes =
+            left.map_or(0, |(_, dead_bytes)| dead_bytes) + data.left_unreadable_bytes.load(Ordering::Relaxed);
         is_worth_counting(stored_bytes, left_bytes, data.named_bytes(), pace)
     }
 
@@ -76,27 +77,28 @@ impl RangePartition {
     }
 
     /// Gives back the space of blob data that no row names. It copies nothing more once it is closing, and no further blob
-    /// once it is disturbed.
+    /// once it is disturbed. What it did is added to `collected`, whether or not it fails in the end.
     pub(crate) async fn collect_data(
         self: &Arc<Self>,
         pace: Pace,
         closing: impl Fn() -> bool,
         is_disturbed: impl Fn() -> bool,
-    ) -> Result<Collected, PartitionError> {
+        collected: &mut Collected,
+    ) -> Result<(), PartitionError> {
         let data = self.range_data()?;
         let _collecting = data.collecting.lock().await;
         if self.serial.lock().standing != Standing::Open {
             // Nobody could make rows name the copies.
-            return Ok(Collected::default());
+            return Ok(());
         }
         data.changes.store(0, Ordering::Relaxed);
         data.collected_in_quiet.store(pace != Pace::Busy, Ordering::Relaxed);
-        let collected = self.collect_unnamed(data, pace, closing, is_disturbed).await;
-        if collected.is_err() {
+        let outcome = self.collect_unnamed(data, pace, closing, is_disturbed, collected).await;
+        if outcome.is_err() {
             // What failed may work once there is space again.
             data.changes.fetch_add(1, Ordering::Relaxed);
         }
-        collected
+        outcome
     }
 
     async fn collect_unnamed(
@@ -105,11 +107,11 @@ impl RangePartition {
         pace: Pace,
         closing: impl Fn() -> bool,
         is_disturbed: impl Fn() -> bool,
-    ) -> Result<Collected, PartitionError> {
+        collected: &mut Collected,
+    ) -> Result<(), PartitionError> {
         let extents = self.shared.streams.stat(&data.stream)?.extents;
-        let mut collected = Collected::default();
         if extents.is_empty() {
-            return Ok(collected);
+            return Ok(());
         }
         let named = self.count_named().await?;
         // Which one takes appends may have changed meanwhile; none of these has begun to.
@@ -126,11 +128,16 @@ impl RangePartition {
         });
         let mut counted: Vec<CountedExtent> = counted.collect();
         let extent_size_bytes_max = self.shared.streams.extent_size_bytes_max();
+        // What is being uploaded there looks dead now and is named in a moment.
+        let settled = counted.last().filter(|open| !data.is_pinned(open.extent));
         *data.left_in_open.lock() =
-            counted.last().map(|open| (open.extent, left_dead_bytes(open, extent_size_bytes_max)));
+            settled.map(|open| (open.extent, left_dead_bytes(open, extent_size_bytes_max)));
         {
             let unreadable = data.unreadable.lock();
-            counted.retain(|one| one.named_bytes == 0 || !unreadable.contains(&one.extent));
+            let is_left = |one: &mut CountedExtent| one.named_bytes > 0 && unreadable.contains(&one.extent);
+            let left = counted.extract_if(.., is_left).filter(|one| !one.is_open);
+            let left_bytes: u64 = left.map(|one| one.dead_bytes()).sum();
+            data.left_unreadable_bytes.store(left_bytes, Ordering::Relaxed);
         }
         let mut chosen = Vec::new();
         let mut copied_bytes = 0;
@@ -152,33 +159,33 @@ impl RangePartition {
             chosen.retain(|one| one.named_bytes == 0);
         }
         if chosen.is_empty() || closing() {
-            return Ok(collected);
+            return Ok(());
         }
         let emptied: BTreeSet<ExtentId> = chosen.iter().map(|one| one.extent).collect();
         let moved = async {
             for one in chosen.iter().filter(|one| one.is_open) {
                 self.shared.streams.seal(&data.stream, one.extent).await?;
             }
-            self.move_pieces(&emptied, &closing, &is_disturbed).await
+            self.move_pieces(&emptied, &closing, &is_disturbed, &mut collected.copied_bytes).await
         };
         let moved = moved.await;
         // A copy that failed, for want of space perhaps, must not keep those extents that need none. What is named stays:
         // that is looked at again. One that may still be open stays, too.
         let leaving = chosen.iter().filter(|one| moved.is_ok() || !one.is_open).map(|one| one.extent);
         let condemned = data.condemn(leaving);
-        for extent in self.release_condemned(data, &condemned).await? {
-            collected.extents += 1;
-            collected.size_bytes += lengths.get(&extent).copied().unwrap_or(0);
-        }
-        collected.copied_bytes = moved?;
-        if collected.extents < emptied.len() as u64 {
+        let released = self.release_condemned(data, &condemned).await?;
+        collected.extents += released.len() as u64;
+        collected.size_bytes +=
+            released.iter().map(|extent| lengths.get(extent).copied().unwrap_or(0)).sum::<u64>();
+        moved?;
+        if released.len() < emptied.len() {
             // Somebody still reads them, or names them again: the next collection looks at them even if nothing changes.
             data.changes.fetch_add(1, Ordering::Relaxed);
         }
-        if collected.extents > 0 {
-            tracing::debug!(range = self.id, ?collected, "blob data is collected");
+        if !released.is_empty() {
+            tracing::debug!(range = self.id, extents = released.len(), "blob data is collected");
         }
-        Ok(collected)
+        Ok(())
     }
 
     /// Takes those condemned extents that no row names off the stream, and says which.
@@ -223,40 +230,38 @@ impl RangePartition {
 
     /// What rows name, by extent. Those of deleted containers don't count: nobody reads them any more.
     async fn count_named(&self) -> Result<BTreeMap<ExtentId, Named>, PartitionError> {
-        let before =
-            self.data.as_ref().map(|data| (data.forgotten.load(Ordering::Relaxed), data.grown_bytes()));
-        let mut count = CountNamed::new(self.shared.dead.filter(self.table));
-        self.scan(&[Span::Range(self.range.clone())], &mut count).await?;
+        let data = self.range_data()?;
+        let (begun, dead, snapshot) =
+            data.begin_count(|| self.shared.dead.filter(self.table), || self.snapshot());
+        let mut count = CountNamed::new(dead);
+        self.scan_snapshot(snapshot, &[Span::Range(self.range.clone())], &mut count).await?;
         if let Some(error) = count.damage {
             return Err(error);
         }
         count.end_name();
         let total: u64 = count.named.values().map(|named| named.bytes).sum();
-        if let Some((data, (forgotten, grown_bytes))) = self.data.as_ref().zip(before) {
-            // A container that was deleted during the scan may be in the total.
-            match data.forgotten.load(Ordering::Relaxed) == forgotten {
-                true => data.set_named(total, grown_bytes),
-                false => data.set_named(0, data.grown_bytes()),
-            }
-        }
+        // A container that was deleted during the scan may be in the total: then it is forgotten.
+        data.end_count(begun, total);
         Ok(count.named)
     }
 
-    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. Returns how many bytes were copied. If
-    /// it is disturbed, it ends between two names: rows of one share pieces, which would be copied for each of them.
+    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. How many bytes were copied is added to
+    /// `copied_bytes`. If it is disturbed, it ends between two names: rows of one share pieces, which would be copied for each
+    /// of them.
     async fn move_pieces(
         self: &Arc<Self>,
         extents: &BTreeSet<ExtentId>,
         closing: &impl Fn() -> bool,
         is_disturbed: &impl Fn() -> bool,
-    ) -> Result<u64, PartitionError> {
+        copied_bytes: &mut u64,
+    ) -> Result<(), PartitionError> {
         let dead = self.shared.dead.filter(self.table);
         let mut find = FindNaming { extents: extents.clone(), dead, keys: Vec::new(), damage: None };
         self.scan(&[Span::Range(self.range.clone())], &mut find).await?;
         if let Some(error) = find.damage {
             return Err(error);
         }
-        let mut copied_bytes = 0;
+        // Of one name: others share none of its pieces, and its rows are durable when the next one begins.
         let mut copies: BTreeMap<Piece, Piece> = BTreeMap::new();
         let mut pins = Vec::new();
         let mut name = Vec::new();
@@ -265,7 +270,11 @@ impl RangePartition {
             if closing() || (its_name != name && is_disturbed()) {
                 break;
             }
-            name = its_name.to_vec();
+            if its_name != name {
+                name = its_name.to_vec();
+                copies.clear();
+                pins.clear();
+            }
             let Some((row, pin)) = self.get_with_data(&key).await? else { continue };
             let pieces = pieces_of(&row.value)?;
             for piece in pieces.iter().copied() {
@@ -282,9 +291,9 @@ impl RangePartition {
                 }
                 let Executed::Done((copy, copy_pin)) = self.append_piece(bytes.freeze()).await? else {
                     // Those who take over will choose for themselves.
-                    return Ok(copied_bytes);
+                    return Ok(());
                 };
-                copied_bytes += copy.size_bytes();
+                *copied_bytes += copy.size_bytes();
                 copies.insert(piece, copy);
                 pins.push(copy_pin);
             }
@@ -298,7 +307,7 @@ impl RangePartition {
                 Executed::Moved(_) => break,
             }
         }
-        Ok(copied_bytes)
+        Ok(())
     }
 }
 

@@ -248,11 +248,14 @@ impl RangePartition {
     async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
         let location = self.append_group(bytes.clone()).await?;
         self.log_marks.lock().note(location, self.visible());
-        if let Some(data) = &self.data {
-            data.follow(group.grown_bytes);
-        }
-        if let Some(last) = group.last_version {
-            self.visible.store(last.0, Ordering::Release);
+        let show = || {
+            if let Some(last) = group.last_version {
+                self.visible.store(last.0, Ordering::Release);
+            }
+        };
+        match &self.data {
+            Some(data) => data.show(group.grown_bytes, show),
+            None => show(),
         }
         Ok(())
     }

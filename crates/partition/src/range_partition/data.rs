@@ -39,14 +39,17 @@ pub(crate) struct RangeData {
     grown_bytes: AtomicI64,
     /// With that, the bytes that rows name, as far as it is known: since the last count.
     named_before_bytes: AtomicI64,
-    /// How often the count was forgotten.
-    pub(super) forgotten: AtomicU64,
+    /// How often the count was forgotten. Held while what has grown is shown, and while a count begins or ends: it sees a
+    /// group and its growth, or neither.
+    forgotten: Mutex<u64>,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
     /// The last collection was in quiet.
     pub(super) collected_in_quiet: AtomicBool,
     /// The extent that took appends at the last collection, and its dead bytes that the collection left.
     pub(super) left_in_open: Mutex<Option<(ExtentId, u64)>>,
+    /// Dead bytes in extents that the last collection left because they are unreadable.
+    pub(super) left_unreadable_bytes: AtomicU64,
     /// Extents of which a collection could not read something, since the range was opened. To try it again and again would
     /// copy the rest of them each time, in vain.
     pub(super) unreadable: Mutex<BTreeSet<ExtentId>>,
@@ -83,10 +86,11 @@ impl RangeData {
             extents: Mutex::new(extents),
             grown_bytes: AtomicI64::new(0),
             named_before_bytes: AtomicI64::new(0),
-            forgotten: AtomicU64::new(0),
+            forgotten: Mutex::new(0),
             changes: AtomicU64::new(1),
             collected_in_quiet: AtomicBool::new(false),
             left_in_open: Mutex::new(None),
+            left_unreadable_bytes: AtomicU64::new(0),
             unreadable: Mutex::default(),
             activity: AtomicU64::new(0),
             collecting: tokio::sync::Mutex::new(()),
@@ -151,6 +155,11 @@ impl RangeData {
                 found.pins = found.pins.saturating_sub(1);
             }
         }
+    }
+
+    /// Whether somebody writes or reads in it now.
+    pub(super) fn is_pinned(&self, extent: ExtentId) -> bool {
+        self.extents.lock().used.get(&extent).is_some_and(|found| found.pins > 0)
     }
 
     /// Condemns those of `wanted`, which the stream lists, that nobody has pinned, and says which.
@@ -224,9 +233,11 @@ impl RangeData {
         Ok(grown_bytes)
     }
 
-    /// Changes by which so many bytes more are named are durable, and shown from now on. Not before: a count sees only what is
-    /// shown, and what is taken back never was.
-    pub(super) fn follow(&self, grown_bytes: i64) {
+    /// Shows changes by which so many bytes more are named, which are durable. Not before: a count sees only what is shown,
+    /// and what is taken back never was.
+    pub(super) fn show(&self, grown_bytes: i64, show: impl FnOnce()) {
+        let _together = self.forgotten.lock();
+        show();
         if grown_bytes != 0 {
             self.grown_bytes.fetch_add(grown_bytes, Ordering::Relaxed);
             // A collection that has begun since the decision has not seen them.
@@ -236,26 +247,47 @@ impl RangeData {
 
     /// Bytes that rows name, as far as it is known: counted by the last collection and followed since.
     pub(super) fn named_bytes(&self) -> u64 {
-        (self.named_before_bytes.load(Ordering::Relaxed) + self.grown_bytes()).max(0) as u64
+        let (before, grown) = (&self.named_before_bytes, &self.grown_bytes);
+        (before.load(Ordering::Relaxed) + grown.load(Ordering::Relaxed)).max(0) as u64
     }
 
-    /// By how much it has grown: to be told to [`Self::set_named`] after a count that begins now. What is shown in the instant
-    /// between this and the count's snapshot counts twice, until the next count.
-    pub(super) fn grown_bytes(&self) -> i64 {
-        self.grown_bytes.load(Ordering::Relaxed)
+    /// Takes the marks of dead containers, and then the snapshot that a count goes over, and notes how much had grown by then.
+    pub(super) fn begin_count<M, S>(
+        &self,
+        marks: impl FnOnce() -> M,
+        snapshot: impl FnOnce() -> S,
+    ) -> (CountBegun, M, S) {
+        // A mark that is set from now on is not among these, and then this count is forgotten.
+        let forgotten = *self.forgotten.lock();
+        let marks = marks();
+        let _together = self.forgotten.lock();
+        let begun = CountBegun { forgotten, grown_bytes: self.grown_bytes.load(Ordering::Relaxed) };
+        (begun, marks, snapshot())
     }
 
-    /// So many bytes were named when it had grown so much; what has changed since is known.
-    pub(super) fn set_named(&self, named_bytes: u64, grown_bytes: i64) {
-        self.named_before_bytes.store(named_bytes as i64 - grown_bytes, Ordering::Relaxed);
+    /// So many bytes were named when the count began; what has changed since is known. Unless counts were to be forgotten
+    /// meanwhile.
+    pub(super) fn end_count(&self, begun: CountBegun, named_bytes: u64) {
+        let forgotten = self.forgotten.lock();
+        if *forgotten == begun.forgotten {
+            self.named_before_bytes.store(named_bytes as i64 - begun.grown_bytes, Ordering::Relaxed);
+        }
     }
 
     /// What is known of how much is named does not count any more: the next collection counts anew.
     pub(super) fn forget_count(&self) {
-        self.forgotten.fetch_add(1, Ordering::Relaxed);
-        self.set_named(0, self.grown_bytes());
+        let mut forgotten = self.forgotten.lock();
+        *forgotten += 1;
+        self.named_before_bytes.store(-self.grown_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// What was so when a count began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountBegun {
+    forgotten: u64,
+    grown_bytes: i64,
 }
 
 /// How many bytes more are named after changes, each piece once: snapshots share pieces with their blob, and so do
@@ -444,18 +476,31 @@ mod tests {
     #[test]
     fn what_changes_during_a_count_is_not_forgotten() {
         let data = data();
-        let began = data.grown_bytes();
-        data.follow(data.check_changes(&[naming(ONE)], std::iter::empty()).unwrap());
-        data.set_named(1000, began);
+        let show = |grown_bytes| data.show(grown_bytes, || {});
+        let (began, (), ()) = data.begin_count(|| {}, || {});
+        show(data.check_changes(&[naming(ONE)], std::iter::empty()).unwrap());
+        data.end_count(began, 1000);
         assert_eq!(data.named_bytes(), 1132, "100 bytes and a header");
         let RowChange::Put { key, value } = naming(ONE) else { unreachable!() };
         let seen = [Row { key: key.clone(), version: crate::RowVersion(1), value }];
         let grown_bytes = data.check_changes(&[RowChange::Delete { key }], seen.iter()).unwrap();
         assert_eq!(data.named_bytes(), 1132, "it may be taken back");
-        data.follow(grown_bytes);
+        show(grown_bytes);
         assert_eq!(data.named_bytes(), 1000);
-        data.forget_count();
+        let (began, (), ()) = data.begin_count(|| data.forget_count(), || {});
         assert_eq!(data.named_bytes(), 0);
+        data.end_count(began, 1000);
+        assert_eq!(data.named_bytes(), 0, "rows of a container that was deleted meanwhile may be in it");
+    }
+
+    /// Groups are shown by the journal's thread, beside counts: one that was shown between the growth and the snapshot of a
+    /// count was in both, and one whose growth was noted before it was shown in neither.
+    #[test]
+    fn a_count_sees_a_group_and_its_growth_or_neither() {
+        let data = data();
+        let is_alone = || assert!(data.forgotten.try_lock().is_none(), "somebody may come between");
+        data.show(100, is_alone);
+        data.begin_count(|| {}, is_alone);
     }
 
     #[test]

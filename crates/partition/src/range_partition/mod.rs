@@ -287,12 +287,15 @@ impl RangePartition {
     }
 
     /// What a snapshot sees: the tree first, then the version, so that every change up to it is in that tree.
-    fn snapshot(&self) -> (Guard<Arc<Tree>>, RowVersion) {
+    fn snapshot(&self) -> Snapshot {
         let tree = self.tree.load();
         let visible = self.visible();
         (tree, visible)
     }
 }
+
+/// A tree and the newest version that is seen of it.
+type Snapshot = (Guard<Arc<Tree>>, RowVersion);
 
 impl Standing {
     /// Closes for `why`, unless it is closed already.

@@ -1,6 +1,6 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
-use super::RangePartition;
+use super::{RangePartition, Snapshot};
 use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
@@ -28,7 +28,16 @@ impl RangePartition {
         spans: &[Span],
         scan: &mut S,
     ) -> Result<WalkEnd, PartitionError> {
-        let (tree, visible) = self.snapshot();
+        self.scan_snapshot(self.snapshot(), spans, scan).await
+    }
+
+    /// The same from a snapshot that was taken before.
+    pub(super) async fn scan_snapshot<S: Scan>(
+        &self,
+        (tree, visible): Snapshot,
+        spans: &[Span],
+        scan: &mut S,
+    ) -> Result<WalkEnd, PartitionError> {
         let wanted_from = Bytes::new();
         let mut walk = Walk { scan, walked: 0, unseen: 0, wanted_from, has_had_enough: false };
         for span in spans {
