@@ -9,7 +9,9 @@ import subprocess
 import time
 
 import pytest
+from azure.core.exceptions import AzureError, HttpResponseError
 from azure.data.tables import TableServiceClient
+from azure.storage.blob import BlobServiceClient
 
 from larimar_server import BINARY, KEY, Server, clean_environment
 
@@ -176,6 +178,63 @@ def test_damaged_data_is_refused_and_left_alone(own_server):
         pytest.fail("the server started on damaged data")
     check_refused(finished)
     assert contents(own_server.data).items() >= {path: stored for path, stored in before.items() if path.name != "LOCK"}.items()
+
+
+def turn_over(server, needle, turned):
+    """Turns over those bytes wherever they are stored; the server has ended."""
+    found = 0
+    for path in server.data.rglob("*"):
+        stored = path.read_bytes() if path.is_file() else b""
+        at = stored.find(needle)
+        if at >= 0:
+            path.write_bytes(stored[:at] + turned + stored[at + len(turned) :])
+            found += 1
+    assert found, "the test does not know where the data is"
+
+
+@pytest.mark.parametrize("needle, is_first", [(b"first bytes", True), (b"last bytes", False)])
+def test_a_blob_that_can_t_be_read_is_told_by_its_name(own_server, needle, is_first):
+    """While nothing is sent there is an answer that says so; later the connection breaks off."""
+    # So large that none of it goes through the journal.
+    content = b"first bytes" + bytes(6_000_000) + b"last bytes"
+    with BlobServiceClient.from_connection_string(own_server.connection_string(), retry_total=0) as service:
+        service.create_container("box").upload_blob("a.bin", content)
+    assert own_server.terminate() == 0
+    turn_over(own_server, needle, needle.upper())
+    own_server.start()
+    with BlobServiceClient.from_connection_string(own_server.connection_string(), retry_total=0) as service:
+        blob = service.get_blob_client("box", "a.bin")
+        with pytest.raises(HttpResponseError if is_first else AzureError) as refused:
+            blob.download_blob().readall()
+        assert blob.download_blob(500_000, 100).readall() == bytes(100), "the rest can be read"
+    if is_first:
+        assert (refused.value.status_code, refused.value.error_code) == (500, "InternalError")
+    assert "blob devstoreaccount1/box/a.bin can't be read" in own_server.log_text()
+
+
+def test_a_last_record_that_is_not_whole_is_told(own_server):
+    """A crash may have cut it short, or the disk has damaged it since: nobody can tell, but it must not go unnoticed."""
+    wire = own_server.wire()
+    assert wire.send("POST", "/Tables", {"TableName": "last"}).status == 201
+    assert wire.send("POST", "/last", {"PartitionKey": "p", "RowKey": "1", "Value": "needle"}).status == 201
+    own_server.kill()
+    journal = own_server.data / "journal"
+    (path,) = [path for path in journal.iterdir() if b"needle" in path.read_bytes()]
+    stored = path.read_bytes()
+    # What follows it shows that it was whole, if the server has lived to write that.
+    begins = stored.rfind(b"needle") // 4096 * 4096
+    follows = begins + 4096
+    stored = stored[:follows] + bytes(4096) + stored[follows + 4096 :]
+    path.write_bytes(stored.replace(b"needle", b"NEEDLE"))
+    checked = run("check", own_server.data)
+    assert checked.returncode == 0 and f"byte {begins}) is not whole" in checked.stdout, checked
+    own_server.start()
+    assert f"byte {begins}) is not whole" in own_server.log_text()
+    assert own_server.wire().send("GET", "/last").status == 200
+
+
+def test_nobody_else_may_look_into_a_new_data_folder(own_server):
+    assert own_server.data.stat().st_mode & 0o777 == 0o700
 
 
 def test_help_and_version():

@@ -65,6 +65,14 @@ pub struct BlobAt {
     pub encryption: ContainerEncryption,
 }
 
+/// For logs: its account, container and name.
+impl std::fmt::Display for BlobAt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let BlobAddress { account, name, .. } = &self.address;
+        write!(f, "{account}/{}/{}", self.container, name.escape_debug())
+    }
+}
+
 impl BlobAt {
     /// The blob's name.
     pub fn name(&self) -> &str {

@@ -67,6 +67,9 @@ fn text(path: &Path, found: &FolderCheck) -> String {
         1 => "1 damaged place".to_owned(),
         count => format!("{count} damaged places"),
     };
+    if let Some(torn) = &found.torn {
+        text.push_str(&format!("{path}: {torn}\n"));
+    }
     if found.undigested_extent_count > 0 {
         text.push_str(&format!(
             "{path}: {} extents were begun by an earlier version, which kept no digest of extents: each of their blocks \

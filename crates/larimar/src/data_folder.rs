@@ -3,10 +3,14 @@
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The file whose lock a server holds, and that names its process.
 const LOCK_NAME: &str = "LOCK";
+
+/// Only the user who runs the server may look into a data folder that it makes.
+const OWN_FOLDER_MODE: u32 = 0o700;
 
 /// Why a folder can't be taken hold of.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +48,12 @@ fn advice(error: &std::io::Error) -> &'static str {
 pub(crate) fn create(path: &Path) -> Result<(), FolderError> {
     let failed = |error| FolderError::Create { path: path.to_owned(), error };
     let missing: Vec<&Path> = missing_folders(path).collect();
-    std::fs::create_dir_all(path).map_err(failed)?;
+    std::fs::create_dir_all(folder_of(path)).map_err(failed)?;
+    // Whoever reads the files needs no account's key.
+    match std::fs::DirBuilder::new().mode(OWN_FOLDER_MODE).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {}
+        made => made.map_err(failed)?,
+    }
     for made in missing {
         match File::open(folder_of(made)) {
             Ok(folder) => folder.sync_all().map_err(failed)?,

@@ -34,7 +34,9 @@ pub(crate) enum ServeError {
     Folder(#[from] data_folder::FolderError),
     #[error("--data {storage}: {error}")]
     Unusable { storage: Storage, error: StreamError },
-    #[error("{storage}: the disk is full; make room on it ({NEW_FOLDER_SIZE_MIB} MiB for a new data folder)")]
+    #[error(
+        "{storage}: the disk is full; make room on it ({NEW_FOLDER_SIZE_MIB} MiB for a new data folder, some MiB for one that is there)"
+    )]
     NoRoom { storage: Storage },
     #[error("{storage}: {error}")]
     Stream { storage: Storage, error: StreamError },

@@ -55,6 +55,8 @@ pub struct StreamCheck {
     pub size_bytes: u64,
     /// The folder was never finished or is empty: there is nothing in it.
     pub is_fresh: bool,
+    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can tell.
+    pub torn: Option<String>,
 }
 
 /// Checks the folder of `env`. `progress` is told of bytes that were read, and of all there are. A folder that is not
@@ -93,6 +95,7 @@ pub async fn check_streams(
             None
         }
     };
+    found.torn = facts.as_ref().and_then(|facts| facts.torn.clone());
     if let Some(facts) = &facts {
         check_extents(env, facts, listed.as_ref(), &mut found, progress).await;
     }

@@ -155,6 +155,14 @@ pub(crate) fn check_tail(file: &Bytes, records: &[Record], what: &str) -> Result
     }
 }
 
+/// Where a record begins that follows `records`, as its header says, and is not whole.
+pub(crate) fn torn_behind(file: &[u8], records: &[Record]) -> Option<usize> {
+    let last = records.last()?;
+    let at = size_of(records);
+    let header = header_at(file, at)?;
+    (header.generation == last.generation && header.sequence == last.sequence + 1).then_some(at)
+}
+
 /// Bytes that `records` take in their file.
 pub(crate) fn size_of(records: &[Record]) -> usize {
     records.iter().map(|record| padded_size(record.body.len())).sum()
@@ -219,8 +227,13 @@ mod tests {
         assert_eq!(whole.len(), 3);
         assert_eq!(whole[1].body, vec![7u8; 5000]);
         let last = bytes.len() - RECORD_ALIGNMENT;
+        assert_eq!(torn_behind(&bytes, &whole), None);
         bytes[last + 33] ^= 1;
-        assert_eq!(scan(&bytes.into(), "f").unwrap(), whole[..2]);
+        assert_eq!(scan(&bytes.clone().into(), "f").unwrap(), whole[..2]);
+        assert_eq!(torn_behind(&bytes, &whole[..2]), Some(last));
+        // What is left of a former use of the file.
+        bytes[last + 8] ^= 1;
+        assert_eq!(torn_behind(&bytes, &whole[..2]), None);
     }
 
     #[test]

@@ -60,7 +60,8 @@ fn read(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
             break;
         }
         if parts.len() == PARTS_MAX {
-            return Err(malformed());
+            let message = format!("A batch has at most {PARTS_MAX} parts.");
+            return Err(ApiError::with_message(ErrorCode::InvalidInput, message));
         }
         parts.push(read_part(section)?);
     }

@@ -13,7 +13,7 @@ use crate::reply_body::ReplyStream;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use blob::{BlobReader, FoundRecord, PageLists, Revision};
+use blob::{BlobAt, BlobError, BlobReader, FoundRecord, PageLists, Revision};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use hyper::StatusCode;
@@ -60,7 +60,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
             return Err(ErrorCode::OutOfRangeInput.into());
         }
         let mut bytes = Vec::with_capacity(size as usize);
-        while let Some(part) = reader.next().await.map_err(from_blob)? {
+        while let Some(part) = next_part(&mut reader, &at).await.map_err(from_blob)? {
             bytes.extend_from_slice(&part);
         }
         match with_md5 {
@@ -75,20 +75,41 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
         put(&mut reply, STRUCTURED_BODY, STRUCTURED_V1);
         put(&mut reply, STRUCTURED_LENGTH, &size.to_string());
         put(&mut reply, "content-length", &framer.message_size().to_string());
-        reply.stream = Some(to_structured_stream(reader, framer));
+        reply.stream = Some(to_structured_stream(begin(reader, at).await?, framer));
         return Ok(reply);
     }
     put(&mut reply, "content-length", &size.to_string());
     match found.record.inline() {
         Some(bytes) => reply.body = bytes.get(start as usize..end as usize).unwrap_or_default().to_vec(),
-        None => reply.stream = Some(to_stream(reader, size)),
+        None => reply.stream = Some(to_stream(begin(reader, at).await?, size)),
     }
     Ok(reply)
 }
 
-fn to_structured_stream(reader: BlobReader, mut framer: Framer) -> ReplyStream {
+/// A blob on its way to a client.
+struct Begun {
+    /// Its first bytes, until they are sent.
+    first: Option<Bytes>,
+    /// `None`: it broke off.
+    reader: Option<BlobReader>,
+    at: BlobAt,
+}
+
+/// Reads the first bytes: if they can't be read there is still time for an answer that says so.
+async fn begin(mut reader: BlobReader, at: BlobAt) -> Result<Begun, ApiError> {
+    let first = next_part(&mut reader, &at).await.map_err(from_blob)?;
+    Ok(Begun { first, reader: Some(reader), at })
+}
+
+/// The next bytes. What can't be read is logged with the blob's name: who runs the server must know what to upload again.
+async fn next_part(reader: &mut BlobReader, at: &BlobAt) -> Result<Option<Bytes>, BlobError> {
+    let part = reader.next().await;
+    part.inspect_err(|error| tracing::error!("blob {at} can't be read: {error}"))
+}
+
+fn to_structured_stream(begun: Begun, mut framer: Framer) -> ReplyStream {
     let size = framer.message_size();
-    let content = to_stream(reader, size).bytes;
+    let content = to_stream(begun, size).bytes;
     let mut begun = VecDeque::new();
     framer.begin(&mut begun);
     let bytes = stream::unfold((content, framer, begun), |(mut content, mut framer, mut ready)| async move {
@@ -105,15 +126,17 @@ fn to_structured_stream(reader: BlobReader, mut framer: Framer) -> ReplyStream {
     ReplyStream { bytes: Box::pin(bytes), size }
 }
 
-fn to_stream(reader: BlobReader, size: u64) -> ReplyStream {
-    let bytes = stream::unfold(Some(reader), |reader| async move {
-        let mut reader = reader?;
-        match reader.next().await {
-            Ok(Some(bytes)) => Some((Ok(bytes), Some(reader))),
+fn to_stream(begun: Begun, size: u64) -> ReplyStream {
+    let bytes = stream::unfold(begun, |mut begun| async move {
+        if let Some(first) = begun.first.take() {
+            return Some((Ok(first), begun));
+        }
+        match next_part(begun.reader.as_mut()?, &begun.at).await {
+            Ok(Some(bytes)) => Some((Ok(bytes), begun)),
             Ok(None) => None,
             Err(error) => {
-                tracing::error!("a blob could not be read to its end: {error}");
-                Some((Err::<Bytes, _>(io::Error::other(error)), None))
+                begun.reader = None;
+                Some((Err::<Bytes, _>(io::Error::other(error)), begun))
             }
         }
     });

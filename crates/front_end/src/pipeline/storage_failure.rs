@@ -10,7 +10,10 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
         PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
         PartitionError::DiskFull => {
             // Also while a reserve is being made again: then the disk itself is not full any more.
-            tracing::error!("a write was refused: space is scarce, make room on the disk");
+            tracing::error!(
+                "a write was refused: space is scarce, make room on the disk; writes are taken again once the reserve and a \
+                 quarter of it are free (see Disk in docs/settings.md)"
+            );
             ApiError::with_message(
                 ErrorCode::ServerBusy,
                 "The server has no space left for writes. Deletions are taken so far as they find room.",

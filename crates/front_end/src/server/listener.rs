@@ -17,6 +17,8 @@ use tokio::sync::{Semaphore, watch};
 
 /// How long accepting rests after a failure, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// That all connections are taken is told this often at most.
+const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// What connections are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,18 @@ pub(crate) async fn serve<S: ServiceApi>(
     let encrypted = tls.is_some();
     let settings = Arc::new(ConnectionSettings::new(limits, tls, clock.clone(), spawner.clone()));
     let mut shutdown = pin!(shutdown);
+    let mut told_full_at = None;
     loop {
+        if connections.available_permits() == 0 {
+            let now = clock.monotonic();
+            if told_full_at.is_none_or(|told_at| now.saturating_sub(told_at) >= FULL_TOLD_EVERY) {
+                told_full_at = Some(now);
+                tracing::warn!(
+                    service = S::LABEL,
+                    "all {permits} connections are taken; others wait until one is closed"
+                );
+            }
+        }
         let next = pin!(accept(&listener, &connections, &*clock));
         let (stream, peer, permit) = match select(shutdown.as_mut(), next).await {
             Either::Left(_) => break,

@@ -53,6 +53,8 @@ pub struct FolderCheck {
     pub log_change_count: u64,
     /// Nothing was ever stored in the folder.
     pub is_fresh: bool,
+    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can tell.
+    pub torn: Option<String>,
 }
 
 /// Checks the folder of `env`, whose disk is only read. `progress` is told of bytes that were read, and of all there
@@ -71,6 +73,7 @@ pub async fn check_folder(
         block_count,
         size_bytes,
         is_fresh,
+        torn: streams.torn,
         ..FolderCheck::default()
     };
     if is_fresh {

@@ -25,6 +25,8 @@ pub(crate) struct NodeFacts {
     pub(crate) table: ExtentTable,
     /// Journaled bytes that may be missing in their files.
     appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>>,
+    /// That its last record is not whole.
+    pub(crate) torn: Option<String>,
 }
 
 /// What is wrong in one extent.
@@ -54,7 +56,7 @@ pub(crate) async fn read_node(env: &Environment) -> Result<NodeFacts, StreamErro
     for (extent, offset, bytes) in recovered.appends {
         appends.entry(extent).or_default().push((offset, bytes));
     }
-    Ok(NodeFacts { table: recovered.table, appends })
+    Ok(NodeFacts { table: recovered.table, appends, torn: recovered.torn })
 }
 
 async fn read_file(disk: &dyn Disk, path: &str) -> std::io::Result<Bytes> {

@@ -86,6 +86,9 @@ impl ExtentNode {
         let contents = contents.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
         let recovered = recover(&contents)?;
         drop(contents);
+        if let Some(torn) = &recovered.torn {
+            tracing::warn!("{torn}");
+        }
         check(&recovered.table)?;
         let (extents, orphans) = open_extents(&*env.disk, &recovered).await?;
         Ok(RecoveredNode { files, recovered, extents, orphans })

@@ -25,6 +25,9 @@ pub(crate) struct Recovered {
     pub(crate) free_file: usize,
     /// The newest segment's file and header, if nothing follows that, which would have been written after it was synced.
     pub(crate) unconfirmed: Option<(usize, Bytes)>,
+    /// That the record after the last one is there and is not whole, in words for the operator: nobody can tell whether it was
+    /// never finished or was damaged since.
+    pub(crate) torn: Option<String>,
 }
 
 struct Segment {
@@ -90,6 +93,13 @@ pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, Strea
     // A copy: it must not keep the whole file.
     let header = || Bytes::copy_from_slice(&files[newest.file][..record::size_of(&newest.records)]);
     let unconfirmed = (newest.records.len() == 1).then(|| (newest.file, header()));
+    let torn = record::torn_behind(&files[newest.file], &newest.records).map(|at| {
+        format!(
+            "the journal's last record ({}, byte {at}) is not whole and is left out: a crash cut it short, and then nobody was \
+             told that it is stored; or the disk has damaged it since, and then writes of the last moment are lost",
+            super::segment_path(newest.file)
+        )
+    });
     Ok(Recovered {
         table,
         appends,
@@ -97,6 +107,7 @@ pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, Strea
         sequence: newest.last_sequence(),
         free_file,
         unconfirmed,
+        torn,
     })
 }
 
