@@ -454,30 +454,35 @@ fn rows_that_share_bytes_share_them_after_a_collection_that_made_way() {
 /// they had named was garbage that seemed named until the next start.
 #[test]
 fn what_was_written_into_a_deleted_container_comes_back() {
-    let finished = World::new(8).run(|env, _| async move {
-        let stage = Stage::open(&env, 0).await;
-        stage.put_and_delete().await;
-        stage.partitions.retire_container(TABLE, "acct", 2).await.unwrap();
-        stage.sleep(60).await;
-        let stored_bytes = stage.stored_bytes();
-        for name in 0..BLOB_COUNT / 2 {
-            let key = RowKey::new("acct", 2, &format!("blob{name:04}"), "b");
-            let bytes = vec![0; BLOB_SIZE_BYTES].into();
-            let (piece, _pin) = stage.partitions.append_data(TABLE, &key, bytes).await.unwrap();
-            stage.partitions.execute(ChangeRow { key, change: Change::Name(piece) }).await.unwrap();
-        }
-        // Enough for their rows to leave memory.
-        for row in 0..40 {
-            stage.change(2000 + row, Change::Fill(1000)).await;
-        }
-        stage.sleep(600).await;
-        assert_eq!(stage.partitions.retired_container_count(), 0, "its rows have gone");
-        let left = stage.stored_bytes();
-        assert!(left < stored_bytes / 8 * 9, "{left} of {stored_bytes}");
-        stage.check().await;
-        stage.partitions.close().await;
-    });
-    assert!(finished.is_some(), "the disk crashed unasked");
+    for is_counted_meanwhile in [false, true] {
+        let finished = World::new(8).run(|env, _| async move {
+            let stage = Stage::open(&env, 0).await;
+            stage.put_and_delete().await;
+            stage.partitions.retire_container(TABLE, "acct", 2).await.unwrap();
+            stage.sleep(60).await;
+            let stored_bytes = stage.stored_bytes();
+            for name in 0..BLOB_COUNT / 2 {
+                let key = RowKey::new("acct", 2, &format!("blob{name:04}"), "b");
+                let bytes = vec![0; BLOB_SIZE_BYTES].into();
+                let (piece, _pin) = stage.partitions.append_data(TABLE, &key, bytes).await.unwrap();
+                stage.partitions.execute(ChangeRow { key, change: Change::Name(piece) }).await.unwrap();
+            }
+            if is_counted_meanwhile {
+                stage.partitions.collect_data_now(TABLE).await.unwrap();
+            }
+            // Enough for their rows to leave memory.
+            for row in 0..40 {
+                stage.change(2000 + row, Change::Fill(1000)).await;
+            }
+            stage.sleep(600).await;
+            assert_eq!(stage.partitions.retired_container_count(), 0, "its rows have gone");
+            let left = stage.stored_bytes();
+            assert!(left < stored_bytes / 8 * 9, "{left} of {stored_bytes}");
+            stage.check().await;
+            stage.partitions.close().await;
+        });
+        assert!(finished.is_some(), "the disk crashed unasked");
+    }
 }
 
 /// A collection that can't read a piece fails. The next one began with the same extent, copied what it could of it once more,
