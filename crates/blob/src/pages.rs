@@ -1,18 +1,22 @@
 //! Ranges of a page blob: rows of regions, each with the ranges that were written there. What is in none reads as zero.
 //!
 //! ```text
-//! value = pieces, u8 format (1), varint count, range*
-//! range = varint first page in the region, varint pages, varint index of its piece, varint offset in the piece
+//! value   = pieces, u8 format (1, or 2 with what was cleared), varint count, range*, [varint count, cleared*]
+//! range   = varint first page in the region, varint pages, varint index of its piece, varint offset in the piece
+//! cleared = varint first page in the region, varint pages, varint ticks
 //! ```
 //!
-//! What always holds: the ranges of a region ascend and do not overlap. A snapshot has rows of its own that name the
-//! same pieces, so its bytes are shared and its ranges never change.
+//! What always holds: the ranges of a region ascend and do not overlap, nor do they with what was cleared. A snapshot has
+//! rows of its own that name the same pieces, so its bytes are shared and its ranges never change. Written pages that are
+//! cleared while there are snapshots leave behind when that was: since an earlier snapshot they have changed.
 
 use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
+use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
 use partition::{Piece, put_pieces, take_pieces};
 
 const FORMAT: u8 = 1;
+const FORMAT_WITH_CLEARED: u8 = 2;
 
 /// Bytes that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +75,113 @@ pub(crate) fn replaced(
     before.chain(written.and_then(|written| written.cut(start, end))).chain(after).collect()
 }
 
-/// The value of a region's row.
+/// Bytes that had been written and were cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cleared {
+    /// First byte, in the blob.
+    pub(crate) start: u64,
+    /// Where they end.
+    pub(crate) end: u64,
+    /// When they were cleared.
+    pub(crate) at: Ticks,
+}
+
+/// A region of a page blob.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// What is written.
+    pub(crate) ranges: Vec<PageRange>,
+    /// What was, as long as there are snapshots that may know of it.
+    pub(crate) cleared: Vec<Cleared>,
+}
+
+impl Region {
+    /// Whether it needs no row.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.cleared.is_empty()
+    }
+
+    /// Clears `start..end`, and keeps in mind what of it was written.
+    pub(crate) fn clear(&mut self, start: u64, end: u64, at: Ticks) {
+        let gone = self.ranges.iter().filter_map(|range| range.cut(start, end));
+        let gone = joined(gone.map(|range| range.span()));
+        self.cleared.extend(gone.into_iter().map(|(start, end)| Cleared { start, end, at }));
+        self.cleared.sort_unstable_by_key(|cleared| cleared.start);
+        self.ranges = replaced(&self.ranges, start, end, None);
+    }
+
+    /// Puts `written` in the place of what is there.
+    pub(crate) fn write(&mut self, written: PageRange) {
+        let (start, end) = written.span();
+        self.ranges = replaced(&self.ranges, start, end, Some(written));
+        let cut = |cleared: &Cleared, from: u64, to: u64| {
+            let (start, end) = (cleared.start.max(from), cleared.end.min(to));
+            (start < end).then_some(Cleared { start, end, at: cleared.at })
+        };
+        let around = |cleared: &Cleared| [cut(cleared, 0, start), cut(cleared, end, u64::MAX)];
+        self.cleared = self.cleared.iter().flat_map(around).flatten().collect();
+    }
+
+    /// The value of its row.
+    pub(crate) fn encode(&self, region: u64) -> Vec<u8> {
+        let mut out = encode_ranges(region, &self.ranges, !self.cleared.is_empty());
+        if !self.cleared.is_empty() {
+            let (base, _) = region_bounds(region);
+            out.put_varint(self.cleared.len() as u64);
+            for cleared in &self.cleared {
+                out.put_varint((cleared.start - base) / PAGE_SIZE_BYTES);
+                out.put_varint((cleared.end - cleared.start) / PAGE_SIZE_BYTES);
+                out.put_varint(cleared.at.0);
+            }
+        }
+        out
+    }
+
+    /// Reads its row.
+    pub(crate) fn decode(region: u64, value: &[u8]) -> Result<Region, DecodeError> {
+        let mut decoder = Decoder::new(value);
+        let pieces = take_pieces(&mut decoder)?;
+        let format = decoder.u8("region format")?;
+        if format != FORMAT && format != FORMAT_WITH_CLEARED {
+            return Err(DecodeError("region format"));
+        }
+        let ranges = take_ranges(&mut decoder, region, &pieces)?;
+        let mut cleared: Vec<Cleared> = Vec::new();
+        if format == FORMAT_WITH_CLEARED {
+            for _ in 0..decoder.varint("cleared count")? {
+                let (start, end) = take_span(&mut decoder, region)?;
+                if cleared.last().is_some_and(|last| last.end > start) {
+                    return Err(DecodeError("cleared pages"));
+                }
+                cleared.push(Cleared { start, end, at: Ticks(decoder.varint("time of clearing")?) });
+            }
+        }
+        decoder.finish("region row")?;
+        Ok(Region { ranges, cleared })
+    }
+}
+
+/// First byte and end of pages of a region.
+fn take_span(decoder: &mut Decoder<'_>, region: u64) -> Result<(u64, u64), DecodeError> {
+    let (base, region_end) = region_bounds(region);
+    let pages = |number: u64| number.checked_mul(PAGE_SIZE_BYTES).ok_or(DecodeError("page"));
+    let start = base.checked_add(pages(decoder.varint("first page")?)?).ok_or(DecodeError("page"))?;
+    let end = start.checked_add(pages(decoder.varint("pages")?)?).ok_or(DecodeError("page"))?;
+    if start < end && end <= region_end { Ok((start, end)) } else { Err(DecodeError("page range")) }
+}
+
+/// The value of a region's row that says nothing of what was cleared.
 pub(crate) fn encode_region(region: u64, ranges: &[PageRange]) -> Vec<u8> {
+    encode_ranges(region, ranges, false)
+}
+
+fn encode_ranges(region: u64, ranges: &[PageRange], with_cleared: bool) -> Vec<u8> {
     let mut pieces: Vec<Piece> = ranges.iter().map(|range| range.piece).collect();
     pieces.sort_unstable();
     pieces.dedup();
     let mut out = Vec::new();
     put_pieces(&mut out, &pieces);
-    out.put_u8_field(FORMAT);
+    out.put_u8_field(if with_cleared { FORMAT_WITH_CLEARED } else { FORMAT });
     out.put_varint(ranges.len() as u64);
     let (base, _) = region_bounds(region);
     for range in ranges {
@@ -90,32 +193,31 @@ pub(crate) fn encode_region(region: u64, ranges: &[PageRange]) -> Vec<u8> {
     out
 }
 
-/// Reads a region's row.
+/// Reads what a region's row says of what is written.
 pub(crate) fn decode_region(region: u64, value: &[u8]) -> Result<Vec<PageRange>, DecodeError> {
-    let mut decoder = Decoder::new(value);
-    let pieces = take_pieces(&mut decoder)?;
-    if decoder.u8("region format")? != FORMAT {
-        return Err(DecodeError("region format"));
-    }
-    let (base, end) = region_bounds(region);
+    Region::decode(region, value).map(|region| region.ranges)
+}
+
+fn take_ranges(
+    decoder: &mut Decoder<'_>,
+    region: u64,
+    pieces: &[Piece],
+) -> Result<Vec<PageRange>, DecodeError> {
     let mut ranges: Vec<PageRange> = Vec::new();
     for _ in 0..decoder.varint("range count")? {
-        let pages = |number: u64| number.checked_mul(PAGE_SIZE_BYTES).ok_or(DecodeError("page"));
-        let start = base.checked_add(pages(decoder.varint("first page")?)?).ok_or(DecodeError("page"))?;
-        let len = pages(decoder.varint("pages")?)?;
+        let (start, end) = take_span(decoder, region)?;
+        let len = end - start;
         let index =
             usize::try_from(decoder.varint("piece index")?).map_err(|_| DecodeError("piece index"))?;
         let piece = *pieces.get(index).ok_or(DecodeError("piece index"))?;
         let range = PageRange { start, len, piece, piece_offset: decoder.varint("piece offset")? };
         let follows = ranges.last().is_none_or(|last| last.end() <= start);
-        let inside = start.checked_add(len).is_some_and(|to| to <= end);
         let there = range.piece_offset.checked_add(len).is_some_and(|to| to <= piece.size_bytes());
-        if !follows || !inside || !there || len == 0 {
+        if !follows || !there {
             return Err(DecodeError("page range"));
         }
         ranges.push(range);
     }
-    decoder.finish("region row")?;
     Ok(ranges)
 }
 
@@ -277,6 +379,42 @@ mod tests {
         assert_eq!(cleared, [range(2048, 2048, 1)]);
         let row = encode_region(0, &ranges);
         assert_eq!(decode_region(0, &row), Ok(ranges));
+    }
+
+    #[test]
+    fn what_was_cleared_is_kept_in_mind_until_it_is_written() {
+        let cleared = |start, end, at| Cleared { start, end, at: Ticks(at) };
+        let mut region = Region { ranges: vec![range(0, 4096, 1)], cleared: Vec::new() };
+        assert_eq!(region.encode(0), encode_region(0, &region.ranges), "the format of old");
+        region.clear(1024, 2048, Ticks(5));
+        region.clear(512, 3072, Ticks(6));
+        let expected = [cleared(512, 1024, 6), cleared(1024, 2048, 5), cleared(2048, 3072, 6)];
+        assert_eq!(region.cleared, expected);
+        assert_eq!(region.ranges, [range(0, 512, 1), range(3072, 1024, 1)]);
+        assert_eq!(Region::decode(0, &region.encode(0)), Ok(region.clone()));
+        region.write(range(1536, 1024, 2));
+        let expected = [cleared(512, 1024, 6), cleared(1024, 1536, 5), cleared(2560, 3072, 6)];
+        assert_eq!(region.cleared, expected);
+        region.clear(0, 1 << 18, Ticks(7));
+        assert!(region.ranges.is_empty() && !region.is_empty());
+        // A row of nothing but what was cleared comes back, too.
+        let last = PAGE_REGION_SIZE_BYTES * 8;
+        let far = Region { ranges: vec![range(last - 512, 512, 1)], cleared: vec![] };
+        for mut region in [region, far] {
+            let number = if region.ranges.is_empty() { 0 } else { 7 };
+            let (start, end) = region_bounds(number);
+            region.clear(start, end, Ticks(8));
+            let row = region.encode(number);
+            assert_eq!(decode_region(number, &row), Ok(vec![]));
+            assert_eq!(Region::decode(number, &row), Ok(region));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_region_or_refused(bytes: Vec<u8>, region in 0u64..1 << 30) {
+            let _ = Region::decode(region, &bytes);
+        }
     }
 
     #[test]

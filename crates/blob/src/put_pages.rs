@@ -6,7 +6,7 @@ use crate::content::Content;
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
-use crate::pages::{PageRange, decode_region, encode_region, region_bounds, region_of, replaced};
+use crate::pages::{PageRange, Region, encode_region, region_bounds, region_of, replaced};
 use crate::record::BlobType;
 use base::Ticks;
 use base::codec::DecodeError;
@@ -102,12 +102,12 @@ impl BlobChange for PutPages {
             for name in rows.names(&regions_prefix(0))? {
                 let region = region_in(&name)?;
                 if self.regions().contains(&region) {
-                    self.rewrite(rows, region)?;
+                    self.rewrite(rows, region, now)?;
                 }
             }
         } else {
             for region in self.regions() {
-                self.rewrite(rows, region)?;
+                self.rewrite(rows, region, now)?;
             }
         }
         let live = rows.live_mut()?;
@@ -118,25 +118,40 @@ impl BlobChange for PutPages {
 }
 
 impl PutPages {
-    fn rewrite(&self, rows: &mut BlobRows, region: u64) -> Result<(), Stop> {
-        let name = region_row(0, region);
-        let old = rows.row(&name)?.map(|row| decode_region(region, row)).transpose()?.unwrap_or_default();
-        let (from, to) = region_bounds(region);
+    fn rewrite(&self, rows: &mut BlobRows, number: u64, now: Ticks) -> Result<(), Stop> {
+        let name = region_row(0, number);
+        let mut region = region_at(rows, &name, number)?;
+        let (from, to) = region_bounds(number);
         let (from, to) = (from.max(self.start), to.min(self.start + self.len));
-        let mut ranges = replaced(&old, from, to, None);
+        if self.pieces.is_empty() {
+            region.clear(from, to, now);
+        }
         let mut start = self.start;
         for piece in &self.pieces {
             let written = PageRange { start, len: piece.size_bytes(), piece: *piece, piece_offset: 0 };
             if let Some(written) = written.cut(from, to) {
-                ranges = replaced(&ranges, written.start, written.start + written.len, Some(written));
+                region.write(written);
             }
             start += piece.size_bytes();
         }
-        match ranges.is_empty() {
-            true => rows.delete(&name),
-            false => rows.put(name, encode_region(region, &ranges)),
-        }
+        store_region(rows, name, number, region);
         Ok(())
+    }
+}
+
+/// A region as it is now.
+fn region_at(rows: &BlobRows, name: &str, number: u64) -> Result<Region, Stop> {
+    Ok(rows.row(name)?.map(|row| Region::decode(number, row)).transpose()?.unwrap_or_default())
+}
+
+/// Stores a region. What was cleared in it is only of interest beside a snapshot, be it one that can come back.
+fn store_region(rows: &mut BlobRows, name: String, number: u64, mut region: Region) {
+    if rows.head.snapshots == 0 && rows.head.deleted_snapshots == 0 {
+        region.cleared.clear();
+    }
+    match region.is_empty() {
+        true => rows.delete(&name),
+        false => rows.put(name, region.encode(number)),
     }
 }
 
@@ -153,12 +168,11 @@ pub(crate) fn truncate_pages(rows: &mut BlobRows, size: u64) -> Result<(), Stop>
         if (region + 1) * PAGE_REGION_SIZE_BYTES <= size {
             continue;
         }
-        let Some(row) = rows.row(&name)? else { continue };
-        let ranges = replaced(&decode_region(region, row)?, size, u64::MAX, None);
-        match ranges.is_empty() {
-            true => rows.delete(&name),
-            false => rows.put(name, encode_region(region, &ranges)),
-        }
+        let mut left = region_at(rows, &name, region)?;
+        left.ranges = replaced(&left.ranges, size, u64::MAX, None);
+        // Beyond the end there is nothing that could have changed.
+        left.cleared.retain(|cleared| cleared.start < size);
+        store_region(rows, name, region, left);
     }
     Ok(())
 }
@@ -192,6 +206,7 @@ pub(crate) fn copy_regions(rows: &mut BlobRows, from: u64, to: u64) -> Result<Co
 mod tests {
     use super::*;
     use crate::blob_rows::memory::MemoryBlob;
+    use crate::pages::decode_region;
     use crate::put_blob::{NewBlob, NewContent, PutBlob};
 
     const REGION: u64 = PAGE_REGION_SIZE_BYTES;
@@ -205,6 +220,53 @@ mod tests {
         let pieces = if written { vec![Piece::for_tests(1, start, len as u32)] } else { Vec::new() };
         let (conditions, sequence) = Default::default();
         PutPages { start, len, pieces, conditions, sequence }
+    }
+
+    /// What was written and cleared again between two snapshots looked as if it had never been written.
+    #[test]
+    fn beside_a_snapshot_it_is_known_what_was_cleared() {
+        let mut blob = MemoryBlob::default();
+        blob.run(create(10 * REGION), 1).unwrap();
+        let snapshot = || crate::delete_blob::TakeSnapshot {
+            metadata: None,
+            conditions: Conditions::default(),
+            versioned: false,
+        };
+        let marks = |blob: &MemoryBlob, owner: u64| {
+            let prefix = regions_prefix(owner);
+            let rows = blob.rows.iter().filter(|(name, _)| name.starts_with(&prefix));
+            let regions = rows.map(|(name, row)| Region::decode(region_in(name).unwrap(), row).unwrap());
+            let marks = regions.flat_map(|region| region.cleared);
+            marks.map(|cleared| (cleared.start, cleared.end, cleared.at.0)).collect::<Vec<_>>()
+        };
+        blob.run(write(0, 1024, true), 2).unwrap();
+        blob.run(write(0, 512, false), 3).unwrap();
+        assert_eq!(marks(&blob, 0), [], "nobody can ask");
+        blob.run(snapshot(), 4).unwrap();
+        blob.run(write(REGION - 512, 1024, true), 5).unwrap();
+        blob.run(write(0, 2 * REGION, false), 6).unwrap();
+        let expected = [(512, 1024, 6), (REGION - 512, REGION, 6), (REGION, REGION + 512, 6)];
+        assert_eq!(marks(&blob, 0), expected);
+        blob.run(snapshot(), 7).unwrap();
+        blob.run(write(512, 512, true), 8).unwrap();
+        assert_eq!(marks(&blob, 0), expected[1..]);
+        assert_eq!(marks(&blob, 7), expected, "a snapshot stays as it is");
+        // Once there is no snapshot any more, they go with the next write.
+        let (conditions, tier) = (Conditions::default(), Default::default());
+        let snapshots = crate::delete_blob::DeleteSnapshots::Only;
+        let revision = crate::blob_rows::Revision::Current;
+        let (retention_days, versioned) = (None, false);
+        let delete = crate::delete_blob::DeleteBlob {
+            revision,
+            snapshots,
+            conditions,
+            tier,
+            retention_days,
+            versioned,
+        };
+        blob.run(delete, 9).unwrap();
+        blob.run(write(0, 10 * REGION, false), 10).unwrap();
+        assert_eq!(blob.count("4p"), 0);
     }
 
     fn ranges(blob: &MemoryBlob) -> Vec<(u64, u64)> {

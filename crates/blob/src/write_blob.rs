@@ -14,7 +14,7 @@ use crate::error::BlobError;
 use crate::lease::{Lease, LeaseAction, LeaseOutcome};
 use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
 use crate::name::{Pairs, check_metadata, check_tags};
-use crate::pages::{PageRange, Spans, cleared_since, decode_region, difference, joined};
+use crate::pages::{PageRange, Region, Spans, cleared_since, decode_region, difference, joined};
 use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::put_block::PutBlock;
 use crate::put_block_list::{BlockSource, PutBlockList};
@@ -276,13 +276,13 @@ impl BlobService {
         Ok(ranges)
     }
 
-    /// A page blob and its ranges, all of one moment.
+    /// A page blob, its ranges and what was cleared of it, all of one moment.
     async fn found_ranges(
         &self,
         at: &BlobAt,
         revision: Revision,
         conditions: &Conditions,
-    ) -> Result<(FoundRecord, Vec<PageRange>), BlobError> {
+    ) -> Result<(FoundRecord, Region), BlobError> {
         for _ in 0..LOOK_UP_COUNT_MAX {
             // It tells which rows there are to read; what they are is read again with them.
             let before = self.find(at, revision, conditions).await?;
@@ -306,11 +306,13 @@ impl BlobService {
             let now = self.partitions.now(ObjectTable::Blob, &at.address.key(&row))?;
             let found = FoundRecord { record, lease, revision: before.revision, now };
             self.check_read(&found, conditions)?;
-            let mut ranges = Vec::new();
+            let mut all = Region::default();
             for (name, value) in rows {
-                ranges.extend(decode_region(region_in(&name)?, &value)?);
+                let region = Region::decode(region_in(&name)?, &value)?;
+                all.ranges.extend(region.ranges);
+                all.cleared.extend(region.cleared);
             }
-            return Ok((found, ranges));
+            return Ok((found, all));
         }
         Err(partition::PartitionError::Busy.into())
     }
@@ -339,7 +341,7 @@ impl BlobService {
         range: Option<(u64, Option<u64>)>,
         conditions: &Conditions,
     ) -> Result<PageLists, BlobError> {
-        let (found, ranges) = self.found_ranges(at, revision, conditions).await?;
+        let (found, Region { ranges, cleared }) = self.found_ranges(at, revision, conditions).await?;
         let snapshot = match revision {
             Revision::Snapshot(snapshot) => Some(snapshot),
             _ => None,
@@ -348,7 +350,7 @@ impl BlobService {
             None => (joined(ranges.iter().map(PageRange::span)), Vec::new()),
             Some(previous) => {
                 let old = self.found_ranges(at, Revision::Snapshot(previous), &Conditions::default()).await;
-                let (old, old_ranges) = old.map_err(|error| match error {
+                let (old, Region { ranges: old_ranges, .. }) = old.map_err(|error| match error {
                     BlobError::BlobNotFound => BlobError::PreviousSnapshotNotFound,
                     other => other,
                 })?;
@@ -358,8 +360,12 @@ impl BlobService {
                 if old.record.created_at != found.record.created_at {
                     return Err(BlobError::BlobOverwritten);
                 }
+                let since = cleared.iter().filter(|cleared| cleared.at.0 > previous);
+                let since: Spans = since.map(|cleared| (cleared.start, cleared.end)).collect();
                 let (written, cleared) = difference(&old_ranges, &ranges);
-                let between = self.pages_between(at, previous, snapshot).await?;
+                // What was cleared by an early build shows only if a snapshot in between has it.
+                let mut between = self.pages_between(at, previous, snapshot).await?;
+                between.extend(since);
                 (written, cleared_since(cleared, between, ranges.iter().map(PageRange::span)))
             }
         };

@@ -1,7 +1,7 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 4\n"; written last, so a folder without it was never finished, unless
+//! FORMAT             "larimar data folder, format 5\n"; written last, so a folder without it was never finished, unless
 //!                    it holds extents, which come later
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node
@@ -15,7 +15,7 @@ use base::{Environment, OpenMode};
 use bytes::Bytes;
 
 /// The format that this program writes.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 /// The oldest format that it still reads. It raises a folder to the present one before it writes to it.
 const FORMAT_VERSION_MIN: u32 = 1;
 const FORMAT_PATH: &str = "FORMAT";
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn formats_are_told_apart() {
-        assert_eq!(check_format(b"larimar data folder, format 4\n"), Ok(Folder::Ready));
-        for older in 1..4 {
+        assert_eq!(check_format(b"larimar data folder, format 5\n"), Ok(Folder::Ready));
+        for older in 1..5 {
             let older = format!("larimar data folder, format {older}\n");
             assert_eq!(check_format(older.as_bytes()), Ok(Folder::Older));
         }
         assert!(check_format(b"larimar data folder, format 0\n").is_err());
-        let newer = check_format(b"larimar data folder, format 5\n").unwrap_err().to_string();
+        let newer = check_format(b"larimar data folder, format 6\n").unwrap_err().to_string();
         assert!(newer.contains("newer Larimar"), "{newer}");
         assert!(check_format(b"something else").is_err());
         assert!(check_format(&[0xff, 0xfe]).is_err());
