@@ -1,6 +1,8 @@
 //! Putting a blob whole: bytes that were uploaded become the blob, in place of whatever was there.
 
-use crate::blob_rows::{BlobChange, BlobRows, Stop, encode_snapshot, garbage_row, snapshot_row};
+use crate::blob_rows::{
+    BlobChange, BlobRows, Stop, VERSION_PREFIX, decode_snapshot, encode_snapshot, garbage_row, snapshot_row,
+};
 use crate::condition::{Conditions, ETags};
 use crate::content::{Block, BlockContent, Content};
 use crate::encryption::Encryption;
@@ -119,6 +121,31 @@ pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> R
     Ok(())
 }
 
+/// Refuses a type that is not that of the former versions: all versions of a blob are of one (source: the reference's page
+/// on versioning). Whoever wants another deletes them first.
+pub(crate) fn check_type_of_versions(
+    rows: &BlobRows,
+    blob_type: BlobType,
+    new: &NewBlob,
+) -> Result<(), Stop> {
+    let live = rows.head.live().map(|live| live.blob_type);
+    let former = match live {
+        // It becomes a version, or is like those that there are.
+        Some(live) => (new.versioned || rows.head.versions > 0).then_some(live),
+        // They are alike: the last one that is seen stands for all.
+        None if rows.head.versions > 0 => match rows.first_names(VERSION_PREFIX)?.last() {
+            Some(name) => rows.row(name)?.map(|row| decode_snapshot(row)).transpose()?,
+            None => None,
+        }
+        .map(|version| version.blob_type),
+        None => None,
+    };
+    match former {
+        Some(former) if former != blob_type => Err(BlobError::InvalidBlobType.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Until when a base blob that is replaced at `now` can come back. What was deleted before keeps the time that it was
 /// deleted with, whatever the setting is now; `None`: not at all.
 fn choose_deletion(deleted: Option<Deletion>, retention_days: Option<u32>, now: Ticks) -> Option<Deletion> {
@@ -173,6 +200,7 @@ impl BlobChange for PutBlob {
         if self.new.keeps_type && !rows.head.live().is_none_or(is_of_type) {
             return Err(BlobError::InvalidBlobType.into());
         }
+        check_type_of_versions(rows, self.blob_type, &self.new)?;
         rows.clear_staged()?;
         retire_current(rows, &self.new, now)?;
         let mut record = BlobRecord::new(self.blob_type, now);

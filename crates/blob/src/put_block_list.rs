@@ -8,7 +8,7 @@ use crate::error::BlobError;
 use crate::limits::{
     COMMITTED_BLOCKS_MAX, PIECES_OF_A_BLOB_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX, TAIL_PIECES_MAX,
 };
-use crate::put_blob::{NewBlob, Written, check_replace, retire_current, set_tier};
+use crate::put_blob::{NewBlob, Written, check_replace, check_type_of_versions, retire_current, set_tier};
 use crate::record::{BlobRecord, BlobType};
 use base::Ticks;
 use bytes::Bytes;
@@ -100,6 +100,7 @@ impl BlobChange for PutBlockList {
         if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
             return Err(BlobError::InvalidBlobType.into());
         }
+        check_type_of_versions(rows, BlobType::Block, &self.new)?;
         let old = rows.head.live().cloned();
         let mut by_id = BTreeMap::new();
         if let Some(old) = &old {

@@ -118,7 +118,8 @@ mod tests {
         let mut blob = MemoryBlob::default();
         let new = || NewBlob { versioned: true, ..NewBlob::default() };
         let content = NewContent::Pages { size: 1024, sequence_number: 0, ranges: Vec::new() };
-        blob.run(PutBlob { blob_type: BlobType::Page, size: 1024, content, new: new() }, 1).unwrap();
+        let put_pages = |content| PutBlob { blob_type: BlobType::Page, size: 1024, content, new: new() };
+        blob.run(put_pages(content.clone()), 1).unwrap();
         let write = |offset: u64| {
             let (conditions, sequence) = Default::default();
             let pieces = vec![partition::Piece::for_tests(1, offset, 512)];
@@ -135,12 +136,44 @@ mod tests {
         let before = pages_of(&blob, 3);
         assert_eq!(before.len(), 1);
         blob.run(write(4096), 4).unwrap();
-        blob.run(put(b"block"), 5).unwrap();
+        blob.run(put_pages(content), 5).unwrap();
         assert_eq!(pages_of(&blob, 3), before, "what the snapshot has");
         assert_ne!(pages_of(&blob, 3 | VERSION_OWNER_BIT), before, "what the version has");
         blob.run(delete(Revision::Version(3), None), 6).unwrap();
         assert_eq!(pages_of(&blob, 3), before, "the version went alone");
         assert_eq!(pages_of(&blob, 3 | VERSION_OWNER_BIT).len(), 0);
+    }
+
+    /// A blob could have versions of several types, of which a client knows one.
+    #[test]
+    fn all_versions_of_a_blob_are_of_one_type() {
+        let append = |versioned| PutBlob {
+            blob_type: BlobType::Append,
+            size: 0,
+            content: NewContent::Pieces(Vec::new()),
+            new: NewBlob { versioned, ..NewBlob::default() },
+        };
+        let refused = Err(BlobError::InvalidBlobType);
+        let mut blob = MemoryBlob::default();
+        blob.run(put(b"one"), 1).unwrap();
+        assert_eq!(blob.run(append(true), 2).map(drop), refused, "the base blob would become a version");
+        blob.run(append(false), 3).unwrap();
+        assert_eq!(blob.count("1v"), 0, "an account that keeps none has none");
+        blob.run(append(true), 4).unwrap();
+        blob.run(delete(Revision::Current, None), 5).unwrap();
+        assert_eq!((blob.head().current, blob.head().versions), (None, 2));
+        for versioned in [true, false] {
+            let mut block = put(b"two");
+            block.new.versioned = versioned;
+            assert_eq!(blob.run(block, 6).map(drop), refused, "{versioned}");
+            let new = NewBlob { versioned, ..NewBlob::default() };
+            let list = crate::put_block_list::PutBlockList { list: Vec::new(), new };
+            assert_eq!(blob.run(list, 7).map(drop), refused, "{versioned}");
+        }
+        for version in [3, 4] {
+            blob.run(delete(Revision::Version(version), None), 8).unwrap();
+        }
+        blob.run(put(b"two"), 9).unwrap();
     }
 
     /// Switching versions on once lost what had been deleted softly before.
