@@ -64,7 +64,7 @@ pub use put_block_list::BlockSource;
 pub use put_pages::{PagesWritten, SequenceConditions};
 pub use read_blob::{BlobReader, FoundRecord};
 pub use record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
-pub use set_blob::{BLOCK_TIERS, PAGE_TIERS, SequenceAction, check_tier};
+pub use set_blob::{BLOCK_TIERS, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction, check_tier};
 pub use settings::{BlobSettings, BlobSettingsUpdate};
 pub use tag_filter::TagFilter;
 pub use upload::{Upload, Uploaded};

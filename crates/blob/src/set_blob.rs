@@ -188,18 +188,33 @@ pub fn check_tier(blob_type: BlobType, tier: Option<&str>) -> Result<(), BlobErr
 
 fn change_tier(record: &mut BlobRecord, set: &SetTier, now: Ticks) -> Result<bool, BlobError> {
     check_tier(record.blob_type, Some(&set.tier))?;
-    if record.is_archived() && set.tier != "Archive" {
-        if record.archive_status.is_some() {
-            return Err(BlobError::BlobBeingRehydrated);
+    let pending = format!("rehydrate-pending-to-{}", set.tier.to_lowercase());
+    let priority = set.rehydrate_priority.as_deref().unwrap_or(STANDARD_PRIORITY);
+    match &record.archive_status {
+        None if record.is_archived() && set.tier != "Archive" => {}
+        None => {
+            set_tier(record, Some(&set.tier), now);
+            return Ok(false);
         }
-        record.archive_status = Some(format!("rehydrate-pending-to-{}", set.tier.to_lowercase()));
-        record.rehydrate_priority =
-            Some(set.rehydrate_priority.clone().unwrap_or_else(|| "Standard".to_owned()));
-        return Ok(true);
+        // Where it goes stays as it is; only that it goes there faster may be asked for.
+        Some(status) => {
+            let is_faster =
+                priority == HIGH_PRIORITY && record.rehydrate_priority.as_deref() != Some(HIGH_PRIORITY);
+            if *status != pending || !is_faster {
+                return Err(BlobError::BlobBeingRehydrated);
+            }
+        }
     }
-    set_tier(record, Some(&set.tier), now);
-    Ok(false)
+    record.archive_status = Some(pending);
+    record.rehydrate_priority = Some(priority.to_owned());
+    Ok(true)
 }
+
+/// How fast a blob is rehydrated unless a request says otherwise.
+pub const STANDARD_PRIORITY: &str = "Standard";
+
+/// How fast it can be.
+pub const HIGH_PRIORITY: &str = "High";
 
 /// Does something with the lease.
 pub(crate) struct LeaseBlob {
@@ -350,5 +365,36 @@ mod tests {
         assert_eq!(blob.run(set("Hot"), 6), Ok(true));
         assert_eq!(blob.run(set("Hot"), 7), Err(BlobError::BlobBeingRehydrated));
         assert_eq!(blob.head().current.unwrap().etag, 1, "a tier changes no ETag");
+    }
+
+    /// Whoever waited for a blob from the archive could not have it sooner, and a tier for what was on its way was taken.
+    #[test]
+    fn what_is_rehydrated_can_only_be_hurried() {
+        let mut blob = MemoryBlob::default();
+        blob.run(put(), 1).unwrap();
+        let refused = Err(BlobError::BlobBeingRehydrated);
+        let table = [
+            ("Archive", None, Ok(false)),
+            ("Hot", None, Ok(true)),
+            ("Hot", Some("Standard"), refused.clone()),
+            ("Cool", Some("High"), refused.clone()),
+            ("Archive", Some("High"), refused.clone()),
+            ("Hot", Some("High"), Ok(true)),
+            ("Hot", Some("High"), refused.clone()),
+            ("Hot", Some("Standard"), refused.clone()),
+            ("Hot", None, refused),
+        ];
+        for (number, (tier, priority, expected)) in table.into_iter().enumerate() {
+            let set = SetTier {
+                tier: tier.into(),
+                rehydrate_priority: priority.map(str::to_owned),
+                revision: Revision::Current,
+                conditions: Conditions::default(),
+            };
+            assert_eq!(blob.run(set, 2 + number as u64), expected, "{number}. {tier} {priority:?}");
+        }
+        let record = blob.head().current.unwrap();
+        assert_eq!(record.archive_status.as_deref(), Some("rehydrate-pending-to-hot"));
+        assert_eq!(record.rehydrate_priority.as_deref(), Some("High"));
     }
 }
