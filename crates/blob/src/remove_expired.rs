@@ -2,6 +2,7 @@
 //! nobody has added to for long.
 
 use crate::blob_rows::{BlobChange, BlobRows, Head, SNAPSHOT_PREFIX, Stop, VERSION_PREFIX, decode_snapshot};
+use crate::lease::Lease;
 use crate::limits::STAGED_BLOCKS_KEPT_FOR_TICKS;
 use crate::record::Deletion;
 use base::Ticks;
@@ -86,6 +87,10 @@ impl BlobChange for RemoveExpired {
             Staged::Forget => {
                 rows.clear_staged()?;
                 removed += 1;
+                // A lease of nothing could be neither ended nor held.
+                if rows.head.current.is_none() {
+                    rows.head.lease = Lease::None;
+                }
             }
         }
         if let Some(record) = rows.head.current.take_if(|current| is_over(current.deleted, now)) {
@@ -103,9 +108,11 @@ mod tests {
     use crate::blob_rows::memory::MemoryBlob;
     use crate::condition::Conditions;
     use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
+    use crate::lease::LeaseAction;
     use crate::put_blob::{NewBlob, NewContent, PutBlob};
     use crate::put_block::PutBlock;
     use crate::record::BlobType;
+    use crate::set_blob::LeaseBlob;
     use bytes::Bytes;
 
     const DAY: u64 = 86_400 * base::clock::TICKS_PER_SECOND;
@@ -121,6 +128,34 @@ mod tests {
         let (revision, tier) = Default::default();
         let retention_days = Some(retention_days);
         DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
+    }
+
+    /// A lease of a blob whose blocks were dropped could be ended by nobody, and kept everybody from its name.
+    #[test]
+    fn a_lease_goes_with_the_blocks_that_it_is_of() {
+        let id = || "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();
+        let stage = || {
+            let id = Bytes::from_static(b"a");
+            let (pieces, encryption) = Default::default();
+            PutBlock { id, size: 0, pieces, lease: None, encryption, create_only: false }
+        };
+        let lease = || LeaseBlob {
+            action: LeaseAction::Acquire { seconds: None, id: id() },
+            conditions: Conditions::default(),
+        };
+        let late = 2 + STAGED_BLOCKS_KEPT_FOR_TICKS;
+        let mut blob = MemoryBlob::default();
+        blob.run(stage(), 1).unwrap();
+        assert_eq!(blob.run(lease(), 2).unwrap().1, None, "nothing is committed");
+        assert_eq!(blob.run(RemoveExpired, 3), Ok(0));
+        assert_eq!(blob.run(RemoveExpired, late), Ok(1));
+        assert_eq!(blob.rows.len(), 0);
+        // Of what is committed it stays.
+        blob.run(put(None), 1).unwrap();
+        blob.run(stage(), 2).unwrap();
+        blob.run(lease(), 3).unwrap();
+        assert_eq!(blob.run(RemoveExpired, late), Ok(1));
+        assert!(matches!(blob.head().lease, Lease::Leased { .. }));
     }
 
     /// More deleted snapshots than one operation may look at once kept all of them for ever.

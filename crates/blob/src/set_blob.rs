@@ -223,19 +223,21 @@ pub(crate) struct LeaseBlob {
 }
 
 impl BlobChange for LeaseBlob {
-    type Reply = (LeaseOutcome, Written);
+    /// With the blob as it is, if there is more of it than staged blocks.
+    type Reply = (LeaseOutcome, Option<Written>);
 
     fn gives_back(&self) -> bool {
         self.action.is_end()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
-        let live = match rows.head.live() {
-            Some(live) => live,
-            None => return Err(BlobError::BlobNotFound.into()),
-        };
-        self.conditions.check_write(Some(live.present()))?;
-        let written = Written::of(live);
+        let live = rows.head.live();
+        // One that only waits for its first commit can be leased as well, so that nobody else stages or commits.
+        if live.is_none() && rows.head.staged == 0 {
+            return Err(BlobError::BlobNotFound.into());
+        }
+        self.conditions.check_write(live.map(BlobRecord::present))?;
+        let written = live.map(Written::of);
         let outcome = rows.head.lease.act(&self.action, now)?;
         rows.head.lease = outcome.lease.clone();
         Ok((outcome, written))
@@ -271,7 +273,7 @@ mod tests {
         assert_eq!(blob.run(acquire(), 1), Err(BlobError::BlobNotFound));
         blob.run(put(), 2).unwrap();
         let (_, written) = blob.run(acquire(), 3).unwrap();
-        assert_eq!(written.etag, 2);
+        assert_eq!(written.unwrap().etag, 2);
         let missing = blob.run(metadata(Conditions::default()), 4);
         assert_eq!(missing, Err(BlobError::Lease(crate::error::LeaseError::IdMissing)));
         let mine = Conditions { lease_id: Some(id.clone()), ..Conditions::default() };

@@ -434,13 +434,13 @@ impl BlobService {
         self.run(at, SetTier { tier, rehydrate_priority, revision, conditions }).await
     }
 
-    /// Does something with a blob's lease.
+    /// Does something with a blob's lease. `None`: of the blob there are only staged blocks.
     pub async fn lease(
         &self,
         at: &BlobAt,
         action: LeaseAction,
         conditions: Conditions,
-    ) -> Result<(LeaseOutcome, Written), BlobError> {
+    ) -> Result<(LeaseOutcome, Option<Written>), BlobError> {
         self.run(at, LeaseBlob { action, conditions }).await
     }
 

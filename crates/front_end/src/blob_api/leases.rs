@@ -58,13 +58,16 @@ fn action(context: &BlobRequest<'_>) -> Result<LeaseAction, ApiError> {
     })
 }
 
-fn reply(action: &LeaseAction, outcome: &LeaseOutcome, etag: u64, modified_at: Ticks) -> Reply {
+/// `version`: ETag and date of what is leased, if it has them.
+fn reply(action: &LeaseAction, outcome: &LeaseOutcome, version: Option<(u64, Ticks)>) -> Reply {
     let mut reply = Reply::new(match action {
         LeaseAction::Acquire { .. } => StatusCode::CREATED,
         LeaseAction::Break { .. } => StatusCode::ACCEPTED,
         _ => StatusCode::OK,
     });
-    put_version(&mut reply, etag, modified_at);
+    if let Some((etag, modified_at)) = version {
+        put_version(&mut reply, etag, modified_at);
+    }
     if let Some(id) = &outcome.id {
         put(&mut reply, "x-ms-lease-id", id);
     }
@@ -85,7 +88,7 @@ pub(crate) async fn lease_container(context: &BlobRequest<'_>) -> Result<Reply, 
     let done =
         context.service.lease_container(account, name, action.clone(), other_conditions(context)?).await;
     let (row, outcome) = done.map_err(from_container)?;
-    Ok(reply(&action, &outcome, row.etag, row.modified_at))
+    Ok(reply(&action, &outcome, Some((row.etag, row.modified_at))))
 }
 
 pub(crate) async fn lease_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
@@ -94,5 +97,5 @@ pub(crate) async fn lease_blob(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let at = context.blob().await?;
     let done = context.service.lease(&at, action.clone(), other_conditions(context)?).await;
     let (outcome, written) = done.map_err(from_blob)?;
-    Ok(reply(&action, &outcome, written.etag, written.modified_at))
+    Ok(reply(&action, &outcome, written.map(|written| (written.etag, written.modified_at))))
 }
