@@ -17,9 +17,6 @@ use std::collections::BTreeSet;
 const DEPTH_MAX: usize = 16;
 /// Bytes of an expression at most: clients send conditions of a thousand comparisons.
 const SIZE_BYTES_MAX: usize = 32 << 10;
-/// What stands for the container in a search.
-const CONTAINER: &str = "@container";
-
 /// An expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagFilter {
@@ -51,6 +48,9 @@ pub enum Comparison {
 }
 
 impl TagFilter {
+    /// What stands for the container in a search.
+    pub const CONTAINER: &str = "@container";
+
     /// Reads an expression. A search may not use `<>`, `OR` and parentheses; a condition may not name the container.
     pub fn parse(text: &str, is_search: bool) -> Result<TagFilter, BlobError> {
         let mut parser = Parser { whole: text, rest: text, is_search, depth: 0 };
@@ -62,7 +62,8 @@ impl TagFilter {
         if !parser.rest.is_empty() {
             return Err(parser.unexpected());
         }
-        let tags: BTreeSet<&str> = filter.names().into_iter().filter(|name| *name != CONTAINER).collect();
+        let tags: BTreeSet<&str> =
+            filter.names().into_iter().filter(|name| *name != Self::CONTAINER).collect();
         if is_search && tags.len() > TAGS_MAX {
             let why = format!("Error parsing query: there can be at most {TAGS_MAX} unique tags in a query");
             return Err(BlobError::InvalidTagFilter(why));
@@ -77,7 +78,7 @@ impl TagFilter {
             TagFilter::All(parts) => parts.iter().all(|part| part.matches(tags, container)),
             TagFilter::Compare { name, how, value } => {
                 let found = match name.as_str() {
-                    CONTAINER => container,
+                    Self::CONTAINER => container,
                     name => tags.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()),
                 };
                 match (found, how) {
@@ -99,7 +100,7 @@ impl TagFilter {
             TagFilter::Any(_) => None,
             TagFilter::All(parts) => parts.iter().find_map(TagFilter::container),
             TagFilter::Compare { name, how, value } => {
-                (name == CONTAINER && *how == Comparison::Equal).then_some(value)
+                (name == Self::CONTAINER && *how == Comparison::Equal).then_some(value)
             }
         }
     }
@@ -205,7 +206,7 @@ impl Parser<'_> {
         let name = self.name()?;
         let how = self.comparison()?;
         let value = self.quoted('\'')?;
-        if name != CONTAINER {
+        if name != TagFilter::CONTAINER {
             self.check(&value, (0, TAG_VALUE_CHARS_MAX), "tag value")?;
         }
         Ok(TagFilter::Compare { name, how, value })
@@ -217,7 +218,7 @@ impl Parser<'_> {
             Some('"') => self.quoted('"')?,
             Some('@') if self.is_search => {
                 let parameter = format!("@{}", word(&self.rest[1..]));
-                if parameter != CONTAINER {
+                if parameter != TagFilter::CONTAINER {
                     return Err(self.malformed(format_args!("unsupported parameter '{parameter}'")));
                 }
                 self.rest = &self.rest[parameter.len()..];

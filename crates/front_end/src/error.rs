@@ -71,6 +71,17 @@ impl ApiError {
         ApiError { facts: Some(facts.into()), ..ApiError::new(code) }
     }
 
+    /// The same error with named values, which join its message.
+    pub(crate) fn and_facts(self, facts: impl Into<Box<Facts>>) -> Self {
+        ApiError { facts: Some(facts.into()), ..self }
+    }
+
+    /// The refusal of a request that lacks a query parameter.
+    pub(crate) fn missing_parameter(name: &str) -> Self {
+        let code = ErrorCode::MissingRequiredQueryParameter;
+        ApiError::with_facts(code, [("QueryParameterName", name.to_owned())])
+    }
+
     /// The refusal of a query parameter, for a reason.
     pub(crate) fn invalid_parameter(name: &str, value: &str, reason: &str) -> Self {
         ApiError::with_facts(
@@ -168,6 +179,11 @@ impl ApiError {
         }
         for (name, value) in self.facts.as_deref().unwrap_or_default() {
             put_xml_element(&mut out, name, value);
+        }
+        if let Some(source) = self.source {
+            put_xml_element(&mut out, "CopySourceStatusCode", source.status().as_str());
+            put_xml_element(&mut out, "CopySourceErrorCode", source.as_str());
+            put_xml_element(&mut out, "CopySourceErrorMessage", source.message());
         }
         put_xml_tag(&mut out, "</", "Error");
         out

@@ -93,6 +93,7 @@ error_codes! {
     UnsatisfiableCondition BAD_REQUEST "The request includes an unsatisfiable condition for this operation."
     MissingRequiredHeader BAD_REQUEST "An HTTP header that's mandatory for this request is not specified."
     MissingContentLengthHeader LENGTH_REQUIRED "Content-Length HTTP header was not specified."
+    MultipleConditionHeadersNotSupported BAD_REQUEST "Multiple condition headers are not supported."
     EmptyMetadataKey BAD_REQUEST "The key for one of the metadata key-value pairs is empty."
     InvalidMd5 BAD_REQUEST "The MD5 value specified in the request is invalid. MD5 value must be 128 bits and base64 encoded."
     Md5Mismatch BAD_REQUEST "The MD5 value specified in the request did not match with the MD5 value calculated by the server."

@@ -4,7 +4,7 @@
 //! depth and number of elements are bounded, and any bytes are a tree or are refused.
 
 use quick_xml::Reader;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesRef, Event};
 
 /// Elements inside each other at most.
 const DEPTH_MAX: usize = 16;
@@ -84,16 +84,7 @@ fn parse(bytes: &[u8], keeps_blanks: bool) -> Result<XmlElement, MalformedXml> {
             Event::Text(text) => put_text(&mut open, &text)?,
             Event::CData(text) => put_text(&mut open, &text)?,
             Event::GeneralRef(reference) => {
-                let resolved = reference.resolve_char_ref().map_err(|_| MalformedXml)?;
-                let character = match (resolved, reference.as_ref()) {
-                    (Some(character), _) => character,
-                    (None, "amp") => '&',
-                    (None, "lt") => '<',
-                    (None, "gt") => '>',
-                    (None, "quot") => '"',
-                    (None, "apos") => '\'',
-                    _ => return Err(MalformedXml),
-                };
+                let character = referenced_char(&reference).ok_or(MalformedXml)?;
                 put_text(&mut open, character.encode_utf8(&mut [0; 4]))?;
             }
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
@@ -104,6 +95,19 @@ fn parse(bytes: &[u8], keeps_blanks: bool) -> Result<XmlElement, MalformedXml> {
     match root {
         Some(root) if open.is_empty() => Ok(root),
         _ => Err(MalformedXml),
+    }
+}
+
+/// The character that a reference stands for; `None`: there are no other entities than XML's own.
+pub(crate) fn referenced_char(reference: &BytesRef<'_>) -> Option<char> {
+    match (reference.resolve_char_ref().ok()?, reference.as_ref()) {
+        (Some(character), _) => Some(character),
+        (None, "amp") => Some('&'),
+        (None, "lt") => Some('<'),
+        (None, "gt") => Some('>'),
+        (None, "quot") => Some('"'),
+        (None, "apos") => Some('\''),
+        _ => None,
     }
 }
 

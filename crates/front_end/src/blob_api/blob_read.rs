@@ -2,12 +2,13 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{crc64_text, put, put_lease, put_record, put_version};
-use super::request_headers::{conditions, flag, range};
+use super::reply_headers::{Told, crc64_text, put, put_lease, put_record, put_version};
+use super::request_headers::{conditions, flag, invalid, range, text};
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::reply_body::ReplyStream;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
@@ -21,6 +22,11 @@ use md5::{Digest, Md5};
 use std::collections::VecDeque;
 use std::io;
 
+/// Whether the MD5 of a range is told.
+const RANGE_MD5: &str = "x-ms-range-get-content-md5";
+/// Whether its CRC-64 is.
+const RANGE_CRC64: &str = "x-ms-range-get-content-crc64";
+
 /// Bytes of a range whose checksum is told at most.
 const CHECKED_RANGE_SIZE_BYTES_MAX: u64 = 4 << 20;
 
@@ -33,23 +39,22 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
         let found = context.service.find(&at, revision, &conditions).await.map_err(from_blob)?;
         conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
         let mut reply = Reply::new(StatusCode::OK);
-        put_found(&mut reply, &found, false)?;
+        put_found(&mut reply, &found, Told::Properties)?;
         put(&mut reply, "content-length", &found.record.size.to_string());
         return Ok(reply);
     }
     let range = range(headers);
-    let with_md5 = flag(headers, "x-ms-range-get-content-md5")?;
-    let with_crc64 = flag(headers, "x-ms-range-get-content-crc64")?;
+    let (with_md5, with_crc64) = (flag(headers, RANGE_MD5)?, flag(headers, RANGE_CRC64)?);
     let structured = is_structured(headers)?;
     let checksums = [with_md5, with_crc64, structured].into_iter().filter(|asked| *asked).count();
     if (with_md5 || with_crc64) && range.is_none() || checksums > 1 {
-        return Err(ErrorCode::InvalidHeaderValue.into());
+        return Err(invalid(if with_md5 { RANGE_MD5 } else { RANGE_CRC64 }, "true"));
     }
     let opened = context.service.read(&at, revision, &conditions, range).await.map_err(from_blob)?;
     let (found, (start, end), mut reader) = opened;
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut reply = Reply::new(status);
-    put_found(&mut reply, &found, range.is_some())?;
+    put_found(&mut reply, &found, if range.is_some() { Told::Part } else { Told::Whole })?;
     if range.is_some() {
         let text = format!("bytes {start}-{}/{}", end.saturating_sub(1), found.record.size);
         put(&mut reply, "content-range", &text);
@@ -143,8 +148,8 @@ fn to_stream(begun: Begun, size: u64) -> ReplyStream {
     ReplyStream { bytes: Box::pin(bytes), size }
 }
 
-fn put_found(reply: &mut Reply, found: &FoundRecord, is_ranged: bool) -> Result<(), ApiError> {
-    put_record(reply, &found.record, is_ranged)?;
+fn put_found(reply: &mut Reply, found: &FoundRecord, told: Told) -> Result<(), ApiError> {
+    put_record(reply, &found.record, told)?;
     // A snapshot or version has none, and says so as a blob that nobody has leased.
     put_lease(reply, &found.lease, found.now);
     if found.revision == Revision::Current && found.record.version.is_some() {
@@ -169,7 +174,10 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
         kind if kind.eq_ignore_ascii_case("committed") => (true, false),
         kind if kind.eq_ignore_ascii_case("uncommitted") => (false, true),
         kind if kind.eq_ignore_ascii_case("all") => (true, true),
-        _ => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+        other => {
+            let reason = "It is none of committed, uncommitted and all.";
+            return Err(ApiError::invalid_parameter("blocklisttype", other, reason));
+        }
     };
     let is_anonymous = *context.request.grant == Grant::Anonymous;
     if staged && is_anonymous {
@@ -215,14 +223,15 @@ const PAGES_OF_RANGES_SINCE: &str = "2020-10-02";
 pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let headers = context.headers();
     let at = context.blob().await?;
-    let previous = match super::request_headers::text(headers, "x-ms-previous-snapshot-url") {
+    const PREVIOUS_URL: &str = "x-ms-previous-snapshot-url";
+    let previous = match text(headers, PREVIOUS_URL) {
         Some(url) => {
             let query = url.split_once('?').map(|(_, query)| query);
-            let query = crate::query_string::QueryParameters::parse(query);
-            let query = query.map_err(|_| ApiError::new(ErrorCode::InvalidHeaderValue))?;
-            super::parse_snapshot(query.find("snapshot"))?
+            let query = QueryParameters::parse(query).map_err(|_| invalid(PREVIOUS_URL, url))?;
+            let snapshot = query.find("snapshot").ok_or_else(|| invalid(PREVIOUS_URL, url))?;
+            super::parse_snapshot("snapshot", Some(snapshot))?
         }
-        None => super::parse_snapshot(context.query("prevsnapshot"))?,
+        None => super::parse_snapshot("prevsnapshot", context.query("prevsnapshot"))?,
     };
     let conditions = conditions(headers)?;
     let lists = context.service.page_ranges(&at, context.revision()?, previous, range(headers), &conditions);
@@ -232,7 +241,10 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
     all.sort_unstable();
     let max = super::lists::page_size(context, usize::MAX)?;
     let from: u64 = match context.query("marker") {
-        Some(marker) => marker.parse().map_err(|_| ApiError::new(ErrorCode::InvalidQueryParameterValue))?,
+        Some(marker) => {
+            let invalid = |_| ApiError::invalid_parameter("marker", marker, "It is none of this list.");
+            marker.parse().map_err(invalid)?
+        }
         None => 0,
     };
     let mut left = all.into_iter().filter(|(start, _, _)| *start >= from);
@@ -247,7 +259,7 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
     }
     let next = left.next().map(|(start, _, _)| start.to_string());
     // Clients of older versions take every element for a range.
-    let knows_pages = super::request_headers::text(headers, "x-ms-version") >= Some(PAGES_OF_RANGES_SINCE)
+    let knows_pages = text(headers, "x-ms-version") >= Some(PAGES_OF_RANGES_SINCE)
         || ["marker", "maxresults"].iter().any(|name| context.query(name).is_some());
     if knows_pages {
         put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());

@@ -2,35 +2,44 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
+use super::headers::Headers;
 use super::reply_headers::{put, put_static, put_version, put_written, put_written_encrypted, snapshot_text};
 use super::request_headers::{
-    blob_properties, conditions, invalid, metadata, number, required, sequence_number, text, tier_conditions,
+    blob_properties, invalid, metadata, missing, number, required, sequence_number, text, tier_conditions,
+    write_conditions,
 };
-use super::uploads::{canonical, tier};
+use super::uploads::{canonical, page_blob_size, tier};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use blob::{DeleteSnapshots, Revision, SequenceAction};
+use blob::{DeleteSnapshots, HIGH_PRIORITY, Revision, STANDARD_PRIORITY, SequenceAction};
 use hyper::StatusCode;
+
+/// What happens to a page blob's sequence number.
+fn sequence_action(headers: Headers<'_>) -> Result<Option<SequenceAction>, ApiError> {
+    const ACTION: &str = "x-ms-sequence-number-action";
+    const NUMBER: &str = "x-ms-blob-sequence-number";
+    let number = sequence_number(headers)?;
+    let Some(action) = text(headers, ACTION) else {
+        // A number alone does not say what becomes of it.
+        return if number.is_some() { Err(missing(ACTION)) } else { Ok(None) };
+    };
+    match (action.to_ascii_lowercase().as_str(), number) {
+        ("max", Some(number)) => Ok(Some(SequenceAction::Max(number))),
+        ("update", Some(number)) => Ok(Some(SequenceAction::Update(number))),
+        ("increment", None) => Ok(Some(SequenceAction::Increment)),
+        ("max" | "update", None) => Err(missing(NUMBER)),
+        ("increment", Some(number)) => Err(invalid(NUMBER, &number.to_string())),
+        _ => Err(invalid(ACTION, action)),
+    }
+}
 
 pub(crate) async fn set_properties(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     context.refuse_snapshot()?;
     let headers = context.headers();
     let properties = blob_properties(headers)?;
-    let size = number(headers, "x-ms-blob-content-length")?;
-    if size.is_some_and(|size| !size.is_multiple_of(512)) {
-        return Err(invalid("x-ms-blob-content-length", "not a multiple of 512"));
-    }
-    let sequence_number = sequence_number(headers)?;
-    let sequence = match text(headers, "x-ms-sequence-number-action") {
-        None => None,
-        Some(action) => Some(match (action.to_ascii_lowercase().as_str(), sequence_number) {
-            ("max", Some(number)) => SequenceAction::Max(number),
-            ("update", Some(number)) => SequenceAction::Update(number),
-            ("increment", None) => SequenceAction::Increment,
-            _ => return Err(invalid("x-ms-sequence-number-action", action)),
-        }),
-    };
+    let size = page_blob_size(headers)?;
+    let sequence = sequence_action(headers)?;
     // A request that only changes a page blob's size or number leaves the rest alone.
     let is_empty = properties == blob::ContentProperties::default();
     let keeps = is_empty && (size.is_some() || sequence.is_some());
@@ -40,7 +49,7 @@ pub(crate) async fn set_properties(context: &BlobRequest<'_>) -> Result<Reply, A
         (!keeps).then_some(properties),
         size,
         sequence,
-        conditions(headers)?,
+        write_conditions(headers)?,
     );
     let (written, sequence_number) = set.await.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::OK);
@@ -68,12 +77,13 @@ pub(crate) async fn set_tier(context: &BlobRequest<'_>) -> Result<Reply, ApiErro
     let priority = match text(headers, "x-ms-rehydrate-priority") {
         None => None,
         Some(sent) => {
-            let priority = canonical(sent, &["Standard", "High"]);
+            let priority = canonical(sent, &[STANDARD_PRIORITY, HIGH_PRIORITY]);
             Some(priority.ok_or_else(|| invalid("x-ms-rehydrate-priority", sent))?.to_owned())
         }
     };
     let at = context.blob().await?;
-    let set = context.service.set_tier(&at, context.revision()?, tier, priority, conditions(headers)?).await;
+    let set =
+        context.service.set_tier(&at, context.revision()?, tier, priority, write_conditions(headers)?).await;
     let later = set.map_err(from_blob)?;
     Ok(Reply::new(if later { StatusCode::ACCEPTED } else { StatusCode::OK }))
 }
@@ -109,16 +119,20 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
         None => {}
         // It would end what soft delete keeps: done softly, it would not be what was asked for.
         Some(kind) if kind.eq_ignore_ascii_case("permanent") => return Err(ErrorCode::NotImplemented.into()),
-        Some(_) => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+        Some(kind) => {
+            return Err(ApiError::invalid_parameter("deletetype", kind, "It is no kind of deletion."));
+        }
     }
     let revision = context.revision()?;
     if revision != Revision::Current && snapshots != DeleteSnapshots::Refuse {
-        return Err(ErrorCode::InvalidQueryParameterValue.into());
+        let name = if context.query("snapshot").is_some() { "snapshot" } else { "versionid" };
+        let reason = "Only a base blob is deleted with its snapshots.";
+        return Err(ApiError::invalid_parameter(name, context.query(name).unwrap_or_default(), reason));
     }
     let at = context.blob().await?;
     let deleted = {
         let tier = tier_conditions(headers)?;
-        context.service.delete(&at, revision, snapshots, tier, conditions(headers)?).await
+        context.service.delete(&at, revision, snapshots, tier, write_conditions(headers)?).await
     };
     let is_permanent = deleted.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
@@ -136,7 +150,7 @@ pub(crate) async fn seal(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let headers = context.headers();
     let at = context.blob().await?;
     let position = number(headers, "x-ms-blob-condition-appendpos")?;
-    let written = context.service.seal(&at, position, conditions(headers)?).await.map_err(from_blob)?;
+    let written = context.service.seal(&at, position, write_conditions(headers)?).await.map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::OK);
     put_version(&mut reply, written.etag, written.modified_at);
     put(&mut reply, "x-ms-blob-sealed", "true");

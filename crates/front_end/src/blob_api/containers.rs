@@ -3,9 +3,8 @@
 use super::BlobRequest;
 use super::errors::from_container;
 use super::reply_headers::{put, put_lease, put_version};
-use super::request_headers::{conditions, flag, invalid, metadata, text};
+use super::request_headers::{flag, invalid, metadata, text, write_conditions};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, ServiceApi, policies};
 use crate::reply::Reply;
 use blob::{Conditions, ContainerEncryption, ContainerRow, PublicAccess};
@@ -35,7 +34,7 @@ pub(crate) fn public_access_text(access: PublicAccess) -> Option<&'static str> {
 
 /// Containers know dates and leases, and ETags only in part.
 fn container_conditions(context: &BlobRequest<'_>) -> Result<Conditions, ApiError> {
-    conditions(context.headers())
+    write_conditions(context.headers())
 }
 
 fn version(status: StatusCode, row: &ContainerRow) -> Reply {
@@ -125,7 +124,8 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
     let (account, name) = (context.request.account, context.container_name()?);
     let conditions = container_conditions(context)?;
     if conditions.if_none_match.is_some() {
-        return Err(ErrorCode::InvalidHeaderValue.into());
+        let value = text(context.headers(), "if-none-match").unwrap_or_default();
+        return Err(invalid("If-None-Match", value));
     }
     context.service.delete_container(account, name, conditions).await.map_err(from_container)?;
     Ok(Reply::new(StatusCode::ACCEPTED))

@@ -14,7 +14,7 @@ use super::request_headers::{
     source_conditions, text,
 };
 use super::target::Target;
-use super::uploads::{append, block_id, encrypt, new_blob, page_range, tier, write_pages};
+use super::uploads::{append, block_id, compare_crc64, encrypt, new_blob, page_range, tier, write_pages};
 use super::{BlobApi, BlobRequest};
 use crate::accounts::Account;
 use crate::addressing::{Address, AddressStyle};
@@ -26,7 +26,7 @@ use crate::auth::{SasRequest, verify_sas};
 use crate::content_md5::{compare_md5, parse_md5};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::pipeline::{IncomingBody, RequestBody, ServiceApi};
+use crate::pipeline::{ApiRequest, IncomingBody, RequestBody, ServiceApi};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
@@ -47,11 +47,17 @@ use md5::{Digest, Md5};
 /// Which bytes of a source are taken.
 const SOURCE_RANGE: &str = "x-ms-source-range";
 
+/// The MD5 of those bytes.
+const SOURCE_MD5: &str = "x-ms-source-content-md5";
+
 /// How a source may be reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SourceRule {
     /// The request's own account key will do.
     OwnAccount,
+    /// As somebody else would, unless the request bears a token: then whoever bears it reads the source, too, if it is of
+    /// the same account (recorded for the official Rust client).
+    Bearer,
     /// As somebody else would: by its address, because it is public, or with the token in a header of its own.
     Foreign,
 }
@@ -65,6 +71,8 @@ struct Source {
     may_read_tags: bool,
     /// Whether it is in another account than the copy.
     is_of_other: bool,
+    /// Whether it is read because the request's own token is good for it.
+    is_read_by_bearer: bool,
 }
 
 impl Source {
@@ -79,7 +87,7 @@ impl Source {
     /// The error of a source that can't be read.
     fn refused(&self, error: BlobError) -> ApiError {
         match error {
-            BlobError::BlobNotFound => ApiError::of_source(&from_blob(error)),
+            BlobError::BlobNotFound => self.missing(&from_blob(error)),
             BlobError::BlobArchived | BlobError::BlobBeingRehydrated if self.is_of_other => {
                 ApiError::of_source(&from_blob(error))
             }
@@ -87,14 +95,39 @@ impl Source {
         }
     }
 
+    /// The error of a source that is missing.
+    fn missing(&self, error: &ApiError) -> ApiError {
+        missing_source(error, self.is_read_by_bearer)
+    }
+
     /// The same for an operation that reads it into a part of a blob.
     fn unread(&self, error: BlobError) -> ApiError {
         match error {
             BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
             BlobError::SourceNotModified => ApiError::of_source(&ErrorCode::NotModified.into()),
+            BlobError::EncryptionKeyMissing
+            | BlobError::EncryptionKeyMismatch
+            | BlobError::EncryptionKeyUnknown => ApiError::of_source(&from_blob(error)),
             other => self.refused(other),
         }
     }
+
+    /// The same for a blob that is put from a URL, whose client is told of the source's condition on an ETag itself.
+    fn unput(&self, error: BlobError) -> ApiError {
+        match error {
+            BlobError::SourceConditionNotMet if self.wanted.conditions.if_match.is_some() => from_blob(error),
+            other => self.unread(other),
+        }
+    }
+}
+
+/// The error of a source that is missing. Whoever bears a token for it as well is told so in as many words (recorded).
+fn missing_source(error: &ApiError, is_read_by_bearer: bool) -> ApiError {
+    let mut told = ApiError::of_source(error);
+    if is_read_by_bearer {
+        told.code = error.code;
+    }
+    told
 }
 
 /// The error of a whole copy once its source is read: a condition is the destination's, unless it is about tags, which
@@ -134,6 +167,18 @@ fn server(host: &str, style: AddressStyle) -> (String, &str) {
     }
 }
 
+/// What Azure's public hosts of blobs are called, without the account.
+const PUBLIC_HOST: &str = "blob.core.windows.net";
+
+/// Whether a host is this server, as the request was sent to it, or as Azure calls its own: clients that are told where
+/// this server is still make addresses of sources for Azure (`az storage blob copy start --source-container`). There an
+/// account of another owner may have the same name, but that one's blobs could not be read from here in any case.
+fn is_here(request: &ApiRequest<'_>, host: &str, style: AddressStyle) -> bool {
+    let here = request.address.style;
+    let is_same = style == here && server(host, here) == server(request.host, here);
+    is_same || style == AddressStyle::Host && server(host, style) == (PUBLIC_HOST.to_owned(), "")
+}
+
 /// The blob that `x-ms-copy-source` names.
 async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, ApiError> {
     let headers = context.headers();
@@ -148,8 +193,7 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     let address = Address::parse(host, path, "blob");
     let owner = context.request.accounts.find(address.account);
     let owner = owner.ok_or_else(|| ApiError::new(ErrorCode::CopyAcrossAccountsNotSupported))?;
-    let here = context.request.address.style;
-    if address.style != here || server(host, here) != server(context.request.host, here) {
+    if !is_here(context.request, host, address.style) {
         return Err(ApiError::with_message(
             ErrorCode::CannotVerifyCopySource,
             format!(
@@ -169,15 +213,23 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     };
     let (address, query, container, blob) = (&address, &query, container.as_str(), blob.as_str());
     let reach = Reach { owner, rule, address, query, container, found: found.as_deref(), blob };
-    let may_read_tags = reach.authorise(context)?;
+    let Access { may_read_tags, by_bearer } = reach.authorise(context)?;
     if !may_read_tags && text(headers, "x-ms-source-if-tags").is_some() {
         return Err(ErrorCode::AuthorizationPermissionMismatch.into());
     }
-    let found = found.ok_or_else(|| ApiError::of_source(&ErrorCode::ContainerNotFound.into()))?;
+    let found = found.ok_or_else(|| missing_source(&ErrorCode::ContainerNotFound.into(), by_bearer))?;
     let at = context.service.blob(owner.name(), &found, blob).map_err(from_blob)?;
     let wanted = CopySource { revision, conditions: source_conditions(headers)?, may_be_archived: false };
     let is_of_other = owner.name() != context.request.account;
-    Ok(Source { at, wanted, url: url.to_owned(), may_read_tags, is_of_other })
+    Ok(Source { at, wanted, url: url.to_owned(), may_read_tags, is_of_other, is_read_by_bearer: by_bearer })
+}
+
+/// How a source may be read.
+struct Access {
+    /// Its tags, too.
+    may_read_tags: bool,
+    /// Only because the request's own token is good for it.
+    by_bearer: bool,
 }
 
 /// Who reads a source, and from where.
@@ -196,8 +248,9 @@ impl Reach<'_> {
     /// Refuses what may not be read, and tells whether tags may be: by a signature in its own address, because its
     /// container is public, by a token for it, or by what the request's credentials allow. A signature for one
     /// container or blob allows no other blob than the one it is used on.
-    fn authorise(&self, context: &BlobRequest<'_>) -> Result<bool, ApiError> {
+    fn authorise(&self, context: &BlobRequest<'_>) -> Result<Access, ApiError> {
         let request = context.request;
+        let access = |may_read_tags| Ok(Access { may_read_tags, by_bearer: false });
         let refused = |error: ApiError| ApiError::of_source(&error);
         let policies = self.found.map_or(&[][..], |found| &found.policies);
         if let Some(token) = SasToken::find(self.query) {
@@ -212,7 +265,7 @@ impl Reach<'_> {
             };
             let grant = verify_sas(self.owner, &signed, policies).map_err(refused)?;
             grant.check(BlobNeed::ReadBlob, None).map_err(refused)?;
-            return Ok(grant.holds('t'));
+            return access(grant.holds('t'));
         }
         if let Some(value) = text(context.headers(), "x-ms-copy-source-authorization") {
             let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
@@ -224,12 +277,18 @@ impl Reach<'_> {
             let version = context.headers().get("x-ms-version").map(|version| version.as_bytes());
             let (token, encrypted) = (token.trim(), request.connection.encrypted);
             verify_bearer(request.bearer, token, encrypted, version, &for_source).map_err(refused)?;
-            return Ok(true);
+            return access(true);
         }
         if self.found.is_some_and(|found| found.public_access != PublicAccess::None) {
-            return Ok(*request.grant == Grant::Everything && self.owner.name() == request.account);
+            return access(*request.grant == Grant::Everything && self.owner.name() == request.account);
         }
-        if self.owner.name() != request.account || self.rule == SourceRule::Foreign {
+        let bears_token = request.principal.is_some() && *request.grant == Grant::Everything;
+        let may_read_own = match self.rule {
+            SourceRule::OwnAccount => true,
+            SourceRule::Bearer => bears_token,
+            SourceRule::Foreign => false,
+        };
+        if self.owner.name() != request.account || !may_read_own {
             return Err(refused(ErrorCode::NoAuthenticationInformation.into()));
         }
         let is_itself = matches!(
@@ -237,11 +296,16 @@ impl Reach<'_> {
             Target::Blob { container: own, blob: name } if own == self.container && name == self.blob
         );
         match request.grant {
-            Grant::Everything => Ok(true),
+            Grant::Everything => {
+                Ok(Access { may_read_tags: true, by_bearer: self.rule == SourceRule::Bearer })
+            }
             Grant::Service { .. } if !is_itself => {
                 Err(refused(ErrorCode::AuthorizationPermissionMismatch.into()))
             }
-            grant => grant.check(BlobNeed::ReadBlob, None).map(|()| grant.holds('t')).map_err(refused),
+            grant => {
+                grant.check(BlobNeed::ReadBlob, None).map_err(refused)?;
+                access(grant.holds('t'))
+            }
         }
     }
 }
@@ -280,7 +344,7 @@ fn asks_for_source_tags(headers: Headers<'_>) -> Result<bool, ApiError> {
 
 /// Checks what the client expects of a whole source's bytes.
 async fn check_whole(context: &BlobRequest<'_>, source: &Source, expected: &str) -> Result<(), ApiError> {
-    let expected = parse_md5(expected)?;
+    let expected = parse_md5(SOURCE_MD5, expected)?;
     let wanted = &source.wanted;
     let opened = context.service.read(&source.at, wanted.revision, &wanted.conditions, None).await;
     let (_, _, mut reader) = opened.map_err(|error| match error {
@@ -339,7 +403,7 @@ pub(crate) async fn copy_blob<B: RequestBody>(
     if is_sync && found.record.size > SYNC_COPY_SIZE_BYTES_MAX {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
-    let expected_md5 = text(headers, "x-ms-source-content-md5").filter(|_| is_sync);
+    let expected_md5 = text(headers, SOURCE_MD5).filter(|_| is_sync);
     if let Some(md5) = expected_md5 {
         // What met the conditions is what is checked and copied, and nothing that replaced it since.
         source.wanted.conditions.if_match = Some(ETags::List(vec![etag_text(found.record.etag)]));
@@ -387,6 +451,9 @@ pub(crate) async fn abort_copy(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
         "abort" => {}
         other => return Err(invalid("x-ms-copy-action", other)),
     }
+    if context.query("copyid").is_none() {
+        return Err(ApiError::missing_parameter("copyid"));
+    }
     let at = context.blob().await?;
     let conditions = blob::Conditions { lease_id: lease_id(headers)?, ..blob::Conditions::default() };
     context.service.find(&at, Revision::Current, &conditions).await.map_err(from_blob)?;
@@ -397,16 +464,12 @@ pub(crate) async fn abort_copy(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
 /// Checks what the client expects of the source's bytes.
 fn check_source(context: &BlobRequest<'_>, uploaded: &Uploaded) -> Result<(), ApiError> {
     let headers = context.headers();
-    if let Some(md5) = text(headers, "x-ms-source-content-md5") {
-        compare_md5(parse_md5(md5)?, uploaded.md5)?;
+    if let Some(md5) = text(headers, SOURCE_MD5) {
+        compare_md5(parse_md5(SOURCE_MD5, md5)?, uploaded.md5)?;
     }
     const CRC64: &str = "x-ms-source-content-crc64";
-    if let Some(crc64) = text(headers, CRC64)
-        && parse_crc64(CRC64, crc64)? != uploaded.crc64
-    {
-        return Err(ErrorCode::Crc64Mismatch.into());
-    }
-    Ok(())
+    let crc64 = text(headers, CRC64).map(|text| parse_crc64(CRC64, text)).transpose()?;
+    compare_crc64(crc64, uploaded.crc64)
 }
 
 /// Adds hashes of the source's bytes: both if the client has given the MD5, the CRC-64 if it has given that, else the one of
@@ -419,7 +482,7 @@ fn put_source_checksums(
     unasked: Checksum,
 ) {
     let gives = |name| text(context.headers(), name).is_some();
-    let tells_md5 = match (gives("x-ms-source-content-md5"), gives("x-ms-source-content-crc64")) {
+    let tells_md5 = match (gives(SOURCE_MD5), gives("x-ms-source-content-crc64")) {
         (false, false) => unasked == Checksum::Md5,
         (gives_md5, gives_crc64) => gives_md5 && !gives_crc64,
     };
@@ -427,7 +490,7 @@ fn put_source_checksums(
     if let Some(md5) = md5 {
         put(reply, "content-md5", &STANDARD.encode(md5));
     }
-    if md5.is_none() || gives("x-ms-source-content-md5") {
+    if md5.is_none() || gives(SOURCE_MD5) {
         put(reply, "x-ms-content-crc64", &crc64_text(crc64));
     }
 }
@@ -446,7 +509,7 @@ async fn upload_source(
     size_max: u64,
     refused: fn(&Source, BlobError) -> ApiError,
 ) -> Result<(Source, FoundRecord, Uploaded), ApiError> {
-    let source = source(context, SourceRule::Foreign).await?;
+    let source = source(context, SourceRule::Bearer).await?;
     let range = match text(context.headers(), SOURCE_RANGE) {
         None => None,
         Some(text) => Some(parse_range(text).ok_or_else(|| invalid(SOURCE_RANGE, text))?),
@@ -464,17 +527,13 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
 ) -> Result<Reply, ApiError> {
     refuse_body(body).await?;
     let headers = context.headers();
-    if required(headers, "x-ms-blob-type")? != "BlockBlob" {
-        return Err(invalid("x-ms-blob-type", "only block blobs are put from a URL"));
+    match required(headers, "x-ms-blob-type")? {
+        "BlockBlob" => {}
+        other => return Err(invalid("x-ms-blob-type", other)),
     }
     let copies_tags = asks_for_source_tags(headers)?;
     let at = context.blob().await?;
-    // Only of the source's ETag it is told that it was a condition.
-    let has_tag = ["x-ms-source-if-match", "x-ms-source-if-none-match"]
-        .iter()
-        .any(|name| text(headers, name).is_some());
-    let refused = if has_tag { Source::refused } else { Source::unread };
-    let uploaded = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX, refused).await;
+    let uploaded = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX, Source::unput).await;
     let (source, found, uploaded) = uploaded?;
     let mut new = new_blob(context)?;
     encrypt(&at, &mut new)?;
@@ -508,7 +567,7 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
     let state = copy_state(context, &source.url);
     new.copy =
         Some(CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..state });
-    let (md5, crc64) = (uploaded.md5, uploaded.crc64);
+    let crc64 = uploaded.crc64;
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context
         .service
@@ -516,9 +575,6 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
         .await
         .map_err(|error| from_put_target(context, error))?;
     put_written_encrypted(&mut reply, &written);
-    if let Some(md5) = md5 {
-        put(&mut reply, "content-md5", &STANDARD.encode(md5));
-    }
     put(&mut reply, "x-ms-content-crc64", &crc64_text(crc64));
     Ok(reply)
 }
@@ -579,7 +635,7 @@ pub(crate) async fn put_pages_from_url<B: RequestBody>(
     let at = context.blob().await?;
     let (_, _, uploaded) = upload_source(context, &at, false, len, Source::unread).await?;
     if uploaded.size != len {
-        return Err(ErrorCode::InvalidHeaderValue.into());
+        return Err(invalid(SOURCE_RANGE, from));
     }
     let (md5, crc64) = (uploaded.md5, uploaded.crc64);
     let mut reply = write_pages(context, &at, (start, len), Some(uploaded)).await?;

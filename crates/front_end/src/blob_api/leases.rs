@@ -3,7 +3,7 @@
 use super::BlobRequest;
 use super::errors::{from_blob, from_container};
 use super::reply_headers::{put, put_version};
-use super::request_headers::{conditions, invalid, required, text};
+use super::request_headers::{invalid, required, text, write_conditions};
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
@@ -79,7 +79,7 @@ fn reply(action: &LeaseAction, outcome: &LeaseOutcome, version: Option<(u64, Tic
 
 /// The id in `x-ms-lease-id` belongs to the action, not to the conditions.
 fn other_conditions(context: &BlobRequest<'_>) -> Result<blob::Conditions, ApiError> {
-    Ok(blob::Conditions { lease_id: None, ..conditions(context.headers())? })
+    Ok(blob::Conditions { lease_id: None, ..write_conditions(context.headers())? })
 }
 
 pub(crate) async fn lease_container(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {

@@ -7,7 +7,6 @@ use super::reply_headers::{
     http_date, lease_duration, lease_status, smart_tier, snapshot_text, without_signature,
 };
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
 use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
@@ -39,7 +38,7 @@ pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize,
     match text.parse::<i64>() {
         Ok(number) if number > 0 => Ok(usize::try_from(number).unwrap_or(most).min(most)),
         Ok(_) => Err(ApiError::out_of_range_parameter("maxresults", text, &(1..=i64::from(i32::MAX)))),
-        Err(_) => Err(ErrorCode::InvalidQueryParameterValue.into()),
+        Err(_) => Err(ApiError::invalid_parameter("maxresults", text, "It is not a number.")),
     }
 }
 

@@ -41,7 +41,7 @@ use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use route::Route;
-use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use service::{DateTimeError, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl<'a> BlobRequest<'a> {
     /// Conditions of a write to a blob, with what the container says of encryption.
     fn write_conditions(&self, at: &BlobAt) -> Result<blob::Conditions, ApiError> {
         let encryption = at.encryption.of_new_blob(self.encryption()?).map_err(errors::from_blob)?;
-        Ok(blob::Conditions { encryption, ..request_headers::conditions(self.headers())? })
+        Ok(blob::Conditions { encryption, ..request_headers::write_conditions(self.headers())? })
     }
 
     /// Which of the blobs of its name the request is about.
@@ -153,18 +153,27 @@ impl<'a> BlobRequest<'a> {
 
 /// A snapshot or version in parameters.
 pub(crate) fn parse_revision(snapshot: Option<&str>, version: Option<&str>) -> Result<Revision, ApiError> {
-    Ok(match (parse_snapshot(snapshot)?, parse_snapshot(version)?) {
+    Ok(match (parse_snapshot("snapshot", snapshot)?, parse_snapshot("versionid", version)?) {
         (None, None) => Revision::Current,
         (Some(snapshot), None) => Revision::Snapshot(snapshot),
         (None, Some(version)) => Revision::Version(version),
-        (Some(_), Some(_)) => return Err(ErrorCode::InvalidQueryParameterValue.into()),
+        (Some(_), Some(_)) => {
+            let reason = "A request is about a snapshot or about a version.";
+            return Err(ApiError::invalid_parameter("versionid", version.unwrap_or_default(), reason));
+        }
     })
 }
 
-/// A snapshot's time in a parameter.
-pub(crate) fn parse_snapshot(text: Option<&str>) -> Result<Option<u64>, ApiError> {
-    let invalid = |_| ApiError::new(ErrorCode::InvalidQueryParameterValue);
-    text.map(|text| service::parse_date_time(text).map(|at| at.0).map_err(invalid)).transpose()
+/// A snapshot's or version's time in the parameter `name`. One that is a time, but none that the service has, is out of
+/// range (observed of the first year there is, which Go programs send for "none").
+pub(crate) fn parse_snapshot(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiError> {
+    let parse = |text: &str| {
+        service::parse_date_time(text).map(|at| at.0).map_err(|error| match error {
+            DateTimeError::Malformed => ApiError::invalid_parameter(name, text, "It is not a time."),
+            DateTimeError::TooEarly | DateTimeError::TooLate => ErrorCode::OutOfRangeInput.into(),
+        })
+    };
+    text.map(parse).transpose()
 }
 
 impl ServiceApi for BlobApi {
@@ -243,9 +252,11 @@ impl ServiceApi for BlobApi {
         if route != Route::NotServed {
             refuse_what_is_not_kept(headers, route, self.takes_customer_keys)?;
             if !self.takes_customer_keys && !route.is_read() && context.signed_scope().is_some() {
-                return Err(ApiError::with_facts(
-                    ErrorCode::InvalidQueryParameterValue,
-                    vec![("QueryParameterName", "ses".to_owned())],
+                let scope = context.signed_scope().unwrap_or_default();
+                return Err(ApiError::invalid_parameter(
+                    "ses",
+                    scope,
+                    "Encryption scopes are not supported.",
                 ));
             }
         }
@@ -443,7 +454,13 @@ fn refuse_what_is_not_kept(
     let scope = headers.get(DEFAULT_SCOPE).filter(|scope| *scope != containers::ACCOUNT_SCOPE);
     match refused.next().or(scope.filter(|_| !takes_customer_keys).map(|_| DEFAULT_SCOPE)) {
         Some(name) => {
-            Err(ApiError::with_facts(ErrorCode::UnsupportedHeader, vec![("HeaderName", name.to_owned())]))
+            let error = ApiError::new(ErrorCode::UnsupportedHeader);
+            // Nothing of a key is told.
+            let is_key = name.ends_with("encryption-key");
+            let value = request_headers::text(headers, name).filter(|_| !is_key).map(str::to_owned);
+            let facts = [("HeaderName", Some(name.to_owned())), ("HeaderValue", value)];
+            let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            Err(error.and_facts(facts.collect::<Vec<_>>()))
         }
         None => Ok(()),
     }

@@ -110,9 +110,19 @@ pub(crate) fn crc64_text(crc64: u64) -> String {
     STANDARD.encode(crc64.to_le_bytes())
 }
 
-/// Adds all that a read of a blob tells besides its bytes. `is_ranged`: the MD5 of the whole has only its own name, for
-/// `content-md5` is that of the bytes that are sent.
-pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
+/// What of a blob an answer has: the MD5 that is stored is told accordingly.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Its properties.
+    Properties,
+    /// They and all of its bytes.
+    Whole,
+    /// They and a part of its bytes: `content-md5` is that part's.
+    Part,
+}
+
+/// Adds all that a read of a blob tells besides its bytes.
+pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, told: Told) -> Result<(), ApiError> {
     put_version(reply, record.etag, record.modified_at);
     put_some(reply, "x-ms-version-id", record.version.map(snapshot_text).as_deref());
     let properties = &record.properties;
@@ -121,8 +131,10 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     put_some(reply, "content-language", properties.content_language.as_deref());
     put_some(reply, "content-disposition", properties.content_disposition.as_deref());
     put_some(reply, "cache-control", properties.cache_control.as_deref());
-    put_some(reply, "x-ms-blob-content-md5", properties.content_md5.as_deref());
-    if !is_ranged {
+    if told != Told::Properties {
+        put_some(reply, "x-ms-blob-content-md5", properties.content_md5.as_deref());
+    }
+    if told != Told::Part {
         put_some(reply, "content-md5", properties.content_md5.as_deref());
     }
     put(reply, "accept-ranges", "bytes");

@@ -1,6 +1,8 @@
 //! What the headers of a request mean: conditions, metadata, properties, ranges, tags, times.
 
+use super::errors::from_blob;
 use super::headers::Headers;
+use crate::content_md5::invalid_md5;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::header_case::METADATA_PREFIX;
@@ -8,7 +10,8 @@ use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::{
-    Conditions, ContentProperties, ETags, Encryption, Pairs, TagFilter, TierConditions, parse_lease_id,
+    BlobError, Conditions, ContentProperties, ETags, Encryption, Pairs, TagFilter, TierConditions,
+    check_metadata, parse_lease_id,
 };
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
@@ -24,17 +27,33 @@ pub(crate) fn text<'a>(headers: Headers<'a>, name: &str) -> Option<&'a str> {
 
 /// A refusal that names the header.
 pub(crate) fn invalid(name: &str, value: &str) -> ApiError {
-    ApiError::with_facts(
-        ErrorCode::InvalidHeaderValue,
-        vec![("HeaderName", name.to_owned()), ("HeaderValue", value.to_owned())],
-    )
+    ApiError::new(ErrorCode::InvalidHeaderValue).and_facts(header_facts(name, value))
+}
+
+fn header_facts(name: &str, value: &str) -> [(&'static str, String); 2] {
+    [("HeaderName", header_name(name)), ("HeaderValue", value.to_owned())]
+}
+
+/// A header's name as the service tells it: the protocol's own in small letters, those of HTTP with capitals.
+fn header_name(name: &str) -> String {
+    if name.starts_with("x-ms-") {
+        return name.to_owned();
+    }
+    let words = name.split('-').map(|word| match word.split_at_checked(1) {
+        Some((first, rest)) => first.to_ascii_uppercase() + rest,
+        None => String::new(),
+    });
+    words.collect::<Vec<_>>().join("-")
+}
+
+/// The refusal of a request that lacks a header.
+pub(crate) fn missing(name: &str) -> ApiError {
+    ApiError::with_facts(ErrorCode::MissingRequiredHeader, vec![("HeaderName", name.to_owned())])
 }
 
 /// A header that must be there.
 pub(crate) fn required<'a>(headers: Headers<'a>, name: &str) -> Result<&'a str, ApiError> {
-    text(headers, name).ok_or_else(|| {
-        ApiError::with_facts(ErrorCode::MissingRequiredHeader, vec![("HeaderName", name.to_owned())])
-    })
+    text(headers, name).ok_or_else(|| missing(name))
 }
 
 /// A number in a header.
@@ -98,6 +117,22 @@ pub(crate) fn conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     })
 }
 
+/// Conditions on what the request writes.
+pub(crate) fn write_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
+    check_together(conditions(headers)?)
+}
+
+/// Refuses conditions that a write can't have together: beside an ETag it may only have the date that the ETag decides
+/// over (source: the reference's page on conditional headers; reads take any combination).
+pub(crate) fn check_together(conditions: Conditions) -> Result<Conditions, ApiError> {
+    let wants_unchanged = conditions.if_match.is_some() || conditions.if_unmodified_since.is_some();
+    let wants_changed = conditions.if_none_match.is_some() || conditions.if_modified_since.is_some();
+    match wants_unchanged && wants_changed {
+        true => Err(ErrorCode::MultipleConditionHeadersNotSupported.into()),
+        false => Ok(conditions),
+    }
+}
+
 /// Conditions on a blob whose tags are read or written, which have names of their own beside the usual ones.
 pub(crate) fn tag_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     let usual = conditions(headers)?;
@@ -120,14 +155,13 @@ pub(crate) fn tier_conditions(headers: Headers<'_>) -> Result<TierConditions, Ap
 
 /// The customer's key in three headers, of which only the hash goes further.
 fn customer_key(headers: Headers<'_>, [key, hash, algorithm]: [&str; 3]) -> Result<Option<String>, ApiError> {
-    let (Some(key_text), Some(hash_text)) = (text(headers, key), text(headers, hash)) else {
-        return match [key, hash, algorithm].into_iter().find(|name| headers.contains_key(name)) {
-            None => Ok(None),
-            Some(name) => Err(invalid(name, "a key comes with its SHA-256 and its algorithm")),
-        };
-    };
-    if text(headers, algorithm) != Some("AES256") {
-        return Err(invalid(algorithm, text(headers, algorithm).unwrap_or_default()));
+    if ![key, hash, algorithm].into_iter().any(|name| headers.contains_key(name)) {
+        return Ok(None);
+    }
+    let (key_text, hash_text) = (required(headers, key)?, required(headers, hash)?);
+    match required(headers, algorithm)? {
+        "AES256" => {}
+        other => return Err(invalid(algorithm, other)),
     }
     // Nothing of the key is told, not even that which is wrong.
     let bytes = STANDARD.decode(key_text).ok().filter(|bytes| bytes.len() == 32);
@@ -183,19 +217,39 @@ pub(crate) fn metadata(headers: Headers<'_>) -> Result<Pairs, ApiError> {
             let value = value.map_err(|_| ApiError::new(ErrorCode::InvalidMetadata))?;
             pairs.push((headers.as_sent(name), value.trim().to_owned()));
         } else if name.as_str() == "x-ms-meta" {
-            return Err(ErrorCode::EmptyMetadataKey.into());
+            let error = ApiError::new(ErrorCode::EmptyMetadataKey);
+            return Err(error.and_facts([("HeaderName", name.to_string())]));
         }
     }
+    check_metadata(&pairs).map_err(|error| metadata_error(error, &pairs))?;
     Ok(pairs)
 }
+
+/// The refusal of metadata, which names the header if there is one that is at fault.
+fn metadata_error(error: BlobError, pairs: &Pairs) -> ApiError {
+    if error == BlobError::MetadataTooLarge {
+        return from_blob(error);
+    }
+    // Of two that have one name it is the later.
+    let is_at_fault = |count: &usize| check_metadata(&pairs[..*count].to_vec()).is_err();
+    match (1..=pairs.len()).find(is_at_fault).map(|count| &pairs[count - 1]) {
+        Some((name, value)) => {
+            from_blob(error).and_facts(header_facts(&format!("{METADATA_PREFIX}{name}"), value))
+        }
+        None => from_blob(error),
+    }
+}
+
+/// The MD5 that is stored with a blob.
+pub(crate) const BLOB_CONTENT_MD5: &str = "x-ms-blob-content-md5";
 
 /// What HTTP shall say of the content, from `x-ms-blob-…` headers.
 pub(crate) fn blob_properties(headers: Headers<'_>) -> Result<ContentProperties, ApiError> {
     let own = |name: &str| text(headers, name).map(str::to_owned);
-    let content_md5 = own("x-ms-blob-content-md5");
+    let content_md5 = own(BLOB_CONTENT_MD5);
     // It is kept and given back unread: any bytes in Base64 will do.
-    if content_md5.as_ref().is_some_and(|md5| STANDARD.decode(md5).is_err()) {
-        return Err(ErrorCode::InvalidMd5.into());
+    if let Some(md5) = content_md5.as_ref().filter(|md5| STANDARD.decode(md5).is_err()) {
+        return Err(invalid_md5(BLOB_CONTENT_MD5, md5));
     }
     Ok(ContentProperties {
         content_type: own("x-ms-blob-content-type"),

@@ -103,14 +103,16 @@ impl Route {
             Target::Container(_) => None,
             Target::Blob { .. } => Self::of_blob(method, comp, headers),
         };
+        let unknown = |name, value| ApiError::invalid_parameter(name, value, "");
         let names_container_only = matches!(target, Target::Container(_)) && restype != "container";
         found.ok_or_else(|| match *method {
             _ if names_container_only && restype.is_empty() && comp.is_empty() => {
                 ApiError::new(ErrorCode::InvalidUri)
             }
-            _ if names_container_only => ApiError::new(ErrorCode::InvalidQueryParameterValue),
+            _ if names_container_only && !restype.is_empty() => unknown("restype", restype),
+            _ if names_container_only => unknown("comp", comp),
             Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::POST if !comp.is_empty() => {
-                ApiError::new(ErrorCode::InvalidQueryParameterValue)
+                unknown("comp", comp)
             }
             _ => ApiError::new(ErrorCode::UnsupportedHttpVerb),
         })

@@ -17,6 +17,9 @@ const SETTINGS_SIZE_BYTES_MAX: usize = 64 << 10;
 /// Roots that only this service has.
 const OWN_ROOTS: [&str; 3] = ["DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"];
 
+/// Index, error and default index document of a website.
+const WEBSITE_DOCUMENTS: [&str; 3] = ["IndexDocument", "ErrorDocument404Path", "DefaultIndexDocumentPath"];
+
 /// What kind of account this is said to be.
 pub(crate) fn account_information() -> Reply {
     let mut reply = Reply::new(StatusCode::OK);
@@ -46,12 +49,8 @@ pub(crate) async fn read_properties(context: &BlobRequest<'_>) -> Result<Reply, 
     put_xml_tag(&mut out, "</", "DeleteRetentionPolicy");
     put_xml_tag(&mut out, "<", "StaticWebsite");
     put_xml_element(&mut out, "Enabled", text_of(own.website_enabled));
-    let documents = [
-        ("IndexDocument", &own.index_document),
-        ("ErrorDocument404Path", &own.error_document),
-        ("DefaultIndexDocumentPath", &own.default_index_document),
-    ];
-    for (name, document) in documents {
+    let documents = [&own.index_document, &own.error_document, &own.default_index_document];
+    for (name, document) in WEBSITE_DOCUMENTS.into_iter().zip(documents) {
         if let Some(document) = document {
             put_xml_element(&mut out, name, document);
         }
@@ -61,33 +60,46 @@ pub(crate) async fn read_properties(context: &BlobRequest<'_>) -> Result<Reply, 
     Ok(Reply::xml(StatusCode::OK, out))
 }
 
-fn enabled(element: &XmlElement, name: &str) -> Result<bool, ApiError> {
+fn flag(element: &XmlElement, name: &str) -> Result<Option<bool>, ApiError> {
     match element.child_text(name) {
-        Some("true" | "True" | "1") => Ok(true),
-        Some("false" | "False" | "0") | None => Ok(false),
+        Some("true" | "True" | "1") => Ok(Some(true)),
+        Some("false" | "False" | "0") => Ok(Some(false)),
         Some(_) => Err(ErrorCode::InvalidXmlNodeValue.into()),
+        None => Ok(None),
     }
+}
+
+/// What each of the service's own settings has to say.
+fn enabled(element: &XmlElement) -> Result<bool, ApiError> {
+    flag(element, "Enabled")?.ok_or_else(|| ErrorCode::InvalidXmlDocument.into())
 }
 
 fn read_own(root: &XmlElement) -> Result<BlobSettingsUpdate, ApiError> {
     let mut update = BlobSettingsUpdate::default();
     if let Some(retention) = root.child("DeleteRetentionPolicy") {
-        let days = match enabled(retention, "Enabled")? {
+        let days = match enabled(retention)? {
             false => None,
             true => {
                 let days = retention.child_text("Days").and_then(|text| text.parse().ok());
                 Some(days.ok_or(ErrorCode::InvalidXmlDocument)?)
             }
         };
-        update.retention = Some((days, enabled(retention, "AllowPermanentDelete")?));
+        update.retention = Some((days, flag(retention, "AllowPermanentDelete")?.unwrap_or(false)));
     }
     if let Some(website) = root.child("StaticWebsite") {
-        let text = |name: &str| website.child_text(name).map(str::to_owned);
+        let website_enabled = enabled(website)?;
+        let [index_document, error_document, default_index_document] =
+            WEBSITE_DOCUMENTS.map(|name| website.child_text(name).map(str::to_owned));
+        let own = [&index_document, &error_document, &default_index_document];
+        // A website that is switched off has no documents.
+        if !website_enabled && own.into_iter().flatten().any(|document| !document.is_empty()) {
+            return Err(ErrorCode::InvalidXmlDocument.into());
+        }
         update.website = Some(BlobSettings {
-            website_enabled: enabled(website, "Enabled")?,
-            index_document: text("IndexDocument"),
-            error_document: text("ErrorDocument404Path"),
-            default_index_document: text("DefaultIndexDocumentPath"),
+            website_enabled,
+            index_document,
+            error_document,
+            default_index_document,
             ..BlobSettings::default()
         });
     }

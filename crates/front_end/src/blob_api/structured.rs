@@ -9,7 +9,7 @@
 //! good once [`Unframer::finish`] says so.
 
 use super::headers::Headers;
-use super::request_headers::{invalid, number, text};
+use super::request_headers::{invalid, missing, number, text};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use base::checksum::Crc64;
@@ -42,10 +42,7 @@ pub(crate) fn is_structured(headers: Headers<'_>) -> Result<bool, ApiError> {
 
 /// The bytes of content in a structured body.
 pub(crate) fn content_size(headers: Headers<'_>) -> Result<u64, ApiError> {
-    number(headers, STRUCTURED_LENGTH)?.ok_or_else(|| {
-        let facts = vec![("HeaderName", STRUCTURED_LENGTH.to_owned())];
-        ApiError::with_facts(ErrorCode::MissingRequiredHeader, facts)
-    })
+    number(headers, STRUCTURED_LENGTH)?.ok_or_else(|| missing(STRUCTURED_LENGTH))
 }
 
 fn malformed() -> ApiError {

@@ -2,14 +2,14 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::request_headers::tag_conditions;
+use super::request_headers::{check_together, tag_conditions};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, parse_xml_with_blanks, put_xml_element, put_xml_tag};
 use blob::limits::LIST_PAGE_MAX;
-use blob::{Pairs, TagFilter};
+use blob::{BlobError, Pairs, TagFilter};
 use hyper::StatusCode;
 
 /// Bytes of a document with tags at most.
@@ -49,9 +49,14 @@ fn read_document(document: &[u8]) -> Result<Pairs, ApiError> {
 pub(crate) async fn read_tags(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let at = context.blob().await?;
     let conditions = tag_conditions(context.headers())?;
-    // Unlike other reads this one has nothing to spare: a condition that does not hold is an error.
     let present = context.service.find(&at, context.revision()?, &blob::Conditions::default()).await;
-    conditions.check_write(Some(present.map_err(from_blob)?.record.present())).map_err(from_blob)?;
+    let present = present.map_err(from_blob)?;
+    // As recorded: of an ETag that the reader has already it is told that nothing is new, of a date that it is not met.
+    let lasting = blob::Conditions { if_none_match: None, ..conditions.clone() };
+    lasting.check_write(Some(present.record.present())).map_err(from_blob)?;
+    if conditions.check_write(Some(present.record.present())).is_err() {
+        return Err(ErrorCode::NotModified.into());
+    }
     let conditions = blob::Conditions { lease_id: conditions.lease_id, ..blob::Conditions::default() };
     let found = context.service.find(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
     let mut out = XML_DECLARATION.to_vec();
@@ -66,19 +71,28 @@ pub(crate) async fn write_tags<B: RequestBody>(
     let at = context.blob().await?;
     let document = body.read_up_to(TAGS_SIZE_BYTES_MAX).await?;
     let tags = read_document(&document.bytes)?;
-    let conditions = tag_conditions(context.headers())?;
+    let conditions = check_together(tag_conditions(context.headers())?)?;
     context.service.set_tags(&at, context.revision()?, tags, conditions).await.map_err(from_blob)?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 
 pub(crate) async fn find_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
-    let text = context.query("where").ok_or_else(|| {
-        ApiError::with_facts(
-            ErrorCode::MissingRequiredQueryParameter,
-            vec![("QueryParameterName", "where".to_owned())],
-        )
+    let text = context.query("where").ok_or_else(|| ApiError::missing_parameter("where"))?;
+    let refused = |why: String| {
+        let facts = [
+            ("QueryParameterName", "where".to_owned()),
+            ("QueryParameterValue", text.to_owned()),
+            ("Reason", why.clone()),
+        ];
+        ApiError::with_message(ErrorCode::InvalidQueryParameterValue, why).and_facts(facts)
+    };
+    let filter = TagFilter::parse(text, true).map_err(|error| match error {
+        BlobError::InvalidTagFilter(why) => refused(why),
+        other => from_blob(other),
     })?;
-    let filter = TagFilter::parse(text, true).map_err(from_blob)?;
+    if context.target.container().is_some() && filter.names().contains(&TagFilter::CONTAINER) {
+        return Err(refused("A search in one container can't say @container.".to_owned()));
+    }
     let container = match context.target.container() {
         Some(_) => Some(context.container().await?),
         None => None,

@@ -5,10 +5,11 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
+use super::headers::Headers;
 use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written_encrypted};
 use super::request_headers::{
-    blob_properties, conditions, invalid, lease_id, metadata, new_properties, number, parse_crc64, range,
-    required, sequence_number, tags, text,
+    BLOB_CONTENT_MD5, blob_properties, invalid, lease_id, metadata, missing, new_properties, number,
+    parse_crc64, range, required, sequence_number, tags, text, write_conditions,
 };
 use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
 use crate::content_md5::{CONTENT_MD5, announced_md5, compare_md5, parse_md5};
@@ -16,11 +17,12 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
 use crate::reply::Reply;
+use crate::xml::referenced_char;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::limits::{
-    APPEND_SIZE_BYTES_MAX, BLOCK_SIZE_BYTES_MAX, COMMITTED_BLOCKS_MAX, PAGES_SIZE_BYTES_MAX,
-    PUT_BLOB_SIZE_BYTES_MAX,
+    APPEND_SIZE_BYTES_MAX, BLOCK_SIZE_BYTES_MAX, COMMITTED_BLOCKS_MAX, PAGE_BLOB_SIZE_BYTES_MAX,
+    PAGE_SIZE_BYTES, PAGES_SIZE_BYTES_MAX, PUT_BLOB_SIZE_BYTES_MAX,
 };
 use blob::{
     BLOCK_TIERS, BlobAt, BlobType, BlockSource, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
@@ -61,11 +63,16 @@ impl Expected {
         if let Some(md5) = self.md5 {
             compare_md5(md5, uploaded.md5)?;
         }
-        if self.crc64.is_some_and(|crc64| crc64 != uploaded.crc64) {
-            return Err(ErrorCode::Crc64Mismatch.into());
-        }
-        Ok(())
+        compare_crc64(self.crc64, uploaded.crc64)
     }
+}
+
+/// Refuses bytes whose CRC-64 is not the announced one, and tells both.
+pub(crate) fn compare_crc64(announced: Option<u64>, found: u64) -> Result<(), ApiError> {
+    let Some(announced) = announced.filter(|announced| *announced != found) else { return Ok(()) };
+    let facts = [("UserSpecifiedCrc", announced), ("ServerCalculatedCrc", found)];
+    let facts = facts.map(|(name, crc64)| (name, crc64_text(crc64)));
+    Err(ApiError::with_facts(ErrorCode::Crc64Mismatch, facts))
 }
 
 /// The content of a body, structured or not, that is announced no larger than this; and what it must be.
@@ -79,7 +86,8 @@ fn announced<B: RequestBody>(
         return Ok((check_size(body, size_max)?, expected));
     }
     if expected.md5.is_some() || expected.crc64.is_some() {
-        return Err(invalid(STRUCTURED_BODY, "a structured body has its own checksums"));
+        // It has its own checksums.
+        return Err(invalid(STRUCTURED_BODY, STRUCTURED_V1));
     }
     let size = content_size(context.headers())?;
     if size > size_max {
@@ -148,6 +156,19 @@ async fn receive<B: RequestBody>(
     Ok(uploaded)
 }
 
+/// Bytes of a page blob.
+const PAGE_BLOB_SIZE: &str = "x-ms-blob-content-length";
+
+/// Bytes that a page blob shall have: whole pages, no more than there may be.
+pub(crate) fn page_blob_size(headers: Headers<'_>) -> Result<Option<u64>, ApiError> {
+    match number(headers, PAGE_BLOB_SIZE)? {
+        Some(size) if !size.is_multiple_of(PAGE_SIZE_BYTES) || size > PAGE_BLOB_SIZE_BYTES_MAX => {
+            Err(invalid(PAGE_BLOB_SIZE, &size.to_string()))
+        }
+        size => Ok(size),
+    }
+}
+
 /// The tier that a request sets, of whatever type of blob.
 pub(crate) fn tier(context: &BlobRequest<'_>) -> Result<Option<String>, ApiError> {
     match text(context.headers(), "x-ms-access-tier") {
@@ -176,7 +197,7 @@ pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<NewBlob, ApiError> {
         tags: tags(headers)?,
         tier: tier(context)?,
         create_only: context.is_create_only(),
-        conditions: conditions(headers)?,
+        conditions: write_conditions(headers)?,
         copy: None,
         retention_days: None,
         encryption: context.encryption()?,
@@ -238,14 +259,11 @@ pub(crate) async fn put_blob<B: RequestBody>(
         if size != 0 {
             return Err(invalid("Content-Length", &size.to_string()));
         }
-        let pages = number(headers, "x-ms-blob-content-length")?;
+        let pages = page_blob_size(headers)?;
         if blob_type == BlobType::Page && pages.is_none() {
-            required(headers, "x-ms-blob-content-length")?;
+            return Err(missing(PAGE_BLOB_SIZE));
         }
         let pages = pages.unwrap_or(0);
-        if !pages.is_multiple_of(512) {
-            return Err(invalid("x-ms-blob-content-length", &pages.to_string()));
-        }
         let sequence = sequence_number(headers)?.unwrap_or(0);
         let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
         put_written_encrypted(&mut reply, &written.map_err(from_blob)?);
@@ -259,7 +277,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
     match &new.properties.content_md5 {
-        Some(stored) => compare_md5(parse_md5(stored)?, uploaded.md5)?,
+        Some(stored) => compare_md5(parse_md5(BLOB_CONTENT_MD5, stored)?, uploaded.md5)?,
         None => new.properties.content_md5 = uploaded.md5.map(|md5| STANDARD.encode(md5)),
     }
     let written = context.service.put_blob(&at, blob_type, uploaded, new).await.map_err(from_blob)?;
@@ -270,15 +288,11 @@ pub(crate) async fn put_blob<B: RequestBody>(
 
 /// The block id in the parameters.
 pub(crate) fn block_id(context: &BlobRequest<'_>) -> Result<Bytes, ApiError> {
-    let text = context.query("blockid").ok_or_else(|| {
-        ApiError::with_facts(
-            ErrorCode::MissingRequiredQueryParameter,
-            vec![("QueryParameterName", "blockid".to_owned())],
-        )
-    })?;
-    let id = STANDARD.decode(text).map_err(|_| ApiError::new(ErrorCode::InvalidQueryParameterValue))?;
+    let text = context.query("blockid").ok_or_else(|| ApiError::missing_parameter("blockid"))?;
+    let refused = |reason: &str| ApiError::invalid_parameter("blockid", text, reason);
+    let id = STANDARD.decode(text).map_err(|_| refused("Not a valid base64 string."))?;
     if id.is_empty() || id.len() > blob::limits::BLOCK_ID_SIZE_BYTES_MAX {
-        return Err(ErrorCode::InvalidQueryParameterValue.into());
+        return Err(refused("A block ID has 1 to 64 bytes."));
     }
     Ok(id.into())
 }
@@ -317,9 +331,7 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     // Its place is kept until the list that is made of it is committed.
     let WholeBody { bytes: document, room: _room } = body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
     let crc64 = base::checksum::crc64(&[&document]);
-    if expected.crc64.is_some_and(|expected| expected != crc64) {
-        return Err(ErrorCode::Crc64Mismatch.into());
-    }
+    compare_crc64(expected.crc64, crc64)?;
     let list = read_block_list(&document)?;
     let mut new = new_blob(context)?;
     // The headers of the document are not those of the blob.
@@ -374,10 +386,17 @@ fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiErro
                 let name = start.local_name();
                 match (depth, AsRef::<str>::as_ref(&name)) {
                     (0, "BlockList") => has_root = true,
-                    _ => return Err(ErrorCode::InvalidBlockList.into()),
+                    (1, "Committed" | "Uncommitted" | "Latest") => {
+                        return Err(ErrorCode::InvalidBlockList.into());
+                    }
+                    _ => return Err(malformed()),
                 }
             }
             Event::Text(text) if open.is_some() => id.push_str(&text),
+            Event::CData(text) if open.is_some() => id.push_str(&text),
+            Event::GeneralRef(reference) if open.is_some() => {
+                id.push(referenced_char(&reference).ok_or_else(malformed)?);
+            }
             Event::Text(text) if text.trim().is_empty() => {}
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             Event::Eof if has_root && depth == 0 => return Ok(list),
@@ -436,7 +455,7 @@ pub(crate) async fn put_pages<B: RequestBody>(
     let (uploaded, checksums) = match action.to_ascii_lowercase().as_str() {
         "update" => {
             if size != len {
-                return Err(ErrorCode::InvalidHeaderValue.into());
+                return Err(invalid("Content-Length", &size.to_string()));
             }
             let upload = context.service.upload(&at, false, tells_md5(context, &expected));
             let uploaded = receive(upload, body, size, &expected).await?;
@@ -462,10 +481,7 @@ pub(crate) fn page_range(context: &BlobRequest<'_>) -> Result<(u64, u64), ApiErr
         None if context.headers().contains_key("range") || context.headers().contains_key("x-ms-range") => {
             Err(ErrorCode::InvalidPageRange.into())
         }
-        None => Err(ApiError::with_facts(
-            ErrorCode::MissingRequiredHeader,
-            vec![("HeaderName", "x-ms-range".to_owned())],
-        )),
+        None => Err(missing("x-ms-range")),
     }
 }
 
@@ -514,9 +530,20 @@ mod tests {
         ];
         assert_eq!(list, Ok(expected));
         assert_eq!(read_block_list(b"<BlockList/>"), Ok(vec![]));
-        for bad in
-            ["", "<BlockList>", "<Other/>", "<BlockList><X>YQ==</X></BlockList>", "<BlockList>a</BlockList>"]
-        {
+        let other = b"<BlockList><Latest>Y&#81;&#x3d;&#x3D;</Latest><Latest><![CDATA[Yg==]]></Latest>\
+                      <Latest>Y<![CDATA[w=]]>=</Latest></BlockList>";
+        let latest = ["a", "b", "c"].map(|text| (BlockSource::Latest, id(text)));
+        assert_eq!(read_block_list(other), Ok(latest.to_vec()));
+        for bad in [
+            "",
+            "<BlockList>",
+            "<Other/>",
+            "<BlockList><X>YQ==</X></BlockList>",
+            "<BlockList>a</BlockList>",
+            "<BlockList><Latest>&other;</Latest></BlockList>",
+            "<BlockList>&#81;</BlockList>",
+            "<!DOCTYPE a []><BlockList/>",
+        ] {
             assert!(read_block_list(bad.as_bytes()).is_err(), "{bad}");
         }
     }
