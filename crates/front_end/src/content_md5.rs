@@ -15,21 +15,20 @@ pub(crate) const CONTENT_MD5: &str = "content-md5";
 /// What the header says; `None`: it is not there or is empty.
 pub(crate) fn announced_md5(header: Option<&HeaderValue>) -> Result<Option<[u8; 16]>, ApiError> {
     let value = header.filter(|value| !value.is_empty());
-    value.map(|value| parse_md5("Content-MD5", value.to_str().unwrap_or_default())).transpose()
+    let parse = |value: &HeaderValue| {
+        let md5 = value.to_str().ok().and_then(decode_md5);
+        md5.ok_or_else(|| ApiError::of_header(ErrorCode::InvalidMd5, "Content-MD5", value.as_bytes()))
+    };
+    value.map(parse).transpose()
 }
 
 /// An MD5 in Base64, which the header `name` says.
 pub(crate) fn parse_md5(name: &str, text: &str) -> Result<[u8; 16], ApiError> {
-    let bytes = STANDARD.decode(text.trim()).ok();
-    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| invalid_md5(name, text))
+    decode_md5(text).ok_or_else(|| ApiError::of_header(ErrorCode::InvalidMd5, name, text.as_bytes()))
 }
 
-/// The refusal of a header that should be an MD5.
-pub(crate) fn invalid_md5(name: &str, value: &str) -> ApiError {
-    ApiError::with_facts(
-        ErrorCode::InvalidMd5,
-        [("HeaderName", name.to_owned()), ("HeaderValue", value.to_owned())],
-    )
+fn decode_md5(text: &str) -> Option<[u8; 16]> {
+    STANDARD.decode(text.trim()).ok()?.try_into().ok()
 }
 
 /// Refuses a body that is not the announced one.

@@ -2,7 +2,6 @@
 
 use super::errors::from_blob;
 use super::headers::Headers;
-use crate::content_md5::invalid_md5;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::header_case::METADATA_PREFIX;
@@ -249,7 +248,7 @@ pub(crate) fn blob_properties(headers: Headers<'_>) -> Result<ContentProperties,
     let content_md5 = own(BLOB_CONTENT_MD5);
     // It is kept and given back unread: any bytes in Base64 will do.
     if let Some(md5) = content_md5.as_ref().filter(|md5| STANDARD.decode(md5).is_err()) {
-        return Err(invalid_md5(BLOB_CONTENT_MD5, md5));
+        return Err(ApiError::of_header(ErrorCode::InvalidMd5, BLOB_CONTENT_MD5, md5.as_bytes()));
     }
     Ok(ContentProperties {
         content_type: own("x-ms-blob-content-type"),
