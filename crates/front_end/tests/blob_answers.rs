@@ -987,3 +987,83 @@ async fn blobs_of_staged_blocks_can_be_leased() {
     ];
     answers(&stamp, rows).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_document_and_where() {
+    let stamp = open().await;
+    let document = |row: Row, line: &str, position: &str| {
+        row.fails(400, "InvalidXmlDocument")
+            .has("LineNumber", line)
+            .has("LinePosition", position)
+            .has("Reason", ANY)
+    };
+    let node = |row: Row, name: &str, value: &str| {
+        row.fails(400, "InvalidXmlNodeValue").has("XmlNodeName", name).has("XmlNodeValue", value)
+    };
+    let settings = |inside: &str| {
+        let body = format!("<StorageServiceProperties>\n{inside}\n</StorageServiceProperties>");
+        put("/?restype=service&comp=properties").body(body)
+    };
+    let list = |body: &str| put("/box/a?comp=blocklist").body(body);
+    let tags = |body: &str| put("/box/a?comp=tags").body(body);
+    let acl = |inside: &str| {
+        let body = format!("<SignedIdentifiers>{inside}</SignedIdentifiers>");
+        put("/box?restype=container&comp=acl").body(body)
+    };
+    let policy = |id: &str, inside: &str| {
+        format!("<SignedIdentifier><Id>{id}</Id><AccessPolicy>{inside}</AccessPolicy></SignedIdentifier>")
+    };
+    let six: String = (0..6).map(|number| policy(&number.to_string(), "")).collect();
+    let rows = [
+        document(list("<BlockList>\n<Latest>MDA=</Later></BlockList>"), "2", ANY),
+        document(list("<BlockList>\n  <Newest>MDA=</Newest></BlockList>"), "2", ANY),
+        document(list("<Blocks/>"), "1", ANY),
+        document(list(""), ANY, ANY),
+        document(tags("<Tags><TagSet>\n<Tag><Key>a</Key></Tag></TagSet></Tags>"), "2", ANY),
+        document(tags("<Labels/>"), "1", "2"),
+        document(tags("<Tags"), "1", ANY),
+        document(settings("<Unknown/>"), "2", "2"),
+        document(settings("<StaticWebsite></StaticWebsite>"), "2", ANY),
+        document(
+            settings("<DeleteRetentionPolicy><Enabled>true</Enabled><Days>x</Days></DeleteRetentionPolicy>"),
+            "2",
+            ANY,
+        ),
+        document(
+            settings(
+                "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>366</Days></DeleteRetentionPolicy>",
+            ),
+            "0",
+            "0",
+        )
+        .says("Retention days must be"),
+        node(settings("<StaticWebsite><Enabled>perhaps</Enabled></StaticWebsite>"), "Enabled", "perhaps"),
+        node(settings("<DefaultServiceVersion>new</DefaultServiceVersion>"), "DefaultServiceVersion", "new"),
+        document(acl("<Other/>"), "1", ANY),
+        document(acl(&policy("a", "<Permission>?</Permission>")), "0", "0"),
+        document(acl(&six), "0", "0"),
+        document(acl(&policy(&"a".repeat(65), "")), "0", "0"),
+        node(acl(&policy("a", "<Start>soon</Start>")), "Start", "soon"),
+        acl(&policy("a", "<Permission>rl</Permission>")),
+        acl(""),
+        put("/box?restype=container&comp=acl"),
+        // Tags that are read and none that a blob can have.
+        tags("<Tags><TagSet><Tag><Key></Key><Value>1</Value></Tag></TagSet></Tags>")
+            .fails(400, "EmptyTagName"),
+        tags("<Tags><TagSet><Tag><Key>a</Key><Value>?</Value></Tag></TagSet></Tags>")
+            .fails(400, "InvalidTag"),
+        tags(&format!(
+            "<Tags><TagSet>{}</TagSet></Tags>",
+            "<Tag><Key>a</Key><Value>1</Value></Tag>".repeat(2)
+        ))
+        .fails(400, "DuplicateTagNames"),
+        tags(&format!(
+            "<Tags><TagSet>{}</TagSet></Tags>",
+            "<Tag><Key>a</Key><Value>1</Value></Tag>".repeat(11)
+        ))
+        .fails(400, "TagsTooLarge"),
+        tags("<Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tags>").gives(204),
+        Row::of("HEAD", "/box/a").has_header("x-ms-tag-count", "1"),
+    ];
+    answers(&stamp, rows).await;
+}

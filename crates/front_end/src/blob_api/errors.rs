@@ -3,6 +3,7 @@
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::from_partition;
+use crate::pipeline::service_settings::RETENTION_REASON;
 use blob::{BlobError, LeaseError};
 
 /// The error a client sees when it asked for something of a container.
@@ -18,9 +19,6 @@ pub(crate) fn from_container(error: BlobError) -> ApiError {
             ErrorCode::LeaseIdMissing,
             "There is currently a lease on the container and no lease ID was specified in the request.",
         ),
-        BlobError::Policies(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
-        }
         other => from_blob(other),
     }
 }
@@ -95,17 +93,13 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::EncryptionScopeMismatch => ErrorCode::BlobDoesNotMatchEncryptionScope,
         BlobError::EncryptionScopeForbidden => ErrorCode::RequestForbiddenByContainerEncryptionPolicy,
         BlobError::VersionIsCurrent => ErrorCode::OperationNotAllowedOnRootBlob,
-        BlobError::RetentionDays => ErrorCode::InvalidXmlDocument,
+        BlobError::RetentionDays => return ApiError::invalid_document_whole(RETENTION_REASON),
         BlobError::InvalidTagFilter(why) => {
             return ApiError::with_message(ErrorCode::InvalidQueryParameterValue, why);
         }
         BlobError::Lease(error) => from_lease(error),
-        BlobError::Policies(error) => {
-            return ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string());
-        }
-        BlobError::ServiceProperties(error) => {
-            return ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string());
-        }
+        BlobError::Policies(error) => return ApiError::invalid_document_whole(&error.to_string()),
+        BlobError::ServiceProperties(error) => return ApiError::invalid_document_whole(&error.to_string()),
         BlobError::Partition(error) => return from_partition(&error),
     };
     code.into()

@@ -4,10 +4,10 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::put;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::pipeline::service_settings::RETENTION_REASON;
 use crate::pipeline::{IncomingBody, RequestBody, is_version, service_settings};
 use crate::reply::Reply;
-use crate::xml::{XmlElement, parse_xml, put_xml_element, put_xml_tag};
+use crate::xml::{MALFORMED, MalformedXml, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use blob::{BlobSettings, BlobSettingsUpdate};
 use hyper::StatusCode;
 
@@ -64,24 +64,24 @@ fn flag(element: &XmlElement, name: &str) -> Result<Option<bool>, ApiError> {
     match element.child_text(name) {
         Some("true" | "True" | "1") => Ok(Some(true)),
         Some("false" | "False" | "0") => Ok(Some(false)),
-        Some(_) => Err(ErrorCode::InvalidXmlNodeValue.into()),
+        Some(text) => Err(ApiError::invalid_node(name, text, "It must be true or false.")),
         None => Ok(None),
     }
 }
 
-/// What each of the service's own settings has to say.
-fn enabled(element: &XmlElement) -> Result<bool, ApiError> {
-    flag(element, "Enabled")?.ok_or_else(|| ErrorCode::InvalidXmlDocument.into())
-}
-
-fn read_own(root: &XmlElement) -> Result<BlobSettingsUpdate, ApiError> {
+fn read_own(document: &[u8], root: &XmlElement) -> Result<BlobSettingsUpdate, ApiError> {
+    let malformed = |at| ApiError::invalid_document(document, at, MALFORMED);
+    // What each of the service's own settings has to say.
+    let enabled = |element: &XmlElement| flag(element, "Enabled")?.ok_or_else(|| malformed(element.end));
     let mut update = BlobSettingsUpdate::default();
     if let Some(retention) = root.child("DeleteRetentionPolicy") {
         let days = match enabled(retention)? {
             false => None,
             true => {
-                let days = retention.child_text("Days").and_then(|text| text.parse().ok());
-                Some(days.ok_or(ErrorCode::InvalidXmlDocument)?)
+                let days = retention.child("Days").ok_or_else(|| malformed(retention.end))?;
+                let number = days.text.parse();
+                let invalid = |_| ApiError::invalid_document(document, days.end, RETENTION_REASON);
+                Some(number.map_err(invalid)?)
             }
         };
         update.retention = Some((days, flag(retention, "AllowPermanentDelete")?.unwrap_or(false)));
@@ -93,7 +93,8 @@ fn read_own(root: &XmlElement) -> Result<BlobSettingsUpdate, ApiError> {
         let own = [&index_document, &error_document, &default_index_document];
         // A website that is switched off has no documents.
         if !website_enabled && own.into_iter().flatten().any(|document| !document.is_empty()) {
-            return Err(ErrorCode::InvalidXmlDocument.into());
+            let reason = "A static website that is not enabled has no documents.";
+            return Err(ApiError::invalid_document(document, website.end, reason));
         }
         update.website = Some(BlobSettings {
             website_enabled,
@@ -112,12 +113,15 @@ pub(crate) async fn write_properties<B: RequestBody>(
 ) -> Result<Reply, ApiError> {
     let document = body.read_up_to(SETTINGS_SIZE_BYTES_MAX).await?;
     let mut common = service_settings::read(&document.bytes, &OWN_ROOTS)?;
-    let root = parse_xml(&document.bytes).map_err(|_| ApiError::new(ErrorCode::InvalidXmlDocument))?;
+    let malformed = |error: MalformedXml| ApiError::invalid_document(&document.bytes, error.at, MALFORMED);
+    let root = parse_xml(&document.bytes).map_err(malformed)?;
     common.default_service_version = match root.child_text("DefaultServiceVersion") {
-        Some(version) if !is_version(version.as_bytes()) => return Err(ErrorCode::InvalidXmlNodeValue.into()),
+        Some(version) if !is_version(version.as_bytes()) => {
+            return Err(ApiError::invalid_node("DefaultServiceVersion", version, "It is no version."));
+        }
         version => version.map(str::to_owned),
     };
-    let own = read_own(&root)?;
+    let own = read_own(&document.bytes, &root)?;
     let account = context.request.account;
     let result = context.service.set_settings(account, common, own).await;
     context.request.cors.forget(account);

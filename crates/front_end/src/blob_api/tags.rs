@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
-use crate::xml::{XML_DECLARATION, parse_xml_with_blanks, put_xml_element, put_xml_tag};
+use crate::xml::{MALFORMED, XML_DECLARATION, parse_xml_with_blanks, put_xml_element, put_xml_tag};
 use blob::limits::LIST_PAGE_MAX;
 use blob::{BlobError, Pairs, TagFilter};
 use hyper::StatusCode;
@@ -30,17 +30,17 @@ pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &Pairs) {
 }
 
 fn read_document(document: &[u8]) -> Result<Pairs, ApiError> {
-    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
-    let root = parse_xml_with_blanks(document).map_err(|_| malformed())?;
+    let malformed = |at| ApiError::invalid_document(document, at, MALFORMED);
+    let root = parse_xml_with_blanks(document).map_err(|error| malformed(error.at))?;
     if root.name != "Tags" {
-        return Err(malformed());
+        return Err(malformed(root.at));
     }
     let Some(set) = root.child("TagSet") else { return Ok(Pairs::new()) };
     set.children
         .iter()
         .map(|tag| {
-            let key = tag.child_text("Key").ok_or_else(malformed)?;
-            let value = tag.child_text("Value").ok_or_else(malformed)?;
+            let text = |name| tag.child_text(name).ok_or_else(|| malformed(tag.end));
+            let (key, value) = (text("Key")?, text("Value")?);
             Ok((key.to_owned(), value.to_owned()))
         })
         .collect()

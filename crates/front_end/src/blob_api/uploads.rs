@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
 use crate::reply::Reply;
-use crate::xml::referenced_char;
+use crate::xml::{MALFORMED, referenced_char};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::limits::{
@@ -351,14 +351,21 @@ pub(crate) async fn put_block_list<B: RequestBody>(
 
 /// Reads a list of block ids, element by element: it may have fifty thousand.
 fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiError> {
-    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
-    let text = std::str::from_utf8(document).map_err(|_| malformed())?;
-    let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let malformed = |at| ApiError::invalid_document(document, at, MALFORMED);
+    let text = std::str::from_utf8(document).map_err(|error| malformed(error.valid_up_to()))?;
+    let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mark_len = text.len() - without_mark.len();
+    let mut reader = Reader::from_str(without_mark);
     let (mut list, mut depth, mut open) = (Vec::new(), 0, None);
     let mut id = String::new();
     let mut has_root = false;
     loop {
-        match reader.read_event().map_err(|_| malformed())? {
+        let at = mark_len + reader.buffer_position() as usize;
+        let event = match reader.read_event() {
+            Ok(event) => event,
+            Err(_) => return Err(malformed(mark_len + reader.error_position() as usize)),
+        };
+        match event {
             Event::Start(start) => {
                 depth += 1;
                 let name = start.local_name();
@@ -367,7 +374,7 @@ fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiErro
                     (2, "Committed") => open = Some(BlockSource::Committed),
                     (2, "Uncommitted") => open = Some(BlockSource::Staged),
                     (2, "Latest") => open = Some(BlockSource::Latest),
-                    _ => return Err(malformed()),
+                    _ => return Err(malformed(at)),
                 }
             }
             Event::End(_) => {
@@ -389,18 +396,18 @@ fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiErro
                     (1, "Committed" | "Uncommitted" | "Latest") => {
                         return Err(ErrorCode::InvalidBlockList.into());
                     }
-                    _ => return Err(malformed()),
+                    _ => return Err(malformed(at)),
                 }
             }
             Event::Text(text) if open.is_some() => id.push_str(&text),
             Event::CData(text) if open.is_some() => id.push_str(&text),
             Event::GeneralRef(reference) if open.is_some() => {
-                id.push(referenced_char(&reference).ok_or_else(malformed)?);
+                id.push(referenced_char(&reference).ok_or_else(|| malformed(at))?);
             }
             Event::Text(text) if text.trim().is_empty() => {}
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             Event::Eof if has_root && depth == 0 => return Ok(list),
-            _ => return Err(malformed()),
+            _ => return Err(malformed(at)),
         }
     }
 }

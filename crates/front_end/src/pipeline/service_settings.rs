@@ -118,7 +118,8 @@ fn write_retention(out: &mut Vec<u8>, retention: RetentionPolicy) {
 }
 
 /// As recorded of the service, for all kinds of settings.
-const RETENTION_REASON: &str = "Retention days must be greater than 0 and less than or equal to 365 days.";
+pub(crate) const RETENTION_REASON: &str =
+    "Retention days must be greater than 0 and less than or equal to 365 days.";
 const _: () = assert!(RETENTION_DAYS_MAX == 365);
 
 /// As the tests of the older .NET, Java and Node clients expect it.
