@@ -128,6 +128,9 @@ impl BlobChange for DeleteBlob {
                 _ => self.delete_snapshot(rows, row, record, now),
             };
         }
+        if rows.head.live().is_none() && rows.head.staged > 0 && self.snapshots != DeleteSnapshots::Only {
+            return self.delete_staged(rows, now);
+        }
         let live = rows.live()?;
         self.conditions.check_write(Some(live.present()))?;
         self.tier.check(live)?;
@@ -172,6 +175,14 @@ impl BlobChange for DeleteBlob {
 }
 
 impl DeleteBlob {
+    /// Deletes a blob of which nothing was ever committed (in Azure since version 2013-08-15).
+    fn delete_staged(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
+        self.conditions.check_write(None)?;
+        rows.head.lease.check_write(self.conditions.lease(), now)?;
+        rows.head.lease = Lease::None;
+        rows.clear_staged()
+    }
+
     fn delete_version(
         &self,
         rows: &mut BlobRows,

@@ -2,7 +2,7 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{Told, crc64_text, put, put_lease, put_record, put_version};
+use super::reply_headers::{crc64_text, put, put_lease, put_record, put_version};
 use super::request_headers::{conditions, flag, invalid, range, text};
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
@@ -39,7 +39,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
         let found = context.service.find(&at, revision, &conditions).await.map_err(from_blob)?;
         conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
         let mut reply = Reply::new(StatusCode::OK);
-        put_found(&mut reply, &found, Told::Properties)?;
+        put_found(&mut reply, &found, false)?;
         put(&mut reply, "content-length", &found.record.size.to_string());
         return Ok(reply);
     }
@@ -54,7 +54,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let (found, (start, end), mut reader) = opened;
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut reply = Reply::new(status);
-    put_found(&mut reply, &found, if range.is_some() { Told::Part } else { Told::Whole })?;
+    put_found(&mut reply, &found, range.is_some())?;
     if range.is_some() {
         let text = format!("bytes {start}-{}/{}", end.saturating_sub(1), found.record.size);
         put(&mut reply, "content-range", &text);
@@ -148,8 +148,8 @@ fn to_stream(begun: Begun, size: u64) -> ReplyStream {
     ReplyStream { bytes: Box::pin(bytes), size }
 }
 
-fn put_found(reply: &mut Reply, found: &FoundRecord, told: Told) -> Result<(), ApiError> {
-    put_record(reply, &found.record, told)?;
+fn put_found(reply: &mut Reply, found: &FoundRecord, is_ranged: bool) -> Result<(), ApiError> {
+    put_record(reply, &found.record, is_ranged)?;
     // A snapshot or version has none, and says so as a blob that nobody has leased.
     put_lease(reply, &found.lease, found.now);
     if found.revision == Revision::Current && found.record.version.is_some() {

@@ -12,7 +12,7 @@ use super::uploads::{canonical, page_blob_size, tier};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use blob::{DeleteSnapshots, HIGH_PRIORITY, Revision, STANDARD_PRIORITY, SequenceAction};
+use blob::{DeleteSnapshots, HIGH_PRIORITY, STANDARD_PRIORITY, SequenceAction};
 use hyper::StatusCode;
 
 /// What happens to a page blob's sequence number.
@@ -111,8 +111,8 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
     const NAME: &str = "x-ms-delete-snapshots";
     let snapshots = match text(headers, NAME) {
         None => DeleteSnapshots::Refuse,
-        Some("include") => DeleteSnapshots::Include,
-        Some("only") => DeleteSnapshots::Only,
+        Some(which) if which.eq_ignore_ascii_case("include") => DeleteSnapshots::Include,
+        Some(which) if which.eq_ignore_ascii_case("only") => DeleteSnapshots::Only,
         Some(other) => return Err(invalid(NAME, other)),
     };
     match context.query("deletetype") {
@@ -124,10 +124,8 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
         }
     }
     let revision = context.revision()?;
-    if revision != Revision::Current && snapshots != DeleteSnapshots::Refuse {
-        let name = if context.query("snapshot").is_some() { "snapshot" } else { "versionid" };
-        let reason = "Only a base blob is deleted with its snapshots.";
-        return Err(ApiError::invalid_parameter(name, context.query(name).unwrap_or_default(), reason));
+    if snapshots != DeleteSnapshots::Refuse {
+        context.refuse_snapshot()?;
     }
     let at = context.blob().await?;
     let deleted = {

@@ -17,8 +17,8 @@ fn public_access(context: &BlobRequest<'_>) -> Result<PublicAccess, ApiError> {
     const NAME: &str = "x-ms-blob-public-access";
     match text(context.headers(), NAME) {
         None => Ok(PublicAccess::None),
-        Some("container") => Ok(PublicAccess::Container),
-        Some("blob") => Ok(PublicAccess::Blob),
+        Some(access) if access.eq_ignore_ascii_case("container") => Ok(PublicAccess::Container),
+        Some(access) if access.eq_ignore_ascii_case("blob") => Ok(PublicAccess::Blob),
         Some(other) => Err(invalid(NAME, other)),
     }
 }

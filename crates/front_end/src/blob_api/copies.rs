@@ -47,6 +47,9 @@ use md5::{Digest, Md5};
 /// Which bytes of a source are taken.
 const SOURCE_RANGE: &str = "x-ms-source-range";
 
+/// Bytes of a source's address at most.
+const SOURCE_URL_SIZE_BYTES_MAX: usize = 2048;
+
 /// The MD5 of those bytes.
 const SOURCE_MD5: &str = "x-ms-source-content-md5";
 
@@ -105,9 +108,13 @@ impl Source {
         match error {
             BlobError::SourceConditionNotMet => ApiError::of_source(&ErrorCode::ConditionNotMet.into()),
             BlobError::SourceNotModified => ApiError::of_source(&ErrorCode::NotModified.into()),
+            // What the source's own answer would have been.
             BlobError::EncryptionKeyMissing
             | BlobError::EncryptionKeyMismatch
-            | BlobError::EncryptionKeyUnknown => ApiError::of_source(&from_blob(error)),
+            | BlobError::EncryptionKeyUnknown
+            | BlobError::BlobArchived
+            | BlobError::BlobBeingRehydrated
+            | BlobError::InvalidRange { .. } => ApiError::of_source(&from_blob(error)),
             other => self.refused(other),
         }
     }
@@ -185,14 +192,22 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
     let url = required(headers, "x-ms-copy-source")?;
     let foreign = || ApiError::new(ErrorCode::CannotVerifyCopySource);
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    let rest = rest.ok_or_else(|| invalid("x-ms-copy-source", url))?;
+    // A signature is not told again.
+    let malformed = || invalid("x-ms-copy-source", &without_signature(url));
+    let rest = rest.filter(|_| url.len() <= SOURCE_URL_SIZE_BYTES_MAX).ok_or_else(malformed)?;
     let (host, path) = rest.find('/').map(|at| rest.split_at(at)).ok_or_else(foreign)?;
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let host = host.to_ascii_lowercase();
     let host = host.as_str();
     let address = Address::parse(host, path, "blob");
     let owner = context.request.accounts.find(address.account);
-    let owner = owner.ok_or_else(|| ApiError::new(ErrorCode::CopyAcrossAccountsNotSupported))?;
+    let owner = owner.ok_or_else(|| {
+        let accounts = [
+            ("SourceAccountName", address.account.to_owned()),
+            ("DestinationAccountName", context.request.account.to_owned()),
+        ];
+        ApiError::with_facts(ErrorCode::CopyAcrossAccountsNotSupported, accounts)
+    })?;
     if !is_here(context.request, host, address.style) {
         return Err(ApiError::with_message(
             ErrorCode::CannotVerifyCopySource,
@@ -201,11 +216,12 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
             ),
         ));
     }
-    let query = QueryParameters::parse(query).map_err(|_| invalid("x-ms-copy-source", url))?;
+    let query = QueryParameters::parse(query).map_err(|_| malformed())?;
     let Target::Blob { container, blob } = Target::parse(address.resource, &query)? else {
-        return Err(invalid("x-ms-copy-source", url));
+        return Err(malformed());
     };
-    let revision = parse_revision(query.find("snapshot"), query.find("versionid"))?;
+    let revision =
+        parse_revision(query.find("snapshot"), query.find("versionid")).map_err(|_| malformed())?;
     let found = match context.service.container(owner.name(), &container).await {
         Ok(found) => Some(found),
         Err(BlobError::ContainerNotFound) => None,
@@ -447,12 +463,13 @@ pub(crate) async fn copy_blob<B: RequestBody>(
 
 pub(crate) async fn abort_copy(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let headers = context.headers();
-    match required(headers, "x-ms-copy-action")? {
-        "abort" => {}
-        other => return Err(invalid("x-ms-copy-action", other)),
+    let id = context.query("copyid").ok_or_else(|| ApiError::missing_parameter("copyid"))?;
+    if blob::parse_lease_id(id).is_none() {
+        return Err(ApiError::invalid_parameter("copyid", id, "copyid needs to be valid Guid."));
     }
-    if context.query("copyid").is_none() {
-        return Err(ApiError::missing_parameter("copyid"));
+    let action = required(headers, "x-ms-copy-action")?;
+    if !action.eq_ignore_ascii_case("abort") {
+        return Err(invalid("x-ms-copy-action", action));
     }
     let at = context.blob().await?;
     let conditions = blob::Conditions { lease_id: lease_id(headers)?, ..blob::Conditions::default() };

@@ -139,15 +139,30 @@ impl<'a> BlobRequest<'a> {
 
     /// Which of the blobs of its name the request is about.
     fn revision(&self) -> Result<Revision, ApiError> {
+        if let Some(snapshot) = self.query("snapshot")
+            && request_headers::text(self.headers(), "x-ms-lease-id").is_some()
+        {
+            let reason = "Leases are not allowed with snapshots.";
+            return Err(ApiError::invalid_parameter("snapshot", snapshot, reason));
+        }
         parse_revision(self.query("snapshot"), self.query("versionid"))
     }
 
     /// Refuses what can't be done to a snapshot.
     fn refuse_snapshot(&self) -> Result<(), ApiError> {
-        match self.query("snapshot").or_else(|| self.query("versionid")) {
-            Some(_) => Err(ErrorCode::InvalidOperation.into()),
-            None => Ok(()),
+        // As recorded of versions.
+        for (name, reason) in [
+            ("snapshot", "This operation is only allowed on the root blob. Snapshot should not be provided."),
+            (
+                "versionid",
+                "This operation is only allowed on the root blob. Version id should not be provided.",
+            ),
+        ] {
+            if let Some(value) = self.query(name) {
+                return Err(ApiError::invalid_parameter(name, value, reason));
+            }
         }
+        Ok(())
     }
 }
 

@@ -110,19 +110,9 @@ pub(crate) fn crc64_text(crc64: u64) -> String {
     STANDARD.encode(crc64.to_le_bytes())
 }
 
-/// What of a blob an answer has: the MD5 that is stored is told accordingly.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Its properties.
-    Properties,
-    /// They and all of its bytes.
-    Whole,
-    /// They and a part of its bytes: `content-md5` is that part's.
-    Part,
-}
-
-/// Adds all that a read of a blob tells besides its bytes.
-pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, told: Told) -> Result<(), ApiError> {
+/// Adds all that a read of a blob tells besides its bytes. `is_ranged`: `content-md5` is that of the bytes that are sent,
+/// and the MD5 that is stored for the whole has a name of its own.
+pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
     put_version(reply, record.etag, record.modified_at);
     put_some(reply, "x-ms-version-id", record.version.map(snapshot_text).as_deref());
     let properties = &record.properties;
@@ -131,12 +121,8 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, told: Told) -> 
     put_some(reply, "content-language", properties.content_language.as_deref());
     put_some(reply, "content-disposition", properties.content_disposition.as_deref());
     put_some(reply, "cache-control", properties.cache_control.as_deref());
-    if told != Told::Properties {
-        put_some(reply, "x-ms-blob-content-md5", properties.content_md5.as_deref());
-    }
-    if told != Told::Part {
-        put_some(reply, "content-md5", properties.content_md5.as_deref());
-    }
+    let md5_name = if is_ranged { "x-ms-blob-content-md5" } else { "content-md5" };
+    put_some(reply, md5_name, properties.content_md5.as_deref());
     put(reply, "accept-ranges", "bytes");
     put(reply, "x-ms-blob-type", record.blob_type.as_str());
     put(reply, "x-ms-creation-time", &http_date(record.created_at));

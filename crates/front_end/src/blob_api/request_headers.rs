@@ -118,10 +118,17 @@ pub(crate) fn conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
 
 /// Conditions on what the request writes.
 pub(crate) fn write_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
+    refuse_lists(headers, ["if-match", "if-none-match"])?;
     check_together(conditions(headers)?)
 }
 
-/// Refuses conditions that a write can't have together: beside an ETag it may only have the date that the ETag decides
+/// Refuses several ETags where there may be one.
+fn refuse_lists(headers: Headers<'_>, names: [&str; 2]) -> Result<(), ApiError> {
+    let list = |name| text(headers, name).filter(|etags| etags.contains(',')).map(|etags| (name, etags));
+    names.into_iter().find_map(list).map_or(Ok(()), |(name, etags)| Err(invalid(name, etags)))
+}
+
+/// Refuses conditions that a write, or a copy's source, can't have together: beside an ETag it may only have the date that the ETag decides
 /// over (source: the reference's page on conditional headers; reads take any combination).
 pub(crate) fn check_together(conditions: Conditions) -> Result<Conditions, ApiError> {
     let wants_unchanged = conditions.if_match.is_some() || conditions.if_unmodified_since.is_some();
@@ -186,7 +193,8 @@ pub(crate) fn encryption(headers: Headers<'_>) -> Result<Encryption, ApiError> {
 /// Conditions on the source of a copy.
 pub(crate) fn source_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     let if_tags = tag_filter(headers, "x-ms-source-if-tags")?;
-    Ok(Conditions {
+    refuse_lists(headers, ["x-ms-source-if-match", "x-ms-source-if-none-match"])?;
+    check_together(Conditions {
         if_match: text(headers, "x-ms-source-if-match").map(ETags::parse),
         if_none_match: text(headers, "x-ms-source-if-none-match").map(ETags::parse),
         if_modified_since: date(headers, "x-ms-source-if-modified-since")?,

@@ -242,12 +242,16 @@ pub(crate) async fn put_blob<B: RequestBody>(
     context.refuse_snapshot()?;
     let headers = context.headers();
     let kind = required(headers, "x-ms-blob-type")?;
+    let sequence = sequence_number(headers)?;
     let blob_type = match kind {
         "BlockBlob" => BlobType::Block,
         "AppendBlob" => BlobType::Append,
         "PageBlob" => BlobType::Page,
         other => return Err(invalid("x-ms-blob-type", other)),
     };
+    if let Some(number) = sequence.filter(|_| blob_type != BlobType::Page) {
+        return Err(invalid("x-ms-blob-sequence-number", &number.to_string()));
+    }
     let (size, mut expected) = announced(context, &body, PUT_BLOB_SIZE_BYTES_MAX)?;
     let mut new = new_blob(context)?;
     // Before its bytes are taken.
@@ -264,7 +268,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
             return Err(missing(PAGE_BLOB_SIZE));
         }
         let pages = pages.unwrap_or(0);
-        let sequence = sequence_number(headers)?.unwrap_or(0);
+        let sequence = sequence.unwrap_or(0);
         let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
         put_written_encrypted(&mut reply, &written.map_err(from_blob)?);
         return Ok(reply);
@@ -326,7 +330,9 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     context: &BlobRequest<'_>,
     body: IncomingBody<'_, B>,
 ) -> Result<Reply, ApiError> {
-    check_size(&body, BLOCK_LIST_SIZE_BYTES_MAX as u64)?;
+    if check_size(&body, BLOCK_LIST_SIZE_BYTES_MAX as u64)? == 0 {
+        return Err(invalid("Content-Length", "0"));
+    }
     let expected = Expected::of(context)?;
     // Its place is kept until the list that is made of it is committed.
     let WholeBody { bytes: document, room: _room } = body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
@@ -352,6 +358,7 @@ pub(crate) async fn put_block_list<B: RequestBody>(
 /// Reads a list of block ids, element by element: it may have fifty thousand.
 fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiError> {
     let malformed = |at| ApiError::invalid_document(document, at, MALFORMED);
+    let empty = |at| ApiError::invalid_document(document, at, "Block ID cannot be empty");
     let text = std::str::from_utf8(document).map_err(|error| malformed(error.valid_up_to()))?;
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark_len = text.len() - without_mark.len();
@@ -380,6 +387,9 @@ fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiErro
             Event::End(_) => {
                 depth -= 1;
                 if let Some(source) = open.take() {
+                    if id.is_empty() {
+                        return Err(empty(at));
+                    }
                     let decoded = STANDARD.decode(id.trim());
                     let decoded = decoded.map_err(|_| ApiError::new(ErrorCode::InvalidBlockId))?;
                     list.push((source, Bytes::from(decoded)));
@@ -393,9 +403,7 @@ fn read_block_list(document: &[u8]) -> Result<Vec<(BlockSource, Bytes)>, ApiErro
                 let name = start.local_name();
                 match (depth, AsRef::<str>::as_ref(&name)) {
                     (0, "BlockList") => has_root = true,
-                    (1, "Committed" | "Uncommitted" | "Latest") => {
-                        return Err(ErrorCode::InvalidBlockList.into());
-                    }
+                    (1, "Committed" | "Uncommitted" | "Latest") => return Err(empty(at)),
                     _ => return Err(malformed(at)),
                 }
             }
@@ -492,6 +500,18 @@ pub(crate) fn page_range(context: &BlobRequest<'_>) -> Result<(u64, u64), ApiErr
     }
 }
 
+/// The condition on the sequence number, of which there may be one.
+fn sequence_conditions(headers: Headers<'_>) -> Result<SequenceConditions, ApiError> {
+    const NAMES: [&str; 3] =
+        ["x-ms-if-sequence-number-lt", "x-ms-if-sequence-number-le", "x-ms-if-sequence-number-eq"];
+    let mut given = NAMES.into_iter().filter_map(|name| Some((name, text(headers, name)?)));
+    if let (Some(_), Some((name, value))) = (given.next(), given.next()) {
+        return Err(invalid(name, value));
+    }
+    let [lt, le, eq] = NAMES.map(|name| number(headers, name));
+    Ok(SequenceConditions { le: le?, lt: lt?, eq: eq? })
+}
+
 /// Writes or clears pages.
 pub(crate) async fn write_pages(
     context: &BlobRequest<'_>,
@@ -500,11 +520,7 @@ pub(crate) async fn write_pages(
     uploaded: Option<Uploaded>,
 ) -> Result<Reply, ApiError> {
     let headers = context.headers();
-    let sequence = SequenceConditions {
-        le: number(headers, "x-ms-if-sequence-number-le")?,
-        lt: number(headers, "x-ms-if-sequence-number-lt")?,
-        eq: number(headers, "x-ms-if-sequence-number-eq")?,
-    };
+    let sequence = sequence_conditions(headers)?;
     let conditions = context.write_conditions(at)?;
     let is_update = uploaded.is_some();
     let mut reply = Reply::new(StatusCode::CREATED);
