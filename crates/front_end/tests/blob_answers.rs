@@ -290,6 +290,12 @@ async fn a_parameter_that_is_at_fault_is_named() {
         get("/box/disk?comp=pagelist&prevsnapshot=0001-01-01T00:00:00.0000000Z")
             .fails(400, "OutOfRangeInput"),
         Row::of("DELETE", "/box/a?snapshot=1600-12-31T23:59:59.9999999Z").fails(400, "OutOfRangeInput"),
+        invalid(
+            get("/box/a?snapshot=2026-11-20T10:00:00.000000Z"),
+            "snapshot",
+            "2026-11-20T10:00:00.000000Z",
+        ),
+        invalid(get("/box/a?snapshot=2026-11-20T10:00:00Z"), "snapshot", "2026-11-20T10:00:00Z"),
         get(&format!("/box/a?snapshot={at}")).fails(404, "BlobNotFound"),
         get(&format!("/box/a?versionid={at}")).fails(404, "BlobNotFound"),
         get(&format!("/box/disk?comp=pagelist&prevsnapshot={at}")).fails(409, "PreviousSnapshotNotFound"),
@@ -1122,6 +1128,67 @@ async fn what_is_wrong_with_a_document_and_where() {
         .fails(400, "TagsTooLarge"),
         tags("<Tags><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tags>").gives(204),
         Row::of("HEAD", "/box/a").has_header("x-ms-tag-count", "1"),
+    ];
+    answers(&stamp, rows).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn properties_and_metadata() {
+    let stamp = open().await;
+    let properties = || put("/box/a?comp=properties");
+    let head = || Row::of("HEAD", "/box/a");
+    let rows = [
+        properties().header("x-ms-blob-content-type", "a/b").header("x-ms-blob-content-language", "de"),
+        head()
+            .has_header("content-type", "a/b")
+            .has_header("content-language", "de")
+            .has_header("content-md5", ""),
+        // What is not given is cleared, all of it if nothing is.
+        properties().header("x-ms-blob-cache-control", "no-cache").has_header("etag", ANY),
+        head().has_header("cache-control", "no-cache").has_header("content-type", ""),
+        properties(),
+        head().has_header("cache-control", "").has_header("content-type", ""),
+        properties().header(PAGE, "512").fails(409, "InvalidBlobType"),
+        put("/box/disk?comp=properties").header("x-ms-blob-content-type", "a/b"),
+        // A page blob whose size or number changes keeps the rest.
+        put("/box/disk?comp=properties").header(PAGE, "512").has_header("x-ms-blob-sequence-number", "0"),
+        Row::of("HEAD", "/box/disk").has_header("content-type", "a/b").has_header("content-length", "512"),
+        put("/box/none?comp=properties").fails(404, "BlobNotFound"),
+        put("/none/a?comp=properties").fails(404, "ContainerNotFound"),
+        put("/box/a?comp=metadata")
+            .header("x-ms-meta-a", "1")
+            .has_header("x-ms-request-server-encrypted", "true"),
+        get("/box/a?comp=metadata").has_header("x-ms-meta-a", "1"),
+        put("/box/a?comp=metadata"),
+        get("/box/a?comp=metadata").has_header("x-ms-meta-a", ""),
+        put("/box/a?comp=metadata").header("x-ms-meta-a", "x".repeat(9000)).fails(400, "MetadataTooLarge"),
+        put("/box/a?comp=seal").fails(409, "InvalidBlobType"),
+        put("/box/log?comp=seal").has_header("x-ms-blob-sealed", "true"),
+        put("/box/log?comp=appendblock").body("x").fails(409, "BlobIsSealed"),
+        put("/box/a?comp=appendblock").body("x").fails(409, "InvalidBlobType"),
+        put("/box/none?comp=appendblock").body("x").fails(404, "BlobNotFound"),
+        put("/box/a?comp=undelete"),
+        put("/box/none?comp=undelete").fails(404, "BlobNotFound"),
+        get("/box/a")
+            .header("x-ms-range", "bytes=5-")
+            .fails(416, "InvalidRange")
+            .has_header("content-range", "bytes */5"),
+        get("/box/a")
+            .header("range", "bytes=1-2")
+            .gives(206)
+            .has_header("content-range", "bytes 1-2/5")
+            .says("el"),
+        get("/box/a").header("range", "bytes=-2").says("hello"),
+        put("/box?restype=container").fails(409, "ContainerAlreadyExists"),
+        put("/Box?restype=container").fails(400, "InvalidResourceName"),
+        put("/b?restype=container").fails(400, "OutOfRangeInput"),
+        put("/b--x?restype=container").fails(400, "InvalidResourceName"),
+        put("/new?restype=container").header("x-ms-blob-public-access", "Container").gives(201),
+        get("/new?restype=container").has_header("x-ms-blob-public-access", "container"),
+        get("/new?restype=container&comp=list").auth(Auth::Nothing).has("NextMarker", ""),
+        get("/box?restype=container").auth(Auth::Nothing).fails(401, "NoAuthenticationInformation"),
+        get("/none?restype=container").fails(404, "ContainerNotFound"),
+        Row::of("DELETE", "/none?restype=container").fails(404, "ContainerNotFound"),
     ];
     answers(&stamp, rows).await;
 }

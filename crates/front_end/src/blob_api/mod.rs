@@ -182,11 +182,13 @@ pub(crate) fn parse_revision(snapshot: Option<&str>, version: Option<&str>) -> R
 /// A snapshot's or version's time in the parameter `name`. One that is a time, but none that the service has, is out of
 /// range (observed of the first year there is, which Go programs send for "none").
 pub(crate) fn parse_snapshot(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiError> {
-    let parse = |text: &str| {
-        service::parse_date_time(text).map(|at| at.0).map_err(|error| match error {
-            DateTimeError::Malformed => ApiError::invalid_parameter(name, text, "It is not a time."),
-            DateTimeError::TooEarly | DateTimeError::TooLate => ErrorCode::OutOfRangeInput.into(),
-        })
+    let malformed =
+        |text: &str| ApiError::invalid_parameter(name, text, "It is not a time as the service tells it.");
+    let parse = |text: &str| match service::parse_date_time(text) {
+        // Only in the form in which it was told (observed of one with a digit less).
+        Ok(at) if reply_headers::snapshot_text(at.0) == text => Ok(at.0),
+        Ok(_) | Err(DateTimeError::Malformed) => Err(malformed(text)),
+        Err(DateTimeError::TooEarly | DateTimeError::TooLate) => Err(ErrorCode::OutOfRangeInput.into()),
     };
     text.map(parse).transpose()
 }
