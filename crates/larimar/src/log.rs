@@ -192,7 +192,9 @@ mod tests {
             assert_eq!(filter.to_string(), expected, "{value:?}");
         }
         let garbage = OsString::from_vec(vec![b'i', 0xff]);
-        for value in [OsString::from("inof"), "partition=loud".into(), "warn,=,".into(), "a[b]=info".into(), garbage] {
+        for value in
+            [OsString::from("inof"), "partition=loud".into(), "warn,=,".into(), "a[b]=info".into(), garbage]
+        {
             let refused = parse_filter(Some(value)).expect_err("refused").to_string();
             assert!(refused.starts_with("LARIMAR_LOG ") && refused.lines().count() == 1, "{refused}");
         }
