@@ -1,13 +1,16 @@
 //! A whole stamp in memory, asked without sockets: requests are signed as clients sign them.
 #![allow(dead_code)] // Each test file uses its part.
 
+pub(crate) mod answers;
 pub(crate) mod listening;
 
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Clock, Environment, Ticks};
 use bytes::Bytes;
 use front_end::accounts::DEVELOPMENT_ACCOUNT_NAME;
-use front_end::auth::shared_key::{SharedKeyScheme, SignedRequest, SignedService, string_to_sign};
+use front_end::auth::shared_key::{
+    HeaderOrder, SharedKeyScheme, SignedRequest, SignedService, write_string_to_sign,
+};
 use front_end::auth::signature::{SignSink, SigningKey};
 use front_end::{
     Accounts, ConnectionInfo, FrontEnd, FrontEndSettings, Limits, QueryParameters, Services, SignedPath,
@@ -219,13 +222,26 @@ impl Stamp {
         target: &str,
         headers: &[(&str, &str)],
     ) -> HeaderMap {
+        let headers: Vec<(&str, &[u8])> =
+            headers.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        self.headers_signed_over(service, method, target, &headers)
+    }
+
+    /// The same with values of any bytes.
+    pub(crate) fn headers_signed_over(
+        &self,
+        service: SignedService,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &[u8])],
+    ) -> HeaderMap {
         let mut map = HeaderMap::new();
         map.insert("host", HeaderValue::from_static("127.0.0.1:10002"));
         map.insert("x-ms-version", HeaderValue::from_static("2019-02-02"));
         map.insert("x-ms-date", HeaderValue::from_str(&self.date()).expect("date"));
         for (name, value) in headers {
             let name: HeaderName = name.parse().expect("name");
-            map.insert(name, HeaderValue::from_str(value).expect("value"));
+            map.insert(name, HeaderValue::from_bytes(value).expect("value"));
         }
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
@@ -238,8 +254,9 @@ impl Stamp {
             query: &query,
             headers: &map,
         };
-        let text = string_to_sign(&signed, SharedKeyScheme::Full);
-        let signature = self.key.sign(|sink| sink.put(text.as_bytes()));
+        let signature = self.key.sign(|sink| {
+            write_string_to_sign(&signed, SharedKeyScheme::Full, HeaderOrder::Collation, sink);
+        });
         let value = format!("SharedKey {DEVELOPMENT_ACCOUNT_NAME}:{signature}");
         map.insert("authorization", HeaderValue::from_str(&value).expect("value"));
         map
