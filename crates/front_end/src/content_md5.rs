@@ -15,13 +15,20 @@ pub(crate) const CONTENT_MD5: &str = "content-md5";
 /// What the header says; `None`: it is not there or is empty.
 pub(crate) fn announced_md5(header: Option<&HeaderValue>) -> Result<Option<[u8; 16]>, ApiError> {
     let value = header.filter(|value| !value.is_empty());
-    value.map(|value| parse_md5(value.to_str().unwrap_or_default())).transpose()
+    let parse = |value: &HeaderValue| {
+        let md5 = value.to_str().ok().and_then(decode_md5);
+        md5.ok_or_else(|| ApiError::of_header(ErrorCode::InvalidMd5, CONTENT_MD5, value.as_bytes()))
+    };
+    value.map(parse).transpose()
 }
 
 /// An MD5 in Base64.
 pub(crate) fn parse_md5(text: &str) -> Result<[u8; 16], ApiError> {
-    let bytes = STANDARD.decode(text.trim()).ok();
-    bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(|| ErrorCode::InvalidMd5.into())
+    decode_md5(text).ok_or_else(|| ErrorCode::InvalidMd5.into())
+}
+
+fn decode_md5(text: &str) -> Option<[u8; 16]> {
+    STANDARD.decode(text.trim()).ok()?.try_into().ok()
 }
 
 /// Refuses a body that is not the announced one.

@@ -11,7 +11,7 @@
 
 use crate::error_code::ErrorCode;
 use crate::json::text::put_json_string;
-use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
+use crate::xml::{XML_DECLARATION, place_of, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
 use hyper::StatusCode;
 use service::date_time_text;
@@ -92,6 +92,50 @@ impl ApiError {
                 ("QueryParameterValue", value.to_owned()),
                 ("MinimumAllowed", range.start().to_string()),
                 ("MaximumAllowed", range.end().to_string()),
+            ],
+        )
+    }
+
+    /// The refusal of a header for its value.
+    pub(crate) fn invalid_header(name: &str, value: &[u8]) -> Self {
+        ApiError::of_header(ErrorCode::InvalidHeaderValue, name, value)
+    }
+
+    /// An error about one header, which it names with its value.
+    pub(crate) fn of_header(code: ErrorCode, name: &str, value: &[u8]) -> Self {
+        let value = String::from_utf8_lossy(value).into_owned();
+        ApiError::with_facts(code, [("HeaderName", name.to_owned()), ("HeaderValue", value)])
+    }
+
+    /// The refusal of a document for what is at this byte of it.
+    pub(crate) fn invalid_document(document: &[u8], at: usize, reason: &str) -> Self {
+        ApiError::invalid_document_at(place_of(document, at), reason)
+    }
+
+    /// The refusal of a document as a whole: recorded answers of the service tell line and position 0.
+    pub(crate) fn invalid_document_whole(reason: &str) -> Self {
+        ApiError::invalid_document_at((0, 0), reason)
+    }
+
+    fn invalid_document_at((line, position): (usize, usize), reason: &str) -> Self {
+        ApiError::with_facts(
+            ErrorCode::InvalidXmlDocument,
+            [
+                ("LineNumber", line.to_string()),
+                ("LinePosition", position.to_string()),
+                ("Reason", reason.to_owned()),
+            ],
+        )
+    }
+
+    /// The refusal of an element of a document for its text.
+    pub(crate) fn invalid_node(name: &str, text: &str, reason: &str) -> Self {
+        ApiError::with_facts(
+            ErrorCode::InvalidXmlNodeValue,
+            [
+                ("XmlNodeName", name.to_owned()),
+                ("XmlNodeValue", text.to_owned()),
+                ("Reason", reason.to_owned()),
             ],
         )
     }

@@ -46,7 +46,10 @@ pub(crate) fn metadata_level(headers: &HeaderMap, format: Option<&str>) -> Resul
         None => Ok(MetadataLevel::Minimal),
         Some(accept) => match usual_level(accept.as_bytes()) {
             Some(level) => Ok(level),
-            None => choose_level(accept.to_str().map_err(|_| ApiError::new(ErrorCode::InvalidHeaderValue))?),
+            None => match accept.to_str() {
+                Ok(list) => choose_level(list),
+                Err(_) => Err(ApiError::invalid_header(ACCEPT.as_str(), accept.as_bytes())),
+            },
         },
     }
 }

@@ -12,9 +12,15 @@ const DEPTH_MAX: usize = 16;
 /// Elements in a document at most.
 const ELEMENTS_MAX: usize = 1024;
 
+/// What is told of a document that can't be read.
+pub(crate) const MALFORMED: &str = "Error parsing Xml content";
+
 /// The bytes are not a document that is read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MalformedXml;
+pub(crate) struct MalformedXml {
+    /// The byte at which that shows.
+    pub(crate) at: usize,
+}
 
 /// An element: its name without prefix, its text and its children. Attributes are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +31,10 @@ pub(crate) struct XmlElement {
     pub(crate) text: String,
     /// The elements directly inside, in order.
     pub(crate) children: Vec<XmlElement>,
+    /// The byte of the document at which its name begins.
+    pub(crate) at: usize,
+    /// The byte behind its end.
+    pub(crate) end: usize,
 }
 
 impl XmlElement {
@@ -50,41 +60,49 @@ pub(crate) fn parse_xml_with_blanks(bytes: &[u8]) -> Result<XmlElement, Malforme
 }
 
 fn parse(bytes: &[u8], keeps_blanks: bool) -> Result<XmlElement, MalformedXml> {
-    let text = std::str::from_utf8(bytes).map_err(|_| MalformedXml)?;
-    let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let malformed = |at| MalformedXml { at };
+    let text = std::str::from_utf8(bytes).map_err(|error| malformed(error.valid_up_to()))?;
+    let document = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mark_len = text.len() - document.len();
+    let mut reader = Reader::from_str(document);
     let mut open: Vec<XmlElement> = Vec::new();
     let mut root = None;
     let mut count = 0;
     loop {
-        let event = reader.read_event().map_err(|_| MalformedXml)?;
+        let at = mark_len + reader.buffer_position() as usize;
+        let event = match reader.read_event() {
+            Ok(event) => event,
+            Err(_) => return Err(malformed(mark_len + reader.error_position() as usize)),
+        };
+        let end = mark_len + reader.buffer_position() as usize;
         match event {
             Event::Start(start) => {
                 count += 1;
                 if open.len() == DEPTH_MAX || count > ELEMENTS_MAX || root.is_some() {
-                    return Err(MalformedXml);
+                    return Err(malformed(at));
                 }
-                open.push(named(start.local_name().as_ref()));
+                open.push(named(start.local_name().as_ref(), at));
             }
             Event::Empty(start) => {
                 count += 1;
                 if count > ELEMENTS_MAX || root.is_some() {
-                    return Err(MalformedXml);
+                    return Err(malformed(at));
                 }
-                close(named(start.local_name().as_ref()), &mut open, &mut root);
+                close(named(start.local_name().as_ref(), at), end, &mut open, &mut root);
             }
             Event::End(_) => {
-                let mut element = open.pop().ok_or(MalformedXml)?;
+                let mut element = open.pop().ok_or(malformed(at))?;
                 if !keeps_blanks {
                     element.text.truncate(element.text.trim_end().len());
                     let blanks = element.text.len() - element.text.trim_start().len();
                     element.text.drain(..blanks);
                 }
-                close(element, &mut open, &mut root);
+                close(element, end, &mut open, &mut root);
             }
-            Event::Text(text) => put_text(&mut open, &text)?,
-            Event::CData(text) => put_text(&mut open, &text)?,
+            Event::Text(text) => put_text(&mut open, &text, at)?,
+            Event::CData(text) => put_text(&mut open, &text, at)?,
             Event::GeneralRef(reference) => {
-                let resolved = reference.resolve_char_ref().map_err(|_| MalformedXml)?;
+                let resolved = reference.resolve_char_ref().map_err(|_| malformed(at))?;
                 let character = match (resolved, reference.as_ref()) {
                     (Some(character), _) => character,
                     (None, "amp") => '&',
@@ -92,39 +110,64 @@ fn parse(bytes: &[u8], keeps_blanks: bool) -> Result<XmlElement, MalformedXml> {
                     (None, "gt") => '>',
                     (None, "quot") => '"',
                     (None, "apos") => '\'',
-                    _ => return Err(MalformedXml),
+                    _ => return Err(malformed(at)),
                 };
-                put_text(&mut open, character.encode_utf8(&mut [0; 4]))?;
+                put_text(&mut open, character.encode_utf8(&mut [0; 4]), at)?;
             }
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
-            Event::DocType(_) => return Err(MalformedXml),
+            Event::DocType(_) => return Err(malformed(at)),
             Event::Eof => break,
         }
     }
     match root {
         Some(root) if open.is_empty() => Ok(root),
-        _ => Err(MalformedXml),
+        _ => Err(malformed(bytes.len())),
     }
 }
 
-fn named(name: &str) -> XmlElement {
-    XmlElement { name: name.to_owned(), ..XmlElement::default() }
+/// An element whose tag begins at this byte.
+fn named(name: &str, tag_at: usize) -> XmlElement {
+    XmlElement { name: name.to_owned(), at: tag_at + 1, ..XmlElement::default() }
 }
 
-fn close(element: XmlElement, open: &mut [XmlElement], root: &mut Option<XmlElement>) {
+fn close(mut element: XmlElement, end: usize, open: &mut [XmlElement], root: &mut Option<XmlElement>) {
+    element.end = end;
     match open.last_mut() {
         Some(parent) => parent.children.push(element),
         None => *root = Some(element),
     }
 }
 
-fn put_text(open: &mut [XmlElement], text: &str) -> Result<(), MalformedXml> {
+/// Adds text that begins at this byte; what XML has no place for inside an element is refused.
+fn put_text(open: &mut [XmlElement], text: &str, at: usize) -> Result<(), MalformedXml> {
     match open.last_mut() {
+        Some(_) if !can_be_xml(text) => {
+            let foreign = text.find(is_foreign).unwrap_or(0);
+            return Err(MalformedXml { at: at + foreign });
+        }
         Some(element) => element.text.push_str(text),
         None if text.trim().is_empty() => {}
-        None => return Err(MalformedXml),
+        None => return Err(MalformedXml { at }),
     }
     Ok(())
+}
+
+/// Line and column of a byte of a document, from 1 on, as the service's reader counts them: in UTF-16 units, and to the
+/// name of a tag. An empty document has none, which is 0 and 0.
+pub(crate) fn place_of(document: &[u8], at: usize) -> (usize, usize) {
+    if document.trim_ascii().is_empty() {
+        return (0, 0);
+    }
+    let rest = document.get(at..).unwrap_or_default();
+    let tag_len = match rest {
+        [b'<', b'/', ..] => 2,
+        [b'<', ..] => 1,
+        _ => 0,
+    };
+    let before = String::from_utf8_lossy(&document[..(at + tag_len).min(document.len())]);
+    let before = before.strip_prefix('\u{feff}').unwrap_or(&before);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.encode_utf16().count() + 1)
 }
 
 /// Bytes that are looked at together, so that the processor compares many of them at once.
@@ -224,10 +267,38 @@ mod tests {
     #[test]
     fn refused() {
         for text in ["", "text", "<a>", "<a></b>", "<a/><b/>", "<a>&x;</a>", "<!DOCTYPE a []><a/>", "</a>"] {
-            assert_eq!(parse_xml(text.as_bytes()), Err(MalformedXml), "{text}");
+            assert!(parse_xml(text.as_bytes()).is_err(), "{text}");
         }
-        assert_eq!(parse_xml("<a>".repeat(100).as_bytes()), Err(MalformedXml));
-        assert_eq!(parse_xml(format!("<a>{}</a>", "<b/>".repeat(2000)).as_bytes()), Err(MalformedXml));
+        assert!(parse_xml("<a>".repeat(100).as_bytes()).is_err());
+        assert!(parse_xml(format!("<a>{}</a>", "<b/>".repeat(2000)).as_bytes()).is_err());
+    }
+
+    /// The first two are recorded answers of the service.
+    #[test]
+    fn what_is_wrong_has_a_place() {
+        let message = "<?xml version='1.0' encoding='utf-8'?>\n<QueueMessage><MessageText>\u{1}</MessageText></QueueMessage>";
+        let retention = "<?xml version='1.0' encoding='utf-8'?>\n<StorageServiceProperties><MinuteMetrics><Version>1.0\
+            </Version><Enabled>True</Enabled><IncludeAPIs>True</IncludeAPIs><RetentionPolicy><Enabled>True</Enabled>\
+            <Days>366</Days></RetentionPolicy></MinuteMetrics></StorageServiceProperties>";
+        let place = |text: &str| {
+            let at = parse_xml(text.as_bytes()).expect_err(text).at;
+            place_of(text.as_bytes(), at)
+        };
+        assert_eq!(place(message), (2, 28));
+        let root = parse_xml(retention.as_bytes()).expect("well formed");
+        let policy = root.children[0].child("RetentionPolicy").expect("a policy");
+        assert_eq!(place_of(retention.as_bytes(), policy.child("Days").expect("days").end), (2, 176));
+        for (text, expected) in [
+            ("", (0, 0)),
+            ("x", (1, 1)),
+            ("<a><b></a>", (1, 9)),
+            ("<a>\n<b/>\n&x;</a>", (3, 1)),
+            ("<a/><b/>", (1, 6)),
+            ("\u{feff}<a>\u{1f600}\u{2}</a>", (1, 6)),
+            ("<a>", (1, 4)),
+        ] {
+            assert_eq!(place(text), expected, "{text}");
+        }
     }
 
     #[test]

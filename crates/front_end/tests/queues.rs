@@ -311,7 +311,7 @@ async fn metadata_and_policies_are_replaced_whole() {
     stamp
         .send_queue("PUT", "/tasks?comp=acl", &[], &policy("raud"))
         .await
-        .expect_error(400, "InvalidXmlNodeValue");
+        .expect_error(400, "InvalidXmlDocument");
     let read = stamp.send_queue("GET", "/tasks?comp=acl", &[], "").await.expect(200);
     assert!(read.body.ends_with(&policy("raup")), "{}", read.body);
     stamp.send_queue("GET", "/missing?comp=acl", &[], "").await.expect_error(404, "QueueNotFound");

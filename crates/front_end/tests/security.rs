@@ -246,7 +246,9 @@ async fn service_settings_and_cors() {
     }
     let told = stamp.send_queue("PUT", path, &[], too_long).await.expect_error(400, "InvalidXmlDocument");
     assert!(
-        told.body.contains("<Reason>RetentionPolicy: Days must be from 1 to 365.</Reason>"),
+        told.body.contains(
+            "<Reason>Retention days must be greater than 0 and less than or equal to 365 days.</Reason>"
+        ),
         "{}",
         told.body
     );

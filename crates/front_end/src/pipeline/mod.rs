@@ -81,6 +81,8 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
     const DEFAULT_VERSION: &'static str;
     /// Letters that a stored access policy may hold.
     const POLICY_PERMISSIONS: &'static str;
+    /// Whether logs may be of version 2.0.
+    const LOGS_IN_VERSION_2: bool = true;
     /// Whether large answers are compressed for clients that ask.
     const COMPRESSES: bool;
     /// Whether requests bring metadata in headers.

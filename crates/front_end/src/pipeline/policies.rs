@@ -8,9 +8,8 @@
 
 use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use crate::xml::{XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
+use crate::xml::{MALFORMED, XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
 use hyper::StatusCode;
 use service::{StoredPolicy, parse_date_time, seven_digits_text};
@@ -69,23 +68,22 @@ pub(crate) fn read(body: &[u8], letters: &str) -> Result<Vec<StoredPolicy>, ApiE
     if body.trim_ascii().is_empty() {
         return Ok(Vec::new());
     }
-    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
-    let root = parse_xml(body).map_err(|_| malformed())?;
+    let malformed = |at| ApiError::invalid_document(body, at, MALFORMED);
+    let root = parse_xml(body).map_err(|error| malformed(error.at))?;
     if root.name != "SignedIdentifiers" {
-        return Err(malformed());
+        return Err(malformed(root.at));
     }
-    root.children
-        .iter()
-        .map(|element| match element.name.as_str() {
-            "SignedIdentifier" => read_policy(element, letters),
-            _ => Err(malformed()),
-        })
-        .collect()
+    let mut policies = Vec::with_capacity(root.children.len());
+    for element in &root.children {
+        let id = element.child_text("Id").filter(|_| element.name == "SignedIdentifier");
+        let id = id.ok_or_else(|| malformed(element.at))?;
+        policies.push(read_policy(element, id, letters)?);
+    }
+    Ok(policies)
 }
 
-fn read_policy(element: &XmlElement, letters: &str) -> Result<StoredPolicy, ApiError> {
-    let id = element.child_text("Id").ok_or_else(|| ApiError::new(ErrorCode::InvalidXmlDocument))?.to_owned();
-    let mut policy = StoredPolicy { id, ..StoredPolicy::default() };
+fn read_policy(element: &XmlElement, id: &str, letters: &str) -> Result<StoredPolicy, ApiError> {
+    let mut policy = StoredPolicy { id: id.to_owned(), ..StoredPolicy::default() };
     if let Some(access) = element.child("AccessPolicy") {
         policy.start = read_date(access, "Start")?;
         policy.expiry = read_date(access, "Expiry")?;
@@ -93,10 +91,13 @@ fn read_policy(element: &XmlElement, letters: &str) -> Result<StoredPolicy, ApiE
             access.child_text("Permission").filter(|text| !text.is_empty()).map(str::to_owned);
     }
     let known = |text: &String| text.chars().all(|letter| letters.contains(letter));
-    if !policy.permission.as_ref().is_none_or(known) {
-        return Err(ErrorCode::InvalidXmlNodeValue.into());
+    match policy.permission.as_ref().is_none_or(known) {
+        true => Ok(policy),
+        // As recorded of the Queue service: no value of a node, and no place.
+        false => Err(ApiError::invalid_document_whole(
+            "The permissions of a policy are not those of this service.",
+        )),
     }
-    Ok(policy)
 }
 
 fn read_date(access: &XmlElement, name: &str) -> Result<Option<Ticks>, ApiError> {
@@ -104,7 +105,7 @@ fn read_date(access: &XmlElement, name: &str) -> Result<Option<Ticks>, ApiError>
         None | Some("") => Ok(None),
         Some(text) => match parse_date_time(text) {
             Ok(at) => Ok(Some(at)),
-            Err(_) => Err(ErrorCode::InvalidXmlNodeValue.into()),
+            Err(_) => Err(ApiError::invalid_node(name, text, "It is not a date.")),
         },
     }
 }
@@ -112,6 +113,7 @@ fn read_date(access: &XmlElement, name: &str) -> Result<Option<Ticks>, ApiError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error_code::ErrorCode;
 
     #[test]
     fn policies_come_back() {
@@ -138,7 +140,7 @@ mod tests {
         };
         assert_eq!(policy(""), Some(ErrorCode::InvalidXmlDocument));
         let with = |field: &str| policy(&format!("<Id>a</Id><AccessPolicy>{field}</AccessPolicy>"));
-        assert_eq!(with("<Permission>x</Permission>"), Some(ErrorCode::InvalidXmlNodeValue));
+        assert_eq!(with("<Permission>x</Permission>"), Some(ErrorCode::InvalidXmlDocument));
         assert_eq!(with("<Start>soon</Start>"), Some(ErrorCode::InvalidXmlNodeValue));
         assert_eq!(with("<Start></Start>"), None);
         assert!(read(b"<Other/>", "raud").is_err());

@@ -3,7 +3,6 @@
 use super::ServiceApi;
 use crate::auth::shared_key::X_MS_VERSION;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
 use crate::negotiation::MetadataLevel;
 use crate::reply::Reply;
 use crate::reply_body::ResponseBody;
@@ -15,6 +14,7 @@ use hyper::header::{
     CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderName, HeaderValue, SERVER, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
+use service::parse_date_time;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
@@ -126,10 +126,11 @@ pub(crate) fn finish<S: ServiceApi>(
     response
 }
 
-/// `YYYY-MM-DD`, not before the first version.
+/// `YYYY-MM-DD`, a day that there is, not before the first version.
 pub(crate) fn is_version(text: &[u8]) -> bool {
-    let &[y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = text else { return false };
-    [y0, y1, y2, y3, m0, m1, d0, d1].iter().all(u8::is_ascii_digit) && text >= OLDEST_VERSION
+    text.len() == OLDEST_VERSION.len()
+        && text >= OLDEST_VERSION
+        && std::str::from_utf8(text).is_ok_and(|text| parse_date_time(text).is_ok())
 }
 
 /// Newer versions than known that were seen.
@@ -146,7 +147,7 @@ impl VersionLog {
         };
         let version = version.as_bytes();
         if !is_version(version) {
-            return Err(ErrorCode::InvalidHeaderValue.into());
+            return Err(ApiError::invalid_header(X_MS_VERSION.as_str(), version));
         }
         if version > NEWEST_KNOWN_VERSION {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,6 +173,14 @@ mod tests {
             ("2019-02-02", true),
             ("2009-04-14", true),
             ("2031-01-01", true),
+            ("2024-02-29", true),
+            ("2026-12-31", true),
+            ("2025-02-29", false),
+            ("2050-99-99", false),
+            ("2026-00-10", false),
+            ("2026-11-00", false),
+            ("2026-06-31", false),
+            ("", false),
             ("2008-01-01", false),
             ("2019-02", false),
             ("2019/02/02", false),

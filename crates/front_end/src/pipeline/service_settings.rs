@@ -8,12 +8,16 @@ use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use crate::xml::{XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
+use crate::xml::{MALFORMED, XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
 use hyper::StatusCode;
 use service::properties::RETENTION_DAYS_MAX;
 use service::{CorsRule, Logging, Metrics, RetentionPolicy, ServiceProperties, ServicePropertiesUpdate};
 use std::time::UNIX_EPOCH;
+
+/// Versions of logs. Those of the second exist for blobs and queues only.
+const LOGGING_VERSIONS: [&str; 2] = ["1.0", "2.0"];
+const METRICS_VERSIONS: [&str; 1] = ["1.0"];
 
 /// Gets the properties.
 pub(crate) async fn read_properties(
@@ -25,12 +29,15 @@ pub(crate) async fn read_properties(
 }
 
 /// Changes the properties.
-pub(crate) async fn write_properties(
-    service: &impl ServiceApi,
+pub(crate) async fn write_properties<S: ServiceApi>(
+    service: &S,
     request: &ApiRequest<'_>,
     body: &[u8],
 ) -> Result<Reply, ApiError> {
     let update = read(body, &[])?;
+    if update.logging.as_ref().is_some_and(|logging| logging.version != "1.0") && !S::LOGS_IN_VERSION_2 {
+        return Err(ErrorCode::InvalidXmlDocument.into());
+    }
     let result = service.set_properties(request.account, update).await;
     request.cors.forget(request.account);
     result?;
@@ -110,14 +117,9 @@ fn write_retention(out: &mut Vec<u8>, retention: RetentionPolicy) {
     put_xml_tag(out, "</", "RetentionPolicy");
 }
 
-fn bad_document() -> ApiError {
-    ErrorCode::InvalidXmlDocument.into()
-}
-
-/// Settings out of bounds, as recorded of all services (tests of their Python clients).
-fn out_of_bounds(reason: impl Into<String>) -> ApiError {
-    ApiError::with_facts(ErrorCode::InvalidXmlDocument, [("Reason", reason.into())])
-}
+/// As recorded of the service, for all kinds of settings.
+const RETENTION_REASON: &str = "Retention days must be greater than 0 and less than or equal to 365 days.";
+const _: () = assert!(RETENTION_DAYS_MAX == 365);
 
 /// As the tests of the older .NET, Java and Node clients expect it.
 fn bad_rules(bad: BadRules) -> ApiError {
@@ -125,111 +127,129 @@ fn bad_rules(bad: BadRules) -> ApiError {
         BadRules::Value(reason) => {
             ApiError::with_facts(ErrorCode::InvalidXmlNodeValue, [("Reason", reason.to_owned())])
         }
-        BadRules::Together(reason) => out_of_bounds(reason),
+        BadRules::Together(reason) => ApiError::invalid_document_whole(reason),
     }
-}
-
-fn bad_value() -> ApiError {
-    ErrorCode::InvalidXmlNodeValue.into()
 }
 
 /// Reads a change; `own` are roots that the service reads itself.
 pub(crate) fn read(body: &[u8], own: &[&str]) -> Result<ServicePropertiesUpdate, ApiError> {
-    let root = parse_xml(body).map_err(|_| bad_document())?;
+    let document = Document(body);
+    let root = parse_xml(body).map_err(|error| document.malformed(error.at))?;
     if root.name != "StorageServiceProperties" {
-        return Err(bad_document());
+        return Err(document.malformed(root.at));
     }
     let mut update = ServicePropertiesUpdate::default();
     for child in &root.children {
         let repeated = match child.name.as_str() {
-            "Logging" => update.logging.replace(read_logging(child)?).is_some(),
+            "Logging" => update.logging.replace(document.logging(child)?).is_some(),
             // `Metrics` is what hour metrics were called before 2013-08-15.
-            "HourMetrics" | "Metrics" => update.hour_metrics.replace(read_metrics(child)?).is_some(),
-            "MinuteMetrics" => update.minute_metrics.replace(read_metrics(child)?).is_some(),
-            "Cors" => update.cors.replace(read_cors(child)?).is_some(),
+            "HourMetrics" | "Metrics" => update.hour_metrics.replace(document.metrics(child)?).is_some(),
+            "MinuteMetrics" => update.minute_metrics.replace(document.metrics(child)?).is_some(),
+            "Cors" => update.cors.replace(document.cors(child)?).is_some(),
             other if own.contains(&other) => false,
             _ => true,
         };
         if repeated {
-            return Err(bad_document());
+            return Err(document.malformed(child.at));
         }
     }
     Ok(update)
 }
 
-fn required<'a>(element: &'a XmlElement, name: &str) -> Result<&'a str, ApiError> {
-    element.child_text(name).ok_or_else(bad_document)
-}
+/// The document that elements are of, in which refusals say where they are.
+#[derive(Clone, Copy)]
+struct Document<'a>(&'a [u8]);
 
-fn boolean(text: &str) -> Result<bool, ApiError> {
-    match text {
-        _ if text.eq_ignore_ascii_case("true") => Ok(true),
-        _ if text.eq_ignore_ascii_case("false") => Ok(false),
-        _ => Err(bad_value()),
+impl Document<'_> {
+    fn malformed(self, at: usize) -> ApiError {
+        ApiError::invalid_document(self.0, at, MALFORMED)
     }
-}
 
-fn version(element: &XmlElement) -> Result<String, ApiError> {
-    match required(element, "Version")? {
-        text @ ("1.0" | "2.0") => Ok(text.to_owned()),
-        _ => Err(bad_value()),
+    fn required<'e>(self, element: &'e XmlElement, name: &str) -> Result<&'e XmlElement, ApiError> {
+        element.child(name).ok_or_else(|| self.malformed(element.end))
     }
-}
 
-fn read_logging(element: &XmlElement) -> Result<Logging, ApiError> {
-    Ok(Logging {
-        version: version(element)?,
-        delete: boolean(required(element, "Delete")?)?,
-        read: boolean(required(element, "Read")?)?,
-        write: boolean(required(element, "Write")?)?,
-        retention: read_retention(element)?,
-    })
-}
-
-fn read_metrics(element: &XmlElement) -> Result<Metrics, ApiError> {
-    let enabled = boolean(required(element, "Enabled")?)?;
-    let include_apis = element.child_text("IncludeAPIs").map(boolean).transpose()?;
-    if enabled && include_apis.is_none() {
-        return Err(bad_document());
+    fn boolean(self, element: &XmlElement) -> Result<bool, ApiError> {
+        match element.text.as_str() {
+            text if text.eq_ignore_ascii_case("true") => Ok(true),
+            text if text.eq_ignore_ascii_case("false") => Ok(false),
+            text => Err(ApiError::invalid_node(&element.name, text, "It must be true or false.")),
+        }
     }
-    Ok(Metrics {
-        version: version(element)?,
-        enabled,
-        include_apis: include_apis.filter(|_| enabled),
-        retention: read_retention(element)?,
-    })
-}
 
-fn read_retention(element: &XmlElement) -> Result<RetentionPolicy, ApiError> {
-    let element = element.child("RetentionPolicy").ok_or_else(bad_document)?;
-    if !boolean(required(element, "Enabled")?)? {
-        return Ok(RetentionPolicy { days: None });
+    fn flag(self, element: &XmlElement, name: &str) -> Result<bool, ApiError> {
+        self.boolean(self.required(element, name)?)
     }
-    match required(element, "Days")?.parse() {
-        Ok(days) if (1..=RETENTION_DAYS_MAX).contains(&days) => Ok(RetentionPolicy { days: Some(days) }),
-        _ => Err(out_of_bounds(format!("RetentionPolicy: Days must be from 1 to {RETENTION_DAYS_MAX}."))),
-    }
-}
 
-fn read_cors(element: &XmlElement) -> Result<Vec<CorsRule>, ApiError> {
-    let rules: Vec<CorsRule> = element
-        .children
-        .iter()
-        .map(|rule| {
-            if rule.name != "CorsRule" {
-                return Err(bad_document());
-            }
-            Ok(CorsRule {
-                allowed_origins: required(rule, "AllowedOrigins")?.to_owned(),
-                allowed_methods: required(rule, "AllowedMethods")?.to_owned(),
-                allowed_headers: required(rule, "AllowedHeaders")?.to_owned(),
-                exposed_headers: required(rule, "ExposedHeaders")?.to_owned(),
-                max_age_seconds: required(rule, "MaxAgeInSeconds")?.parse().map_err(|_| bad_value())?,
-            })
+    fn version(self, element: &XmlElement, known: &[&str]) -> Result<String, ApiError> {
+        let version = self.required(element, "Version")?;
+        match known.contains(&version.text.as_str()) {
+            true => Ok(version.text.clone()),
+            false => Err(ApiError::invalid_document(self.0, version.end, "Unexpected value for Version.")),
+        }
+    }
+
+    fn logging(self, element: &XmlElement) -> Result<Logging, ApiError> {
+        Ok(Logging {
+            version: self.version(element, &LOGGING_VERSIONS)?,
+            delete: self.flag(element, "Delete")?,
+            read: self.flag(element, "Read")?,
+            write: self.flag(element, "Write")?,
+            retention: self.retention(element)?,
         })
-        .collect::<Result<_, _>>()?;
-    check_rules(&rules).map_err(bad_rules)?;
-    Ok(rules)
+    }
+
+    fn metrics(self, element: &XmlElement) -> Result<Metrics, ApiError> {
+        let enabled = self.flag(element, "Enabled")?;
+        let include_apis = element.child("IncludeAPIs").map(|apis| self.boolean(apis)).transpose()?;
+        if enabled && include_apis.is_none() {
+            return Err(self.malformed(element.end));
+        }
+        Ok(Metrics {
+            version: self.version(element, &METRICS_VERSIONS)?,
+            enabled,
+            include_apis: include_apis.filter(|_| enabled),
+            retention: self.retention(element)?,
+        })
+    }
+
+    fn retention(self, element: &XmlElement) -> Result<RetentionPolicy, ApiError> {
+        let policy = self.required(element, "RetentionPolicy")?;
+        if !self.flag(policy, "Enabled")? {
+            return Ok(RetentionPolicy { days: None });
+        }
+        let days = self.required(policy, "Days")?;
+        match days.text.parse() {
+            Ok(number) if (1..=RETENTION_DAYS_MAX).contains(&number) => {
+                Ok(RetentionPolicy { days: Some(number) })
+            }
+            _ => Err(ApiError::invalid_document(self.0, days.end, RETENTION_REASON)),
+        }
+    }
+
+    fn cors(self, element: &XmlElement) -> Result<Vec<CorsRule>, ApiError> {
+        let mut rules = Vec::with_capacity(element.children.len());
+        for rule in &element.children {
+            if rule.name != "CorsRule" {
+                return Err(self.malformed(rule.at));
+            }
+            let text = |name| self.required(rule, name).map(|element| element.text.clone());
+            // Documented as required, and taken all the same if they are left out.
+            let optional = |name| rule.child_text(name).unwrap_or_default().to_owned();
+            let age = self.required(rule, "MaxAgeInSeconds")?;
+            rules.push(CorsRule {
+                allowed_origins: text("AllowedOrigins")?,
+                allowed_methods: text("AllowedMethods")?,
+                allowed_headers: optional("AllowedHeaders"),
+                exposed_headers: optional("ExposedHeaders"),
+                max_age_seconds: age.text.parse().map_err(|_| {
+                    ApiError::invalid_node(&age.name, &age.text, "It must be a number of seconds.")
+                })?,
+            });
+        }
+        check_rules(&rules).map_err(bad_rules)?;
+        Ok(rules)
+    }
 }
 
 #[cfg(test)]
@@ -278,6 +298,15 @@ mod tests {
         assert_eq!(code("<Logging/>"), Some(ErrorCode::InvalidXmlDocument));
         assert_eq!(code("<Other/>"), Some(ErrorCode::InvalidXmlDocument));
         assert_eq!(code("<Cors/><Cors/>"), Some(ErrorCode::InvalidXmlDocument));
+        let rule = "<AllowedOrigins>a</AllowedOrigins><AllowedMethods>GET</AllowedMethods>";
+        let age = "<MaxAgeInSeconds>5</MaxAgeInSeconds>";
+        let cors = |inside: &str| code(&format!("<Cors><CorsRule>{inside}</CorsRule></Cors>"));
+        assert_eq!(cors(&format!("{rule}{age}")), None, "headers may be left out");
+        assert_eq!(cors(rule), Some(ErrorCode::InvalidXmlDocument));
+        assert_eq!(
+            cors(&format!("{rule}<MaxAgeInSeconds>x</MaxAgeInSeconds>")),
+            Some(ErrorCode::InvalidXmlNodeValue)
+        );
         let metrics =
             format!("<HourMetrics><Version>1.0</Version><Enabled>false</Enabled>{retention}</HourMetrics>");
         assert_eq!(code(&metrics), Some(ErrorCode::InvalidXmlDocument));

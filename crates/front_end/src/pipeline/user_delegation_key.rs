@@ -11,7 +11,7 @@ use crate::auth::sas::SasService;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use crate::xml::{XML_DECLARATION, parse_xml, put_xml_element, put_xml_tag};
+use crate::xml::{MALFORMED, XML_DECLARATION, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -84,20 +84,28 @@ struct KeyInfo {
 
 impl KeyInfo {
     fn read(document: &[u8], now: Ticks) -> Result<Self, ApiError> {
-        let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
-        let root = parse_xml(document).map_err(|_| malformed())?;
+        let malformed = |at| ApiError::invalid_document(document, at, MALFORMED);
+        let root = parse_xml(document).map_err(|error| malformed(error.at))?;
         if root.name != "KeyInfo" {
-            return Err(malformed());
+            return Err(malformed(root.at));
         }
-        let invalid = || ApiError::new(ErrorCode::InvalidXmlNodeValue);
-        let time = |text: &str| parse_date_time(text).map(whole_seconds).map_err(|_| invalid());
+        let invalid = |name, text, why| ApiError::invalid_node(name, text, why);
         let text = |name: &str| root.child_text(name).filter(|text| !text.is_empty());
-        let start = text("Start").map(time).transpose()?.unwrap_or(whole_seconds(now));
-        let expiry = time(text("Expiry").ok_or_else(malformed)?)?;
+        let time = |name, text| {
+            let at = parse_date_time(text).map(whole_seconds);
+            at.map_err(|_| invalid(name, text, "It is not a date."))
+        };
+        let start = text("Start").map(|text| time("Start", text)).transpose()?.unwrap_or(whole_seconds(now));
+        let until = text("Expiry").ok_or_else(|| malformed(root.at))?;
+        let expiry = time("Expiry", until)?;
         // Else a token that is good for an hour would get keys for next year.
         let is_far = now.plus(DELEGATION_KEY_FOR_MAX) < start;
         if is_far || expiry <= start || expiry <= now || start.plus(DELEGATION_KEY_FOR_MAX) < expiry {
-            return Err(invalid());
+            return Err(invalid(
+                "Expiry",
+                until,
+                "A key is for a time that is not over, and for 7 days at most.",
+            ));
         }
         Ok(KeyInfo { start, expiry, delegated_tid: text("DelegatedUserTid").unwrap_or_default().to_owned() })
     }

@@ -25,12 +25,8 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
         QueueError::PopReceiptMismatch => ErrorCode::PopReceiptMismatch.into(),
         QueueError::VisibleAfterExpiry => ErrorCode::InvalidQueryParameterValue.into(),
         QueueError::MessageTooLarge => message_too_large(),
-        QueueError::Policies(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
-        }
-        QueueError::ServiceProperties(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
-        }
+        QueueError::Policies(error) => ApiError::invalid_document_whole(&error.to_string()),
+        QueueError::ServiceProperties(error) => ApiError::invalid_document_whole(&error.to_string()),
         QueueError::Partition(error) => from_partition(&error),
     }
 }

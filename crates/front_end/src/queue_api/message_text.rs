@@ -8,8 +8,7 @@
 //! not be written back; markup inside it is refused.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::xml::{XmlElement, can_be_xml, is_plain, parse_xml_with_blanks};
+use crate::xml::{MALFORMED, XmlElement, is_plain, parse_xml_with_blanks};
 use bytes::Bytes;
 use queue::limits::MESSAGE_SIZE_BYTES_MAX;
 
@@ -37,24 +36,25 @@ fn plain_text(body: &[u8]) -> Option<&[u8]> {
 }
 
 fn parse_message_text(body: &[u8]) -> Result<Option<Bytes>, ApiError> {
-    let malformed = || ApiError::new(ErrorCode::InvalidXmlDocument);
-    let mut root = parse_xml_with_blanks(body).map_err(|_| malformed())?;
+    let malformed = |at| ApiError::invalid_document(body, at, MALFORMED);
+    let mut root = parse_xml_with_blanks(body).map_err(|error| malformed(error.at))?;
     if root.name != "QueueMessage" {
-        return Err(malformed());
+        return Err(malformed(root.at));
     }
     let at = root.children.iter().position(|child| child.name == "MessageText");
     let Some(XmlElement { text, children, .. }) = at.map(|at| root.children.swap_remove(at)) else {
         return Ok(None);
     };
-    if !children.is_empty() || !can_be_xml(&text) {
-        return Err(malformed());
+    match children.first() {
+        Some(markup) => Err(malformed(markup.at)),
+        None => Ok(Some(text.into())),
     }
-    Ok(Some(text.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error_code::ErrorCode;
     use crate::xml::put_xml_element;
     use proptest::prelude::*;
 

@@ -38,12 +38,8 @@ pub(crate) fn from_table(error: TableError) -> ApiError {
         TableError::CommandsInBatchActOnDifferentPartitions => {
             ErrorCode::CommandsInBatchActOnDifferentPartitions.into()
         }
-        TableError::Policies(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
-        }
-        TableError::ServiceProperties(error) => {
-            ApiError::with_message(ErrorCode::InvalidXmlDocument, error.to_string())
-        }
+        TableError::Policies(error) => ApiError::invalid_document_whole(&error.to_string()),
+        TableError::ServiceProperties(error) => ApiError::invalid_document_whole(&error.to_string()),
         TableError::Partition(error) => from_partition(&error),
     }
 }

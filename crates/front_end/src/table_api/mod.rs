@@ -85,6 +85,7 @@ impl ServiceApi for TableApi {
     const POLICY_PERMISSIONS: &'static str = "raud";
     const COMPRESSES: bool = true;
     const KEEPS_METADATA: bool = false;
+    const LOGS_IN_VERSION_2: bool = false;
 
     fn put_headers(headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
