@@ -49,7 +49,6 @@ error_codes! {
     MetadataTooLarge BAD_REQUEST "The size of the specified metadata exceeds the maximum size permitted."
     MissingRequiredQueryParameter BAD_REQUEST "A query parameter that's mandatory for this request is not specified."
     OutOfRangeQueryParameterValue BAD_REQUEST "One of the query parameters specified in the request URI is outside the permissible range."
-    PopReceiptMismatch BAD_REQUEST "The specified pop receipt did not match the pop receipt for a dequeued message."
     InvalidXmlNodeValue BAD_REQUEST "The value for one of the XML nodes is not in the correct format."
     HostInformationNotPresent BAD_REQUEST "The required host information is not present in the request. You must send one non-empty Host header or include the absolute URI in the request line."
     PropertiesNeedValue BAD_REQUEST "The values are not specified for all properties in the entity."
