@@ -18,6 +18,7 @@ macro_rules! error_codes {
             pub fn as_str(self) -> &'static str {
                 match self {
                     ErrorCode::NotModified => "ConditionNotMet",
+                    ErrorCode::InvalidToken => "InvalidAuthenticationInfo",
                     $(#[allow(unreachable_patterns)] ErrorCode::$name => stringify!($name),)*
                 }
             }
@@ -64,6 +65,7 @@ error_codes! {
     XMethodIncorrectCount BAD_REQUEST "More than one X-HTTP-Method is specified."
     XMethodIncorrectValue BAD_REQUEST "The specified X-HTTP-Method is invalid."
     XMethodNotUsingPost BAD_REQUEST "The request uses X-HTTP-Method with an HTTP verb other than POST."
+    InvalidToken UNAUTHORIZED "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     NoAuthenticationInformation UNAUTHORIZED "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     AuthenticationFailed FORBIDDEN "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
     AuthorizationFailure FORBIDDEN "This request is not authorized to perform this operation."

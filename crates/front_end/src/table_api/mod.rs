@@ -83,9 +83,9 @@ impl ServiceApi for TableApi {
     // The one that all current table clients send.
     const DEFAULT_VERSION: &'static str = "2019-02-02";
     const POLICY_PERMISSIONS: &'static str = "raud";
+    const LOGS_IN_VERSION_2: bool = false;
     const COMPRESSES: bool = true;
     const KEEPS_METADATA: bool = false;
-    const LOGS_IN_VERSION_2: bool = false;
 
     fn put_headers(headers: &mut HeaderMap) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -128,7 +128,8 @@ impl ServiceApi for TableApi {
         }
         let conditional = headers.contains_key(hyper::header::IF_MATCH);
         request.grant.check(route.need(conditional), route.table())?;
-        if request.principal.is_some() && route.need(conditional) == need::TableNeed::Policies {
+        let is_policies = route.need(conditional) == need::TableNeed::Policies;
+        if request.principal.is_some() && is_policies && !takes_policies_by_token(headers) {
             return Err(ErrorCode::AuthorizationFailure.into());
         }
         // A batch may be a lone get.
@@ -242,6 +243,13 @@ impl TableApi {
             Route::ReadServiceStats => service_settings::read_stats(request),
         }
     }
+}
+
+/// From this `x-ms-version` on, a bearer token may read and write stored access policies.
+const POLICIES_BY_TOKEN_SINCE: &[u8] = b"2025-07-05";
+
+fn takes_policies_by_token(headers: &HeaderMap) -> bool {
+    headers.get("x-ms-version").is_some_and(|version| version.as_bytes() >= POLICIES_BY_TOKEN_SINCE)
 }
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
