@@ -162,7 +162,7 @@ error_codes! {
     InvalidRange RANGE_NOT_SATISFIABLE "The range specified is invalid for the current size of the resource."
     InvalidPageRange RANGE_NOT_SATISFIABLE "The page range specified is invalid."
     InternalError INTERNAL_SERVER_ERROR "The server encountered an internal error. Please retry the request."
-    OperationTimedOut INTERNAL_SERVER_ERROR "The operation could not be completed within the permitted time."
+    OperationTimedOut INTERNAL_SERVER_ERROR "Operation could not be completed within the specified time."
     NotImplemented NOT_IMPLEMENTED "The requested operation is not implemented on the specified resource."
     ServerBusy SERVICE_UNAVAILABLE "The server is currently unable to receive requests. Please retry your request."
 }

@@ -26,7 +26,7 @@ use crate::pipeline::{
 };
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
-use base::{Random, Ticks};
+use base::{Clock, Random, Ticks};
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
 use errors::from_table;
@@ -52,6 +52,8 @@ pub(crate) struct TableApi {
 pub(crate) struct RequestContext<'a> {
     /// The Table service.
     pub(crate) service: &'a TableService,
+    /// For what a batch does within a time.
+    pub(crate) clock: &'a dyn Clock,
     /// For boundaries of batch replies.
     pub(crate) random: &'a dyn Random,
     /// The account.
@@ -147,6 +149,7 @@ impl ServiceApi for TableApi {
         let base = request.base_address();
         let context = RequestContext {
             service: &self.service,
+            clock: request.clock,
             random: request.random,
             account: request.account,
             host: request.host,
