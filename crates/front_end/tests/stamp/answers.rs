@@ -55,7 +55,6 @@ pub(crate) struct Row {
     path: String,
     root: &'static str,
     headers: Vec<(&'static str, Vec<u8>)>,
-    sent_instead: Option<(&'static str, Vec<u8>)>,
     body: Vec<u8>,
     auth: Auth,
     status: u16,
@@ -73,7 +72,6 @@ impl Row {
             path: path.into(),
             root: ROOT,
             headers: Vec::new(),
-            sent_instead: None,
             body: Vec::new(),
             auth: Auth::Key,
             status: 200,
@@ -87,12 +85,6 @@ impl Row {
     /// A header of the request. `x-ms-version` replaces the usual one.
     pub(crate) fn header(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Row {
         self.headers.push((name, value.as_ref().to_vec()));
-        self
-    }
-
-    /// Sends a header with another value than the one that is signed.
-    pub(crate) fn but_sends(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Row {
-        self.sent_instead = Some((name, value.as_ref().to_vec()));
         self
     }
 
@@ -171,9 +163,6 @@ impl Row {
             Service::Blob | Service::Queue => SignedService::BlobOrQueue,
         };
         let mut map = stamp.headers_signed_over(signed, &self.method, &target, &headers);
-        if let Some((name, value)) = &self.sent_instead {
-            map.insert(HeaderName::from_static(name), HeaderValue::from_bytes(value).expect("a value"));
-        }
         let authorization = match &self.auth {
             Auth::Key => None,
             Auth::Header(value) => Some((*value).to_owned()),
