@@ -1,4 +1,5 @@
-//! What the Queue service answers: requests, and the status, code, elements and headers that their answers must have.
+//! What the Queue service answers: requests, and the status, code, elements and headers that their answers
+//! must have.
 
 mod stamp;
 
@@ -231,8 +232,8 @@ async fn queues_and_their_lists() {
     check(&stamp, Service::Queue, rows).await;
 }
 
-/// Signed by hand, as clients do: in UTF-8. The service reads each byte of a header as a character of Latin-1, so it sees
-/// what was signed only if it was sent so, and then it takes no such metadata.
+/// Signed by hand, as clients do: in UTF-8. The service reads each byte of a header as a character of
+/// Latin-1, so it sees what was signed only if it was sent so, and then it takes no such metadata.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metadata_beyond_ascii_that_is_signed() {
     let stamp = with_queue().await;

@@ -1,4 +1,5 @@
-//! What the Table service answers: requests, and the status, code, elements and headers that their answers must have.
+//! What the Table service answers: requests, and the status, code, elements and headers that their answers
+//! must have.
 
 mod stamp;
 

@@ -1,5 +1,5 @@
-//! `timeout`: how long a client wants a request to take. It bounds uploads that stall, the sending of a blob, and the parts
-//! of a batch.
+//! `timeout`: how long a client wants a request to take. It bounds uploads that stall, the sending of a blob,
+//! and the parts of a batch.
 #![allow(clippy::disallowed_methods)] // Tests wait as clients do.
 
 mod stamp;

@@ -8,9 +8,9 @@
 //!             hex16(x) is x in 16 lower-case hexadecimal digits
 //! ```
 //!
-//! A message is born at the position whose instant is its insertion. What always holds: a message has one row. Earlier
-//! builds told a receipt that is not the last one from a message that is gone, by a mark of each message that was not at its
-//! birthplace. No mark is made or read any more; each goes with its message.
+//! A message is born at the position whose instant is its insertion. What always holds: a message has one
+//! row. Earlier builds told a receipt that is not the last one from a message that is gone, by a mark of each
+//! message that was not at its birthplace. No mark is made or read any more; each goes with its message.
 
 use base::Ticks;
 use partition::{KeyRange, RowKey};

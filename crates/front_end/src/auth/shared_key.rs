@@ -122,8 +122,9 @@ fn put_line(sink: &mut impl SignSink, line: &[u8]) {
     sink.put(b"\n");
 }
 
-/// What a header says, as the service reads it: each byte is a character of Latin-1, and the string is signed in UTF-8. So
-/// sign clients whose HTTP library writes headers in Latin-1; the signature of one that writes UTF-8 is refused by Azure, too.
+/// What a header says, as the service reads it: each byte is a character of Latin-1, and the string is signed
+/// in UTF-8. So sign clients whose HTTP library writes headers in Latin-1; the signature of one that writes
+/// UTF-8 is refused by Azure, too.
 fn put_text(sink: &mut impl SignSink, value: &[u8]) {
     if value.is_ascii() {
         return sink.put(value);

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a batch are
-//! of one kind. When the time of the batch is over, the parts that are left fail; a part may ask for less time than that.
+//! of one kind. When the time of the batch is over, the parts that are left fail; a part may ask for less
+//! time than that.
 
 use super::headers::Headers;
 use super::request_headers::text;

@@ -91,8 +91,8 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// Refuses a `timeout` that is no number of seconds, and one in which nothing can be done. An empty one is none, and any
-/// that is too long is cut.
+/// Refuses a `timeout` that is no number of seconds, and one in which nothing can be done. An empty one is
+/// none, and any that is too long is cut.
 pub(crate) fn check_timeout(query: &QueryParameters<'_>) -> Result<(), ApiError> {
     const NAME: &str = "timeout";
     let text = query.find(NAME).unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Entity group transactions: one table, one PartitionKey, all or nothing.
 //!
 //! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is told by one part for the
-//! operation that failed, with its index before the message. A lone get outside a change set is a batch too. The shortest
-//! `timeout` that an operation of a change set asks for bounds all of it, as they are done together.
+//! operation that failed, with its index before the message. A lone get outside a change set is a batch too.
+//! The shortest `timeout` that an operation of a change set asks for bounds all of it, as they are done
+//! together.
 
 use super::entity_read::read_entity;
 use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders, plan_write};
@@ -73,8 +74,8 @@ pub(crate) async fn execute_batch(
     Ok(reply)
 }
 
-/// A lone get. Its own failure is inside the answer, be it that it has a key that no entity can have; anything else is no
-/// batch.
+/// A lone get. Its own failure is inside the answer, also when it has a key that no entity can have;
+/// anything else is no batch.
 async fn execute_direct(context: &RequestContext<'_>, part: &BatchPart<'_>) -> Result<Reply, ApiError> {
     let target = Target::find(context, part)?;
     let query = QueryParameters::parse(target.query).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
@@ -165,8 +166,8 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The account in an operation's address must be that of the batch. Some clients leave it out, also where it is a part
-    /// of the path: what is no address of its own is then one below the account.
+    /// The account in an operation's address must be that of the batch. Some clients leave it out, also where
+    /// it is a part of the path: what is no address of its own is then one below the account.
     fn find(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result<Self, ApiError> {
         let invalid = || ApiError::new(ErrorCode::InvalidInput);
         let (host, path_and_query, is_whole) = match part.target.split_once("://") {

@@ -21,7 +21,8 @@ use std::fmt;
 /// The first protocol version with bearer tokens.
 const OLDEST_VERSION: &[u8] = b"2017-11-09";
 
-/// From this version on a token that is not good is answered like one that is missing, by a challenge (recorded answers).
+/// From this version on a token that is not good is answered like one that is missing, by a challenge
+/// (recorded answers).
 const CHALLENGES_SINCE: &[u8] = b"2019-12-12";
 
 /// `WWW-Authenticate` for requests without credentials: where clients that parse it get a token.
