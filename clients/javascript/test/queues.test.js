@@ -101,7 +101,7 @@ test("a message through its life", async () => {
   const [got] = (await queue.receiveMessages({ visibilityTimeout: 10 })).receivedMessageItems;
   assert.deepEqual([got.messageId, got.dequeueCount, got.messageText], [sent.messageId, 1, "one"]);
   assert.equal((await queue.receiveMessages()).receivedMessageItems.length, 0);
-  await assert.rejects(queue.deleteMessage(sent.messageId, sent.popReceipt), refusal(400, "PopReceiptMismatch"));
+  await assert.rejects(queue.deleteMessage(sent.messageId, sent.popReceipt), refusal(404, "MessageNotFound"));
   const updated = await queue.updateMessage(got.messageId, got.popReceipt, "", 0);
   assert.ok(updated.popReceipt && updated.nextVisibleOn);
   assert.equal((await queue.peekMessages()).peekedMessageItems[0].messageText, "");

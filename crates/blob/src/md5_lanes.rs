@@ -4,7 +4,9 @@
 //! Where one message is all there is, or it comes in portions, the library hashes it. The code is compiled for each kind of
 //! vectors; which one a processor has is found out when it runs. What always holds: the digests are the library's.
 
-use fearless_simd::{Level, Simd, SimdBase, SimdInt, dispatch, u32x4, u32x8, u32x16};
+#[cfg(not(target_arch = "x86_64"))]
+use fearless_simd::dispatch;
+use fearless_simd::{Level, Simd, SimdBase, SimdInt, u32x4, u32x8, u32x16};
 use md5::{Digest, Md5};
 use std::array::from_fn;
 
@@ -50,27 +52,51 @@ pub(crate) fn md5_of_each<T: AsRef<[u8]>>(messages: &[T]) -> Vec<Md5Digest> {
 }
 
 /// With the vectors of `level`.
+///
+/// Each kind of vectors costs compile time, so there is code for three: SSE4.2 gains nothing over SSE2 here.
 fn md5_at<T: AsRef<[u8]>>(level: Level, messages: &[T]) -> Vec<Md5Digest> {
     let mut digests = vec![Md5Digest::default(); messages.len()];
     // Of similar length together: lanes whose message has ended go on for nothing.
     let mut by_size: Vec<(usize, &[u8])> = messages.iter().map(AsRef::as_ref).enumerate().collect();
     by_size.sort_unstable_by_key(|(_, message)| message.len());
-    for group in by_size.chunks(dispatch!(level, simd => lanes_of(simd))) {
-        match group {
-            [(at, one)] => digests[*at] = Md5::digest(one).into(),
-            _ if group.len() > FEW_LANES => {
-                dispatch!(level, simd => hash_group::<_, u32x16<_>, LANES>(simd, group, &mut digests))
-            }
-            _ => dispatch!(level, simd => hash_group::<_, u32x8<_>, FEW_LANES>(simd, group, &mut digests)),
-        }
+    #[cfg(target_arch = "x86_64")]
+    match (level.as_avx512(), level.as_avx2(), level.as_sse2()) {
+        (Some(avx512), _, _) => hash_sorted(avx512, &by_size, &mut digests),
+        (_, Some(avx2), _) => hash_sorted(avx2, &by_size, &mut digests),
+        (_, _, Some(sse2)) => hash_sorted(sse2, &by_size, &mut digests),
+        (None, None, None) => hash_singly(&by_size, &mut digests),
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    dispatch!(level, simd => hash_sorted(simd, &by_size, &mut digests));
     digests
 }
 
-/// Messages to hash together with these vectors.
-#[inline(always)]
-fn lanes_of<S: Simd>(_: S) -> usize {
-    if S::u32s::LEN > FEW_LANES / 2 { LANES } else { FEW_LANES }
+/// Hashes messages one after the other.
+#[cfg(target_arch = "x86_64")]
+fn hash_singly(messages: &[(usize, &[u8])], digests: &mut [Md5Digest]) {
+    for (at, message) in messages {
+        digests[*at] = Md5::digest(message).into();
+    }
+}
+
+/// Hashes messages that are sorted by length in groups of neighbours.
+fn hash_sorted<S: Simd>(simd: S, by_size: &[(usize, &[u8])], digests: &mut [Md5Digest]) {
+    let has_many_lanes = S::u32s::LEN > FEW_LANES / 2;
+    for group in by_size.chunks(if has_many_lanes { LANES } else { FEW_LANES }) {
+        match group {
+            [(at, one)] => digests[*at] = Md5::digest(one).into(),
+            _ if has_many_lanes && group.len() > FEW_LANES => {
+                simd.vectorize(
+                    #[inline(always)]
+                    || hash_group::<S, u32x16<S>, LANES>(simd, group, digests),
+                );
+            }
+            _ => simd.vectorize(
+                #[inline(always)]
+                || hash_group::<S, u32x8<S>, FEW_LANES>(simd, group, digests),
+            ),
+        }
+    }
 }
 
 /// Hashes the messages of `group`, which has room in a vector; their digests go to the places that they tell.
@@ -86,11 +112,16 @@ where
     let whole_count = lanes.iter().map(|message| message.whole.len()).min().unwrap_or(0);
     let block_count = lanes.iter().map(Padded::block_count).max().unwrap_or(0);
     let mut state = START.map(|word| V::splat(simd, word));
-    for at in 0..whole_count {
-        take_blocks::<S, V, LANES>(simd, &mut state, from_fn(|lane| &lanes[lane].whole[at]));
-    }
-    for at in whole_count..block_count {
-        take_blocks::<S, V, LANES>(simd, &mut state, from_fn(|lane| lanes[lane].block(at)));
+    for at in 0..block_count {
+        // The rounds are written out, so they stand here once for blocks of both kinds.
+        let blocks = match at < whole_count {
+            true => from_fn(|lane| &lanes[lane].whole[at]),
+            false => from_fn(|lane| lanes[lane].block(at)),
+        };
+        take_blocks::<S, V, LANES>(simd, &mut state, blocks);
+        if at < whole_count {
+            continue;
+        }
         for (lane, message) in lanes.iter().enumerate() {
             if message.block_count() == at + 1 {
                 digests[in_lane(lane).0] = digest_of(&state.map(|word| word.as_slice()[lane]));

@@ -151,6 +151,11 @@ impl ApiError {
         )
     }
 
+    /// The same with a better message than the table's.
+    pub(crate) fn saying(self, message: &'static str) -> Self {
+        ApiError { message: Some(Cow::Borrowed(message)), ..self }
+    }
+
     /// The failure to read a copy's source, which is told with the source's own status and code.
     pub(crate) fn of_source(error: &ApiError) -> Self {
         let message = Cow::Borrowed(error.code.message());

@@ -18,6 +18,7 @@ macro_rules! error_codes {
             pub fn as_str(self) -> &'static str {
                 match self {
                     ErrorCode::NotModified => "ConditionNotMet",
+                    ErrorCode::InvalidToken => "InvalidAuthenticationInfo",
                     $(#[allow(unreachable_patterns)] ErrorCode::$name => stringify!($name),)*
                 }
             }
@@ -49,7 +50,6 @@ error_codes! {
     MetadataTooLarge BAD_REQUEST "The size of the specified metadata exceeds the maximum size permitted."
     MissingRequiredQueryParameter BAD_REQUEST "A query parameter that's mandatory for this request is not specified."
     OutOfRangeQueryParameterValue BAD_REQUEST "One of the query parameters specified in the request URI is outside the permissible range."
-    PopReceiptMismatch BAD_REQUEST "The specified pop receipt did not match the pop receipt for a dequeued message."
     InvalidXmlNodeValue BAD_REQUEST "The value for one of the XML nodes is not in the correct format."
     HostInformationNotPresent BAD_REQUEST "The required host information is not present in the request. You must send one non-empty Host header or include the absolute URI in the request line."
     PropertiesNeedValue BAD_REQUEST "The values are not specified for all properties in the entity."
@@ -65,6 +65,7 @@ error_codes! {
     XMethodIncorrectCount BAD_REQUEST "More than one X-HTTP-Method is specified."
     XMethodIncorrectValue BAD_REQUEST "The specified X-HTTP-Method is invalid."
     XMethodNotUsingPost BAD_REQUEST "The request uses X-HTTP-Method with an HTTP verb other than POST."
+    InvalidToken UNAUTHORIZED "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     NoAuthenticationInformation UNAUTHORIZED "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
     AuthenticationFailed FORBIDDEN "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
     AuthorizationFailure FORBIDDEN "This request is not authorized to perform this operation."
@@ -162,7 +163,7 @@ error_codes! {
     InvalidRange RANGE_NOT_SATISFIABLE "The range specified is invalid for the current size of the resource."
     InvalidPageRange RANGE_NOT_SATISFIABLE "The page range specified is invalid."
     InternalError INTERNAL_SERVER_ERROR "The server encountered an internal error. Please retry the request."
-    OperationTimedOut INTERNAL_SERVER_ERROR "The operation could not be completed within the permitted time."
+    OperationTimedOut INTERNAL_SERVER_ERROR "Operation could not be completed within the specified time."
     NotImplemented NOT_IMPLEMENTED "The requested operation is not implemented on the specified resource."
     ServerBusy SERVICE_UNAVAILABLE "The server is currently unable to receive requests. Please retry your request."
 }

@@ -9,7 +9,7 @@ use crate::queue_api::QueueApi;
 use crate::reply_body::ResponseBody;
 use crate::server::{TlsIdentity, serve};
 use crate::table_api::TableApi;
-use base::{Clock, Random, Spawner};
+use base::{BoxFuture, Clock, Random, Spawner};
 use blob::BlobService;
 use bytes::Bytes;
 use hyper::body::Body;
@@ -87,8 +87,8 @@ impl FrontEnd {
     }
 
     /// Serves the Blob service on a bound listener, as [`Self::serve_table`] does.
-    pub async fn serve_blob(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        self.serve(&self.blob, listener, shutdown).await;
+    pub fn serve_blob<'a>(&'a self, listener: TcpListener, shutdown: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
+        Box::pin(self.serve(&self.blob, listener, shutdown))
     }
 
     /// Answers one request to the Blob service without a socket.
@@ -106,20 +106,28 @@ impl FrontEnd {
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
     /// closes connections and returns, at the latest after [`Limits::drain_for_max`].
-    pub async fn serve_table(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        self.serve(&self.table, listener, shutdown).await;
+    pub fn serve_table<'a>(
+        &'a self,
+        listener: TcpListener,
+        shutdown: BoxFuture<'a, ()>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.serve(&self.table, listener, shutdown))
     }
 
     /// The same for the Queue service.
-    pub async fn serve_queue(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        self.serve(&self.queue, listener, shutdown).await;
+    pub fn serve_queue<'a>(
+        &'a self,
+        listener: TcpListener,
+        shutdown: BoxFuture<'a, ()>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.serve(&self.queue, listener, shutdown))
     }
 
     async fn serve<S: ServiceApi>(
         &self,
         api: &Arc<Pipeline<S>>,
         listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
+        shutdown: BoxFuture<'_, ()>,
     ) {
         let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
         serve(api.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;

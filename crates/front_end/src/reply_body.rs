@@ -5,6 +5,7 @@
 //! it ends.
 
 use crate::answer_room::TakenRoom;
+use base::BoxFuture;
 use bytes::Bytes;
 use futures_util::stream::Stream;
 use hyper::body::{Body, Frame, SizeHint};
@@ -26,6 +27,22 @@ pub(crate) struct ReplyStream {
     pub(crate) bytes: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
     /// How many there are.
     pub(crate) size: u64,
+}
+
+impl ReplyStream {
+    /// The same, but broken off if it is not sent when `time` is over. That is looked at with each portion.
+    pub(crate) fn until(self, time: BoxFuture<'static, ()>) -> Self {
+        let (mut bytes, mut time) = (self.bytes, Some(time));
+        let bytes = futures_util::stream::poll_fn(move |context| {
+            let Some(running) = &mut time else { return Poll::Ready(None) };
+            if running.as_mut().poll(context).is_ready() {
+                time = None;
+                return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
+            }
+            bytes.as_mut().poll_next(context)
+        });
+        ReplyStream { bytes: Box::pin(bytes), size: self.size }
+    }
 }
 
 impl fmt::Debug for ReplyStream {
@@ -216,6 +233,20 @@ mod tests {
                 assert!(size <= SLICE_SIZE_BYTES || sizes.last() == Some(&1), "{size}: {sizes:?}");
             }
         }
+    }
+
+    /// A client that asked for an answer within its time was sent the whole blob, however long that took.
+    #[test]
+    fn a_stream_is_broken_off_when_its_time_is_over() {
+        let portions = || Box::pin(stream::repeat_with(|| Ok(Bytes::from_static(b"portion"))));
+        let begun = |time| ReplyStream { bytes: portions(), size: 70 }.until(time);
+        let mut body = ResponseBody::stream(begun(Box::pin(std::future::pending())));
+        let mut next = || body.frame().now_or_never().expect("it is there").expect("more");
+        assert!(next().is_ok() && next().is_ok());
+        let mut body = ResponseBody::stream(begun(Box::pin(std::future::ready(()))));
+        let mut next = || body.frame().now_or_never().expect("it is there").expect("more");
+        assert_eq!(next().err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+        assert!(next().is_err(), "and it has not ended");
     }
 
     #[test]

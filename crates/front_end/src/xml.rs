@@ -156,8 +156,8 @@ fn put_text(open: &mut [XmlElement], text: &str, at: usize) -> Result<(), Malfor
     Ok(())
 }
 
-/// Line and column of a byte of a document, from 1 on, as the service's reader counts them: in UTF-16 units, and to the
-/// name of a tag. An empty document has none, which is 0 and 0.
+/// Line and column of a byte of a document, from 1 on, as the service's reader counts them: in UTF-16 units,
+/// and to the name of a tag. An empty document has none, which is 0 and 0.
 pub(crate) fn place_of(document: &[u8], at: usize) -> (usize, usize) {
     if document.trim_ascii().is_empty() {
         return (0, 0);

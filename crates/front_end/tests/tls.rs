@@ -51,7 +51,7 @@ async fn start(limits: Limits) -> Running {
         let stopped = async {
             let _ = stopped.await;
         };
-        front_end.serve_table(listener, stopped).await;
+        front_end.serve_table(listener, Box::pin(stopped)).await;
     });
     Running { stamp, identity, address, stop, served }
 }

@@ -7,11 +7,11 @@ use std::fmt;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -44,7 +44,7 @@ pub(crate) fn start(
 }
 
 fn subscriber<W>(
-    filter: EnvFilter,
+    filter: Targets,
     in_colours: bool,
     clock: Arc<dyn Clock>,
     writer: W,
@@ -54,19 +54,23 @@ where
 {
     let format = Format::default().without_time().with_ansi(in_colours);
     let lines = Lines { format, repeated: Mutex::default(), clock };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(in_colours);
-    builder.event_format(lines).with_writer(writer).finish()
+    let builder = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_ansi(in_colours);
+    builder.event_format(lines).with_writer(writer).finish().with(filter)
 }
 
 /// What is logged. A word alone is a level: a misspelt one would be taken for the name of a module, and nothing logged.
-fn parse_filter(value: Option<OsString>) -> Result<EnvFilter, LogError> {
+fn parse_filter(value: Option<OsString>) -> Result<Targets, LogError> {
     let value = value.unwrap_or_default();
     let parsed = value.to_str().and_then(|text| {
         let text = if text.trim().is_empty() { USUAL } else { text };
         let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
         let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
-        let is_clear = parts.iter().all(|part| part.contains(['=', '[']) || is_level(part));
-        is_clear.then(|| EnvFilter::builder().parse(parts.join(",")).ok()).flatten()
+        // By modules only: filters by spans and their fields would bring a library of regular expressions with them.
+        let is_clear = |part: &str| match part.split_once('=') {
+            Some((module, level)) => !module.is_empty() && !module.contains('[') && is_level(level),
+            None => is_level(part),
+        };
+        parts.iter().copied().all(is_clear).then(|| parts.join(",").to_lowercase().parse().ok()).flatten()
     });
     parsed.ok_or(LogError { value })
 }
@@ -188,7 +192,9 @@ mod tests {
             assert_eq!(filter.to_string(), expected, "{value:?}");
         }
         let garbage = OsString::from_vec(vec![b'i', 0xff]);
-        for value in [OsString::from("inof"), "partition=loud".into(), "warn,=,".into(), garbage] {
+        for value in
+            [OsString::from("inof"), "partition=loud".into(), "warn,=,".into(), "a[b]=info".into(), garbage]
+        {
             let refused = parse_filter(Some(value)).expect_err("refused").to_string();
             assert!(refused.starts_with("LARIMAR_LOG ") && refused.lines().count() == 1, "{refused}");
         }

@@ -152,9 +152,9 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     };
     let serve = async {
         tokio::join!(
-            front_end.serve_blob(blob_listener, stopped(stop.clone())),
-            front_end.serve_table(table_listener, stopped(stop.clone())),
-            front_end.serve_queue(queue_listener, stopped(stop)),
+            front_end.serve_blob(blob_listener, Box::pin(stopped(stop.clone()))),
+            front_end.serve_table(table_listener, Box::pin(stopped(stop.clone()))),
+            front_end.serve_queue(queue_listener, Box::pin(stopped(stop))),
         )
     };
     tokio::select! {

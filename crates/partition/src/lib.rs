@@ -19,6 +19,7 @@ mod choose_split_key;
 mod commit_log;
 mod data_writer;
 mod dead_containers;
+mod decider;
 mod error;
 pub mod key;
 mod key_filter;

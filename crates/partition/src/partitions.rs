@@ -17,7 +17,7 @@ use crate::pause::Pause;
 use crate::piece::Piece;
 use crate::range_partition::{Collected, DataPin, Shared};
 use crate::settings::PartitionSettings;
-use base::{Environment, Ticks};
+use base::{BoxFuture, Environment, Ticks};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,27 +79,29 @@ pub struct Partitions {
 
 impl Partitions {
     /// Loads every range.
-    pub async fn open(
-        env: &Environment,
+    pub fn open<'a>(
+        env: &'a Environment,
         streams: Arc<Streams>,
         settings: PartitionSettings,
-    ) -> Result<Self, PartitionError> {
-        settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
-        let data_writer = DataWriter::start(&*env.spawner, &streams)?;
-        let row_data_writer = DataWriter::start_for_flushes(&*env.spawner, &streams)?;
-        let shared = Shared {
-            clock: env.clock.clone(),
-            spawner: env.spawner.clone(),
-            streams,
-            cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
-            memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
-            dead: Arc::default(),
-            settings,
-            maintenance: Maintenance::start(&*env.spawner, &env.clock)?,
-            data_writer,
-            row_data_writer,
-        };
-        Ok(Partitions { server: PartitionServer::open(shared).await? })
+    ) -> BoxFuture<'a, Result<Self, PartitionError>> {
+        Box::pin(async move {
+            settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
+            let data_writer = DataWriter::start(&*env.spawner, &streams)?;
+            let row_data_writer = DataWriter::start_for_flushes(&*env.spawner, &streams)?;
+            let shared = Shared {
+                clock: env.clock.clone(),
+                spawner: env.spawner.clone(),
+                streams,
+                cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
+                memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
+                dead: Arc::default(),
+                settings,
+                maintenance: Maintenance::start(&*env.spawner, &env.clock)?,
+                data_writer,
+                row_data_writer,
+            };
+            Ok(Partitions { server: PartitionServer::open(shared).await? })
+        })
     }
 
     /// What the layer has done in the background since it was opened.
@@ -128,13 +130,21 @@ impl Partitions {
     }
 
     /// The row at `key`, from the newest durable state.
-    pub async fn get(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
-        self.server.get(table, key, RowPart::Whole).await
+    pub fn get<'a>(
+        &'a self,
+        table: ObjectTable,
+        key: &'a RowKey,
+    ) -> BoxFuture<'a, Result<Option<Row>, PartitionError>> {
+        Box::pin(async move { self.server.get(table, key, RowPart::Whole).await })
     }
 
     /// The same, but the row may come without its tail, as for [`Read::Head`](crate::Read::Head): that costs less.
-    pub async fn get_head(&self, table: ObjectTable, key: &RowKey) -> Result<Option<Row>, PartitionError> {
-        self.server.get(table, key, RowPart::Head).await
+    pub fn get_head<'a>(
+        &'a self,
+        table: ObjectTable,
+        key: &'a RowKey,
+    ) -> BoxFuture<'a, Result<Option<Row>, PartitionError>> {
+        Box::pin(async move { self.server.get(table, key, RowPart::Head).await })
     }
 
     /// The moment of the range that owns `key`: what is read after it was asked for is still so while it is the same.
@@ -172,37 +182,44 @@ impl Partitions {
 
     /// Appends blob data to the range that owns `key`: durable when it returns. A row of that range may name the piece
     /// while the pin is held, and keeps it from then on. 1 byte to [`crate::PIECE_SIZE_BYTES_MAX`].
-    pub async fn append_data(
-        &self,
+    pub fn append_data<'a>(
+        &'a self,
         table: ObjectTable,
-        key: &RowKey,
+        key: &'a RowKey,
         bytes: Bytes,
-    ) -> Result<(Piece, DataPin), PartitionError> {
-        self.server.append_data(table, key, bytes).await
+    ) -> BoxFuture<'a, Result<(Piece, DataPin), PartitionError>> {
+        Box::pin(async move { self.server.append_data(table, key, bytes).await })
     }
 
     /// The row at `key`, as [`Self::get`] finds it; its pieces can be read while the pin is held.
-    pub async fn get_with_data(
-        &self,
+    pub fn get_with_data<'a>(
+        &'a self,
         table: ObjectTable,
-        key: &RowKey,
-    ) -> Result<Option<(Row, DataPin)>, PartitionError> {
-        let owner = self.server.owner(table, key.as_bytes())?;
-        owner.load.note(key.as_bytes());
-        owner.get_with_data(key).await
+        key: &'a RowKey,
+    ) -> BoxFuture<'a, Result<Option<(Row, DataPin)>, PartitionError>> {
+        Box::pin(async move {
+            let owner = self.server.owner(table, key.as_bytes())?;
+            owner.load.note(key.as_bytes());
+            owner.get_with_data(key).await
+        })
     }
 
     /// Gives back the space of blob data that no row names, at once, as it is done in the background anyway.
-    pub async fn collect_data_now(&self, table: ObjectTable) -> Result<Collected, PartitionError> {
-        let mut all = Collected::default();
-        for range in self.server.ranges(table) {
-            let mut collected = Collected::default();
-            range.collect_data(Pace::Busy, || false, || false, &mut collected).await?;
-            all.extents += collected.extents;
-            all.size_bytes += collected.size_bytes;
-            all.copied_bytes += collected.copied_bytes;
-        }
-        Ok(all)
+    pub fn collect_data_now<'a>(
+        &'a self,
+        table: ObjectTable,
+    ) -> BoxFuture<'a, Result<Collected, PartitionError>> {
+        Box::pin(async move {
+            let mut all = Collected::default();
+            for range in self.server.ranges(table) {
+                let mut collected = Collected::default();
+                range.collect_data(Pace::Busy, || false, || false, &mut collected).await?;
+                all.extents += collected.extents;
+                all.size_bytes += collected.size_bytes;
+                all.copied_bytes += collected.copied_bytes;
+            }
+            Ok(all)
+        })
     }
 
     /// The key ranges of a table, in order.
@@ -216,29 +233,39 @@ impl Partitions {
     }
 
     /// Splits the range that owns `key` so that a new one starts at the key's partition name. False: one does already.
-    pub async fn split(&self, table: ObjectTable, key: &RowKey) -> Result<bool, PartitionError> {
-        self.server.change_ranges(table, Change::Split(key.clone())).await
+    pub fn split<'a>(
+        &'a self,
+        table: ObjectTable,
+        key: &'a RowKey,
+    ) -> BoxFuture<'a, Result<bool, PartitionError>> {
+        Box::pin(async move { self.server.change_ranges(table, Change::Split(key.clone())).await })
     }
 
     /// Merges the range that owns `key` with the one after it. False: there is none.
-    pub async fn merge(&self, table: ObjectTable, key: &RowKey) -> Result<bool, PartitionError> {
-        self.server.change_ranges(table, Change::Merge(key.clone())).await
+    pub fn merge<'a>(
+        &'a self,
+        table: ObjectTable,
+        key: &'a RowKey,
+    ) -> BoxFuture<'a, Result<bool, PartitionError>> {
+        Box::pin(async move { self.server.change_ranges(table, Change::Merge(key.clone())).await })
     }
 
     /// Looks at once whether ranges shall be split or merged, as it is done every 15 seconds anyway. Returns how many were.
-    pub async fn balance_now(&self) -> Result<u64, PartitionError> {
-        self.server.balance().await
+    pub fn balance_now<'a>(&'a self) -> BoxFuture<'a, Result<u64, PartitionError>> {
+        Box::pin(async move { self.server.balance().await })
     }
 
     /// The service has deleted this container for good: its id never comes back, so its rows may go in the background.
     /// Durable when it returns; done twice it does nothing. `Busy`: too many are waiting, mark it again later.
-    pub async fn retire_container(
-        &self,
+    pub fn retire_container<'a>(
+        &'a self,
         table: ObjectTable,
-        account: &str,
+        account: &'a str,
         container_id: u64,
-    ) -> Result<(), PartitionError> {
-        self.server.retire_container(DeadContainer::new(table, account, container_id)).await
+    ) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(async move {
+            self.server.retire_container(DeadContainer::new(table, account, container_id)).await
+        })
     }
 
     /// The first container after the given one, in key order, that has rows: its account and id. With it a service
@@ -258,7 +285,9 @@ impl Partitions {
     }
 
     /// Refuses further writes and waits for those under way.
-    pub async fn close(&self) {
-        self.server.close().await;
+    pub fn close<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.server.close().await;
+        })
     }
 }

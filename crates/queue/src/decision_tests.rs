@@ -60,10 +60,6 @@ fn delete_of(position: Position) -> RowChange {
     RowChange::Delete { key: store().message_key(position) }
 }
 
-fn mark_of(insertion: u64, message: &MessageRow) -> RowChange {
-    RowChange::Put { key: store().away_key(insertion), value: message.encode_away() }
-}
-
 fn put(invisible_for: u64, lives_for: Option<u64>) -> PutMessage {
     PutMessage {
         store: store(),
@@ -90,12 +86,12 @@ fn a_put_is_a_message_and_a_count() {
 }
 
 #[test]
-fn a_put_that_hides_leaves_a_mark_and_one_that_never_ends_no_expiry() {
+fn a_put_that_hides_lies_where_it_becomes_visible_and_one_that_never_ends_has_no_expiry() {
     let decision = put(5, None).decide(&Rows::new(vec![vec![]]), NOW);
     let stored = MessageRow { dequeue_count: 0, receipt_number: 71, ..message(NEVER) };
     let position = at(NOW.0 + 5 * TICKS_PER_SECOND, NOW.0);
     let counted = HeadRow { message_count: 1, low_water: Ticks(4), swept_expiry: NEVER, new_expiry: NEVER };
-    let expected = [put_of(position, &stored), mark_of(NOW.0, &stored), counted.put(store().head_key())];
+    let expected = [put_of(position, &stored), counted.put(store().head_key())];
     assert_eq!(decision.changes, expected);
     assert_eq!(decision.reply.unwrap().expires_at, service::TICKS_MAX);
 }
@@ -132,10 +128,8 @@ fn a_get_moves_what_is_visible_and_removes_what_has_expired() {
             RowChange::Delete { key: store().away_key(15) },
             delete_of(at(10, 10)),
             put_of(at(hidden_until, 10), &taken(80)),
-            mark_of(10, &taken(80)),
             delete_of(at(30, 30)),
             put_of(at(hidden_until, 30), &taken(81)),
-            mark_of(30, &taken(81)),
             counted.put(store().head_key()),
         ]
     );

@@ -19,12 +19,9 @@ pub enum QueueError {
     /// Metadata that is too large.
     #[error("the metadata is too large")]
     MetadataTooLarge,
-    /// The message was deleted, or has expired, or never was.
+    /// The message was deleted, or has expired, or never was, or the receipt is not its last one.
     #[error("the message does not exist")]
     MessageNotFound,
-    /// The message is there, but somebody got it or updated it after this receipt was given.
-    #[error("the pop receipt is not the message's last one")]
-    PopReceiptMismatch,
     /// An update would hide the message until after it expires.
     #[error("the message would be visible only after it expires")]
     VisibleAfterExpiry,

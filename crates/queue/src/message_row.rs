@@ -1,9 +1,8 @@
-//! The stored row of a message, and the mark of one that has been moved.
+//! The stored row of a message.
 //!
 //! ```text
 //! message = u8 format (2) u64 chance of the id, u64 expires at (ticks), u64 number of the last receipt,
 //!           varint dequeue count, text in UTF-8 to the end
-//! mark    = u8 format (1) u64 chance of the id, u64 expires at (ticks)
 //! ```
 //!
 //! The position is in the row's key. A message of format 1 has no number of its receipt, which is the row's version; it is
@@ -16,7 +15,6 @@ use partition::Row;
 
 const FORMAT: u8 = 2;
 const FORMAT_WITHOUT_NUMBER: u8 = 1;
-const MARK_FORMAT: u8 = 1;
 const FIXED_SIZE: usize = 1 + 8 + 8;
 
 /// A message that never expires does so at this instant.
@@ -63,33 +61,16 @@ impl MessageRow {
     /// The stored form.
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(FIXED_SIZE + 8 + 3 + self.text.len());
-        put_fixed(&mut out, FORMAT, self);
+        put_fixed(&mut out, self);
         out.put_u64_field(self.receipt_number);
         out.put_varint(self.dequeue_count);
         out.extend_from_slice(&self.text);
         out.into()
     }
-
-    /// The stored form of its mark.
-    pub(crate) fn encode_away(&self) -> Bytes {
-        let mut out = Vec::with_capacity(FIXED_SIZE);
-        put_fixed(&mut out, MARK_FORMAT, self);
-        out.into()
-    }
 }
 
-/// The chance and the expiry in a mark.
-pub(crate) fn open_away(value: &[u8]) -> Result<(u64, Ticks), DecodeError> {
-    let mut decoder = Decoder::new(value);
-    let (MARK_FORMAT, chance, expires_at) = take_fixed(&mut decoder)? else {
-        return Err(DecodeError("message mark format"));
-    };
-    decoder.finish("message mark")?;
-    Ok((chance, expires_at))
-}
-
-fn put_fixed(out: &mut Vec<u8>, format: u8, row: &MessageRow) {
-    out.put_u8_field(format);
+fn put_fixed(out: &mut Vec<u8>, row: &MessageRow) {
+    out.put_u8_field(FORMAT);
     out.put_u64_field(row.chance);
     out.put_u64_field(row.expires_at.0);
 }
@@ -123,7 +104,6 @@ mod tests {
         let rest = b"\xc8\x01hello";
         let encoded = [b"\x02", &fixed[..], number, rest].concat();
         assert_eq!(row.encode(), encoded);
-        assert_eq!(row.encode_away(), [b"\x01", &fixed[..]].concat());
         let former = Bytes::from([b"\x01", &fixed[..], rest].concat());
         assert_eq!(MessageRow::expiry_of(&former), Ok(Ticks(3)));
         let former = MessageRow::open(&stored(former));
@@ -135,15 +115,13 @@ mod tests {
         fn rows_come_back(chance: u64, expires_at: u64, receipt_number: u64, dequeue_count: u64, text: String) {
             let (expires_at, text) = (Ticks(expires_at), text.into());
             let row = MessageRow { chance, expires_at, receipt_number, dequeue_count, text };
-            prop_assert_eq!(MessageRow::open(&stored(row.encode())), Ok(row.clone()));
             prop_assert_eq!(MessageRow::expiry_of(&row.encode()), Ok(row.expires_at));
-            prop_assert_eq!(open_away(&row.encode_away()), Ok((chance, row.expires_at)));
+            prop_assert_eq!(MessageRow::open(&stored(row.encode())), Ok(row));
         }
 
         #[test]
         fn any_bytes_are_read_or_refused(mut bytes in any::<Vec<u8>>(), format in 0..4_u8) {
             bytes.insert(0, format);
-            let _ = open_away(&bytes);
             let _ = MessageRow::open(&stored(bytes.into()));
         }
     }

@@ -3,14 +3,14 @@
 //! ```text
 //! row key   = (account, messages id, "", object name): one partition name holds a whole queue
 //! head      = "h"                                      counters of the queue, see head_row
-//! away mark = "i" hex16(insertion)                     the message is there, and not where it was born
+//! away mark = "i" hex16(insertion)                     made by earlier builds of a message that was moved
 //! message   = "m" hex16(visible at) hex16(insertion)   in the order in which messages become visible
 //!             hex16(x) is x in 16 lower-case hexadecimal digits
 //! ```
 //!
-//! A message is born at the position whose instant is its insertion. While it lies there, no mark is needed to find it by
-//! its id; once it has been moved, the mark tells that it still exists, whatever its receipts say. What always holds: a
-//! message has one row; it has a mark exactly while that row is not at its birthplace.
+//! A message is born at the position whose instant is its insertion. What always holds: a message has one
+//! row. Earlier builds told a receipt that is not the last one from a message that is gone, by a mark of each
+//! message that was not at its birthplace. No mark is made or read any more; each goes with its message.
 
 use base::Ticks;
 use partition::{KeyRange, RowKey};
@@ -61,11 +61,6 @@ impl Position {
             None => self.visible_at.0.checked_add(1).map(|after| Position::first_at(Ticks(after))),
         }
     }
-
-    /// Where a message was born.
-    pub(crate) fn birthplace(insertion: u64) -> Self {
-        Position { visible_at: Ticks(insertion), insertion }
-    }
 }
 
 impl MessageStore {
@@ -78,7 +73,7 @@ impl MessageStore {
         self.key(HEAD)
     }
 
-    /// The mark of a message that has been moved.
+    /// The mark that earlier builds made of a message that was moved.
     pub(crate) fn away_key(&self, insertion: u64) -> RowKey {
         let mut name = String::with_capacity(1 + 16);
         name.push('i');
@@ -160,7 +155,9 @@ mod tests {
         let last = Position { visible_at: Ticks(u64::MAX), insertion: u64::MAX };
         assert!(range.contains(store().message_key(last).as_bytes()));
         let other = MessageStore { messages_id: 6, ..store() };
-        assert!(!range.contains(other.message_key(Position::birthplace(1)).as_bytes()));
+        assert!(
+            !range.contains(other.message_key(Position { visible_at: Ticks(1), insertion: 1 }).as_bytes())
+        );
     }
 
     proptest! {

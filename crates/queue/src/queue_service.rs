@@ -9,7 +9,6 @@ use crate::head_row::HeadRow;
 use crate::limits::{MESSAGE_SIZE_BYTES_MAX, MESSAGES_TAKEN_MAX};
 use crate::message::{Message, UpdatedMessage};
 use crate::message_id::{MessageId, PopReceipt};
-use crate::message_row::{MessageRow, open_away};
 use crate::message_store::{MessageStore, Position};
 use crate::peek_messages::PeekMessages;
 use crate::put_message::PutMessage;
@@ -241,8 +240,13 @@ impl QueueService {
         }
     }
 
+    /// Finds out whether there is such a queue.
+    pub async fn find_queue(&self, account: &str, queue: &str) -> Result<(), QueueError> {
+        self.store(account, queue).await.map(|_| ())
+    }
+
     /// Hides a message for `invisible_for` from now on, and gives it another text if there is one. A message that is not
-    /// there is `MessageNotFound`, a receipt that is not its last one `PopReceiptMismatch`.
+    /// there, and a receipt that is not its last one, are `MessageNotFound`.
     pub async fn update_message(
         &self,
         account: &str,
@@ -256,11 +260,8 @@ impl QueueService {
         let store = self.store(account, queue).await?;
         let held = Held { id, receipt };
         let receipt_number = self.random.next_u64();
-        let update = UpdateMessage { store: store.clone(), held, invisible_for, receipt_number, text };
-        match self.partitions.execute(update).await?? {
-            Some(updated) => Ok(updated),
-            None => Err(self.refusal(&store, id).await?),
-        }
+        let update = UpdateMessage { store, held, invisible_for, receipt_number, text };
+        self.partitions.execute(update).await??.ok_or(QueueError::MessageNotFound)
     }
 
     /// Deletes a message. Refuses like an update.
@@ -273,10 +274,10 @@ impl QueueService {
     ) -> Result<(), QueueError> {
         let store = self.store(account, queue).await?;
         let low_water = self.fronts.low_water(&store);
-        let delete = DeleteMessage { store: store.clone(), held: Held { id, receipt }, low_water };
+        let delete = DeleteMessage { store, held: Held { id, receipt }, low_water };
         match self.partitions.execute(delete).await?? {
             true => Ok(()),
-            false => Err(self.refusal(&store, id).await?),
+            false => Err(QueueError::MessageNotFound),
         }
     }
 
@@ -296,29 +297,6 @@ impl QueueService {
         update.check()?;
         let key = settings_key(account, SERVICE_QUEUE);
         Ok(self.partitions.execute(SetServiceProperties { key, update }).await??)
-    }
-
-    /// Why a receipt is of no use. A message lies at its birthplace or has a mark, and never returns to the former: asked
-    /// in this order, one of the two is seen if the message is there all the time.
-    async fn refusal(&self, store: &MessageStore, id: MessageId) -> Result<QueueError, QueueError> {
-        let born_at = store.message_key(Position::birthplace(id.insertion));
-        let found = match self.partitions.get(ObjectTable::Message, &born_at).await? {
-            Some(row) => {
-                let row = MessageRow::open(&row)?;
-                Some((row.chance, row.expires_at))
-            }
-            None => {
-                let away = self.partitions.get(ObjectTable::Message, &store.away_key(id.insertion)).await?;
-                away.map(|row| open_away(&row.value)).transpose()?
-            }
-        };
-        let now = self.now(store)?;
-        Ok(match found {
-            Some((chance, expires_at)) if chance == id.chance && expires_at > now => {
-                QueueError::PopReceiptMismatch
-            }
-            _ => QueueError::MessageNotFound,
-        })
     }
 
     /// The time by which what becomes of the queue's messages is decided. It is that of their range, and not the clock's:

@@ -9,7 +9,7 @@ use crate::extent_node::{NodeFacts, extent_path, read_node};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, StreamName};
 use crate::stream_manager::{State, StreamManager};
-use base::Environment;
+use base::{BoxFuture, Environment};
 
 /// Which part of a file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,48 +61,50 @@ pub struct StreamCheck {
 
 /// Checks the folder of `env`. `progress` is told of bytes that were read, and of all there are. A folder that is not
 /// one of ours, or newer, is an error.
-pub async fn check_streams(
-    env: &Environment,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<StreamCheck, StreamError> {
-    let mut found = StreamCheck::default();
-    if folder::inspect(env).await? == Folder::Fresh {
-        found.is_fresh = true;
-        return Ok(found);
-    }
-    let mut whole = |place: &str, problem: String| {
-        found.damages.push(StreamDamage {
-            place: place.to_owned(),
-            problem,
-            part: DamagedPart::File,
-            streams: Vec::new(),
-        });
-    };
-    let listed = match StreamManager::read(env).await {
-        Ok(recovered) => Some(recovered.state),
-        Err(error) => {
-            whole("stream_manager/log", error.to_string());
-            None
+pub fn check_streams<'a>(
+    env: &'a Environment,
+    progress: &'a mut (dyn FnMut(u64, u64) + Send),
+) -> BoxFuture<'a, Result<StreamCheck, StreamError>> {
+    Box::pin(async move {
+        let mut found = StreamCheck::default();
+        if folder::inspect(env).await? == Folder::Fresh {
+            found.is_fresh = true;
+            return Ok(found);
         }
-    };
-    for problem in listed.iter().flat_map(State::inconsistencies) {
-        whole("stream_manager/log", problem);
-    }
-    let facts = match read_node(env).await {
-        Ok(facts) => Some(facts),
-        Err(error) => {
-            whole("journal", error.to_string());
-            None
+        let mut whole = |place: &str, problem: String| {
+            found.damages.push(StreamDamage {
+                place: place.to_owned(),
+                problem,
+                part: DamagedPart::File,
+                streams: Vec::new(),
+            });
+        };
+        let listed = match StreamManager::read(env).await {
+            Ok(recovered) => Some(recovered.state),
+            Err(error) => {
+                whole("stream_manager/log", error.to_string());
+                None
+            }
+        };
+        for problem in listed.iter().flat_map(State::inconsistencies) {
+            whole("stream_manager/log", problem);
         }
-    };
-    found.torn = facts.as_ref().and_then(|facts| facts.torn.clone());
-    if let Some(facts) = &facts {
-        check_extents(env, facts, listed.as_ref(), &mut found, progress).await;
-    }
-    if let (Some(facts), Some(listed)) = (&facts, &listed) {
-        compare(facts, listed, &mut found);
-    }
-    Ok(found)
+        let facts = match read_node(env).await {
+            Ok(facts) => Some(facts),
+            Err(error) => {
+                whole("journal", error.to_string());
+                None
+            }
+        };
+        found.torn = facts.as_ref().and_then(|facts| facts.torn.clone());
+        if let Some(facts) = &facts {
+            check_extents(env, facts, listed.as_ref(), &mut found, progress).await;
+        }
+        if let (Some(facts), Some(listed)) = (&facts, &listed) {
+            compare(facts, listed, &mut found);
+        }
+        Ok(found)
+    })
 }
 
 fn streams_of(listed: Option<&State>, extent: ExtentId) -> Vec<StreamName> {
@@ -115,7 +117,7 @@ async fn check_extents(
     facts: &NodeFacts,
     listed: Option<&State>,
     found: &mut StreamCheck,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut (dyn FnMut(u64, u64) + Send),
 ) {
     let all_bytes = facts.table.extents.values().map(|state| state.length).sum();
     let mut read_bytes = 0;

@@ -72,62 +72,73 @@ pub struct StreamStat {
 impl Streams {
     /// Whether `env`'s data folder can be served, without changing it: a foreign, newer or unreadable one is an error
     /// that says what to do.
-    pub async fn check_folder(env: &Environment) -> Result<(), StreamError> {
-        folder::inspect(env).await.map(|_| ())
+    pub fn check_folder<'a>(env: &'a Environment) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move { folder::inspect(env).await.map(|_| ()) })
     }
 
     /// Opens the data folder of `env`, laying it out first if it is new.
-    pub async fn open(env: &Environment, settings: StreamSettings) -> Result<Arc<Self>, StreamError> {
-        settings.check().map_err(StreamError::Folder)?;
-        let folder = folder::inspect(env).await?;
-        let space = Space::open(env, &settings).await;
-        let space = space.map_err(|error| StreamError::read(RESERVE_PATH, &error))?;
-        if folder == Folder::Fresh {
-            folder::clear(env).await?;
-            ExtentNode::format(env, &settings, &space).await?;
-            StreamManager::format(env, &settings, &space).await?;
-            folder::finish(env).await?;
-        }
-        // Both are read, and compared, before either changes a file: a damaged folder is refused as it is.
-        let listed = StreamManager::read(env).await?;
-        let recover = || ExtentNode::recover(env, |table| compare(&listed.state, table));
-        let given_up = space.given_up();
-        let recovered = match recover().await {
-            Err(StreamError::DiskFull) if space.give_up(given_up).await => recover().await?,
-            recovered => recovered?,
-        };
-        match folder {
-            Folder::Fresh => {}
-            Folder::Ready => folder::confirm(env).await?,
-            Folder::Older => {
-                // From here on journal and log hold what programs of the older format would misread.
-                let given_up = space.given_up();
-                match folder::raise(env).await {
-                    Err(StreamError::DiskFull) if space.give_up(given_up).await => folder::raise(env).await?,
-                    raised => raised?,
+    pub fn open<'a>(
+        env: &'a Environment,
+        settings: StreamSettings,
+    ) -> BoxFuture<'a, Result<Arc<Self>, StreamError>> {
+        Box::pin(async move {
+            settings.check().map_err(StreamError::Folder)?;
+            let folder = folder::inspect(env).await?;
+            let space = Space::open(env, &settings).await;
+            let space = space.map_err(|error| StreamError::read(RESERVE_PATH, &error))?;
+            if folder == Folder::Fresh {
+                folder::clear(env).await?;
+                ExtentNode::format(env, &settings, &space).await?;
+                StreamManager::format(env, &settings, &space).await?;
+                folder::finish(env).await?;
+            }
+            // Both are read, and compared, before either changes a file: a damaged folder is refused as it is.
+            let listed = StreamManager::read(env).await?;
+            let recover = || ExtentNode::recover(env, |table| compare(&listed.state, table));
+            let given_up = space.given_up();
+            let recovered = match recover().await {
+                Err(StreamError::DiskFull) if space.give_up(given_up).await => recover().await?,
+                recovered => recovered?,
+            };
+            match folder {
+                Folder::Fresh => {}
+                Folder::Ready => folder::confirm(env).await?,
+                Folder::Older => {
+                    // From here on journal and log hold what programs of the older format would misread.
+                    let given_up = space.given_up();
+                    match folder::raise(env).await {
+                        Err(StreamError::DiskFull) if space.give_up(given_up).await => {
+                            folder::raise(env).await?
+                        }
+                        raised => raised?,
+                    }
                 }
             }
-        }
-        let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
-        let manager = Arc::new(StreamManager::start(env, &settings, listed, &space).await?);
-        let rolling = Arc::new(tokio::sync::Mutex::default());
-        let collecting = Default::default();
-        let scrub = Arc::new(Scrub::default());
-        let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
-        let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
-        streams.reconcile().await?;
-        if streams.settings.scrub_bytes_per_second > 0 {
-            let rate = streams.settings.scrub_bytes_per_second;
-            let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
-            let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
-            env.spawner.spawn_background("scrub", Box::pin(task)).map_err(StreamError::no_thread("scrub"))?;
-        }
-        if streams.settings.reserve_size_bytes > 0 {
-            let space = streams.space.clone();
-            let task = space.clone().run(space.closing(), env.clock.clone());
-            env.spawner.spawn_background("space", Box::pin(task)).map_err(StreamError::no_thread("space"))?;
-        }
-        Ok(Arc::new(streams))
+            let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
+            let manager = Arc::new(StreamManager::start(env, &settings, listed, &space).await?);
+            let rolling = Arc::new(tokio::sync::Mutex::default());
+            let collecting = Default::default();
+            let scrub = Arc::new(Scrub::default());
+            let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
+            let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
+            streams.reconcile().await?;
+            if streams.settings.scrub_bytes_per_second > 0 {
+                let rate = streams.settings.scrub_bytes_per_second;
+                let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
+                let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
+                env.spawner
+                    .spawn_background("scrub", Box::pin(task))
+                    .map_err(StreamError::no_thread("scrub"))?;
+            }
+            if streams.settings.reserve_size_bytes > 0 {
+                let space = streams.space.clone();
+                let task = space.clone().run(space.closing(), env.clock.clone());
+                env.spawner
+                    .spawn_background("space", Box::pin(task))
+                    .map_err(StreamError::no_thread("space"))?;
+            }
+            Ok(Arc::new(streams))
+        })
     }
 
     /// Makes the node and the manager agree after a stop, who do not contradict each other (see [`compare`]): finishes
@@ -157,8 +168,10 @@ impl Streams {
     }
 
     /// Makes empty streams, all or none.
-    pub async fn create(&self, streams: &[StreamName]) -> Result<(), StreamError> {
-        self.manager.multi_modify(streams.iter().cloned().map(Command::Create).collect()).await
+    pub fn create<'a>(&'a self, streams: &'a [StreamName]) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            self.manager.multi_modify(streams.iter().cloned().map(Command::Create).collect()).await
+        })
     }
 
     /// The stream's newest owner.
@@ -184,29 +197,31 @@ impl Streams {
 
     /// Appends all of `blocks` or none; durable when it returns. A failed append may still be there: whoever replays
     /// tells duplicates apart.
-    pub async fn append(
-        &self,
-        stream: &StreamName,
+    pub fn append<'a>(
+        &'a self,
+        stream: &'a StreamName,
         epoch: OwnerEpoch,
         blocks: Vec<Bytes>,
-    ) -> Result<Vec<Location>, StreamError> {
-        loop {
-            let tail = self.manager.with(|state| state.open_tail(stream))?;
-            let tail = match tail {
-                Some(extent) if self.has_room(extent) => extent,
-                full => {
-                    self.roll(stream, epoch, full).await?;
-                    continue;
+    ) -> BoxFuture<'a, Result<Vec<Location>, StreamError>> {
+        Box::pin(async move {
+            loop {
+                let tail = self.manager.with(|state| state.open_tail(stream))?;
+                let tail = match tail {
+                    Some(extent) if self.has_room(extent) => extent,
+                    full => {
+                        self.roll(stream, epoch, full).await?;
+                        continue;
+                    }
+                };
+                match self.node.append(tail, epoch, blocks.clone()).await {
+                    // It was sealed in the meantime, or is about to be, and may even have left the stream.
+                    Err(StreamError::Sealed(_) | StreamError::NoExtent(_)) => {
+                        self.roll(stream, epoch, Some(tail)).await?
+                    }
+                    other => return other,
                 }
-            };
-            match self.node.append(tail, epoch, blocks.clone()).await {
-                // It was sealed in the meantime, or is about to be, and may even have left the stream.
-                Err(StreamError::Sealed(_) | StreamError::NoExtent(_)) => {
-                    self.roll(stream, epoch, Some(tail)).await?
-                }
-                other => return other,
             }
-        }
+        })
     }
 
     /// Starts a task on the thread that writes and syncs the journal, which blocks it half of the time: for those who append
@@ -217,11 +232,17 @@ impl Streams {
     }
 
     /// Makes sure that the stream's next append finds an extent that takes it, so that it does not wait for one.
-    pub async fn reserve(&self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {
-        match self.manager.with(|state| state.open_tail(stream))? {
-            Some(_) => Ok(()),
-            None => self.roll(stream, epoch, None).await,
-        }
+    pub fn reserve<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        epoch: OwnerEpoch,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            match self.manager.with(|state| state.open_tail(stream))? {
+                Some(_) => Ok(()),
+                None => self.roll(stream, epoch, None).await,
+            }
+        })
     }
 
     /// Whether the extent takes appends. One that is not there is no tail any more: whoever adds one sees that.
@@ -241,31 +262,37 @@ impl Streams {
 
     /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they wrote can
     /// be replayed to its end.
-    pub async fn take_over(&self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {
-        let _rolling = self.rolling.lock().await;
-        // First no former owner can add an extent, then none can append to the last one.
-        self.manager.multi_modify(vec![Command::Own { stream: stream.clone(), epoch }]).await?;
-        let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else {
-            return Ok(());
-        };
-        // An empty extent is kept open: a restart leaves no trace of streams that nobody writes.
-        let stat = self.node.fence(extent, epoch, false).await?;
-        if stat.length > 0 {
-            let sealed = self.node.fence(extent, epoch, true).await?.sealed();
-            self.manager.multi_modify(vec![Command::Seal { extent, sealed }]).await?;
-        }
-        Ok(())
+    pub fn take_over<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        epoch: OwnerEpoch,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            let _rolling = self.rolling.lock().await;
+            // First no former owner can add an extent, then none can append to the last one.
+            self.manager.multi_modify(vec![Command::Own { stream: stream.clone(), epoch }]).await?;
+            let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else {
+                return Ok(());
+            };
+            // An empty extent is kept open: a restart leaves no trace of streams that nobody writes.
+            let stat = self.node.fence(extent, epoch, false).await?;
+            if stat.length > 0 {
+                let sealed = self.node.fence(extent, epoch, true).await?.sealed();
+                self.manager.multi_modify(vec![Command::Seal { extent, sealed }]).await?;
+            }
+            Ok(())
+        })
     }
 
     /// The payload of the block at `location`, its checksum verified.
-    pub async fn read(&self, location: Location) -> Result<Bytes, StreamError> {
-        self.node.read(location).await
+    pub fn read<'a>(&'a self, location: Location) -> BoxFuture<'a, Result<Bytes, StreamError>> {
+        Box::pin(async move { self.node.read(location).await })
     }
 
     /// The payloads of blocks of one extent that follow one another, their checksums verified. They are read in one piece
     /// and past the page cache: for who walks over much and comes by once.
-    pub async fn read_run(&self, run: &[Location]) -> Result<Vec<Bytes>, StreamError> {
-        self.node.read_run(run).await
+    pub fn read_run<'a>(&'a self, run: &'a [Location]) -> BoxFuture<'a, Result<Vec<Bytes>, StreamError>> {
+        Box::pin(async move { self.node.read_run(run).await })
     }
 
     /// Reads the stream's blocks in order, from `from` (a block's location) or the start, to its present end.
@@ -286,67 +313,81 @@ impl Streams {
     }
 
     /// Drops the stream's extents before the one that holds `first_kept`.
-    pub async fn trim(&self, stream: &StreamName, first_kept: ExtentId) -> Result<(), StreamError> {
-        if self.manager.extents(stream)?.first().is_some_and(|(first, _)| *first == first_kept) {
-            return Ok(());
-        }
-        self.manager.multi_modify(vec![Command::Trim { stream: stream.clone(), first_kept }]).await?;
-        self.collect().await
+    pub fn trim<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        first_kept: ExtentId,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            if self.manager.extents(stream)?.first().is_some_and(|(first, _)| *first == first_kept) {
+                return Ok(());
+            }
+            self.manager.multi_modify(vec![Command::Trim { stream: stream.clone(), first_kept }]).await?;
+            self.collect().await
+        })
     }
 
     /// Removes the stream.
-    pub async fn delete(&self, stream: &StreamName) -> Result<(), StreamError> {
-        self.multi_modify(&[StreamChange::Delete(stream.clone())]).await
+    pub fn delete<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move { self.multi_modify(&[StreamChange::Delete(stream.clone())]).await })
     }
 
     /// Changes several streams' extent lists in one durable step, or not at all.
-    pub async fn multi_modify(&self, changes: &[StreamChange]) -> Result<(), StreamError> {
-        let mut commands = Vec::with_capacity(changes.len());
-        let mut deletes = false;
-        {
-            let _rolling = self.rolling.lock().await;
-            let shared: BTreeSet<&StreamName> = changes.iter().filter_map(shared_stream).collect();
-            for seal in try_join_all(shared.into_iter().map(|stream| self.seal_tail(stream))).await? {
-                commands.extend(seal);
+    pub fn multi_modify<'a>(&'a self, changes: &'a [StreamChange]) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            let mut commands = Vec::with_capacity(changes.len());
+            let mut deletes = false;
+            {
+                let _rolling = self.rolling.lock().await;
+                let shared: BTreeSet<&StreamName> = changes.iter().filter_map(shared_stream).collect();
+                for seal in try_join_all(shared.into_iter().map(|stream| self.seal_tail(stream))).await? {
+                    commands.extend(seal);
+                }
+                for change in changes {
+                    let command = match change {
+                        StreamChange::Create(stream) => Command::Create(stream.clone()),
+                        StreamChange::Delete(stream) => {
+                            deletes = true;
+                            Command::Delete(stream.clone())
+                        }
+                        StreamChange::Unlist { stream, extents } => {
+                            deletes = true;
+                            Command::Unlist { stream: stream.clone(), extents: extents.clone() }
+                        }
+                        StreamChange::Share { from, to } => {
+                            let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                            Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
+                        }
+                        StreamChange::ShareSome { from, to, extents: shared } => {
+                            let listed = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                            let extents = listed.filter(|extent| shared.contains(extent)).collect();
+                            Command::Share { from: from.clone(), to: to.clone(), extents }
+                        }
+                    };
+                    commands.push(command);
+                }
+                self.manager.multi_modify(commands).await?;
             }
-            for change in changes {
-                let command = match change {
-                    StreamChange::Create(stream) => Command::Create(stream.clone()),
-                    StreamChange::Delete(stream) => {
-                        deletes = true;
-                        Command::Delete(stream.clone())
-                    }
-                    StreamChange::Unlist { stream, extents } => {
-                        deletes = true;
-                        Command::Unlist { stream: stream.clone(), extents: extents.clone() }
-                    }
-                    StreamChange::Share { from, to } => {
-                        let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
-                        Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
-                    }
-                    StreamChange::ShareSome { from, to, extents: shared } => {
-                        let listed = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
-                        let extents = listed.filter(|extent| shared.contains(extent)).collect();
-                        Command::Share { from: from.clone(), to: to.clone(), extents }
-                    }
-                };
-                commands.push(command);
-            }
-            self.manager.multi_modify(commands).await?;
-        }
-        if deletes { self.collect().await } else { Ok(()) }
+            if deletes { self.collect().await } else { Ok(()) }
+        })
     }
 
     /// Ends an extent that takes the stream's appends; the next append gets another. Fine if it takes none any more.
-    pub async fn seal(&self, stream: &StreamName, extent: ExtentId) -> Result<(), StreamError> {
-        let _rolling = self.rolling.lock().await;
-        if self.manager.with(|state| state.open_tail(stream))? != Some(extent) {
-            return Ok(());
-        }
-        match self.seal_tail(stream).await? {
-            Some(seal) => self.manager.multi_modify(vec![seal]).await,
-            None => Ok(()),
-        }
+    pub fn seal<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        extent: ExtentId,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            let _rolling = self.rolling.lock().await;
+            if self.manager.with(|state| state.open_tail(stream))? != Some(extent) {
+                return Ok(());
+            }
+            match self.seal_tail(stream).await? {
+                Some(seal) => self.manager.multi_modify(vec![seal]).await,
+                None => Ok(()),
+            }
+        })
     }
 
     /// How many streams list an extent.
@@ -368,8 +409,8 @@ impl Streams {
 
     /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk perhaps: to
     /// be called every now and then.
-    pub async fn collect_left(&self) -> Result<(), StreamError> {
-        self.collect().await
+    pub fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move { self.collect().await })
     }
 
     /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them. One that
@@ -425,14 +466,14 @@ impl Streams {
 
     /// Whether there is room for work that gives space back but takes so many bytes first, and something stays for others;
     /// always, if there is no reserve.
-    pub async fn has_room_for(&self, size_bytes: u64) -> bool {
-        self.space.has_room_for(size_bytes).await
+    pub fn has_room_for<'a>(&'a self, size_bytes: u64) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.space.has_room_for(size_bytes).await })
     }
 
     /// Whether so many bytes are a small part of what is free, so that work which nobody needs may take them for a while.
     /// No, if that can't be learned.
-    pub async fn has_plenty_of_room_for(&self, size_bytes: u64) -> bool {
-        self.space.has_plenty_of_room_for(size_bytes).await
+    pub fn has_plenty_of_room_for<'a>(&'a self, size_bytes: u64) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.space.has_plenty_of_room_for(size_bytes).await })
     }
 
     /// What the background scrub has read and found.
@@ -441,11 +482,13 @@ impl Streams {
     }
 
     /// Brings everything to its extents and stops the layer's tasks.
-    pub async fn close(&self) {
-        self.scrub.close().await;
-        self.space.close().await;
-        self.manager.close().await;
-        self.node.close().await;
+    pub fn close<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.scrub.close().await;
+            self.space.close().await;
+            self.manager.close().await;
+            self.node.close().await;
+        })
     }
 }
 
@@ -478,13 +521,15 @@ pub struct Replay {
 
 impl Replay {
     /// The next block, or `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
-        while let Some(reader) = self.readers.front_mut() {
-            if let Some(block) = reader.next().await? {
-                return Ok(Some(block));
+    pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<(Location, Bytes)>, StreamError>> {
+        Box::pin(async move {
+            while let Some(reader) = self.readers.front_mut() {
+                if let Some(block) = reader.next().await? {
+                    return Ok(Some(block));
+                }
+                self.readers.pop_front();
             }
-            self.readers.pop_front();
-        }
-        Ok(None)
+            Ok(None)
+        })
     }
 }

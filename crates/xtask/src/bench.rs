@@ -4,12 +4,15 @@
 //! same requests (but for the `Host` header) and answer with bodies of the same size; what differs is the work.
 
 mod blobs;
+pub(crate) mod cold_build;
 mod groups;
+mod profiles;
 mod queries;
 
 use crate::engine_bench::{self, EngineBenchArguments};
 use crate::http_client::HttpClient;
 use crate::load::{Load, Measurement, RequestSource, measure};
+use crate::measured::{MeasuredServer, Programs};
 use crate::queue_bench::{self, QueueBenchArguments};
 use crate::server_process::ServerProcess;
 use crate::shared_key::{ACCOUNT, Signer, date_now};
@@ -40,9 +43,8 @@ pub(crate) struct BenchArguments {
     /// Connections, each with one request under way.
     #[arg(long, default_value_t = 64)]
     pub(crate) connections: usize,
-    /// The server to measure; else this checkout's, built now.
-    #[arg(long)]
-    pub(crate) bin: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: MeasuredServer,
     /// Fail if inserts per second are below this percentage of the bare server's.
     #[arg(long)]
     insert_percent_min: Option<f64>,
@@ -64,6 +66,10 @@ enum Part {
     Queries(queries::QueryArguments),
     /// Group transactions of 100 inserts beside single inserts.
     Groups(groups::GroupArguments),
+    /// What a build in an empty target folder costs, and which packages most of it.
+    ColdBuild(cold_build::ColdBuildArguments),
+    /// The server of the release profile beside that of the dist profile.
+    Profiles(profiles::ProfileArguments),
     /// Blobs: small and large ones beside the bare server and the disk, memory, listings, space that comes back.
     Blobs(blobs::BlobArguments),
 }
@@ -76,7 +82,7 @@ impl BenchArguments {
             rounds: 1,
             seconds: 1,
             connections: 64,
-            bin: Some(bin),
+            server: MeasuredServer::smoke(bin),
             insert_percent_min: None,
             get_percent_min: None,
             seed: 1,
@@ -99,23 +105,25 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Queries(queries)) => queries::run(queries),
         Some(Part::Groups(groups)) => groups::run(groups),
         Some(Part::Blobs(blobs)) => blobs::run(blobs),
+        Some(Part::ColdBuild(build)) => cold_build::run(build),
+        Some(Part::Profiles(profiles)) => profiles::run(profiles),
         None => run_server(arguments),
     }
 }
 
 fn run_server(arguments: &BenchArguments) -> Outcome<()> {
-    let binary = workspace::server_binary(arguments.bin.as_deref())?;
+    let programs = arguments.server.programs()?;
     if !arguments.queues.only_queues {
-        run_tables(arguments, &binary)?;
+        run_tables(arguments, &programs)?;
     }
-    queue_bench::run(arguments, &binary)
+    queue_bench::run(arguments, &programs)
 }
 
-fn run_tables(arguments: &BenchArguments, binary: &Path) -> Outcome<()> {
+fn run_tables(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
     let scratch = workspace::Scratch::create("bench")?;
-    let larimar = ServerProcess::start_larimar(binary, &scratch.path().join("data"))?;
+    let larimar = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
     let get_size_bytes = prepare(larimar.address)?;
-    let bare = ServerProcess::start_bare(scratch.path(), get_size_bytes)?;
+    let bare = ServerProcess::start_bare(&programs.bare, scratch.path(), get_size_bytes)?;
 
     println!(
         "{} connections, {} rounds of {} s, entities of {ENTITY_SIZE_BYTES} B in {PARTITION_COUNT} partitions, \

@@ -1,7 +1,10 @@
-//! The engine bench: builds and runs the program of that name in `crates/partition/examples`, in release, over a scratch
-//! folder. It runs in a program of its own because nothing of the server is linked into the chores.
+//! The engine bench: builds and runs the program of that name in `crates/partition/examples`, with the profile
+//! of figures, over a scratch folder. It runs in a program of its own because nothing of the server is linked into the chores.
 
+use crate::measured::Profile;
 use crate::{Outcome, workspace};
+
+const PROFILE: Profile = Profile::Dist;
 
 #[derive(clap::Args)]
 pub(crate) struct EngineBenchArguments {
@@ -18,11 +21,13 @@ pub(crate) struct EngineBenchArguments {
 
 pub(crate) fn run(arguments: &EngineBenchArguments) -> Outcome<()> {
     let scratch = workspace::Scratch::create("engine-bench")?;
+    println!("engine: profile {}", PROFILE.name());
     let mut command = workspace::cargo()?;
     command.args([
         "run",
         "--quiet",
-        "--release",
+        "--profile",
+        PROFILE.name(),
         "--package",
         "partition",
         "--example",

@@ -59,7 +59,7 @@ struct Connection {
 }
 
 /// Sends requests until the time is over, and waits for the last answers: each request sent was answered as expected.
-pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<Measurement> {
+pub(crate) fn measure(load: &Load, source: &mut dyn RequestSource) -> Outcome<Measurement> {
     let mut poll = Poll::new()?;
     let mut connections = Vec::new();
     for index in 0..load.connection_count {
@@ -131,7 +131,7 @@ pub(crate) fn measure(load: &Load, source: &mut impl RequestSource) -> Outcome<M
 }
 
 impl Connection {
-    fn send_next(&mut self, index: usize, source: &mut impl RequestSource, now: Instant) -> Outcome<()> {
+    fn send_next(&mut self, index: usize, source: &mut dyn RequestSource, now: Instant) -> Outcome<()> {
         self.request.clear();
         self.sent_bytes = 0;
         source.write_next(index, &self.response, &mut self.request);

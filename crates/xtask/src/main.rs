@@ -15,6 +15,7 @@ mod fuzz;
 mod http_client;
 mod kill_rounds;
 mod load;
+mod measured;
 mod queue_bench;
 mod queue_kill;
 mod server_process;
@@ -60,6 +61,9 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
+    if let Some(log) = std::env::var_os(bench::cold_build::LOG_VARIABLE) {
+        return bench::cold_build::run_compiler(log);
+    }
     let outcome = match Arguments::parse().chore {
         Chore::Test(arguments) => all_tests::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),

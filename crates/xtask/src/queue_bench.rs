@@ -6,11 +6,11 @@
 use crate::bench::{BenchArguments, Series, load, median};
 use crate::http_client::HttpClient;
 use crate::load::{Load, RequestSource, measure};
+use crate::measured::Programs;
 use crate::server_process::ServerProcess;
 use crate::shared_key::{Signer, date_now};
 use crate::{Outcome, workspace};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SIGN_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -48,10 +48,10 @@ impl QueueBenchArguments {
     }
 }
 
-pub(crate) fn run(arguments: &BenchArguments, binary: &Path) -> Outcome<()> {
+pub(crate) fn run(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
     let scratch = workspace::Scratch::create("queue-bench")?;
-    let larimar = ServerProcess::start_larimar(binary, &scratch.path().join("data"))?;
-    let bare = ServerProcess::start_bare(scratch.path(), GET_SIZE_BYTES)?;
+    let larimar = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
+    let bare = ServerProcess::start_bare(&programs.bare, scratch.path(), GET_SIZE_BYTES)?;
     let address = larimar.queue_address.ok_or("the server has no queue service")?;
     println!(
         "\nqueues: {} connections, {} rounds of {} s, messages of {} characters",

@@ -37,9 +37,9 @@ impl ServerProcess {
         Self::start(command, &folder.join("ready.json"), &folder.join("server.log"))
     }
 
-    /// Starts this program's bare server.
-    pub(crate) fn start_bare(folder: &Path, get_size_bytes: usize) -> Outcome<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+    /// Starts the bare server of `chores`, which is this program as some profile builds it.
+    pub(crate) fn start_bare(chores: &Path, folder: &Path, get_size_bytes: usize) -> Outcome<Self> {
+        let mut command = Command::new(chores);
         command.args(["bare-server", "--get-size-bytes", &get_size_bytes.to_string()]);
         Self::start(command, &folder.join("bare-ready.json"), &folder.join("bare-server.log"))
     }

@@ -199,7 +199,8 @@ mod tests {
         assert_eq!(check(account("t", "o", "r"), Need::InsertEntity), Some(AuthorizationPermissionMismatch));
         assert_eq!(check(account("t", "o", "a"), Need::UpsertEntity), Some(AuthorizationPermissionMismatch));
         assert_eq!(check(account("t", "o", "ua"), Need::UpsertEntity), None);
-        assert_eq!(check(account("t", "s", "l"), Need::ListTables), None);
+        assert_eq!(check(account("t", "c", "l"), Need::ListTables), None);
+        assert_eq!(check(account("t", "s", "l"), Need::ListTables), Some(AuthorizationResourceTypeMismatch));
         assert_eq!(check(account("t", "c", "w"), Need::CreateTable), None);
         assert_eq!(check(account("t", "o", "d"), Need::Batch), None);
         assert_eq!(check(account("t", "sco", "rwdlacu"), Need::Policies), Some(AuthorizationFailure));

@@ -118,8 +118,20 @@ pub fn string_to_sign(request: &SignedRequest<'_>, scheme: SharedKeyScheme) -> S
 }
 
 fn put_line(sink: &mut impl SignSink, line: &[u8]) {
-    sink.put(line);
+    put_text(sink, line);
     sink.put(b"\n");
+}
+
+/// What a header says, as the service reads it: each byte is a character of Latin-1, and the string is signed
+/// in UTF-8. So sign clients whose HTTP library writes headers in Latin-1; the signature of one that writes
+/// UTF-8 is refused by Azure, too.
+fn put_text(sink: &mut impl SignSink, value: &[u8]) {
+    if value.is_ascii() {
+        return sink.put(value);
+    }
+    for byte in value {
+        sink.put(char::from(*byte).encode_utf8(&mut [0; 2]).as_bytes());
+    }
 }
 
 fn value(headers: &HeaderMap, name: impl hyper::header::AsHeaderName) -> &[u8] {
@@ -194,7 +206,7 @@ fn put_canonical_headers(headers: &HeaderMap, order: HeaderOrder, sink: &mut imp
         sink.put(name.as_str().as_bytes());
         for (index, (_, value)) in values.iter().enumerate() {
             sink.put(if index == 0 { b":" } else { b"," });
-            sink.put(value.as_bytes().trim_ascii());
+            put_text(sink, value.as_bytes().trim_ascii());
         }
         sink.put(b"\n");
     }
@@ -294,6 +306,11 @@ mod tests {
         for order in [HeaderOrder::Ordinal, HeaderOrder::Collation] {
             assert_eq!(canonical(&headers, order), signed, "{order:?}");
         }
+        let mut latin = HeaderMap::new();
+        latin.insert("x-ms-meta-a", HeaderValue::from_bytes(b"\xe4b").unwrap());
+        let mut signed = Vec::new();
+        put_canonical_headers(&latin, HeaderOrder::Ordinal, &mut signed);
+        assert_eq!(signed, "x-ms-meta-a:\u{e4}b\n".as_bytes());
         // Empty ones were not signed at first.
         let old = [("x-ms-meta-a", ""), ("x-ms-version", "2015-12-11")];
         assert_eq!(canonical(&old, HeaderOrder::Ordinal), "x-ms-version:2015-12-11\n");

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a batch are
-//! of one kind.
+//! of one kind. When the time of the batch is over, the parts that are left fail; a part may ask for less
+//! time than that.
 
 use super::headers::Headers;
 use super::request_headers::text;
@@ -24,7 +25,10 @@ use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify
 use crate::batch::boundary_of;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
-use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi};
+use crate::pipeline::{
+    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, check_timeout,
+    timeout_of, within,
+};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::request_id::RequestId;
@@ -32,11 +36,14 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// Parts of a batch at most.
 const PARTS_MAX: usize = 256;
 /// Bytes of a batch at most.
 const SIZE_BYTES_MAX: usize = 4 << 20;
+/// How long a batch may take.
+const BATCH_FOR_MAX: Duration = Duration::from_secs(120);
 /// Headers of a part at most.
 const PART_HEADERS_MAX: usize = 64;
 
@@ -99,6 +106,11 @@ fn read_part(section: &str) -> Result<Part, ApiError> {
     Ok(Part { content_id, request })
 }
 
+/// How long a batch may take, by what it asks for.
+pub(crate) fn time_limit(parts: &Parts) -> Duration {
+    asked_time_limit(parts, BATCH_FOR_MAX)
+}
+
 /// Answers a batch.
 pub(crate) async fn run<B: RequestBody>(
     api: &BlobApi,
@@ -107,16 +119,18 @@ pub(crate) async fn run<B: RequestBody>(
 ) -> Result<Reply, ApiError> {
     let content_type = context.headers().get(CONTENT_TYPE.as_str()).and_then(|value| value.to_str().ok());
     let boundary = content_type.and_then(boundary_of).ok_or_else(malformed)?.to_owned();
-    let whole = body.read_up_to(SIZE_BYTES_MAX).await?;
-    let parts = read(&whole.bytes, &boundary)?;
     let outer = context.request;
+    let clock = outer.clock;
+    let deadline = clock.monotonic() + time_limit(outer.parts);
+    let whole = within(clock, deadline, body.read_up_to(SIZE_BYTES_MAX)).await?;
+    let parts = read(&whole.bytes, &boundary)?;
     let response_boundary = format!("batchresponse_{}", RequestId::new(outer.random).as_str());
     let version = text(context.headers(), "x-ms-version").unwrap_or(BlobApi::DEFAULT_VERSION);
     let mut out = Vec::new();
     let mut kind = None;
     for part in parts {
         let id = RequestId::new(outer.random);
-        let reply = answer_part(api, context, &part.request, &mut kind).await;
+        let reply = answer_part(api, context, &part.request, &mut kind, deadline).await;
         let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
         put_part(&mut out, &response_boundary, version, &part, (id.as_str(), &reply));
     }
@@ -162,15 +176,22 @@ async fn answer_part(
     context: &BlobRequest<'_>,
     parts: &Parts,
     kind: &mut Option<Route>,
+    deadline: Duration,
 ) -> Result<Reply, ApiError> {
     let outer = context.request;
+    if deadline <= outer.clock.monotonic() {
+        return Err(ErrorCode::OperationTimedOut.into());
+    }
     let address = Address::parse(outer.host, parts.uri.path(), BlobApi::LABEL);
     if address.account != outer.account {
         return Err(ErrorCode::AuthenticationFailed.into());
     }
     let query =
         QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
-    let grant = authenticate(api, outer, parts, &address, &query).await?;
+    let grant = within(outer.clock, deadline, authenticate(api, outer, parts, &address, &query)).await?;
+    check_timeout(&query)?;
+    let asked = timeout_of(&query).map(|asked| outer.clock.monotonic() + asked);
+    let deadline = asked.map_or(deadline, |asked| asked.min(deadline));
     let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
     let headers = Headers::of_request(parts);
@@ -185,13 +206,16 @@ async fn answer_part(
         return Err(malformed());
     }
     let inner = BlobRequest { service: context.service, request: &request, target: &target, headers };
-    api.authorise(&inner, route).await?;
-    request.check_secondary(route.is_read())?;
-    match route {
-        Route::DeleteBlob => blob_write::delete(&inner).await,
-        Route::SetTier => blob_write::set_tier(&inner).await,
-        _ => Err(malformed()),
-    }
+    within(outer.clock, deadline, async {
+        api.authorise(&inner, route).await?;
+        request.check_secondary(route.is_read())?;
+        match route {
+            Route::DeleteBlob => blob_write::delete(&inner).await,
+            Route::SetTier => blob_write::set_tier(&inner).await,
+            _ => Err(malformed()),
+        }
+    })
+    .await
 }
 
 async fn authenticate(

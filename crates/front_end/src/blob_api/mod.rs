@@ -50,6 +50,9 @@ use target::Target;
 /// The protocol allows ten minutes for each MiB that is written.
 const WRITE_FOR_MAX_PER_MIB: Duration = Duration::from_secs(600);
 
+/// How long a batch has to tell that its time is over.
+const BATCH_ENDS_FOR_MAX: Duration = Duration::from_secs(5);
+
 /// The Blob service's HTTP side.
 pub(crate) struct BlobApi {
     service: Arc<BlobService>,
@@ -205,6 +208,11 @@ impl ServiceApi for BlobApi {
     const TAKES_ANONYMOUS: bool = true;
 
     fn time_limit(parts: &Parts, longest: Duration) -> Duration {
+        if parts.method == Method::POST && parts.uri.query().is_some_and(|query| query.contains("comp=batch"))
+        {
+            // It ends by itself, with an answer for each of its parts.
+            return batch::time_limit(parts) + BATCH_ENDS_FOR_MAX;
+        }
         // Copies and block lists take their time in the server.
         if parts.method != Method::PUT {
             return asked_time_limit(parts, longest);
@@ -518,6 +526,8 @@ mod tests {
             (Method::GET, "/box/a", 0, 30),
             (Method::GET, "/box/a?timeout=5", 0, 5),
             (Method::GET, "/box/a?timeout=50", 0, 30),
+            (Method::POST, "/box?restype=container&comp=batch&timeout=7", 0, 12),
+            (Method::POST, "/?comp=batch", 0, 125),
             (Method::PUT, "/box/a", 0, 600),
             (Method::PUT, "/box/a?timeout=5", 0, 5),
             (Method::PUT, "/box/a?timeout=900", 0, 600),

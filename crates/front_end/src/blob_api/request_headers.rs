@@ -220,8 +220,7 @@ pub(crate) fn metadata(headers: Headers<'_>) -> Result<Pairs, ApiError> {
     let mut pairs = Pairs::new();
     for (name, value) in headers.iter() {
         if let Some(name) = name.as_str().strip_prefix(METADATA_PREFIX) {
-            let value = std::str::from_utf8(value.as_bytes());
-            let value = value.map_err(|_| ApiError::new(ErrorCode::InvalidMetadata))?;
+            let value = value.to_str().map_err(|_| ApiError::new(ErrorCode::InvalidMetadata))?;
             pairs.push((headers.as_sent(name), value.trim().to_owned()));
         } else if name.as_str() == "x-ms-meta" {
             let error = ApiError::new(ErrorCode::EmptyMetadataKey);

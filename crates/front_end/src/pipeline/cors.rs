@@ -128,14 +128,14 @@ fn allowed_origin(rule: &CorsRule, origin: &str) -> Vec<u8> {
 
 /// The answer to a preflight.
 pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply, ApiError> {
-    let missing = || {
-        ApiError::with_message(
-            ErrorCode::InvalidHeaderValue,
-            "A required CORS header is not present. Origin and Access-Control-Request-Method are needed.",
-        )
+    let required = |name: HeaderName| {
+        header_text(headers, name.clone()).ok_or_else(|| {
+            let value = headers.get(&name).map_or(&b""[..], |value| value.as_bytes());
+            ApiError::invalid_header(name.as_str(), value).saying("A required CORS header is not present.")
+        })
     };
-    let origin = header_text(headers, ORIGIN).ok_or_else(missing)?;
-    let method = header_text(headers, ACCESS_CONTROL_REQUEST_METHOD).ok_or_else(missing)?;
+    let origin = required(ORIGIN)?;
+    let method = required(ACCESS_CONTROL_REQUEST_METHOD)?;
     let requested = header_text(headers, ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
     let rule = find_rule(rules, origin, method)
         .filter(|rule| items(requested).all(|header| allows_header(rule, header)))

@@ -36,7 +36,7 @@ use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use crate::reply_body::ResponseBody;
 use crate::request_id::RequestId;
-use base::{Random, Ticks};
+use base::{Clock, Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
@@ -52,7 +52,7 @@ use std::time::Duration;
 
 use body::LentBody;
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
-pub(crate) use request::time_limit as asked_time_limit;
+pub(crate) use request::{check_timeout, time_limit as asked_time_limit, timeout_of, within};
 pub(crate) use request_timer::RequestTimer;
 pub(crate) use response::{ErrorShape, is_version};
 pub(crate) use shared::Shared;
@@ -173,6 +173,8 @@ pub(crate) struct ApiRequest<'a> {
     pub(crate) request_id: &'a str,
     /// When the request came.
     pub(crate) now: Ticks,
+    /// For what is done within a time.
+    pub(crate) clock: &'a dyn Clock,
     /// For ids in answers.
     pub(crate) random: &'a dyn Random,
     /// To be told when rules have changed.
@@ -248,6 +250,7 @@ impl<S: ServiceApi> Pipeline<S> {
         let host = host.as_deref();
         let address = Address::parse(host.unwrap_or_default(), parts.uri.path(), S::LABEL);
         let now = shared.clock.now();
+        let stream_until = request::asked_timeout(&parts).map(|asked| shared.clock.monotonic() + asked);
         let request_id = RequestId::new(&*shared.random);
         // Known once the operation is; until then the headers are asked, if there is an error to tell.
         let mut shape = None;
@@ -312,6 +315,10 @@ impl<S: ServiceApi> Pipeline<S> {
             if room.is_none() {
                 reply = tell(ErrorCode::ServerBusy.into());
             }
+        }
+        if let Some(deadline) = stream_until {
+            let left = deadline.saturating_sub(shared.clock.monotonic());
+            reply.stream = reply.stream.map(|stream| stream.until(shared.clock.sleep(left)));
         }
         let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
         if let Some(room) = room {
@@ -380,6 +387,7 @@ impl<S: ServiceApi> Pipeline<S> {
             principal: principal.as_ref(),
             request_id,
             now,
+            clock: &*shared.clock,
             random: &*shared.random,
             cors: &self.cors,
         };

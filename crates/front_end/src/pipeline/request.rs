@@ -12,8 +12,10 @@ use hyper::header::{CONTENT_LENGTH, HOST, HeaderName, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::num::IntErrorKind;
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 /// Bytes of a refused body that are read and thrown away at most.
@@ -53,23 +55,50 @@ fn may_be_in_host(byte: u8) -> bool {
 
 /// How long the request may take: what the client asks for with `timeout`, but no longer than the server allows.
 pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
-    let Some(query) = parts.uri.query().filter(|query| query.contains("timeout")) else {
-        return longest;
-    };
+    asked_timeout(parts).map_or(longest, |asked| asked.min(longest))
+}
+
+/// What the client asks for with `timeout`.
+pub(crate) fn asked_timeout(parts: &Parts) -> Option<Duration> {
+    let query = parts.uri.query().filter(|query| query.contains("timeout"))?;
     // A query that can't be read is refused later.
-    let query = QueryParameters::parse(Some(query)).unwrap_or_default();
-    match query.find("timeout").and_then(|text| text.parse().ok()) {
-        Some(seconds @ 1..) => Duration::from_secs(seconds).min(longest),
-        _ => longest,
+    timeout_of(&QueryParameters::parse(Some(query)).ok()?)
+}
+
+/// The same in a query that is read.
+pub(crate) fn timeout_of(query: &QueryParameters<'_>) -> Option<Duration> {
+    match query.find("timeout")?.parse() {
+        Ok(seconds @ 1..) => Some(Duration::from_secs(seconds)),
+        _ => None,
     }
 }
 
-/// Refuses a `timeout` that is no number of seconds. An empty one is none, and any that is too long is cut.
+/// Does the work unless that takes longer than until `deadline`, a monotonic time.
+pub(crate) async fn within<T>(
+    clock: &dyn Clock,
+    deadline: Duration,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let mut work = pin!(work);
+    // Most of it never waits, and needs no timer.
+    if let Poll::Ready(done) = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        return done;
+    }
+    let left = deadline.saturating_sub(clock.monotonic());
+    match select(work, clock.sleep(left)).await {
+        Either::Left((done, _)) => done,
+        Either::Right(_) => Err(ErrorCode::OperationTimedOut.into()),
+    }
+}
+
+/// Refuses a `timeout` that is no number of seconds, and one in which nothing can be done. An empty one is
+/// none, and any that is too long is cut.
 pub(crate) fn check_timeout(query: &QueryParameters<'_>) -> Result<(), ApiError> {
     const NAME: &str = "timeout";
     let text = query.find(NAME).unwrap_or_default();
     match text.parse::<i64>().map_err(|error| *error.kind()) {
-        Ok(0..) | Err(IntErrorKind::Empty | IntErrorKind::PosOverflow) => Ok(()),
+        Ok(1..) | Err(IntErrorKind::Empty | IntErrorKind::PosOverflow) => Ok(()),
+        Ok(0) => Err(ErrorCode::OperationTimedOut.into()),
         Ok(_) | Err(IntErrorKind::NegOverflow) => {
             Err(ApiError::out_of_range_parameter(NAME, text, &(0..=i64::from(i32::MAX))))
         }

@@ -22,7 +22,6 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
         ),
         QueueError::MetadataTooLarge => ErrorCode::MetadataTooLarge.into(),
         QueueError::MessageNotFound => ErrorCode::MessageNotFound.into(),
-        QueueError::PopReceiptMismatch => ErrorCode::PopReceiptMismatch.into(),
         QueueError::VisibleAfterExpiry => ErrorCode::InvalidQueryParameterValue.into(),
         QueueError::MessageTooLarge => message_too_large(),
         QueueError::Policies(error) => ApiError::invalid_document_whole(&error.to_string()),

@@ -2,12 +2,13 @@
 
 use super::errors::{from_queue, from_update};
 use super::message_text::read_message_text;
-use super::parameters::{invisible_for, lives_for, message_count, message_id, pop_receipt};
+use super::parameters::{
+    invisible_for, lives_for, message_count, message_id, pop_receipt, required_invisible_for,
+};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
 use crate::pipeline::ApiRequest;
 use crate::reply::Reply;
-use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
+use crate::xml::{MALFORMED, XML_DECLARATION, put_xml_element, put_xml_tag};
 use base::Ticks;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -40,10 +41,11 @@ pub(crate) async fn put(
         return Err(ApiError::invalid_parameter(
             "visibilitytimeout",
             sent,
-            "messagettl must be greater than visibilitytimeout.",
+            "messagettl must be greater than visibilitytimeout",
         ));
     }
-    let text = read_message_text(body)?.ok_or_else(|| ApiError::new(ErrorCode::InvalidXmlDocument))?;
+    let none = || ApiError::invalid_document(body, body.len(), MALFORMED);
+    let text = read_message_text(body)?.ok_or_else(none)?;
     let message = service.put_message(request.account, queue, text, hidden_for, lives_for).await;
     let message = message.map_err(from_queue)?;
     if headers.get("x-ms-version").is_some_and(|version| version.as_bytes() < PUTS_ANSWERED_SINCE) {
@@ -83,12 +85,11 @@ pub(crate) async fn update(
     id: &str,
     body: &Bytes,
 ) -> Result<Reply, ApiError> {
+    // Before all that the request says of the message, as in Azure.
+    service.find_queue(request.account, queue).await.map_err(from_queue)?;
     let id = message_id(id)?;
     let receipt = pop_receipt(request.query)?;
-    let hidden_for = invisible_for(request.query, 0)?.ok_or_else(|| {
-        let facts = [("QueryParameterName", "visibilitytimeout".to_owned())];
-        ApiError::with_facts(ErrorCode::MissingRequiredQueryParameter, facts)
-    })?;
+    let hidden_for = required_invisible_for(request.query)?;
     let text = if body.trim_ascii().is_empty() { None } else { read_message_text(body)? };
     let updated = service.update_message(request.account, queue, id, receipt, hidden_for, text).await;
     let updated = updated
@@ -106,7 +107,8 @@ pub(crate) async fn delete(
     queue: &str,
     id: &str,
 ) -> Result<Reply, ApiError> {
-    // Before the receipt, as in Azure: whoever has a wrong id learns that there is no such message.
+    // The queue before the message, and the message before the receipt, as in Azure.
+    service.find_queue(request.account, queue).await.map_err(from_queue)?;
     let id = message_id(id)?;
     let receipt = pop_receipt(request.query)?;
     service.delete_message(request.account, queue, id, receipt).await.map_err(from_queue)?;

@@ -14,6 +14,8 @@ use std::time::Duration;
 /// From this `x-ms-version` on, a message may live for ever, and for longer than a week.
 const LONG_LIVES_SINCE: &[u8] = b"2017-07-29";
 
+const VISIBILITY_TIMEOUT: &str = "visibilitytimeout";
+
 /// A number, if the parameter is there.
 pub(crate) fn number(query: &QueryParameters<'_>, name: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.find(name) else {
@@ -41,7 +43,14 @@ pub(crate) fn invisible_for(
     seconds_min: i64,
 ) -> Result<Option<Duration>, ApiError> {
     let range = seconds_min..=INVISIBLE_FOR_MAX.as_secs() as i64;
-    Ok(number_in(query, "visibilitytimeout", range)?.map(Duration::from_secs))
+    Ok(number_in(query, VISIBILITY_TIMEOUT, range)?.map(Duration::from_secs))
+}
+
+/// The same where it has to be said.
+pub(crate) fn required_invisible_for(query: &QueryParameters<'_>) -> Result<Duration, ApiError> {
+    // The service's code for it, not that of other parameters that are missing.
+    let missing = || ApiError::invalid_parameter(VISIBILITY_TIMEOUT, "", "The parameter is required.");
+    invisible_for(query, 0)?.ok_or_else(missing)
 }
 
 /// `numofmessages`: how many messages to get or peek.

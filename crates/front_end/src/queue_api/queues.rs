@@ -25,33 +25,45 @@ pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Re
     let list = QueueListQuery {
         prefix: query.find("prefix").unwrap_or_default().to_owned(),
         start: marker.map(decode_token).transpose().map_err(|_| ApiError::new(ErrorCode::InvalidMarker))?,
-        count_max: results_max(query)?.unwrap_or(PAGE_QUEUES_MAX),
+        count_max: results_max(query)?,
     };
     let with_metadata = !request.includes(&["metadata"])?.is_empty();
     let page = service.list_queues(request.account, &list).await.map_err(from_queue)?;
-    Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), query, &page, with_metadata)))
+    let asked = [
+        ("Prefix", query.find("prefix").map(str::to_owned)),
+        ("Marker", query.find("marker").map(str::to_owned)),
+        // What was made of it, as in lists of blobs.
+        ("MaxResults", query.find("maxresults").map(|_| list.count_max.to_string())),
+    ];
+    Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), asked, &page, with_metadata)))
 }
 
-fn results_max(query: &QueryParameters<'_>) -> Result<Option<usize>, ApiError> {
+/// Queues of a page: what is asked for, but no more than there may be.
+fn results_max(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
     const NAME: &str = "maxresults";
     match number(query, NAME)? {
-        None => Ok(None),
-        Some(count) if count >= 1 => Ok(Some(usize::try_from(count).unwrap_or(usize::MAX))),
+        None => Ok(PAGE_QUEUES_MAX),
+        Some(count) if count >= 1 => Ok(usize::try_from(count).unwrap_or(usize::MAX).min(PAGE_QUEUES_MAX)),
         Some(count) => {
             Err(ApiError::out_of_range_parameter(NAME, &count.to_string(), &(1..=i64::from(i32::MAX))))
         }
     }
 }
 
-fn write_list(base: &str, query: &QueryParameters<'_>, page: &QueueListPage, with_metadata: bool) -> Vec<u8> {
+fn write_list(
+    base: &str,
+    asked: [(&str, Option<String>); 3],
+    page: &QueueListPage,
+    with_metadata: bool,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(512 + page.queues.len() * 96);
     out.extend_from_slice(XML_DECLARATION);
     out.extend_from_slice(b"<EnumerationResults ");
     put_xml_attribute(&mut out, "ServiceEndpoint", &format!("{base}/"));
     out.push(b'>');
-    for (element, parameter) in [("Prefix", "prefix"), ("Marker", "marker"), ("MaxResults", "maxresults")] {
-        if let Some(value) = query.find(parameter) {
-            put_xml_element(&mut out, element, value);
+    for (element, value) in asked {
+        if let Some(value) = value {
+            put_xml_element(&mut out, element, &value);
         }
     }
     put_xml_tag(&mut out, "<", "Queues");

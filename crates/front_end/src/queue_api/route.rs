@@ -39,8 +39,23 @@ impl Route {
         let is_read = method == Method::GET || method == Method::HEAD;
         let unsupported = || Err(ErrorCode::UnsupportedHttpVerb.into());
         let comp = query.find("comp");
+        let restype = query.find("restype");
+        let unknown = || {
+            let (name, value) = comp.map_or(("restype", restype), |comp| ("comp", Some(comp)));
+            Err(ApiError::invalid_parameter(name, value.unwrap_or_default(), "There is no such operation."))
+        };
+        if resource != QueueResource::Service
+            && let Some(restype) = restype
+        {
+            // The request of another service's client, such as one that creates a blob container.
+            return Err(ApiError::invalid_parameter(
+                "restype",
+                restype,
+                "Only the service has a kind of resource.",
+            ));
+        }
         match resource {
-            QueueResource::Service => match (query.find("restype"), comp) {
+            QueueResource::Service => match (restype, comp) {
                 (None, Some("list")) if is_read => Ok(Route::ListQueues),
                 (Some("service"), Some("properties")) if is_read => Ok(Route::ReadServiceProperties),
                 (Some("service"), Some("properties")) if method == Method::PUT => {
@@ -57,7 +72,7 @@ impl Route {
                     Err(ErrorCode::InvalidResourceName.into())
                 }
                 (None, None) => Err(ErrorCode::InvalidUri.into()),
-                _ => Err(ErrorCode::InvalidQueryParameterValue.into()),
+                _ => unknown(),
             },
             QueueResource::Queue(queue) => match comp {
                 None if method == Method::PUT => Ok(Route::CreateQueue(queue)),
@@ -67,9 +82,9 @@ impl Route {
                 Some("acl") if is_read => Ok(Route::ReadPolicies(queue)),
                 Some("acl") if method == Method::PUT => Ok(Route::WritePolicies(queue)),
                 None | Some("metadata" | "acl") => unsupported(),
-                _ => Err(ErrorCode::InvalidQueryParameterValue.into()),
+                _ => unknown(),
             },
-            _ if comp.is_some() => Err(ErrorCode::InvalidQueryParameterValue.into()),
+            _ if comp.is_some() => unknown(),
             QueueResource::Messages(queue) => match *method {
                 Method::POST => Ok(Route::PutMessage(queue)),
                 Method::GET if peeks(query)? => Ok(Route::PeekMessages(queue)),
@@ -168,6 +183,10 @@ mod tests {
         );
         assert_eq!(route(Method::POST, "/tasks", ""), Err(ErrorCode::UnsupportedHttpVerb));
         assert_eq!(route(Method::PUT, "/", ""), Err(ErrorCode::InvalidResourceName));
+        for path in ["/box", "/box/messages", "/box/messages/1"] {
+            let refused = route(Method::PUT, path, "restype=container");
+            assert_eq!(refused, Err(ErrorCode::InvalidQueryParameterValue), "{path}");
+        }
         assert_eq!(route(Method::GET, "/", ""), Err(ErrorCode::InvalidUri));
         assert_eq!(route(Method::GET, "/tasks", "comp=x"), Err(ErrorCode::InvalidQueryParameterValue));
         assert_eq!(

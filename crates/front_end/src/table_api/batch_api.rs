@@ -2,6 +2,8 @@
 //!
 //! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is told by one part for the
 //! operation that failed, with its index before the message. A lone get outside a change set is a batch too.
+//! The shortest `timeout` that an operation of a change set asks for bounds all of it, as they are done
+//! together.
 
 use super::entity_read::read_entity;
 use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders, plan_write};
@@ -13,10 +15,11 @@ use crate::batch::{
     BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
     write_direct_reply,
 };
+use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::negotiation::{MetadataLevel, choose_level};
-use crate::pipeline::ServiceApi;
+use crate::pipeline::{ServiceApi, check_timeout, timeout_of, within};
 use crate::query_string::QueryParameters;
 use crate::reply::{DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
 use crate::request_id::RequestId;
@@ -24,6 +27,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use std::borrow::Cow;
+use std::time::Duration;
 use table::EntityOperation;
 
 /// An operation that failed, and how it wanted its answer.
@@ -70,23 +74,38 @@ pub(crate) async fn execute_batch(
     Ok(reply)
 }
 
-/// A lone get. Its own failure is inside the answer; anything else is no batch.
+/// A lone get. Its own failure is inside the answer, also when it has a key that no entity can have;
+/// anything else is no batch.
 async fn execute_direct(context: &RequestContext<'_>, part: &BatchPart<'_>) -> Result<Reply, ApiError> {
-    let Target { route, query, .. } = find_target(context, part)?;
-    let Route::ReadEntity(address) = route else {
-        return Err(ErrorCode::InvalidInput.into());
-    };
-    let query = QueryParameters::parse(query).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
+    let target = Target::find(context, part)?;
+    let query = QueryParameters::parse(target.query).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
     let level = level_of(part, &query)?;
-    let need = Route::ReadEntity(address.clone()).need(false);
-    let result = match context.grant.check(need, Some(&address.table)) {
-        Ok(()) => read_entity(context, address, &query, level).await,
-        Err(error) => Err(error),
+    let is_get = target.verb == Verb::Get;
+    let result = match target.route() {
+        Ok(Route::ReadEntity(address)) => read_direct(context, address, &query, level).await,
+        Err(error) if is_get => Err(error),
+        _ => return Err(ErrorCode::InvalidInput.into()),
     };
     Ok(result.unwrap_or_else(|error| {
         let body = error.json_body(context.request_id, context.now, Some(0));
         Reply::json(error.code.status(), level.content_type(), body)
     }))
+}
+
+async fn read_direct(
+    context: &RequestContext<'_>,
+    address: EntityAddress,
+    query: &QueryParameters<'_>,
+    level: MetadataLevel,
+) -> Result<Reply, ApiError> {
+    let need = Route::ReadEntity(address.clone()).need(false);
+    context.grant.check(need, Some(&address.table))?;
+    check_timeout(query)?;
+    let read = read_entity(context, address, query, level);
+    match timeout_of(query) {
+        Some(asked) => within(context.clock, context.clock.monotonic() + asked, read).await,
+        None => read.await,
+    }
 }
 
 async fn execute_change_set<'p>(
@@ -106,8 +125,10 @@ async fn execute_change_set<'p>(
     let mut operations: Vec<EntityOperation> = Vec::with_capacity(parts.len());
     let mut answers: Vec<PlannedAnswer> = Vec::with_capacity(parts.len());
     let mut table: Option<String> = None;
+    let mut shortest: Option<(Duration, usize)> = None;
     for (index, part) in parts.iter().enumerate() {
-        let planned = plan_part(context, part).map_err(|error| fail(index, error))?;
+        let (planned, asked) = plan_part(context, part).map_err(|error| fail(index, error))?;
+        shortest = shortest.into_iter().chain(asked.map(|asked| (asked, index))).min();
         match &table {
             Some(first) if !first.eq_ignore_ascii_case(&planned.table) => {
                 let error = ErrorCode::CommandsInBatchActOnDifferentPartitions.into();
@@ -121,10 +142,13 @@ async fn execute_change_set<'p>(
     }
     // A change set without operations changes nothing, as in Azure.
     let Some(table) = table else { return Ok(Vec::new()) };
-    let outcomes = context
-        .service
-        .execute_group(context.account, &table, operations)
-        .await
+    let done = async { Ok(context.service.execute_group(context.account, &table, operations).await) };
+    let done = match shortest {
+        None => done.await,
+        Some((asked, _)) => within(context.clock, context.clock.monotonic() + asked, done).await,
+    };
+    let outcomes = done
+        .map_err(|error| fail(shortest.map_or(0, |(_, index)| index), error))?
         .map_err(|failed| fail(failed.index, from_table(failed.error)))?;
     let replies = parts.iter().zip(answers).zip(outcomes).map(|((part, answer), outcome)| PartReply {
         content_id: part.content_id,
@@ -135,43 +159,57 @@ async fn execute_change_set<'p>(
 
 /// Where an operation points to.
 struct Target<'a> {
-    route: Route,
+    verb: Verb,
+    /// What is below the account; the error tells that nothing can be there.
+    resource: Result<TableResource, ApiError>,
     query: Option<&'a str>,
 }
 
-/// The account in an operation's address must be that of the batch. Some clients leave it out, also where it is a part of
-/// the path: what is no address of its own is then one below the account.
-fn find_target<'a>(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result<Target<'a>, ApiError> {
-    let invalid = || ApiError::new(ErrorCode::InvalidInput);
-    let (host, path_and_query, is_whole) = match part.target.split_once("://") {
-        Some((_, rest)) => {
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            (Cow::Owned(host.to_ascii_lowercase()), path, true)
-        }
-        None => (Cow::Borrowed(context.host), part.target, false),
-    };
-    let (path, query) = match path_and_query.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (path_and_query, None),
-    };
-    let address = Address::parse(&host, path, TableApi::LABEL);
-    let resource = match address.style {
-        _ if address.account == context.account => address.resource,
-        AddressStyle::Path if !is_whole => path,
-        _ => return Err(invalid()),
-    };
-    let verb = Verb::parse(part.method);
-    let verb = match part.header("x-http-method") {
-        Some(value) => Verb::tunnelled(verb, value)?,
-        None => verb.ok_or_else(invalid)?,
-    };
-    let resource = TableResource::parse(resource)?;
-    let route = Route::find(verb, resource, &QueryParameters::default())?;
-    Ok(Target { route, query })
+impl<'a> Target<'a> {
+    /// The account in an operation's address must be that of the batch. Some clients leave it out, also where
+    /// it is a part of the path: what is no address of its own is then one below the account.
+    fn find(context: &RequestContext<'_>, part: &BatchPart<'a>) -> Result<Self, ApiError> {
+        let invalid = || ApiError::new(ErrorCode::InvalidInput);
+        let (host, path_and_query, is_whole) = match part.target.split_once("://") {
+            Some((_, rest)) => {
+                let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                (Cow::Owned(host.to_ascii_lowercase()), path, true)
+            }
+            None => (Cow::Borrowed(context.host), part.target, false),
+        };
+        let (path, query) = match path_and_query.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path_and_query, None),
+        };
+        let address = Address::parse(&host, path, TableApi::LABEL);
+        let resource = match address.style {
+            _ if address.account == context.account => address.resource,
+            AddressStyle::Path if !is_whole => path,
+            _ => return Err(invalid()),
+        };
+        let resource = TableResource::parse(resource);
+        let verb = Verb::parse(part.method);
+        let verb = match part.header("x-http-method") {
+            Some(value) => Verb::tunnelled(verb, value)?,
+            None => verb.ok_or_else(invalid)?,
+        };
+        Ok(Target { verb, resource, query })
+    }
+
+    /// What it does there.
+    fn route(self) -> Result<Route, ApiError> {
+        Route::find(self.verb, self.resource?, &QueryParameters::default())
+    }
 }
 
-fn plan_part(context: &RequestContext<'_>, part: &BatchPart<'_>) -> Result<PlannedWrite, ApiError> {
-    let Target { route, .. } = find_target(context, part)?;
+/// A write, and how long it may take if it says so.
+fn plan_part(
+    context: &RequestContext<'_>,
+    part: &BatchPart<'_>,
+) -> Result<(PlannedWrite, Option<Duration>), ApiError> {
+    let target = Target::find(context, part)?;
+    let query = QueryParameters::parse(target.query).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
+    let route = target.route()?;
     let headers = WriteHeaders {
         if_match: part.header("if-match"),
         has_if_none_match: part.header("if-none-match").is_some(),
@@ -179,7 +217,8 @@ fn plan_part(context: &RequestContext<'_>, part: &BatchPart<'_>) -> Result<Plann
         level: level_of(part, &QueryParameters::default())?,
     };
     context.grant.check(route.need(headers.if_match.is_some()), route.table())?;
-    plan_write(context, route, &headers, part.body)
+    check_timeout(&query)?;
+    Ok((plan_write(context, route, &headers, part.body)?, timeout_of(&query)))
 }
 
 fn preference_of(part: &BatchPart<'_>) -> Option<Preference> {

@@ -26,7 +26,7 @@ use crate::pipeline::{
 };
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
-use base::{Random, Ticks};
+use base::{Clock, Random, Ticks};
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
 use errors::from_table;
@@ -52,6 +52,8 @@ pub(crate) struct TableApi {
 pub(crate) struct RequestContext<'a> {
     /// The Table service.
     pub(crate) service: &'a TableService,
+    /// For what a batch does within a time.
+    pub(crate) clock: &'a dyn Clock,
     /// For boundaries of batch replies.
     pub(crate) random: &'a dyn Random,
     /// The account.
@@ -128,7 +130,8 @@ impl ServiceApi for TableApi {
         }
         let conditional = headers.contains_key(hyper::header::IF_MATCH);
         request.grant.check(route.need(conditional), route.table())?;
-        if request.principal.is_some() && route.need(conditional) == need::TableNeed::Policies {
+        let is_policies = route.need(conditional) == need::TableNeed::Policies;
+        if request.principal.is_some() && is_policies && !takes_policies_by_token(headers) {
             return Err(ErrorCode::AuthorizationFailure.into());
         }
         // A batch may be a lone get.
@@ -146,6 +149,7 @@ impl ServiceApi for TableApi {
         let base = request.base_address();
         let context = RequestContext {
             service: &self.service,
+            clock: request.clock,
             random: request.random,
             account: request.account,
             host: request.host,
@@ -242,6 +246,13 @@ impl TableApi {
             Route::ReadServiceStats => service_settings::read_stats(request),
         }
     }
+}
+
+/// From this `x-ms-version` on, a bearer token may read and write stored access policies.
+const POLICIES_BY_TOKEN_SINCE: &[u8] = b"2025-07-05";
+
+fn takes_policies_by_token(headers: &HeaderMap) -> bool {
+    headers.get("x-ms-version").is_some_and(|version| version.as_bytes() >= POLICIES_BY_TOKEN_SINCE)
 }
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");

@@ -37,9 +37,8 @@ impl Need for TableNeed {
     fn resource_types(self) -> &'static [char] {
         match self {
             TableNeed::ReadService | TableNeed::WriteService => &['s'],
-            // Sources differ between service and container for listing: either does.
-            TableNeed::ListTables => &['c', 's'],
-            TableNeed::CreateTable | TableNeed::DeleteTable => &['c'],
+            // Listing as well, unlike that of queues and blob containers.
+            TableNeed::ListTables | TableNeed::CreateTable | TableNeed::DeleteTable => &['c'],
             TableNeed::Policies => &[],
             _ => &['o'],
         }

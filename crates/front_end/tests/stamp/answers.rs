@@ -1,5 +1,5 @@
-//! Tables of answers: what a service answers to a request. A row is a request and all that its answer must have; a check
-//! sends the rows one after the other to one stamp, and reports every row that fails.
+//! Tables of answers: what a service answers to a request. A row is a request and all that its answer must
+//! have; a check sends the rows one after the other to one stamp, and reports every row that fails.
 //!
 //! ```text
 //! Row::of("DELETE", "/tasks/messages/x?popreceipt=y").fails(404, "MessageNotFound")
@@ -65,7 +65,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A request signed with the account key; `path` is below the account. Its answer is 200 unless the row says otherwise.
+    /// A request signed with the account key; `path` is below the account. Its answer is 200 unless the row
+    /// says otherwise.
     pub(crate) fn of(method: &str, path: impl Into<String>) -> Row {
         Row {
             method: method.to_owned(),
@@ -258,7 +259,7 @@ pub(crate) async fn open_with_tokens() -> Stamp {
 }
 
 /// An account signature as parameters.
-fn account_sas(stamp: &Stamp, services: &str, types: &str, permissions: &str) -> String {
+pub(crate) fn account_sas(stamp: &Stamp, services: &str, types: &str, permissions: &str) -> String {
     let text =
         format!("devstoreaccount1\n{permissions}\n{services}\n{types}\n\n2027-01-01\n\n\n2019-02-02\n");
     let signature = stamp.sas_signature(&text);

@@ -42,8 +42,8 @@ impl Running {
                 let _ = stopped.await;
             };
             match service {
-                Service::Table => front_end.serve_table(listener, stopped).await,
-                Service::Blob => front_end.serve_blob(listener, stopped).await,
+                Service::Table => front_end.serve_table(listener, Box::pin(stopped)).await,
+                Service::Blob => front_end.serve_blob(listener, Box::pin(stopped)).await,
             }
         });
         Running { stamp, address, stop, served }

@@ -15,8 +15,8 @@ use crate::maintenance::Maintenance;
 use crate::memory_budget::MemoryBudget;
 use crate::range_partition::Shared;
 use crate::settings::PartitionSettings;
-use base::Environment;
 use base::overlay_disk::OverlayDisk;
+use base::{BoxFuture, Environment};
 use ranges::RangeCheck;
 use std::sync::Arc;
 use stream::{DamagedPart, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams, check_streams};
@@ -59,52 +59,54 @@ pub struct FolderCheck {
 
 /// Checks the folder of `env`, whose disk is only read. `progress` is told of bytes that were read, and of all there
 /// are. A folder that is not one of ours, or newer, is an error.
-pub async fn check_folder(
-    env: &Environment,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<FolderCheck, PartitionError> {
-    let env = &Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() };
-    let streams = check_streams(env, progress).await?;
-    let StreamCheck { extent_count, undigested_extent_count, block_count, size_bytes, is_fresh, .. } =
-        streams;
-    let mut found = FolderCheck {
-        extent_count,
-        undigested_extent_count,
-        block_count,
-        size_bytes,
-        is_fresh,
-        torn: streams.torn,
-        ..FolderCheck::default()
-    };
-    if is_fresh {
-        return Ok(found);
-    }
-    let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
-    let mut explained = Vec::new();
-    match Streams::open(env, settings).await {
-        Ok(opened) => {
-            let mut ranges = RangeCheck::new(shared(env, opened.clone())?, &streams.damages);
-            ranges.run(&mut found).await;
-            explained = ranges.explained();
-            opened.close().await;
+pub fn check_folder<'a>(
+    env: &'a Environment,
+    progress: &'a mut (dyn FnMut(u64, u64) + Send),
+) -> BoxFuture<'a, Result<FolderCheck, PartitionError>> {
+    Box::pin(async move {
+        let env = &Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() };
+        let streams = check_streams(env, progress).await?;
+        let StreamCheck { extent_count, undigested_extent_count, block_count, size_bytes, is_fresh, .. } =
+            streams;
+        let mut found = FolderCheck {
+            extent_count,
+            undigested_extent_count,
+            block_count,
+            size_bytes,
+            is_fresh,
+            torn: streams.torn,
+            ..FolderCheck::default()
+        };
+        if is_fresh {
+            return Ok(found);
         }
-        // Says nothing about the folder.
-        Err(error @ StreamError::OutOfThreads { .. }) => return Err(error.into()),
-        Err(error) if streams.damages.is_empty() => found.damages.push(Damage {
-            place: "the folder".to_owned(),
-            problem: error.to_string(),
-            meaning: words::NO_START.to_owned(),
-        }),
-        // Said already.
-        Err(_) => {}
-    }
-    let open = streams.damages.into_iter();
-    let open = open.filter(|damage| match damage.part {
-        DamagedPart::Block { extent, offset } => !explained.contains(&(extent, offset)),
-        DamagedPart::File | DamagedPart::Exchanged => true,
-    });
-    found.damages.extend(open.map(told));
-    Ok(found)
+        let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
+        let mut explained = Vec::new();
+        match Streams::open(env, settings).await {
+            Ok(opened) => {
+                let mut ranges = RangeCheck::new(shared(env, opened.clone())?, &streams.damages);
+                ranges.run(&mut found).await;
+                explained = ranges.explained();
+                opened.close().await;
+            }
+            // Says nothing about the folder.
+            Err(error @ StreamError::OutOfThreads { .. }) => return Err(error.into()),
+            Err(error) if streams.damages.is_empty() => found.damages.push(Damage {
+                place: "the folder".to_owned(),
+                problem: error.to_string(),
+                meaning: words::NO_START.to_owned(),
+            }),
+            // Said already.
+            Err(_) => {}
+        }
+        let open = streams.damages.into_iter();
+        let open = open.filter(|damage| match damage.part {
+            DamagedPart::Block { extent, offset } => !explained.contains(&(extent, offset)),
+            DamagedPart::File | DamagedPart::Exchanged => true,
+        });
+        found.damages.extend(open.map(told));
+        Ok(found)
+    })
 }
 
 fn told(damage: StreamDamage) -> Damage {

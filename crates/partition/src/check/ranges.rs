@@ -193,7 +193,7 @@ impl<'a> RangeCheck<'a> {
     }
 }
 
-async fn walk(tree: &Tree, range: &KeyRange, scan: &mut impl Scan) -> Result<(), PartitionError> {
+async fn walk(tree: &Tree, range: &KeyRange, scan: &mut dyn Scan) -> Result<(), PartitionError> {
     let mut cursor = MergeCursor::over_tree(tree, range, RowVersion(u64::MAX), Caching::Keep).await?;
     let mut scratch = Vec::new();
     while let Some(row) = cursor.whole_row(&mut scratch).await? {

@@ -12,6 +12,7 @@ mod open;
 pub(crate) use hand_over::Change;
 pub(crate) use open::{FIRST_RANGE_ID, check_cover, range_ids};
 
+use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::key::{Span, are_in_order, take_before};
 use crate::operation::{ObjectTable, Operation, Read, Row, RowPart, Scan, ScanEnd};
@@ -23,6 +24,7 @@ use crate::range_partition::{DataPin, Executed, RangePartition, Shared, WalkEnd}
 use crate::retries::RangeName;
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
+use base::BoxFuture;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -86,22 +88,36 @@ impl PartitionServer {
     }
 
     /// Runs an operation at the range that owns its rows, wherever that moves.
-    pub(crate) async fn execute<O: Operation>(&self, mut operation: O) -> Result<O::Reply, PartitionError> {
-        let mut reads = operation.reads();
-        loop {
-            let key = match reads.first() {
-                Some(Read::Point(key) | Read::Head(key)) => key.as_bytes(),
-                Some(Read::Range { range, .. }) => &range.start,
-                None => return Err(PartitionError::Operation("it reads nothing")),
-            };
-            let owner = self.owner(operation.object_table(), key)?;
-            owner.load.note(key);
-            match owner.execute(operation, reads).await? {
-                Executed::Done(reply) => return Ok(reply),
-                Executed::Moved(rest) => (operation, reads) = rest,
+    pub(crate) async fn execute<O: Operation>(&self, operation: O) -> Result<O::Reply, PartitionError> {
+        let (table, reads) = (operation.object_table(), operation.reads());
+        let mut under_way = UnderWay::new(operation);
+        self.execute_any(table, reads, &mut under_way).await?;
+        under_way.into_reply()
+    }
+
+    /// The same whatever the operation's type: compiled once, here, not for each of them in the crates that define them.
+    fn execute_any<'a>(
+        &'a self,
+        table: ObjectTable,
+        mut reads: Vec<Read>,
+        operation: &'a mut dyn Decider,
+    ) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(async move {
+            loop {
+                let key = match reads.first() {
+                    Some(Read::Point(key) | Read::Head(key)) => key.as_bytes(),
+                    Some(Read::Range { range, .. }) => &range.start,
+                    None => return Err(PartitionError::Operation("it reads nothing")),
+                };
+                let owner = self.owner(table, key)?;
+                owner.load.note(key);
+                match owner.execute(operation, reads).await? {
+                    Executed::Done(()) => return Ok(()),
+                    Executed::Moved(rest) => reads = rest,
+                }
+                self.wait_for_hand_over(&owner).await;
             }
-            self.wait_for_hand_over(&owner).await;
-        }
+        })
     }
 
     /// Appends blob data at the range that owns `key`, wherever that moves.
@@ -168,26 +184,28 @@ impl PartitionServer {
 
     /// Shows the rows of `spans`, which are in order, over as many range partitions as it takes. What one of these has of
     /// them it shows from one snapshot; so all rows of a partition name are of one, because no range is cut inside a name.
-    pub(crate) async fn scan<S: Scan>(
-        &self,
+    pub(crate) fn scan<'a>(
+        &'a self,
         table: ObjectTable,
         spans: Vec<Span>,
-        scan: &mut S,
-    ) -> Result<ScanEnd, PartitionError> {
-        if !are_in_order(&spans) {
-            return Err(PartitionError::Operation("spans that are not in order"));
-        }
-        let mut rest = VecDeque::from(spans);
-        while let Some(first) = rest.front() {
-            let owner = self.owner(table, first.start())?;
-            let here = take_before(&mut rest, owner.range().end.as_ref());
-            here.iter().for_each(|span| owner.load.note(span.start()));
-            match owner.scan(&here, scan).await? {
-                WalkEnd::Through { wanted_from } => drop(take_before(&mut rest, Some(&wanted_from))),
-                WalkEnd::Stopped(key) => return Ok(ScanEnd::More(key)),
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<ScanEnd, PartitionError>> {
+        Box::pin(async move {
+            if !are_in_order(&spans) {
+                return Err(PartitionError::Operation("spans that are not in order"));
             }
-        }
-        Ok(ScanEnd::Complete)
+            let mut rest = VecDeque::from(spans);
+            while let Some(first) = rest.front() {
+                let owner = self.owner(table, first.start())?;
+                let here = take_before(&mut rest, owner.range().end.as_ref());
+                here.iter().for_each(|span| owner.load.note(span.start()));
+                match owner.scan(&here, scan).await? {
+                    WalkEnd::Through { wanted_from } => drop(take_before(&mut rest, Some(&wanted_from))),
+                    WalkEnd::Stopped(key) => return Ok(ScanEnd::More(key)),
+                }
+            }
+            Ok(ScanEnd::Complete)
+        })
     }
 
     /// Changes the partition map. False: the map does not hold `old`.

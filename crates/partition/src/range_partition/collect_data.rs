@@ -19,6 +19,7 @@ use crate::choose_emptied::{
     CountedExtent, MOVED_ROW_COUNT_MAX, Pace, choose_emptied, is_worth_counting, left_dead_bytes, share_of,
 };
 use crate::dead_containers::DeadFilter;
+use crate::decider::UnderWay;
 use crate::error::PartitionError;
 use crate::key::{RowKey, Span, partition_prefix};
 use crate::operation::{
@@ -302,7 +303,7 @@ impl RangePartition {
             let own = pieces.iter().filter_map(copy).collect();
             let operation = MovePieces { table: self.table, key, copies: own };
             let reads = operation.reads();
-            match self.execute(operation, reads).await? {
+            match self.execute(&mut UnderWay::new(operation), reads).await? {
                 Executed::Done(()) => {}
                 Executed::Moved(_) => break,
             }

@@ -10,11 +10,12 @@ use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_
 use super::{RangePartition, Serial, Standing};
 use crate::checkpoint::{Aside, Caching, HashedKey, TailsRead};
 use crate::commit_log;
+use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
 use crate::memory_table::Found;
 use crate::merge_cursor::{MergeCursor, merge_over};
-use crate::operation::{Operation, Read, Row, RowChange, RowPart, RowVersion, Rows};
+use crate::operation::{Read, Row, RowChange, RowPart, RowVersion, Rows};
 use crate::tree::Tree;
 use base::Ticks;
 use bytes::Bytes;
@@ -47,13 +48,13 @@ enum Fetched {
 }
 
 /// What the serial section made of an operation.
-enum Verdict<R> {
+enum Verdict {
     /// Other ranges take over.
     Moved,
     /// Nothing was changed.
-    Reply(R),
+    Reply,
     /// Once everything so far is durable.
-    Wait { reply: R, waiting: commit::Waiting, has_changed: bool },
+    Wait { waiting: commit::Waiting, has_changed: bool },
     /// Changes have left memory since the fetch: fetch again.
     Stale,
     /// Range reads ran into deletions: fetch more.
@@ -76,12 +77,12 @@ pub(crate) enum Executed<R, O = ()> {
 }
 
 impl RangePartition {
-    /// Decides `operation`, whose reads are `reads`.
-    pub(crate) async fn execute<O: Operation>(
+    /// Decides `operation`, whose reads are `reads`. They come back if other ranges take over.
+    pub(crate) async fn execute(
         &self,
-        operation: O,
+        operation: &mut dyn Decider,
         reads: Vec<Read>,
-    ) -> Result<Executed<O::Reply, (O, Vec<Read>)>, PartitionError> {
+    ) -> Result<Executed<(), Vec<Read>>, PartitionError> {
         check_reads(&reads, &self.range)?;
         let _admitted = self
             .admission
@@ -96,23 +97,24 @@ impl RangePartition {
             let tree = self.tree.load();
             let size_bytes_max = self.shared.settings.operation_read_size_bytes_max;
             let fetched = fetch(&tree, &reads, spare, size_bytes_max, &mut aside).await?;
-            match self.decide(&operation, &reads, &tree, fetched)? {
-                Verdict::Moved => return Ok(Executed::Moved((operation, reads))),
-                Verdict::Reply(reply) => {
+            match self.decide(operation, &reads, &tree, fetched)? {
+                Verdict::Moved => return Ok(Executed::Moved(reads)),
+                Verdict::Reply => {
                     aside.keep_in(&self.shared.cache);
-                    return Ok(Executed::Done(reply));
+                    return Ok(Executed::Done(()));
                 }
-                Verdict::Wait { reply, waiting, has_changed } => {
+                Verdict::Wait { waiting, has_changed } => {
                     match has_changed {
                         true => drop(aside),
                         false => aside.keep_in(&self.shared.cache),
                     }
                     // Before the wait: after it they are no longer in the processor's cache, and trees that are held are
                     // what others have to load the slow way.
-                    drop((operation, reads, tree));
+                    operation.drop_operation();
+                    drop((reads, tree));
                     self.commit_wake.notify_one();
                     waiting.await?;
-                    return Ok(Executed::Done(reply));
+                    return Ok(Executed::Done(()));
                 }
                 Verdict::Stale if stale_count >= STALE_COUNT_MAX => return Err(PartitionError::Busy),
                 Verdict::Stale => stale_count += 1,
@@ -122,13 +124,13 @@ impl RangePartition {
         }
     }
 
-    fn decide<O: Operation>(
+    fn decide(
         &self,
-        operation: &O,
+        operation: &mut dyn Decider,
         reads: &[Read],
         fetched_from: &Arc<Tree>,
         fetched: Vec<Fetched>,
-    ) -> Result<Verdict<O::Reply>, PartitionError> {
+    ) -> Result<Verdict, PartitionError> {
         let mut serial = self.serial.lock();
         let clock = &*self.shared.clock;
         // In this order: the version is noted with a moment that is not before its wall clock's.
@@ -139,15 +141,15 @@ impl RangePartition {
     }
 
     /// Inside the serial section.
-    fn decide_in<O: Operation>(
+    fn decide_in(
         &self,
         serial: &mut Serial,
         entered: Entered,
-        operation: &O,
+        operation: &mut dyn Decider,
         reads: &[Read],
         fetched_from: &Arc<Tree>,
         fetched: Vec<Fetched>,
-    ) -> Result<Verdict<O::Reply>, PartitionError> {
+    ) -> Result<Verdict, PartitionError> {
         match &serial.standing {
             Standing::Open => {}
             Standing::HandingOver | Standing::Gone => return Ok(Verdict::Moved),
@@ -170,22 +172,22 @@ impl RangePartition {
         let now = self.time.now(entered.wall, entered.monotonic);
         let version = next_version(now, serial.last_version, serial.version_floor);
         let rows = Rows::new(found);
-        let decision = operation.decide(&rows, version);
-        let has_changed = !decision.changes.is_empty();
+        let changes = operation.decide(&rows, version)?;
+        let has_changed = !changes.is_empty();
         if has_changed {
-            check_changes(&decision.changes, &self.range)?;
-            check_size(&decision.changes, serial.pending.size_bytes())?;
+            check_changes(&changes, &self.range)?;
+            check_size(&changes, serial.pending.size_bytes())?;
             let is_scarce = self.shared.streams.is_scarce();
-            if !has_space(is_scarce, operation.gives_back(), &decision.changes) {
+            if !has_space(is_scarce, operation.gives_back(), &changes) {
                 return Err(PartitionError::DiskFull);
             }
             if let Some(data) = &self.data {
-                serial.pending.grown_bytes += data.check_changes(&decision.changes, rows.all())?;
+                serial.pending.grown_bytes += data.check_changes(&changes, rows.all())?;
             }
             serial.last_version = version;
             self.time.note(version, entered.monotonic);
-            serial.pending.add(version, &decision.changes);
-            for change in decision.changes {
+            serial.pending.add(version, &changes);
+            for change in changes {
                 match change {
                     RowChange::Put { key, value } => tree.active.insert(key.as_bytes(), version, Some(value)),
                     RowChange::Delete { key } => tree.active.insert(key.as_bytes(), version, None),
@@ -200,9 +202,9 @@ impl RangePartition {
             }
         }
         if serial.last_version == self.visible() {
-            return Ok(Verdict::Reply(decision.reply));
+            return Ok(Verdict::Reply);
         }
-        Ok(Verdict::Wait { reply: decision.reply, waiting: serial.pending.wait(), has_changed })
+        Ok(Verdict::Wait { waiting: serial.pending.wait(), has_changed })
     }
 }
 

@@ -23,20 +23,16 @@ impl RangePartition {
 
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes rows in
     /// several spans is seen whole or not at all.
-    pub(crate) async fn scan<S: Scan>(
-        &self,
-        spans: &[Span],
-        scan: &mut S,
-    ) -> Result<WalkEnd, PartitionError> {
+    pub(crate) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
         self.scan_snapshot(self.snapshot(), spans, scan).await
     }
 
     /// The same from a snapshot that was taken before.
-    pub(super) async fn scan_snapshot<S: Scan>(
+    pub(super) async fn scan_snapshot(
         &self,
         (tree, visible): Snapshot,
         spans: &[Span],
-        scan: &mut S,
+        scan: &mut dyn Scan,
     ) -> Result<WalkEnd, PartitionError> {
         let wanted_from = Bytes::new();
         let mut walk = Walk { scan, walked: 0, unseen: 0, wanted_from, has_had_enough: false };
@@ -64,8 +60,8 @@ pub(crate) enum WalkEnd {
 }
 
 /// A scan on its way over a snapshot.
-struct Walk<'a, S> {
-    scan: &'a mut S,
+struct Walk<'a> {
+    scan: &'a mut dyn Scan,
     /// Rows and points that it has gone over.
     walked: u64,
     /// Deleted rows that the scan was not told of yet.
@@ -76,7 +72,7 @@ struct Walk<'a, S> {
     has_had_enough: bool,
 }
 
-impl<S: Scan> Walk<'_, S> {
+impl Walk<'_> {
     /// Shows the row at `key`, if it is there. Returns where the scan ended.
     async fn point(
         &mut self,

@@ -72,7 +72,7 @@ impl NodeFacts {
         disk: &dyn Disk,
         extent: ExtentId,
         state: ExtentState,
-        read: &mut dyn FnMut(u64),
+        read: &mut (dyn FnMut(u64) + Send),
     ) -> CheckedExtent {
         match self.content(disk, extent, state, read).await {
             Ok(content) => walk(&content, extent, state.digest),
@@ -89,7 +89,7 @@ impl NodeFacts {
         disk: &dyn Disk,
         extent: ExtentId,
         state: ExtentState,
-        read: &mut dyn FnMut(u64),
+        read: &mut (dyn FnMut(u64) + Send),
     ) -> Result<Bytes, String> {
         let failed = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => {

@@ -10,17 +10,18 @@ mod space;
 mod speed;
 
 use crate::load::RequestSource;
+use crate::measured::MeasuredServer;
 use crate::server_process::ServerProcess;
 use crate::service_client::ServiceClient;
 use crate::shared_key::{ServiceRequest, Signer, date_now};
 use crate::{Outcome, workspace};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-const CONTAINER: &str = "bench";
-const CONTENT_TYPE: &str = "application/octet-stream";
+pub(super) const CONTAINER: &str = "bench";
+pub(super) const CONTENT_TYPE: &str = "application/octet-stream";
 /// Makes a blob of a put.
-const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+pub(super) const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
 #[derive(clap::Args)]
 pub(crate) struct BlobArguments {
@@ -57,9 +58,8 @@ pub(crate) struct BlobArguments {
     /// Seconds that space may take to come back after the last write.
     #[arg(long, default_value_t = 180)]
     settled_within: u64,
-    /// The server to measure; else this checkout's, built now.
-    #[arg(long)]
-    bin: Option<PathBuf>,
+    #[command(flatten)]
+    server: MeasuredServer,
     /// Fail if a part misses its bound.
     #[arg(long)]
     check: bool,
@@ -90,7 +90,7 @@ impl BlobArguments {
             budget_mib: 64,
             // So little is mostly what an open extent may keep: it won't come back.
             settled_within: 2,
-            bin: Some(bin),
+            server: MeasuredServer::smoke(bin),
             check: false,
         }
     }
@@ -103,16 +103,17 @@ struct Verdict {
 }
 
 pub(crate) fn run(arguments: &BlobArguments) -> Outcome<()> {
-    let binary = workspace::server_binary(arguments.bin.as_deref())?;
+    let programs = arguments.server.programs()?;
     let mut verdicts = Vec::new();
     for part in [Part::Small, Part::Large, Part::Memory, Part::Listing, Part::Space] {
         if !arguments.only.is_empty() && !arguments.only.contains(&part) {
             continue;
         }
         let scratch = workspace::Scratch::create("blob-bench")?;
-        let server = ServerProcess::start_larimar(&binary, &scratch.path().join("data"))?;
+        let server = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
         let bench = Bench {
             arguments,
+            bare_program: &programs.bare,
             address: server.blob_address.ok_or("the server has no blob service")?,
             server,
             folder: scratch.path().to_path_buf(),
@@ -143,6 +144,7 @@ pub(crate) fn run(arguments: &BlobArguments) -> Outcome<()> {
 /// What a part works with.
 struct Bench<'a> {
     arguments: &'a BlobArguments,
+    bare_program: &'a Path,
     server: ServerProcess,
     address: SocketAddr,
     folder: PathBuf,
@@ -155,7 +157,7 @@ impl Bench<'_> {
 }
 
 /// Ready-made requests with one body for all of them, each head used in its turn: the load generator signs nothing.
-struct Requests {
+pub(super) struct Requests {
     heads: Vec<Vec<u8>>,
     body: Vec<u8>,
     next: usize,
@@ -170,7 +172,7 @@ impl Requests {
         Self::build(address, "GET", paths, &[], Vec::new())
     }
 
-    fn build(
+    pub(super) fn build(
         address: SocketAddr,
         verb: &str,
         paths: impl Iterator<Item = String>,

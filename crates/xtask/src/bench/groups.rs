@@ -3,6 +3,7 @@
 use super::{ENTITY_SIZE_BYTES, InsertRequests, Key, PARTITION_COUNT, entity_template, median, prepare};
 use crate::http_client::HttpClient;
 use crate::load::{Load, RequestSource, measure};
+use crate::measured::MeasuredServer;
 use crate::server_process::ServerProcess;
 use crate::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
@@ -27,9 +28,8 @@ pub(crate) struct GroupArguments {
     /// Connections, each with one request under way.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// The server to measure; else this checkout's, built now.
-    #[arg(long)]
-    bin: Option<PathBuf>,
+    #[command(flatten)]
+    server: MeasuredServer,
     /// Fail if groups write fewer entities per second than so many times single inserts.
     #[arg(long)]
     times_min: Option<f64>,
@@ -38,14 +38,14 @@ pub(crate) struct GroupArguments {
 impl GroupArguments {
     /// A run so short that it only shows that the bench still works.
     pub(crate) fn smoke(bin: PathBuf) -> Self {
-        Self { rounds: 1, seconds: 1, connections: 64, bin: Some(bin), times_min: None }
+        Self { rounds: 1, seconds: 1, connections: 64, server: MeasuredServer::smoke(bin), times_min: None }
     }
 }
 
 pub(crate) fn run(arguments: &GroupArguments) -> Outcome<()> {
-    let binary = workspace::server_binary(arguments.bin.as_deref())?;
+    let programs = arguments.server.programs()?;
     let scratch = workspace::Scratch::create("bench-groups")?;
-    let server = ServerProcess::start_larimar(&binary, &scratch.path().join("data"))?;
+    let server = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
     prepare(server.address)?;
     let mut client = HttpClient::connect(server.address, Signer::new())?;
     let created = client.send("POST", "Tables", &[], format!("{{\"TableName\":\"{TABLE}\"}}").as_bytes())?;

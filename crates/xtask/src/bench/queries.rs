@@ -6,6 +6,7 @@
 use super::median;
 use crate::http_client::HttpClient;
 use crate::load::{Load, RequestSource, measure};
+use crate::measured::MeasuredServer;
 use crate::server_process::ServerProcess;
 use crate::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
@@ -43,9 +44,8 @@ pub(crate) struct QueryArguments {
     /// Connections, each with one request under way.
     #[arg(long, default_value_t = 1)]
     connections: usize,
-    /// The server to measure; else this checkout's, built now.
-    #[arg(long)]
-    bin: Option<PathBuf>,
+    #[command(flatten)]
+    server: MeasuredServer,
     /// Fail if a median on the large table is above this percentage of the small table's.
     #[arg(long)]
     percent_max: Option<f64>,
@@ -61,7 +61,7 @@ impl QueryArguments {
             rounds: 1,
             milliseconds: 100,
             connections: 1,
-            bin: Some(bin),
+            server: MeasuredServer::smoke(bin),
             percent_max: None,
         }
     }
@@ -122,9 +122,9 @@ pub(crate) fn run(arguments: &QueryArguments) -> Outcome<()> {
     if tables.iter().any(|table| table.entities < PARTITION_ROWS || table.entities % PARTITION_ROWS != 0) {
         return Err(format!("a table has whole partitions of {PARTITION_ROWS} entities").into());
     }
-    let binary = workspace::server_binary(arguments.bin.as_deref())?;
+    let programs = arguments.server.programs()?;
     let scratch = workspace::Scratch::create("bench-queries")?;
-    let server = ServerProcess::start_larimar(&binary, &scratch.path().join("data"))?;
+    let server = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
     for table in &tables {
         let started_at = Instant::now();
         fill(server.address, table, arguments.text_size)?;

@@ -35,10 +35,12 @@ impl BearerAuthority for UnverifiedTokens {
         }
         check_times(&token, request)?;
         if !token.text("iss").is_some_and(|issuer| ISSUERS.iter().any(|known| issuer.starts_with(known))) {
-            return Err(BearerError::Refused("The token's issuer is not known."));
+            return Err(BearerError::Refused("Issuer validation failed. The token's issuer is not known."));
         }
         if !token.audiences().any(|audience| is_for(audience, request)) {
-            return Err(BearerError::Refused("The token is for another audience."));
+            return Err(BearerError::Refused(
+                "Audience validation failed. The token is for another audience.",
+            ));
         }
         Ok(principal(&token))
     }
@@ -65,7 +67,7 @@ fn check_times(token: &JsonWebToken<'_>, request: &BearerRequest<'_>) -> Result<
         return Err(BearerError::Refused("Lifetime validation failed. The token is not valid yet."));
     }
     if now > expires {
-        return Err(BearerError::Refused("Lifetime validation failed. The token has expired."));
+        return Err(BearerError::Refused("Lifetime validation failed. The token is expired."));
     }
     Ok(())
 }

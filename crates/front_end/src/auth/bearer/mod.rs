@@ -21,6 +21,10 @@ use std::fmt;
 /// The first protocol version with bearer tokens.
 const OLDEST_VERSION: &[u8] = b"2017-11-09";
 
+/// From this version on a token that is not good is answered like one that is missing, by a challenge
+/// (recorded answers).
+const CHALLENGES_SINCE: &[u8] = b"2019-12-12";
+
 /// `WWW-Authenticate` for requests without credentials: where clients that parse it get a token.
 pub(crate) const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
      resource_id=https://storage.azure.com";
@@ -75,12 +79,18 @@ pub(crate) fn verify_bearer(
     let Some(authority) = authority else {
         return Err(refused("Authentication scheme Bearer is not supported."));
     };
-    if version.is_none_or(|version| version < OLDEST_VERSION) {
-        return Err(refused("Authentication scheme Bearer needs x-ms-version 2017-11-09 or newer."));
+    let version = version.unwrap_or_default();
+    if version < OLDEST_VERSION {
+        return Err(refused("Authentication scheme Bearer is not supported in this version."));
     }
     match authority.check(token, request) {
         Ok(principal) => Ok(principal),
-        Err(BearerError::Malformed(detail) | BearerError::Refused(detail)) => Err(refused(detail)),
+        Err(BearerError::Malformed(detail) | BearerError::Refused(detail)) if version < CHALLENGES_SINCE => {
+            Err(refused(detail))
+        }
+        Err(BearerError::Malformed(detail) | BearerError::Refused(detail)) => {
+            Err(ApiError::with_detail(ErrorCode::InvalidToken, detail))
+        }
     }
 }
 
@@ -115,5 +125,9 @@ mod tests {
         assert_eq!(verify(Some(&refuses), true, version), failed);
         let malformed = Always(Err(BearerError::Malformed("no")));
         assert_eq!(verify(Some(&malformed), true, version), failed);
+        for judge in [&refuses, &malformed] {
+            assert_eq!(verify(Some(judge), true, Some(b"2019-12-12")), Err(ErrorCode::InvalidToken));
+            assert_eq!(verify(Some(judge), false, Some(b"2019-12-12")), failed);
+        }
     }
 }

@@ -71,7 +71,7 @@ fn asked(kind: usize, bare: &ServerProcess, bench: &Bench<'_>) -> Asked {
 pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let arguments = bench.arguments;
     let size = arguments.small_size_bytes;
-    let bare = ServerProcess::start_bare(&bench.folder, size)?;
+    let bare = ServerProcess::start_bare(bench.bare_program, &bench.folder, size)?;
     println!(
         "\nsmall: {} connections, {} rounds of {} s, blobs of {size} B",
         arguments.connections, arguments.rounds, arguments.seconds
@@ -109,7 +109,7 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
 
 pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let arguments = bench.arguments;
-    let bare = ServerProcess::start_bare(&bench.folder, LARGE_SIZE_BYTES)?;
+    let bare = ServerProcess::start_bare(bench.bare_program, &bench.folder, LARGE_SIZE_BYTES)?;
     println!(
         "\nlarge: {} connections, {} rounds of {} s, blobs of {LARGE_SIZE_BYTES} B",
         arguments.large_connections, arguments.rounds, arguments.seconds
