@@ -4,7 +4,7 @@ use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
 use crate::limits::Limits;
-use crate::pipeline::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi, Shared};
+use crate::pipeline::{ConnectionInfo, Pipeline, RequestHandler, RequestTimer, Shared};
 use crate::queue_api::QueueApi;
 use crate::reply_body::ResponseBody;
 use crate::server::{TlsIdentity, serve};
@@ -88,7 +88,7 @@ impl FrontEnd {
 
     /// Serves the Blob service on a bound listener, as [`Self::serve_table`] does.
     pub fn serve_blob<'a>(&'a self, listener: TcpListener, shutdown: BoxFuture<'a, ()>) -> BoxFuture<'a, ()> {
-        Box::pin(self.serve(&self.blob, listener, shutdown))
+        self.serve(self.blob.clone(), listener, shutdown)
     }
 
     /// Answers one request to the Blob service without a socket.
@@ -111,7 +111,7 @@ impl FrontEnd {
         listener: TcpListener,
         shutdown: BoxFuture<'a, ()>,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(self.serve(&self.table, listener, shutdown))
+        self.serve(self.table.clone(), listener, shutdown)
     }
 
     /// The same for the Queue service.
@@ -120,17 +120,18 @@ impl FrontEnd {
         listener: TcpListener,
         shutdown: BoxFuture<'a, ()>,
     ) -> BoxFuture<'a, ()> {
-        Box::pin(self.serve(&self.queue, listener, shutdown))
+        self.serve(self.queue.clone(), listener, shutdown)
     }
 
-    async fn serve<S: ServiceApi>(
-        &self,
-        api: &Arc<Pipeline<S>>,
+    /// Serves whichever service it is; boxed, so that the program that awaits it does not compile it again.
+    fn serve<'a>(
+        &'a self,
+        handler: Arc<dyn RequestHandler>,
         listener: TcpListener,
-        shutdown: BoxFuture<'_, ()>,
-    ) {
+        shutdown: BoxFuture<'a, ()>,
+    ) -> BoxFuture<'a, ()> {
         let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
-        serve(api.clone(), &self.limits, self.tls.clone(), clock, spawner, listener, shutdown).await;
+        Box::pin(serve(handler, &self.limits, self.tls.clone(), clock, spawner, listener, shutdown))
     }
 
     /// Answers one request to the Table service without a socket.

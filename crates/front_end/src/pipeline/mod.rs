@@ -8,6 +8,7 @@
 
 mod body;
 pub(crate) mod cors;
+mod handler;
 pub(crate) mod policies;
 mod request;
 mod request_timer;
@@ -52,6 +53,7 @@ use std::time::Duration;
 
 use body::LentBody;
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
+pub(crate) use handler::RequestHandler;
 pub(crate) use request::{check_timeout, time_limit as asked_time_limit, timeout_of, within};
 pub(crate) use request_timer::RequestTimer;
 pub(crate) use response::{ErrorShape, is_version};

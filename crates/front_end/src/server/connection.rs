@@ -11,7 +11,7 @@ use super::preface::Protocol;
 use super::tls::TlsIdentity;
 use crate::header_case::CasedNames;
 use crate::limits::Limits;
-use crate::pipeline::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi};
+use crate::pipeline::{ConnectionInfo, RequestHandler, RequestTimer};
 use crate::reply_body::ResponseBody;
 use base::{Clock, Spawner};
 use futures_util::future::{Either, select};
@@ -29,7 +29,6 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -131,8 +130,8 @@ where
 }
 
 /// Serves a connection until it ends or is told to.
-pub(crate) async fn serve_connection<S: ServiceApi>(
-    api: Arc<Pipeline<S>>,
+pub(crate) async fn serve_connection(
+    handler: Arc<dyn RequestHandler>,
     info: ConnectionInfo,
     stream: TcpStream,
     settings: &ConnectionSettings,
@@ -162,14 +161,7 @@ pub(crate) async fn serve_connection<S: ServiceApi>(
             Either::Right(_) => return,
         }
     };
-    match opened {
-        Opened::Clear(stream) => {
-            serve_stream(api, info, stream, protocol, activity, settings, phase).await;
-        }
-        Opened::Encrypted(stream) => {
-            serve_stream(api, info, stream, protocol, activity, settings, phase).await;
-        }
-    }
+    serve_stream(handler, info, opened, protocol, activity, settings, phase).await;
 }
 
 /// Sends answers at once, and sees to it that a client that vanished is found.
@@ -188,48 +180,45 @@ fn keep_alive(stream: &TcpStream) -> rustix::io::Result<()> {
 }
 
 /// Serves a connection whose protocol is known.
-async fn serve_stream<S, T>(
-    api: Arc<Pipeline<S>>,
+async fn serve_stream(
+    served_by: Arc<dyn RequestHandler>,
     info: ConnectionInfo,
-    stream: T,
+    stream: Opened,
     protocol: Protocol,
     activity: Arc<Activity>,
     settings: &ConnectionSettings,
     phase: watch::Receiver<Phase>,
-) where
-    S: ServiceApi,
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let io = TokioIo::new(stream);
+    let keeps_metadata = served_by.keeps_metadata();
     let end = || activity.end(&*settings.clock, settings.patience(protocol));
     let result = match protocol {
         Protocol::Http1 => {
             let noted = activity.clone();
             // Borrowed: a count that all connections share would go from core to core with every request.
-            let api = &*api;
+            let served_by = &*served_by;
             let timer = RequestTimer::default();
             let timer = &timer;
             let handler = service_fn(move |mut request: Request<Incoming>| {
                 let under_way = UnderWay::start(noted.clone());
-                if S::KEEPS_METADATA {
+                if keeps_metadata {
                     CasedNames::note(&mut request);
                 }
-                // Boxed: it takes kilobytes, and hyper moves it more than once. Made where it stays.
-                let answering = Box::write(Box::new_uninit(), api.handle(info, request, timer));
-                Box::into_pin(answering).map(move |response| {
+                served_by.answer_request(info, request, timer).map(move |response| {
                     // A whole body goes to the socket at once; a streamed one may wait for the disk.
                     Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
                 })
             });
             let mut http1 = settings.http1.clone();
-            let connection = http1.preserve_header_case(S::KEEPS_METADATA).serve_connection(io, handler);
+            let connection = http1.preserve_header_case(keeps_metadata).serve_connection(io, handler);
             run(connection, http1::Connection::graceful_shutdown, phase, end, |_| false).await
         }
         Protocol::Http2 => {
             let handler = service_fn(move |request: Request<Incoming>| {
-                let api = api.clone();
+                let served_by = served_by.clone();
                 async move {
-                    let response = api.handle(info, request, &RequestTimer::default()).await;
+                    let timer = RequestTimer::default();
+                    let response = served_by.answer_request(info, request, &timer).await;
                     Ok::<_, Infallible>(response.map(ResponseBody::in_slices))
                 }
             });

@@ -6,8 +6,8 @@
 use super::connection::{ConnectionSettings, serve_connection};
 use super::tls::TlsIdentity;
 use crate::limits::Limits;
-use crate::pipeline::{ConnectionInfo, Pipeline, ServiceApi};
-use base::{Clock, Spawner};
+use crate::pipeline::{ConnectionInfo, RequestHandler};
+use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::{Either, select};
 use std::pin::pin;
 use std::sync::Arc;
@@ -32,21 +32,21 @@ pub(crate) enum Phase {
 }
 
 /// Serves until `shutdown` completes, and then until connections have drained.
-pub(crate) async fn serve<S: ServiceApi>(
-    api: Arc<Pipeline<S>>,
+pub(crate) async fn serve(
+    handler: Arc<dyn RequestHandler>,
     limits: &Limits,
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
     listener: TcpListener,
-    shutdown: impl Future<Output = ()>,
+    shutdown: BoxFuture<'_, ()>,
 ) {
     let permits = u32::try_from(limits.connections_max).unwrap_or(u32::MAX).max(1);
     let connections = Arc::new(Semaphore::new(permits as usize));
     let (phase, phase_of_connections) = watch::channel(Phase::Serving);
     let encrypted = tls.is_some();
     let settings = Arc::new(ConnectionSettings::new(limits, tls, clock.clone(), spawner.clone()));
-    let mut shutdown = pin!(shutdown);
+    let mut shutdown = shutdown;
     let mut told_full_at = None;
     loop {
         if connections.available_permits() == 0 {
@@ -54,7 +54,7 @@ pub(crate) async fn serve<S: ServiceApi>(
             if told_full_at.is_none_or(|told_at| now.saturating_sub(told_at) >= FULL_TOLD_EVERY) {
                 told_full_at = Some(now);
                 tracing::warn!(
-                    service = S::LABEL,
+                    service = handler.label(),
                     "all {permits} connections are taken; others wait until one is closed"
                 );
             }
@@ -65,12 +65,12 @@ pub(crate) async fn serve<S: ServiceApi>(
             Either::Right((accepted, _)) => accepted,
         };
         let info = ConnectionInfo { peer: Some(peer.ip()), encrypted };
-        let (api, settings, phase) = (api.clone(), settings.clone(), phase_of_connections.clone());
+        let (served_by, settings, phase) = (handler.clone(), settings.clone(), phase_of_connections.clone());
         let task = async move {
-            serve_connection(api, info, stream, &settings, phase).await;
+            serve_connection(served_by, info, stream, &settings, phase).await;
             drop(permit);
         };
-        spawner.spawn(S::CONNECTION_NAME, Box::pin(task));
+        spawner.spawn(handler.connection_name(), Box::pin(task));
     }
     drop(listener);
     phase.send_replace(Phase::Draining);

@@ -7,8 +7,11 @@ use super::preface::{Protocol, protocol_of};
 use super::tls::TlsIdentity;
 use super::watched_socket::WatchedSocket;
 use base::Clock;
-use std::io;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -35,6 +38,60 @@ pub(super) async fn open(
         Some(identity) => {
             let (stream, protocol) = identity.accept(WatchedSocket::new(stream, activity)).await?;
             Ok((Opened::Encrypted(Box::new(stream)), protocol))
+        }
+    }
+}
+
+impl AsyncRead for Opened {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Opened::Clear(stream) => Pin::new(stream).poll_read(context, buffer),
+            Opened::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Opened {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Opened::Clear(stream) => Pin::new(stream).poll_write(context, bytes),
+            Opened::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Opened::Clear(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Opened::Encrypted(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Opened::Clear(stream) => stream.is_write_vectored(),
+            Opened::Encrypted(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Opened::Clear(stream) => Pin::new(stream).poll_flush(context),
+            Opened::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Opened::Clear(stream) => Pin::new(stream).poll_shutdown(context),
+            Opened::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }
