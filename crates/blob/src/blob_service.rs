@@ -3,7 +3,7 @@
 //! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
 
 use crate::blob_rows::{
-    Asked, BlobAddress, BlobChange, BlobOperation, Done, ROUND_COUNT_MAX, RemovePages, Revision, Stop,
+    Asked, BlobAddress, BlobChange, BlobOperation, Done, HEAD, ROUND_COUNT_MAX, RemovePages, Revision, Stop,
 };
 use crate::condition::Conditions;
 use crate::container_ops::{ContainerAction, ContainerOperation};
@@ -11,6 +11,7 @@ use crate::container_row::{ContainerRow, PublicAccess};
 use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
+use crate::limits::BLOB_NAME_CHARS_MAX;
 use crate::listing::{ListPage, ListQuery, list_blobs};
 use crate::name::{LOGS_CONTAINER, Pairs, check_blob, check_container, check_metadata, is_system_container};
 use crate::read_blob::{BlobReader, FoundRecord, find_head, open_reader};
@@ -141,6 +142,23 @@ impl BlobService {
         check_blob(name)?;
         let address = BlobAddress { account: account.into(), container_id: container.id, name: name.into() };
         Ok(BlobAt { address, container: container.name.clone(), encryption: container.encryption.clone() })
+    }
+
+    /// A blob that is stored under just this name, whatever it is: earlier versions took names that are not taken any
+    /// more. `None`: there is none.
+    pub async fn stored_blob(
+        &self,
+        account: &str,
+        container: &ContainerRow,
+        name: &str,
+    ) -> Result<Option<BlobAt>, BlobError> {
+        if name.chars().take(BLOB_NAME_CHARS_MAX + 1).count() > BLOB_NAME_CHARS_MAX {
+            return Ok(None);
+        }
+        let address = BlobAddress { account: account.into(), container_id: container.id, name: name.into() };
+        let head = self.partitions.get_head(ObjectTable::Blob, &address.key(HEAD)).await?;
+        let (container, encryption) = (container.name.clone(), container.encryption.clone());
+        Ok(head.map(|_| BlobAt { address, container, encryption }))
     }
 
     async fn act(

@@ -22,6 +22,8 @@ pub enum BlobError {
     InvalidResourceName,
     #[error("a name is too short or too long")]
     NameLength,
+    #[error("a name has control characters, or nothing but dots, which no address can have")]
+    UnaddressableName,
     #[error("a condition is not met")]
     ConditionNotMet,
     #[error("the reader has it already")]

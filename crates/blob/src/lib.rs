@@ -21,6 +21,7 @@ mod encryption;
 mod error;
 mod fields;
 mod find_blobs;
+mod former_names;
 mod lease;
 pub mod limits;
 mod listing;
@@ -53,11 +54,15 @@ pub use copy_blob::{Copied, CopySource};
 pub use delete_blob::{DeleteSnapshots, TierConditions};
 pub use encryption::{ContainerEncryption, Encryption};
 pub use error::{BlobError, LeaseError};
+pub use former_names::{FormerName, FormerNames, find_former_names};
 pub use lease::{
     LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Lease, LeaseAction, LeaseOutcome, LeaseState, parse_lease_id,
 };
 pub use listing::{FoundBlob, ListEntry, ListPage, ListQuery};
-pub use name::{Pairs, check_blob, check_container, check_metadata, check_tags};
+pub use name::{
+    Pairs, check_blob, check_container, check_metadata, check_tags, is_former_blob_name,
+    without_trailing_dots,
+};
 pub use partition::PartitionError;
 pub use put_blob::{NewBlob, Written};
 pub use put_block_list::BlockSource;

@@ -6,6 +6,7 @@ use crate::limits::{
     TAG_VALUE_CHARS_MAX, TAGS_MAX,
 };
 use service::{NameError, check_container_name};
+use std::borrow::Cow;
 
 /// Containers whose names break the rules because the service itself uses them.
 const SPECIAL_CONTAINERS: [&str; 4] = ["$root", "$web", LOGS_CONTAINER, CHANGES_CONTAINER];
@@ -34,8 +35,26 @@ pub fn check_container(name: &str) -> Result<(), BlobError> {
     })
 }
 
-/// Checks a blob's name.
+/// The name of the blob that is meant by `name`: without the dots at the end of each of its segments, which the service
+/// drops (reports of its users; its documents advise against such names).
+pub fn without_trailing_dots(name: &str) -> Cow<'_, str> {
+    if !name.split('/').any(|segment| segment.ends_with('.')) {
+        return Cow::Borrowed(name);
+    }
+    let segments: Vec<&str> = name.split('/').map(|segment| segment.trim_end_matches('.')).collect();
+    Cow::Owned(segments.join("/"))
+}
+
+/// Whether a blob that is stored has a name that no new blob gets: earlier versions took any.
+pub fn is_former_blob_name(name: &str) -> bool {
+    name.chars().any(char::is_control) || without_trailing_dots(name) != name
+}
+
+/// Checks a blob's name. Control characters (U+0000 to U+001F and U+007F to U+009F) can't be in an address.
 pub fn check_blob(name: &str) -> Result<(), BlobError> {
+    if name.chars().any(char::is_control) {
+        return Err(BlobError::UnaddressableName);
+    }
     let chars = name.chars().take(BLOB_NAME_CHARS_MAX + 1).count();
     if chars == 0 || chars > BLOB_NAME_CHARS_MAX {
         return Err(BlobError::NameLength);
@@ -105,7 +124,32 @@ mod tests {
         assert_eq!(check_blob(&"ä".repeat(1024)), Ok(()));
         assert_eq!(check_blob(&"ä".repeat(1025)), Err(BlobError::NameLength));
         assert_eq!(check_blob(""), Err(BlobError::NameLength));
+        for control in ['\0', '\x1f', '\x7f', '\u{80}', '\u{9f}'] {
+            assert_eq!(check_blob(&format!("a{control}b")), Err(BlobError::UnaddressableName), "{control:?}");
+        }
+        assert_eq!(check_blob("a\u{a0}b \u{e003}"), Ok(()));
         assert_eq!(check_blob(&"a/".repeat(254)), Err(BlobError::InvalidResourceName));
+    }
+
+    #[test]
+    fn dots_at_the_end_of_segments_are_dropped() {
+        let table = [
+            ("a", "a"),
+            ("a.", "a"),
+            ("a...", "a"),
+            (".a.b", ".a.b"),
+            ("dir./x", "dir/x"),
+            ("dir../sub./x.", "dir/sub/x"),
+            ("dir/.", "dir/"),
+            ("...", ""),
+            ("a/./b", "a//b"),
+            ("a. ", "a. "),
+        ];
+        for (asked, meant) in table {
+            assert_eq!(without_trailing_dots(asked), meant, "{asked}");
+            assert_eq!(is_former_blob_name(asked), asked != meant, "{asked}");
+        }
+        assert!(is_former_blob_name("a\u{85}"));
     }
 
     #[test]

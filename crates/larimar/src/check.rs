@@ -4,18 +4,23 @@
 //! for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
 
 use crate::data_folder;
+use base::Environment;
+use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
-use partition::{FolderCheck, check_folder};
+use blob::{BlobError, FormerNames, find_former_names};
+use partition::{FolderCheck, PartitionError, PartitionSettings, Partitions, check_folder};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stream::Streams;
+use stream::{StreamSettings, Streams};
 
 /// Exit code for damage, so that scripts can tell it from a folder that could not be looked at.
 const EXIT_DAMAGED: u8 = 3;
 /// Columns of the progress bar.
 const BAR_WIDTH: u64 = 40;
+/// Blobs that are named because no new one gets a name like theirs.
+const FORMER_NAMES_MAX: usize = 100;
 
 /// Why the folder can't be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +30,7 @@ pub(crate) enum CheckError {
     #[error("{}: {error}", path.display())]
     Stream { path: std::path::PathBuf, error: stream::StreamError },
     #[error("{}: {error}", path.display())]
-    Partition { path: std::path::PathBuf, error: partition::PartitionError },
+    Partition { path: std::path::PathBuf, error: PartitionError },
     #[error("the operating system refuses the check's threads: {0}")]
     Runtime(std::io::Error),
 }
@@ -41,13 +46,58 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, CheckError> {
         let stream_failed = |error| CheckError::Stream { path: path.to_owned(), error };
         Streams::check_folder(&env).await.map_err(stream_failed)?;
         let partition_failed = |error| CheckError::Partition { path: path.to_owned(), error };
-        check_folder(&env, &mut |read, all| bar.show(read, all)).await.map_err(partition_failed)
+        let found =
+            check_folder(&env, &mut |read, all| bar.show(read, all)).await.map_err(partition_failed)?;
+        // Where rows are damaged the walk over the names would only say so again.
+        let names = match found.damages.is_empty() && !found.is_fresh {
+            true => former_names(&env).await.map_err(partition_failed)?,
+            false => FormerNames::default(),
+        };
+        Ok::<_, CheckError>((found, names))
     });
     bar.clear();
-    let found = outcome?;
+    let (found, names) = outcome?;
+    let mut text = text(path, &found);
+    put_former_names(&mut text, path, &names);
     // A closed standard output changes nothing about the exit code.
-    let _ = std::io::stdout().write_all(text(path, &found).as_bytes());
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(if found.damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_DAMAGED) })
+}
+
+/// Looks for blobs whose names no new blob gets. What opening the layers writes goes to a disk in memory over the folder.
+async fn former_names(env: &Environment) -> Result<FormerNames, PartitionError> {
+    let env = &Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() };
+    let settings =
+        StreamSettings { scrub_bytes_per_second: 0, reserve_size_bytes: 0, ..StreamSettings::default() };
+    let streams = Streams::open(env, settings).await?;
+    let partitions = Partitions::open(env, streams.clone(), PartitionSettings::default()).await?;
+    let found = find_former_names(&partitions, FORMER_NAMES_MAX).await;
+    partitions.close().await;
+    streams.close().await;
+    found.map_err(|error| match error {
+        BlobError::Partition(error) => error,
+        other => PartitionError::Unavailable(other.to_string()),
+    })
+}
+
+fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
+    if names.count == 0 {
+        return;
+    }
+    let path = path.display();
+    text.push_str(&format!(
+        "{path}: {} blobs have names that no new blob gets (control characters, or dots at the end of a segment). They \
+         can be listed, read, copied and deleted under exactly these names; copy those that you need to other names:\n",
+        names.count
+    ));
+    for blob in &names.first {
+        let (account, container, name) = (&blob.account, &blob.container, blob.name.escape_debug());
+        text.push_str(&format!("  {account}/{container}/{name}\n"));
+    }
+    let listed = names.first.len() as u64;
+    if names.count > listed {
+        text.push_str(&format!("  and {} more\n", names.count - listed));
+    }
 }
 
 fn text(path: &Path, found: &FolderCheck) -> String {

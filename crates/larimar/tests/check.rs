@@ -132,3 +132,31 @@ fn what_is_no_data_folder_is_refused() {
     assert!(newer.status.code() == Some(1) && line.contains("newer Larimar"), "{line}");
     assert!(!line.contains("--data") && !line.contains("storage failed"), "{line}");
 }
+
+/// Written by the program of format 4; see `front_end/tests/former_names.rs`, where its bytes are drawn.
+const FORMER_NAMES: &[u8] = include_bytes!("../../front_end/tests/fixtures/blob-names.lz4");
+
+#[test]
+fn blobs_whose_names_are_not_taken_any_more_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let entries = lz4_flex::block::decompress_size_prepended(FORMER_NAMES).expect("a fixture");
+    let mut decoder = base::codec::Decoder::new(&entries);
+    while !decoder.is_empty() {
+        let path = folder.path().join(decoder.text("path").expect("a path"));
+        let size = decoder.varint("size").expect("a size");
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, decoder.bytes("content").expect("content")).expect("a file");
+        let file = std::fs::File::options().write(true).open(&path).expect("a file");
+        file.set_len(size).expect("its size");
+    }
+    let (healthy, told) = check(folder.path());
+    assert_eq!(healthy.status.code(), Some(0), "{told}");
+    assert!(
+        told.contains("no damage found") && told.contains(": 10 blobs have names that no new blob gets"),
+        "{told}"
+    );
+    for name in ["...", "dir./x", "a\\0b", "bell\\u{7}", "c1\\u{85}", "del\\u{7f}", "leased.", "staged."] {
+        assert!(told.contains(&format!("\n  devstoreaccount1/box/{name}\n")), "{name}: {told}");
+    }
+    assert!(!told.contains("box/plain") && !told.contains("box/dir/x"), "{told}");
+}

@@ -205,7 +205,7 @@ async fn answer_part(
     {
         return Err(malformed());
     }
-    let inner = BlobRequest { service: context.service, request: &request, target: &target, headers };
+    let inner = BlobRequest { service: context.service, request: &request, route, target: &target, headers };
     within(outer.clock, deadline, async {
         api.authorise(&inner, route).await?;
         request.check_secondary(route.is_read())?;

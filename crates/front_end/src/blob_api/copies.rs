@@ -227,14 +227,16 @@ async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Result<Source, A
         Err(BlobError::ContainerNotFound) => None,
         Err(error) => return Err(from_blob(error)),
     };
-    let (address, query, container, blob) = (&address, &query, container.as_str(), blob.as_str());
+    let name = blob;
+    let (address, query, container, blob) = (&address, &query, container.as_str(), name.as_str());
     let reach = Reach { owner, rule, address, query, container, found: found.as_deref(), blob };
     let Access { may_read_tags, by_bearer } = reach.authorise(context)?;
     if !may_read_tags && text(headers, "x-ms-source-if-tags").is_some() {
         return Err(ErrorCode::AuthorizationPermissionMismatch.into());
     }
     let found = found.ok_or_else(|| missing_source(&ErrorCode::ContainerNotFound.into(), by_bearer))?;
-    let at = context.service.blob(owner.name(), &found, blob).map_err(from_blob)?;
+    let is_of_container = !matches!(query.find("sr"), Some("b" | "bs" | "bv" | "d"));
+    let at = name.find(context.service, owner.name(), &found, is_of_container).await?;
     let wanted = CopySource { revision, conditions: source_conditions(headers)?, may_be_archived: false };
     let is_of_other = owner.name() != context.request.account;
     Ok(Source { at, wanted, url: url.to_owned(), may_read_tags, is_of_other, is_read_by_bearer: by_bearer })
@@ -309,7 +311,8 @@ impl Reach<'_> {
         }
         let is_itself = matches!(
             context.target,
-            Target::Blob { container: own, blob: name } if own == self.container && name == self.blob
+            Target::Blob { container: own, blob: name }
+                if own == self.container && name.as_str() == self.blob
         );
         match request.grant {
             Grant::Everything => {

@@ -31,6 +31,7 @@ pub(crate) fn from_blob(error: BlobError) -> ApiError {
         BlobError::BlobNotFound => ErrorCode::BlobNotFound,
         BlobError::BlobAlreadyExists => ErrorCode::BlobAlreadyExists,
         BlobError::InvalidResourceName => ErrorCode::InvalidResourceName,
+        BlobError::UnaddressableName => ErrorCode::InvalidUri,
         BlobError::NameLength => {
             return ApiError::with_message(
                 ErrorCode::OutOfRangeInput,

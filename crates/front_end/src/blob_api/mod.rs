@@ -72,6 +72,7 @@ impl BlobApi {
 pub(crate) struct BlobRequest<'a> {
     pub(crate) service: &'a BlobService,
     pub(crate) request: &'a ApiRequest<'a>,
+    pub(crate) route: Route,
     pub(crate) target: &'a Target,
     pub(crate) headers: Headers<'a>,
 }
@@ -114,7 +115,10 @@ impl<'a> BlobRequest<'a> {
     async fn blob(&self) -> Result<BlobAt, ApiError> {
         let Target::Blob { blob, .. } = self.target else { return Err(ErrorCode::InvalidUri.into()) };
         let container = self.container().await?;
-        self.service.blob(self.request.account, &container, blob).map_err(errors::from_blob)
+        // Whoever has a signature for one blob, or for a folder, must reach no other.
+        let is_of_container = !matches!(self.query("sr"), Some("b" | "bs" | "bv" | "d"));
+        let may_be_former = is_of_container && self.route.serves_former_names();
+        blob.find(self.service, self.request.account, &container, may_be_former).await
     }
 
     /// The encryption scope that the request's signature names.
@@ -236,10 +240,10 @@ impl ServiceApi for BlobApi {
             (Target::Blob { .. }, Some("c")) => container.clone(),
             (Target::Blob { blob, .. }, Some("d")) => {
                 let depth = query.find("sdd").and_then(|depth| depth.parse().ok()).unwrap_or(0);
-                let folder: Vec<&str> = blob.split('/').take(depth).collect();
+                let folder: Vec<&str> = blob.as_str().split('/').take(depth).collect();
                 format!("{container}/{}", folder.join("/"))
             }
-            (Target::Blob { blob, .. }, _) => format!("{container}/{blob}"),
+            (Target::Blob { blob, .. }, _) => format!("{container}/{}", blob.as_str()),
             _ => container.clone(),
         };
         let snapshot = match query.find("sr") {
@@ -266,7 +270,7 @@ impl ServiceApi for BlobApi {
         let parts = request.parts;
         let headers = Headers::of_request(parts);
         let route = Route::find(&parts.method, &target, request.query, headers)?;
-        let context = BlobRequest { service: &self.service, request, target: &target, headers };
+        let context = BlobRequest { service: &self.service, request, route, target: &target, headers };
         if matches!(target, Target::Blob { .. }) && !route.takes_snapshot() {
             // A signature for a snapshot or version must not reach what is not one.
             context.refuse_snapshot()?;

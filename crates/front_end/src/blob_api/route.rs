@@ -75,6 +75,12 @@ impl Route {
         )
     }
 
+    /// Whether it reaches blobs of names that no new blob gets: what reads and what deletes, and the leases that
+    /// may be in the way of a deletion.
+    pub(crate) fn serves_former_names(self) -> bool {
+        self.is_read() || matches!(self, Route::DeleteBlob | Route::UndeleteBlob | Route::LeaseBlob)
+    }
+
     /// Finds the operation.
     pub(crate) fn find(
         method: &Method,

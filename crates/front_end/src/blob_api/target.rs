@@ -1,12 +1,14 @@
 //! What a request's path names: the account, a container, or a blob.
 //!
-//! Names are percent-decoded once, here, and `\` in a blob's name is `/`. A path of one segment is a container if the
+//! Names are percent-decoded once, here; `\` in a blob's name is `/`, and dots at the end of its segments are dropped. A path of one segment is a container if the
 //! parameters speak of one, else a blob in the root container. One that ends where a blob's name would begin names only
 //! the container, too; that no operation on a container is asked for so, the route sees to.
 
+use super::errors::from_blob;
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::query_string::QueryParameters;
+use blob::{BlobAt, BlobError, BlobService, ContainerRow, is_former_blob_name, without_trailing_dots};
 use percent_encoding::percent_decode_str;
 
 /// The container of blobs without one.
@@ -17,7 +19,59 @@ const ROOT_CONTAINER: &str = "$root";
 pub(crate) enum Target {
     Account,
     Container(String),
-    Blob { container: String, blob: String },
+    Blob { container: String, blob: BlobName },
+}
+
+/// A blob's name in an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlobName {
+    /// The blob that is meant. Not checked.
+    meant: String,
+    /// What the address says, if no new blob gets that name.
+    former: Option<String>,
+}
+
+impl BlobName {
+    /// Of a decoded path.
+    pub(crate) fn new(path: String) -> BlobName {
+        let path = match path.contains('\\') {
+            true => path.replace('\\', "/"),
+            false => path,
+        };
+        match is_former_blob_name(&path) {
+            true => BlobName { meant: without_trailing_dots(&path).into_owned(), former: Some(path) },
+            false => BlobName { meant: path, former: None },
+        }
+    }
+
+    /// The name of the blob that is meant: what signatures sign, and what is written.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.meant
+    }
+
+    /// The blob. One that an earlier version stored under the very name of the address comes first, if the operation may
+    /// be done to such blobs and its credentials are good for more than the blob that is meant.
+    pub(crate) async fn find(
+        &self,
+        service: &BlobService,
+        account: &str,
+        container: &ContainerRow,
+        may_be_former: bool,
+    ) -> Result<BlobAt, ApiError> {
+        if let Some(former) = &self.former {
+            if may_be_former
+                && let Some(stored) =
+                    service.stored_blob(account, container, former).await.map_err(from_blob)?
+            {
+                return Ok(stored);
+            }
+            let is_nothing = self.meant.bytes().all(|byte| byte == b'/');
+            if is_nothing {
+                return Err(from_blob(BlobError::UnaddressableName));
+            }
+        }
+        service.blob(account, container, &self.meant).map_err(from_blob)
+    }
 }
 
 impl Target {
@@ -28,7 +82,7 @@ impl Target {
             let decoded = percent_decode_str(text).decode_utf8();
             decoded.map(|text| text.into_owned()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))
         };
-        let decode_blob = |text: &str| decode(text).map(|name| name.replace('\\', "/"));
+        let decode_blob = |text: &str| decode(text).map(BlobName::new);
         if path.is_empty() {
             return Ok(Target::Account);
         }
@@ -62,8 +116,10 @@ mod tests {
         let target = |path: &str, query: &str| {
             Target::parse(path, &QueryParameters::parse(Some(query)).unwrap()).unwrap()
         };
-        let blob =
-            |container: &str, blob: &str| Target::Blob { container: container.into(), blob: blob.into() };
+        let blob = |container: &str, blob: &str| Target::Blob {
+            container: container.into(),
+            blob: BlobName { meant: blob.into(), former: None },
+        };
         assert_eq!(target("", ""), Target::Account);
         assert_eq!(target("/", "comp=list"), Target::Account);
         assert_eq!(target("/box", "restype=container"), Target::Container("box".into()));
@@ -73,5 +129,15 @@ mod tests {
         assert_eq!(target("/box/a%5Cb%5c", ""), blob("box", "a/b/"));
         assert_eq!(target("/page.html", ""), blob("$root", "page.html"));
         assert_eq!(target("/$root", ""), Target::Container("$root".into()));
+        for (path, meant, former) in [
+            ("/box/a.", "a", "a."),
+            ("/box/dir%2e/x", "dir/x", "dir./x"),
+            ("/box/dir.%5Cx", "dir/x", "dir./x"),
+            ("/box/...", "", "..."),
+            ("/box/a%07b", "a\u{7}b", "a\u{7}b"),
+        ] {
+            let name = BlobName { meant: meant.into(), former: Some(former.into()) };
+            assert_eq!(target(path, ""), Target::Blob { container: "box".into(), blob: name }, "{path}");
+        }
     }
 }

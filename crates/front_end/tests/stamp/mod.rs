@@ -120,7 +120,12 @@ impl Stamp {
     }
 
     pub(crate) async fn with_settings(change: impl FnOnce(&mut FrontEndSettings)) -> Self {
-        let mut env: Environment = base::system::environment_on(Arc::new(MemoryDisk::new()));
+        Self::over(Arc::new(MemoryDisk::new()), change).await
+    }
+
+    /// Over a data folder.
+    pub(crate) async fn over(disk: Arc<MemoryDisk>, change: impl FnOnce(&mut FrontEndSettings)) -> Self {
+        let mut env: Environment = base::system::environment_on(disk);
         let clock = Arc::new(SetClock {
             real: base::system::SystemClock::new(),
             wall: AtomicU64::new(service::parse_date_time("2026-11-21T09:00:00Z").expect("date").0),
