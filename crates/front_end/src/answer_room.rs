@@ -1,8 +1,10 @@
 //! How many bytes of answers wait in memory for their clients: a bound without a queue.
 //!
-//! What always holds: answers to reads never hold more than the bound, but for one that is larger than all of it; an
-//! answer that is sent or given up gives its room back.
+//! What always holds: answers to reads never hold more than the bound, but for one that is larger than all of it; those of
+//! one client hold no more than its share; an answer that is sent or given up gives its room back.
 
+use crate::peer_shares::{PeerShare, PeerShares};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct AnswerRoom {
     taken_bytes: AtomicUsize,
     size_bytes_max: usize,
+    peers: Arc<PeerShares>,
 }
 
 /// The room of one answer, until dropped.
@@ -18,30 +21,33 @@ pub(crate) struct AnswerRoom {
 pub(crate) struct TakenRoom {
     room: Arc<AnswerRoom>,
     size_bytes: usize,
+    _of_peer: Option<PeerShare>,
 }
 
 impl AnswerRoom {
     /// Nothing taken.
     pub(crate) fn new(size_bytes_max: usize) -> Arc<Self> {
-        Arc::new(AnswerRoom { taken_bytes: AtomicUsize::new(0), size_bytes_max })
+        let peers = PeerShares::of(size_bytes_max);
+        Arc::new(AnswerRoom { taken_bytes: AtomicUsize::new(0), size_bytes_max, peers })
     }
 
-    /// Room for an answer of so many bytes, if there is some left.
-    pub(crate) fn take(self: &Arc<Self>, size_bytes: usize) -> Option<TakenRoom> {
-        let (before, room) = self.add(size_bytes);
+    /// Room for an answer of so many bytes, if there is some left, and some for this client.
+    pub(crate) fn take(self: &Arc<Self>, peer: Option<IpAddr>, size_bytes: usize) -> Option<TakenRoom> {
+        let of_peer = self.peers.take(peer, size_bytes)?;
+        let (before, room) = self.add(size_bytes, Some(of_peer));
         // Dropping it at once gives back what was taken too much.
         (before == 0 || before.saturating_add(size_bytes) <= self.size_bytes_max).then_some(room)
     }
 
     /// The same, if there is none left, too: for answers that say what was done.
     pub(crate) fn take_anyway(self: &Arc<Self>, size_bytes: usize) -> TakenRoom {
-        self.add(size_bytes).1
+        self.add(size_bytes, None).1
     }
 
     /// What was taken before.
-    fn add(self: &Arc<Self>, size_bytes: usize) -> (usize, TakenRoom) {
+    fn add(self: &Arc<Self>, size_bytes: usize, of_peer: Option<PeerShare>) -> (usize, TakenRoom) {
         let before = self.taken_bytes.fetch_add(size_bytes, Ordering::Relaxed);
-        (before, TakenRoom { room: self.clone(), size_bytes })
+        (before, TakenRoom { room: self.clone(), size_bytes, _of_peer: of_peer })
     }
 }
 
@@ -58,14 +64,23 @@ mod tests {
     #[test]
     fn the_bound_holds_and_room_comes_back() {
         let room = AnswerRoom::new(100);
-        let first = room.take(60);
+        let first = room.take(None, 60);
         assert!(first.is_some());
-        assert!(room.take(50).is_none());
-        assert!(room.take(40).is_some(), "a refusal takes nothing");
+        assert!(room.take(None, 50).is_none());
+        assert!(room.take(None, 40).is_some(), "a refusal takes nothing");
         let told = room.take_anyway(50);
-        assert!(room.take(1).is_none());
+        assert!(room.take(None, 1).is_none());
         drop((first, told));
-        assert!(room.take(200).is_some(), "alone, any is let through");
-        assert!(room.take(100).is_some());
+        assert!(room.take(None, 200).is_some(), "alone, any is let through");
+        assert!(room.take(None, 100).is_some());
+    }
+
+    #[test]
+    fn one_client_does_not_hold_all_of_it() {
+        let room = AnswerRoom::new(100);
+        let peer = |host| Some(IpAddr::from([10, 0, 0, host]));
+        let first = room.take(peer(1), 60);
+        assert!(first.is_some() && room.take(peer(1), 20).is_none());
+        assert!(room.take(peer(2), 20).is_some(), "a refusal takes nothing");
     }
 }

@@ -51,6 +51,7 @@ error_codes! {
     MissingRequiredQueryParameter BAD_REQUEST "A query parameter that's mandatory for this request is not specified."
     OutOfRangeQueryParameterValue BAD_REQUEST "One of the query parameters specified in the request URI is outside the permissible range."
     InvalidXmlNodeValue BAD_REQUEST "The value for one of the XML nodes is not in the correct format."
+    AccountRequiresHttps BAD_REQUEST "The account being accessed does not support http. This port speaks TLS: use https in the address, or DefaultEndpointsProtocol=https in the connection string."
     HostInformationNotPresent BAD_REQUEST "The required host information is not present in the request. You must send one non-empty Host header or include the absolute URI in the request line."
     PropertiesNeedValue BAD_REQUEST "The values are not specified for all properties in the entity."
     PrimaryKeyPropertyIsInvalidType BAD_REQUEST "PartitionKey and RowKey must be of type Edm.String."

@@ -27,6 +27,7 @@ mod in_flight;
 mod json;
 mod limits;
 mod negotiation;
+mod peer_shares;
 mod pipeline;
 mod query_string;
 mod queue_api;

@@ -252,3 +252,41 @@ async fn headers_are_bounded() {
         assert!(read_answer(&mut stream).await.starts_with(status), "{size}");
     }
 }
+
+/// A get with a body of 60 KB, which nobody needs, cost its connection without a word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_not_needed_costs_no_connection_or_the_answer_says_so() {
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let body = "x".repeat(300_000);
+    for method in ["GET", "DELETE", "OPTIONS", "GET"] {
+        stream.write_all(running.request(method, "/Tables", &body).as_bytes()).await.expect("sent");
+        let answer = read_answer(&mut stream).await;
+        assert!(!answer.contains("\r\nconnection: close"), "{method}: {answer}");
+    }
+    // What is announced and does not come is not waited for.
+    let request =
+        running.request("GET", "/Tables", "").replace("content-length: 0", "content-length: 100000");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK") && answer.contains("\r\nconnection: close\r\n"),
+        "{answer}"
+    );
+    assert!(ends(&mut stream).await);
+}
+
+/// All answers had the date of the moment in which the clock was set back, until it had caught up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_have_the_date_of_a_clock_that_was_set_back() {
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    stream.write_all(running.request("GET", "/Tables", "").as_bytes()).await.expect("sent");
+    read_answer(&mut stream).await;
+    running.stamp.clock.set(service::parse_date_time("2026-11-21T08:00:00Z").expect("a time"));
+    stream.write_all(running.request("GET", "/Tables", "").as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("\r\ndate: Sat, 21 Nov 2026 08:00:00 GMT\r\n"), "{answer}");
+    assert_eq!(answer.matches("\r\ndate: ").count(), 1, "{answer}");
+}

@@ -213,7 +213,7 @@ async fn bearer_tokens_are_judged() {
 async fn who_does_not_shake_hands_is_dropped() {
     let limits = Limits { header_read_for_max: Duration::from_millis(300), ..Limits::default() };
     let running = start(limits).await;
-    for start in ["", "\x16", "\x16\x03\x01", "GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: x\r\n\r\n"] {
+    for start in ["", "\x16", "\x16\x03\x01", "\0GET / HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(running.address).await.expect("a connection");
         stream.write_all(start.as_bytes()).await.expect("sent");
         let mut answer = Vec::new();
@@ -221,6 +221,24 @@ async fn who_does_not_shake_hands_is_dropped() {
         let ended = tokio::time::timeout(Duration::from_secs(5), read).await;
         assert!(ended.is_ok(), "{start:?} is waited for");
         assert!(!answer.starts_with(b"HTTP"), "{start:?} is answered in the clear");
+    }
+    // Plain HTTP once got a broken handshake. It gets one answer, whatever it asks, and nothing of it is looked at.
+    let plain = running.stamp.signed_headers("GET", &format!("{ROOT}/Tables"), &[]);
+    let headers: String =
+        plain.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().expect("text"))).collect();
+    for request in [
+        format!("GET {ROOT}/Tables HTTP/1.1\r\n{headers}\r\n"),
+        format!("PUT {ROOT}/box/a HTTP/1.1\r\ncontent-length: 500000\r\n\r\n{}", "x".repeat(500_000)),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+    ] {
+        let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        let read = stream.read_to_string(&mut answer);
+        tokio::time::timeout(Duration::from_secs(5), read).await.expect("in time").expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(answer.contains("\r\nx-ms-error-code: AccountRequiresHttps\r\n"), "{answer}");
+        assert!(answer.ends_with("</Error>") && answer.contains("use https in the address"), "{answer}");
     }
     // Others are served meanwhile, and half a handshake does not hold up a stop.
     let _half = TcpStream::connect(running.address).await.expect("a connection");

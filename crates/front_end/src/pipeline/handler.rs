@@ -5,7 +5,7 @@
 
 use super::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi};
 use crate::reply_body::ResponseBody;
-use base::BoxFuture;
+use base::{BoxFuture, Random};
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 
@@ -19,6 +19,9 @@ pub(crate) trait RequestHandler: Send + Sync + 'static {
 
     /// Whether requests bring metadata in headers, whose names keep their case.
     fn keeps_metadata(&self) -> bool;
+
+    /// For ids of what is answered before there is a request.
+    fn random(&self) -> &dyn Random;
 
     /// Answers one request; `timer` is shared with those before and after it.
     fn answer_request<'a>(
@@ -40,6 +43,10 @@ impl<S: ServiceApi> RequestHandler for Pipeline<S> {
 
     fn keeps_metadata(&self) -> bool {
         S::KEEPS_METADATA
+    }
+
+    fn random(&self) -> &dyn Random {
+        &*self.shared.random
     }
 
     fn answer_request<'a>(

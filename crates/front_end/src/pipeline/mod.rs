@@ -8,6 +8,7 @@
 
 mod body;
 pub(crate) mod cors;
+mod dates;
 mod handler;
 pub(crate) mod policies;
 mod request;
@@ -40,9 +41,10 @@ use crate::request_id::RequestId;
 use base::{Clock, Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::body::Body;
+use hyper::header::{CONNECTION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -280,9 +282,8 @@ impl<S: ServiceApi> Pipeline<S> {
                 }
             }
         };
-        if result.is_err() {
-            body.discard_rest(&parts, &*shared.clock).await;
-        }
+        // Also of a body that an operation has no use for: a connection is good for the next request only behind it.
+        body.discard_rest(&parts, &*shared.clock).await;
         let tell = |error: ApiError| {
             tracing::debug!(
                 request_id = request_id.as_str(),
@@ -310,7 +311,7 @@ impl<S: ServiceApi> Pipeline<S> {
         if size > SMALL_BODY_SIZE_BYTES_MAX {
             // Who has changed something has to learn of it.
             room = if S::only_reads(&parts) {
-                shared.large_answers.take(size)
+                shared.large_answers.take(connection.peer, size)
             } else {
                 Some(shared.large_answers.take_anyway(size))
             };
@@ -323,6 +324,13 @@ impl<S: ServiceApi> Pipeline<S> {
             reply.stream = reply.stream.map(|stream| stream.until(shared.clock.sleep(left)));
         }
         let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
+        if let Some(date) = shared.dates.date_if_set_back(now) {
+            response.headers_mut().insert(DATE, date);
+        }
+        if parts.version < Version::HTTP_2 && !body.is_end_stream() {
+            // The connection is closed behind the answer, as the rest of the body is in the way: that is said.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(room) = room {
             response = response.map(|body| body.in_room(room));
         }

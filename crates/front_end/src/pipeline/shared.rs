@@ -2,6 +2,7 @@
 //!
 //! What always holds: the bounds are those of all services together, so that none of them can starve the machine.
 
+use super::dates::Dates;
 use super::response::VersionLog;
 use crate::accounts::Accounts;
 use crate::answer_room::AnswerRoom;
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(super) large_bodies: Semaphore,
     pub(super) large_answers: Arc<AnswerRoom>,
     pub(super) versions: VersionLog,
+    pub(super) dates: Dates,
 }
 
 impl Shared {
@@ -45,6 +47,7 @@ impl Shared {
             clock,
             random,
             versions: VersionLog::default(),
+            dates: Dates::default(),
         }
     }
 }

@@ -148,7 +148,8 @@ pub(crate) async fn serve_connection(
     };
     let activity = Arc::new(Activity::default());
     let (opened, protocol) = {
-        let opening = pin!(open(stream, settings.tls.as_ref(), &*settings.clock, activity.clone()));
+        let opening =
+            pin!(open(stream, settings.tls.as_ref(), &*settings.clock, handler.random(), activity.clone()));
         let too_late = settings.clock.sleep(settings.header_read_for_max);
         let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
         match select(opening, select(too_late, stopped)).await {

@@ -1,11 +1,12 @@
 //! Accepts connections until it is told to stop, then lets those under way finish.
 //!
-//! What always holds: no more connections than allowed are open (others wait in the backlog), and after a stop the
-//! listener returns within the drain time.
+//! What always holds: no more connections than allowed are open (others wait in the backlog), and no more of one client
+//! than its share (others are closed at once); after a stop the listener returns within the drain time.
 
 use super::connection::{ConnectionSettings, serve_connection};
 use super::tls::TlsIdentity;
 use crate::limits::Limits;
+use crate::peer_shares::PeerShares;
 use crate::pipeline::{ConnectionInfo, RequestHandler};
 use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::{Either, select};
@@ -17,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 
 /// How long accepting rests after a failure, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// That all connections are taken is told this often at most.
+/// That all connections are taken, or all of a client, is told this often at most.
 const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// What connections are told.
@@ -47,28 +48,36 @@ pub(crate) async fn serve(
     let encrypted = tls.is_some();
     let settings = Arc::new(ConnectionSettings::new(limits, tls, clock.clone(), spawner.clone()));
     let mut shutdown = shutdown;
+    let peers = PeerShares::of(limits.connections_max);
     let mut told_full_at = None;
+    let mut told_share_at = None;
     loop {
-        if connections.available_permits() == 0 {
-            let now = clock.monotonic();
-            if told_full_at.is_none_or(|told_at| now.saturating_sub(told_at) >= FULL_TOLD_EVERY) {
-                told_full_at = Some(now);
-                tracing::warn!(
-                    service = handler.label(),
-                    "all {permits} connections are taken; others wait until one is closed"
-                );
-            }
+        if connections.available_permits() == 0 && is_due(&mut told_full_at, &*clock) {
+            tracing::warn!(
+                service = handler.label(),
+                "all {permits} connections are taken; others wait until one is closed"
+            );
         }
         let next = pin!(accept(&listener, &connections, &*clock));
         let (stream, peer, permit) = match select(shutdown.as_mut(), next).await {
             Either::Left(_) => break,
             Either::Right((accepted, _)) => accepted,
         };
+        let Some(of_peer) = peers.take(Some(peer.ip()), 1) else {
+            if is_due(&mut told_share_at, &*clock) {
+                tracing::warn!(
+                    service = handler.label(),
+                    client = %peer.ip(),
+                    "a client holds as many connections as one may, so further ones are closed"
+                );
+            }
+            continue;
+        };
         let info = ConnectionInfo { peer: Some(peer.ip()), encrypted };
         let (served_by, settings, phase) = (handler.clone(), settings.clone(), phase_of_connections.clone());
         let task = async move {
             serve_connection(served_by, info, stream, &settings, phase).await;
-            drop(permit);
+            drop((permit, of_peer));
         };
         spawner.spawn(handler.connection_name(), Box::pin(task));
     }
@@ -79,6 +88,16 @@ pub(crate) async fn serve(
         tracing::warn!("connections are closed before their requests are finished");
         phase.send_replace(Phase::Closed);
     }
+}
+
+/// Whether something is told again, which is noted.
+fn is_due(told_at: &mut Option<Duration>, clock: &dyn Clock) -> bool {
+    let now = clock.monotonic();
+    let is_due = told_at.is_none_or(|told_at| now.saturating_sub(told_at) >= FULL_TOLD_EVERY);
+    if is_due {
+        *told_at = Some(now);
+    }
+    is_due
 }
 
 type Accepted = (tokio::net::TcpStream, std::net::SocketAddr, tokio::sync::OwnedSemaphorePermit);

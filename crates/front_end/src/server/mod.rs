@@ -4,6 +4,7 @@ mod activity;
 mod connection;
 mod listener;
 mod opening;
+mod plain_http;
 mod preface;
 mod tls;
 mod watched_socket;

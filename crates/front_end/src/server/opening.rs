@@ -3,10 +3,11 @@
 //! In the clear the first bytes tell the protocol; with TLS the handshake does. The caller bounds the time of both.
 
 use super::activity::Activity;
+use super::plain_http::{is_plain_http, refuse};
 use super::preface::{Protocol, protocol_of};
 use super::tls::TlsIdentity;
 use super::watched_socket::WatchedSocket;
-use base::Clock;
+use base::{Clock, Random};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,12 +29,17 @@ pub(super) async fn open(
     stream: TcpStream,
     tls: Option<&TlsIdentity>,
     clock: &dyn Clock,
+    random: &dyn Random,
     activity: Arc<Activity>,
 ) -> io::Result<(Opened, Protocol)> {
     match tls {
         None => {
             let protocol = protocol_of(&stream, clock).await?;
             Ok((Opened::Clear(WatchedSocket::new(stream, activity)), protocol))
+        }
+        Some(_) if is_plain_http(&stream).await? => {
+            refuse(stream, clock, random).await?;
+            Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not encrypt"))
         }
         Some(identity) => {
             let (stream, protocol) = identity.accept(WatchedSocket::new(stream, activity)).await?;
