@@ -6,6 +6,7 @@
 //! code runs in production and, under a seed, on a disk that lies (crate `sim`).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // This crate is where the real things live.
 
+mod byte_size;
 pub mod checksum;
 pub mod clock;
 pub mod codec;
@@ -19,6 +20,7 @@ pub mod spawner;
 pub mod system;
 pub mod wakes;
 
+pub use byte_size::ByteSize;
 pub use clock::{Clock, Ticks};
 pub use disk::{Disk, DiskFile, OpenMode};
 pub use random::Random;

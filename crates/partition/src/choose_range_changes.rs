@@ -4,6 +4,8 @@
 //! longer and are small together become one. What always holds: what a split makes is too large to be merged again,
 //! and heat that a split can't part (inserts at the range's end) splits nothing.
 
+use base::ByteSize;
+
 use crate::range_load::LoadReport;
 use crate::settings::PartitionSettings;
 use std::fmt;
@@ -54,13 +56,13 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Size { size_bytes, size_bytes_max } => {
-                write!(f, "size: {size_bytes} bytes are more than {size_bytes_max}")
+                write!(f, "size: {} are more than {}", ByteSize(*size_bytes), ByteSize(*size_bytes_max))
             }
             Reason::Heat { requests_per_second, hot_rounds } => {
                 write!(f, "heat: {requests_per_second} requests/s, hot for {hot_rounds} rounds")
             }
             Reason::Cold { size_bytes, cold_rounds } => {
-                write!(f, "cold: both idle for {cold_rounds} rounds, together {size_bytes} bytes")
+                write!(f, "cold: both idle for {cold_rounds} rounds, together {}", ByteSize(*size_bytes))
             }
         }
     }

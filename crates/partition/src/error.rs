@@ -1,5 +1,7 @@
 //! Why the partition layer could not answer, and by its kind, what the caller does next.
 
+use base::ByteSize;
+
 use std::io;
 use stream::StreamError;
 
@@ -23,7 +25,11 @@ pub enum PartitionError {
     #[error("{0}")]
     OutOfThreads(String),
     /// An operation would change more at once than one record of the log holds. Nothing was changed.
-    #[error("an operation would change {size_bytes} bytes at once, and {size_bytes_max} are allowed")]
+    #[error(
+        "an operation would change {} at once, and {} are allowed",
+        ByteSize(*size_bytes),
+        ByteSize(*size_bytes_max)
+    )]
     TooLarge {
         /// Bytes of its changes.
         size_bytes: u64,
@@ -32,7 +38,7 @@ pub enum PartitionError {
     },
     /// An operation would read more rows at once than may be in memory for it. Nothing was changed. With smaller
     /// [`Read::Range`](crate::Read::Range)s it reads less.
-    #[error("an operation would read more than {size_bytes_max} bytes of rows at once")]
+    #[error("an operation would read more than {} of rows at once", ByteSize(*size_bytes_max))]
     TooMuchToRead {
         /// Bytes allowed.
         size_bytes_max: u64,

@@ -1,5 +1,7 @@
 //! Sizes and bounds of the partition layer.
 
+use base::ByteSize;
+
 /// Settings of the partition layer of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionSettings {
@@ -40,7 +42,7 @@ pub enum PlantedFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// Too little memory to work with.
-    #[error("a memory budget of {given} bytes is too small: at least {least}")]
+    #[error("a memory budget of {} is too small: at least {}", ByteSize(*given), ByteSize(*least))]
     BudgetTooSmall {
         /// What was asked for.
         given: u64,
@@ -56,7 +58,11 @@ pub enum SettingError {
         given: u64,
     },
     /// Memory tables so large that one range alone would make the others wait.
-    #[error("memory tables of {table} bytes are too large for {all} bytes of all of them: a quarter at most")]
+    #[error(
+        "memory tables of {} are too large for {} of all of them: a quarter at most",
+        ByteSize(*table),
+        ByteSize(*all)
+    )]
     TableTooLarge {
         /// Size of one.
         table: u64,
@@ -64,7 +70,11 @@ pub enum SettingError {
         all: u64,
     },
     /// A size of ranges that would split them all the time.
-    #[error("a range size of {given} bytes is too small: at least {least}, the size of a memory table")]
+    #[error(
+        "a range size of {} is too small: at least {}, the size of a memory table",
+        ByteSize(*given),
+        ByteSize(*least)
+    )]
     RangeTooSmall {
         /// What was asked for.
         given: u64,

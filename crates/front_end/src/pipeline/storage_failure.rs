@@ -2,6 +2,7 @@
 
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
+use base::ByteSize;
 use partition::PartitionError;
 
 /// The error a client sees.
@@ -26,8 +27,10 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
         PartitionError::TooLarge { size_bytes, size_bytes_max } => ApiError::with_message(
             ErrorCode::InvalidInput,
             format!(
-                "The request would change {size_bytes} bytes of rows at once, and the server can change \
-                 {size_bytes_max}. Do it in parts: delete snapshots one by one, for example."
+                "The request would change {} of rows at once, and the server can change {}. Do it in parts: \
+                 delete snapshots one by one, for example.",
+                ByteSize(*size_bytes),
+                ByteSize(*size_bytes_max)
             ),
         ),
         PartitionError::TooMuchToRead { .. } => ApiError::with_message(
