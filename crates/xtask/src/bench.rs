@@ -217,7 +217,7 @@ pub(crate) struct Series {
     pub(crate) rates: Vec<f64>,
     latency_ns: Option<Histogram<u64>>,
     /// Microseconds of processor that an operation takes the server, per round.
-    server_us: Vec<f64>,
+    pub(crate) server_us: Vec<f64>,
     generator_share: f64,
 }
 

@@ -139,11 +139,14 @@ pub(crate) fn run(arguments: &ProfileArguments) -> Outcome<()> {
         let holds = slower <= SLOWER_PERCENT_MAX;
         missed += usize::from(!holds);
         println!(
-            "{} {}: release {:.0}/s, dist {:.0}/s; release is {slower:.1} % slower ({SLOWER_PERCENT_MAX} %), rounds {:.1?}",
+            "{} {}: release {:.0}/s, {:.1} µs of the server's processor time each; dist {:.0}/s, {:.1} µs; release is \
+             {slower:.1} % slower ({SLOWER_PERCENT_MAX} %), rounds {:.1?}",
             if holds { "holds: " } else { "MISSED:" },
             release.name,
             median(&release.rates),
+            median(&release.server_us),
             median(&dist.rates),
+            median(&dist.server_us),
             ratios,
         );
     }
