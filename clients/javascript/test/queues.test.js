@@ -68,7 +68,7 @@ test("policies", async () => {
   await queue.setAccessPolicy(policies);
   assert.deepEqual((await queue.getAccessPolicy()).signedIdentifiers, policies);
   policies[0].accessPolicy.permissions = "rwdl";
-  await assert.rejects(queue.setAccessPolicy(policies), refusal(400, "InvalidXmlNodeValue"));
+  await assert.rejects(queue.setAccessPolicy(policies), refusal(400, "InvalidXmlDocument"));
 });
 
 test("settings and statistics", async () => {
