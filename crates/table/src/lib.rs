@@ -36,7 +36,7 @@ pub use entity::{Entity, EntityRef, Properties, PropertyIterator};
 pub use entity_group::{EntityOperation, EntityVerb};
 pub use error::{GroupError, KeyColumn, TableError};
 pub use filter::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, Filter, FilterError};
-pub use name::check_property_name;
+pub use name::{check_property_name, check_table_name};
 pub use partition::PartitionError;
 pub use query::{
     EntityPage, EntityQuery, EntityToken, Projection, QueryClass, TableListPage, TableListQuery,

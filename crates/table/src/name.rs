@@ -10,7 +10,7 @@ use crate::limits::{KEY_UNITS_MAX, PROPERTY_NAME_UNITS_MAX, TABLE_NAME_LEN_MAX, 
 const RESERVED_TABLE_NAME: &str = "tables";
 
 /// Checks a table name: a letter, then letters and digits, 3 to 63 in all, and not `tables`.
-pub(crate) fn check_table_name(name: &str) -> Result<(), TableError> {
+pub fn check_table_name(name: &str) -> Result<(), TableError> {
     let starts_with_letter = name.bytes().next().is_none_or(|byte| byte.is_ascii_alphabetic());
     if !starts_with_letter || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(TableError::TableNameCharacters(name.to_owned()));

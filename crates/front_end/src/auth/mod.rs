@@ -11,7 +11,9 @@
 pub mod bearer;
 pub(crate) mod delegation;
 pub(crate) mod grant;
+pub mod make_sas;
 pub mod sas;
+pub mod sas_permissions;
 pub mod shared_key;
 pub mod signature;
 #[cfg(test)]

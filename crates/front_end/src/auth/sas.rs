@@ -37,7 +37,7 @@ pub enum SasService {
 
 impl SasService {
     /// The service's letter.
-    pub(crate) fn letter(self) -> &'static str {
+    pub fn letter(self) -> &'static str {
         match self {
             SasService::Table => "t",
             SasService::Queue => "q",
@@ -45,7 +45,8 @@ impl SasService {
         }
     }
 
-    pub(crate) fn label(self) -> &'static str {
+    /// Its name in addresses.
+    pub fn label(self) -> &'static str {
         match self {
             SasService::Table => "table",
             SasService::Queue => "queue",
@@ -64,6 +65,11 @@ impl<'a> SasToken<'a> {
     /// The token in a request's parameters, if there is one.
     pub fn find(query: &'a QueryParameters<'a>) -> Option<Self> {
         query.find("sig").map(|_| SasToken { query })
+    }
+
+    /// The token that these parameters are, signed or not.
+    pub(crate) fn of_query(query: &'a QueryParameters<'a>) -> Self {
+        SasToken { query }
     }
 
     /// A field by its short name, such as `sv`.

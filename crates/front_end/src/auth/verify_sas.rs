@@ -221,25 +221,33 @@ fn check_user(user: &str, tenant: &str, principal: Option<&Principal>) -> Result
 fn verify_signature(account: &Account, request: &SasRequest<'_>) -> Result<(), ApiError> {
     if let Some(claimed) = ClaimedSignature::parse(request.token.signature().as_bytes()) {
         for key in account.keys() {
-            if key.verifies(&claimed, |sink| write_string(request, account.name(), sink)) {
+            if key.verifies(&claimed, |sink| {
+                write_string(request.token, &request.resource, account.name(), sink)
+            }) {
                 return Ok(());
             }
         }
     }
     let mut text = Vec::new();
-    write_string(request, account.name(), &mut text);
+    write_string(request.token, &request.resource, account.name(), &mut text);
     Err(failed(format!(
         "Signature did not match. String to sign used was {}",
         String::from_utf8_lossy(&text)
     )))
 }
 
-fn write_string(request: &SasRequest<'_>, account: &str, sink: &mut impl SignSink) {
-    if request.token.is_account() {
-        request.token.write_account_string(account, sink);
+/// Writes the string that a token signs, unless it is signed with a user delegation key.
+pub(crate) fn write_string(
+    token: SasToken<'_>,
+    resource: &SignedResource<'_>,
+    account: &str,
+    sink: &mut impl SignSink,
+) {
+    if token.is_account() {
+        token.write_account_string(account, sink);
     } else {
-        let SignedResource { service, name, snapshot, .. } = &request.resource;
-        request.token.write_service_string(*service, account, name, snapshot, sink);
+        let SignedResource { service, name, snapshot, .. } = resource;
+        token.write_service_string(*service, account, name, snapshot, sink);
     }
 }
 
@@ -344,7 +352,8 @@ mod tests {
         let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
         let parameters = QueryParameters::parse(Some(query)).expect("parameters");
         let unsigned = request(&parameters, NOW);
-        let signature = account.keys()[0].sign(|sink| write_string(&unsigned, "contoso", sink));
+        let signature =
+            account.keys()[0].sign(|sink| write_string(unsigned.token, &unsigned.resource, "contoso", sink));
         let query = query.replace("sig=x", &format!("sig={}", signature.replace('+', "%2B")));
         let parameters = QueryParameters::parse(Some(&query)).expect("parameters");
         verify_sas(&account, &request(&parameters, NOW), policies).map_err(|error| error.code)
