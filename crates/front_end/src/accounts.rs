@@ -22,6 +22,12 @@ pub const DEVELOPMENT_ACCOUNT_KEY: &str =
 /// Keys that are valid at once, so that they can be rolled.
 pub const ACCOUNT_KEYS_MAX: usize = 2;
 
+/// Bytes from which on a key can't be found by trying keys on what it has signed: those of a signature.
+pub const STRONG_KEY_SIZE_BYTES_MIN: usize = 32;
+
+/// Bytes of a key below which trying takes so little that it guards nothing.
+pub const KEY_SIZE_BYTES_MIN: usize = 16;
+
 /// Bytes of a wrong name that are told at most: one of a letter more than a name may have.
 const NAME_SHOWN_SIZE_BYTES_MAX: usize = 25;
 
@@ -70,6 +76,7 @@ pub enum AccountError {
 pub struct Account {
     name: Arc<str>,
     keys: Vec<SigningKey>,
+    shortest_key_size_bytes: usize,
 }
 
 /// Base64 as lenient clients read it, who sign with the same bytes: also of the URL kind, without padding, and with a
@@ -97,15 +104,19 @@ impl Account {
         if keys.len() > ACCOUNT_KEYS_MAX {
             return Err(AccountError::TooManyKeys(name.to_owned()));
         }
+        let mut shortest_key_size_bytes = usize::MAX;
         let keys = keys
             .iter()
             .enumerate()
             .map(|(index, key)| match key_bytes(key.trim()) {
-                Some(bytes) if !bytes.is_empty() => Ok(SigningKey::new(&bytes)),
+                Some(bytes) if !bytes.is_empty() => {
+                    shortest_key_size_bytes = shortest_key_size_bytes.min(bytes.len());
+                    Ok(SigningKey::new(&bytes))
+                }
                 _ => Err(AccountError::BadKey { name: name.to_owned(), number: index + 1 }),
             })
             .collect::<Result<_, _>>()?;
-        Ok(Account { name: name.into(), keys })
+        Ok(Account { name: name.into(), keys, shortest_key_size_bytes })
     }
 
     /// Reads `NAME:KEY[:KEY2]`.
@@ -132,6 +143,11 @@ impl Account {
     /// Its keys, any of which may sign.
     pub fn keys(&self) -> &[SigningKey] {
         &self.keys
+    }
+
+    /// Bytes of its shortest key: the one that is found first by trying.
+    pub fn shortest_key_size_bytes(&self) -> usize {
+        self.shortest_key_size_bytes
     }
 }
 
@@ -189,6 +205,11 @@ impl Accounts {
         self.by_name.get(name)
     }
 
+    /// All of them, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Account> {
+        self.by_name.values()
+    }
+
     /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(AsRef::as_ref)
@@ -204,6 +225,10 @@ mod tests {
         let accounts = Accounts::parse_list("one:AAAA;two2:AAAA:AAEC;").expect("well formed");
         assert_eq!(accounts.names().collect::<Vec<_>>(), ["one", "two2"]);
         assert_eq!(accounts.find("two2").map(|account| account.keys().len()), Some(2));
+        let sizes: Vec<usize> = accounts.iter().map(Account::shortest_key_size_bytes).collect();
+        assert_eq!(sizes, [3, 3]);
+        let sizes = Accounts::parse_list("two2:AAAA:AA==").expect("well formed");
+        assert_eq!(sizes.find("two2").map(Account::shortest_key_size_bytes), Some(1));
         assert!(accounts.find("three").is_none());
         let text = format!("{accounts:?}");
         assert!(!text.contains("AAEC"), "keys are never printed: {text}");

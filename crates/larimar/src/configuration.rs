@@ -6,14 +6,14 @@ use crate::certificate::{Certificate, CertificateError};
 use crate::data_folder::folder_of;
 use crate::machine_memory;
 use blob::VersionedAccounts;
-use front_end::accounts::{Account, AccountError, Accounts, may_be_shown};
+use front_end::accounts::{Account, AccountError, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
 use partition::{PartitionSettings, SettingError};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, RESERVE_SIZE_BYTES, StreamSettings};
 
 /// Flags that more than one mistake names.
@@ -84,6 +84,12 @@ pub(crate) enum ConfigurationError {
     SharedPort { first: &'static str, second: &'static str, port: u16 },
     #[error("{source_name}: {error}")]
     Account { source_name: String, error: AccountError },
+    #[error(
+        "account {name}: a key of {size_bytes} bytes is found by trying, so one under {KEY_SIZE_BYTES_MIN} bytes is not \
+         taken where others reach the server (--host {host}); give the account a longer key, such as one that openssl \
+         rand -base64 64 prints, or listen on 127.0.0.1"
+    )]
+    ShortKey { name: String, size_bytes: usize, host: IpAddr },
     #[error("{variable} is not UTF-8 text")]
     NotText { variable: &'static str },
     #[error("{variable} is set but names no account; unset it for the development account")]
@@ -111,7 +117,7 @@ impl Configuration {
         arguments: ServeArguments,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ConfigurationError> {
-        let given = given_accounts(&arguments, environment)?;
+        let given = given_accounts(&arguments.accounts, arguments.accounts_file.as_deref(), environment)?;
         let development_account = given.is_none();
         let accounts = given.unwrap_or_else(Accounts::development);
         if let Some(unknown) = arguments.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
@@ -121,6 +127,7 @@ impl Configuration {
         }
         let versioned = VersionedAccounts(arguments.versioned_accounts.iter().cloned().collect());
         let host = resolve(&arguments.host)?;
+        check_keys(&accounts, host)?;
         let partitions = given_partition_settings(&arguments)?;
         let mut streams = StreamSettings {
             scrub_bytes_per_second: arguments.scrub_rate,
@@ -154,6 +161,24 @@ impl Configuration {
             takes_customer_keys: arguments.unencrypted_customer_keys,
         })
     }
+}
+
+/// Refuses keys that guard nothing, unless only programs of this machine can reach the server.
+fn check_keys(accounts: &Accounts, host: IpAddr) -> Result<(), ConfigurationError> {
+    let is_short = |account: &&Account| account.shortest_key_size_bytes() < KEY_SIZE_BYTES_MIN;
+    match accounts.iter().find(is_short) {
+        Some(account) if !is_loopback(host) => Err(ConfigurationError::ShortKey {
+            name: account.name().to_owned(),
+            size_bytes: account.shortest_key_size_bytes(),
+            host,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether only programs of this machine reach what listens there.
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
 }
 
 /// Sizes and budgets, checked.
@@ -236,18 +261,19 @@ fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
 }
 
 /// Accounts from the command line and the file; without those, from the environment.
-fn given_accounts(
-    arguments: &ServeArguments,
+pub(crate) fn given_accounts(
+    typed: &[String],
+    file: Option<&Path>,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Accounts>, ConfigurationError> {
     let mut texts: Vec<(String, String)> =
-        arguments.accounts.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
-    if let Some(path) = &arguments.accounts_file {
+        typed.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
+    if let Some(path) = file {
         let content = std::fs::read_to_string(path).map_err(|error| {
             // Its key would be told with the path.
             match path.to_str().map(Account::parse) {
                 Some(Ok(_)) => ConfigurationError::AccountForFile,
-                _ => ConfigurationError::AccountsFile { path: path.clone(), error },
+                _ => ConfigurationError::AccountsFile { path: path.to_owned(), error },
             }
         })?;
         let before = texts.len();
@@ -260,7 +286,7 @@ fn given_accounts(
             }
         }
         if texts.len() == before {
-            return Err(ConfigurationError::NoAccounts { path: path.clone() });
+            return Err(ConfigurationError::NoAccounts { path: path.to_owned() });
         }
     }
     let named = |source_name: String| move |error| ConfigurationError::Account { source_name, error };
@@ -353,6 +379,16 @@ mod tests {
     }
 
     #[test]
+    fn short_keys_are_taken_where_nobody_else_reaches_them() {
+        let short = ["--account", "abc:AAEC", "--host"];
+        for host in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            assert!(configure(&[&short[..], &[host]].concat(), &[]).is_ok(), "{host}");
+        }
+        let of_16_bytes = format!("abc:{KEY}");
+        assert!(configure(&["--account", &of_16_bytes, "--host", "0.0.0.0"], &[]).is_ok());
+    }
+
+    #[test]
     fn wrong_settings_say_where_they_come_from() {
         for (arguments, environment, part) in [
             (&["--account", "x"][..], &[][..], "--account"),
@@ -366,6 +402,12 @@ mod tests {
             (&["--ready-file", "/does/not/exist"], &[], "--ready-file /does/not/exist"),
             (&["--ready-file", "/proc"], &[], "is a directory"),
             (&["--ready-file", "/proc/version/ready"], &[], "not a directory"),
+            (
+                &["--host", "0.0.0.0", "--account", "abc:AAECAwQFBgcICQoLDA0O"],
+                &[],
+                "account abc: a key of 15",
+            ),
+            (&["--host", "::"], &[("AZURITE_ACCOUNTS", "abc:AAEC")], "account abc: a key of 3 bytes"),
             (&["--versioned-account", "nobody"], &[], "nobody"),
             (&["--versioned-account", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "--versioned-account ...:"),
             (&["--accounts-file", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "wants the name of a file"),

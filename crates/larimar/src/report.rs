@@ -2,7 +2,7 @@
 
 use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
-use front_end::accounts::{DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME};
+use front_end::accounts::{DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME, STRONG_KEY_SIZE_BYTES_MIN};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -66,6 +66,17 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
              machines; give accounts of your own with --account",
             addresses.table.ip()
         );
+    }
+    for account in configuration.accounts.iter() {
+        let size_bytes = account.shortest_key_size_bytes();
+        if size_bytes < STRONG_KEY_SIZE_BYTES_MIN {
+            let _ = writeln!(
+                text,
+                "  warning: account {} has a key of {size_bytes} bytes, and one under {STRONG_KEY_SIZE_BYTES_MIN} can be \
+                 found by trying; give it a longer one, such as one that openssl rand -base64 64 prints",
+                account.name()
+            );
+        }
     }
     if let Some(OauthMode::Basic) = configuration.oauth {
         let _ = writeln!(
@@ -140,6 +151,18 @@ mod tests {
         let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
         let address = address.parse().unwrap();
         started_text(&configuration, Addresses { blob: address, queue: address, table: address })
+    }
+
+    #[test]
+    fn short_keys_are_warned_about_by_name() {
+        let warned = |account: &str| text(&["--account", account], "127.0.0.1:10002");
+        let short = warned("mine:AAECAwQFBgcICQoLDA0ODw==");
+        assert!(short.contains("warning: account mine has a key of 16 bytes"), "{short}");
+        let of_32_bytes = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        assert!(!warned(&format!("mine:{of_32_bytes}")).contains("warning"));
+        // The shorter one is what is found.
+        let second = warned(&format!("mine:{of_32_bytes}:AAEC"));
+        assert!(second.contains("warning: account mine has a key of 3 bytes"), "{second}");
     }
 
     #[test]

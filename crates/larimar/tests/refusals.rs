@@ -211,6 +211,7 @@ fn exit_codes() {
         (2, &["--range-size", "0"]),
         (2, &["--max-ranges", "0"]),
         (2, &["--account", "a:YWJj"]),
+        (2, &["--account", "abc:YWJj", "--host", "0.0.0.0"]),
         (2, &["--versioned-account", "nobody"]),
         (2, &["--host", "not a host"]),
         (2, &["--accounts-file", "missing"]),
@@ -360,6 +361,8 @@ fn bad_accounts() {
     typed(&format!("ab:{KEY}"));
     typed(&format!("UPPER:{KEY}"));
     typed(&format!("name:{KEY}:{KEY}:{KEY}"));
+    // The key is told from others by its size, and is not shown.
+    place.refused(&["--account", "mine:YWJj", "--host", "0.0.0.0"], &["account mine", "3 bytes", "127.0.0.1"]);
     let once = format!("same:{KEY}");
     place.refused(&["--account", &once, "--account", &once], &["same"]);
     for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
