@@ -2,6 +2,7 @@
 
 use crate::byte_size::parse_byte_size;
 use crate::report;
+use crate::sas_arguments::SasArguments;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
@@ -10,7 +11,8 @@ use std::sync::Arc;
 
 const AFTER_HELP: &str = "\
 Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (NAME:KEY[:KEY2];NAME:KEY…) the \
-well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged.
+well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged. Clients that \
+take neither keys nor connection strings use a shared access signature: larimar sas makes one.
 
 Logs: set LARIMAR_LOG, for example LARIMAR_LOG=info.";
 
@@ -32,6 +34,8 @@ enum Command {
     ///
     /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
     Check(CheckArguments),
+    /// Make a shared access signature for an account, or for one container, blob, queue or table
+    Sas(Box<SasArguments>),
 }
 
 /// Arguments of `larimar check`.
@@ -47,6 +51,7 @@ pub(crate) struct CheckArguments {
 pub(crate) enum Chore {
     Serve(Box<ServeArguments>),
     Check(CheckArguments),
+    Sas(Box<SasArguments>),
 }
 
 /// Exit code for a command line that makes no sense, or asks for what can't be.
@@ -69,6 +74,7 @@ impl Arguments {
         match self.command {
             Some(Command::Serve(serve)) => Chore::Serve(serve),
             Some(Command::Check(check)) => Chore::Check(check),
+            Some(Command::Sas(sas)) => Chore::Sas(sas),
             None => Chore::Serve(Box::new(self.serve)),
         }
     }
@@ -78,7 +84,7 @@ impl Arguments {
     pub(crate) fn serve(self) -> ServeArguments {
         match self.chore() {
             Chore::Serve(serve) => *serve,
-            Chore::Check(check) => panic!("{check:?} serves nothing"),
+            other => panic!("{other:?} serves nothing"),
         }
     }
 }

@@ -8,14 +8,19 @@ mod certificate;
 mod check;
 mod configuration;
 mod data_folder;
+mod life;
 mod log;
 mod machine_memory;
 mod open_files;
 mod repeated_lines;
 mod report;
+mod sas;
+mod sas_arguments;
+mod sas_settings;
 mod serve;
 
 use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
+use base::Clock;
 use configuration::Configuration;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,10 +66,15 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let environment = |name: &str| std::env::var_os(name);
     let clock = Arc::new(base::system::SystemClock::new());
+    let now = clock.now();
     log::start(&environment, clock).map_err(|error| Failure::of_settings(&error))?;
     match arguments.chore() {
         Chore::Serve(arguments) => serve(*arguments, &environment),
         Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| Failure::of_work(&error)),
+        Chore::Sas(arguments) => {
+            sas::sas(&arguments, &environment, now).map_err(|error| Failure::of_settings(&error))?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -1,12 +1,23 @@
-//! What the server tells whoever started it: where it listens, a connection string to copy, the ready file.
+//! What the server tells whoever started it: where it listens, a connection string and signed addresses to copy, the
+//! ready file.
 
 use crate::arguments::OauthMode;
-use crate::configuration::{Configuration, Storage};
-use front_end::accounts::{DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME, STRONG_KEY_SIZE_BYTES_MIN};
+use crate::configuration::{Configuration, Storage, is_loopback};
+use crate::life::length_text;
+use base::Ticks;
+use base::clock::TICKS_PER_SECOND;
+use front_end::accounts::{
+    Account, DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME, STRONG_KEY_SIZE_BYTES_MIN,
+};
+use front_end::{SasResourceType, SasScope, SasService, SasTerms, make_sas};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long the signatures live that are printed at the start.
+const START_SAS_LIVES_FOR: Duration = Duration::from_secs(7 * 86_400);
 
 /// Where the services listen.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +34,54 @@ pub(crate) fn error(text: &str) {
 }
 
 /// Says where the server listens and how to connect.
-pub(crate) fn started(configuration: &Configuration, addresses: Addresses) {
+pub(crate) fn started(configuration: &Configuration, addresses: Addresses, sas: Option<&StartSas>) {
     // A closed standard output is no reason to stop serving.
-    let _ = std::io::stdout().write_all(started_text(configuration, addresses).as_bytes());
+    let _ = std::io::stdout().write_all(started_text(configuration, addresses, sas).as_bytes());
 }
 
-fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
+/// Addresses for clients that take neither keys nor connection strings, each with a signature that allows everything.
+#[derive(Debug)]
+pub(crate) struct StartSas {
+    blob: String,
+    queue: String,
+    table: String,
+    expiry: Ticks,
+}
+
+impl StartSas {
+    /// Only of the development account, and only where nobody else reaches the server: its key is public anyway, but
+    /// what a start prints may go to a log that others read.
+    pub(crate) fn new(configuration: &Configuration, addresses: Addresses, now: Ticks) -> Option<Self> {
+        let are_local =
+            [addresses.blob, addresses.queue, addresses.table].iter().all(|at| is_loopback(at.ip()));
+        if !configuration.development_account || !are_local {
+            return None;
+        }
+        let services = vec![SasService::Blob, SasService::Queue, SasService::Table];
+        let resource_types =
+            vec![SasResourceType::Service, SasResourceType::Container, SasResourceType::Object];
+        let scope = SasScope::Account { services, resource_types };
+        let expiry = now.plus(START_SAS_LIVES_FOR);
+        let terms = SasTerms {
+            permissions: scope.served_permissions(),
+            start: None,
+            expiry: Ticks(expiry.0 - expiry.0 % TICKS_PER_SECOND),
+            addresses: None,
+            https_only: false,
+        };
+        let token = make_sas(&Account::development(), 0, &scope, &terms).ok()?;
+        let scheme = configuration.scheme();
+        let address = |at: SocketAddr| format!("{scheme}://{at}/{DEVELOPMENT_ACCOUNT_NAME}?{token}");
+        Some(StartSas {
+            blob: address(addresses.blob),
+            queue: address(addresses.queue),
+            table: address(addresses.table),
+            expiry: terms.expiry,
+        })
+    }
+}
+
+fn started_text(configuration: &Configuration, addresses: Addresses, sas: Option<&StartSas>) -> String {
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
     let name = configuration.accounts.names().next().unwrap_or(DEVELOPMENT_ACCOUNT_NAME);
     let scheme = configuration.scheme();
@@ -52,6 +105,15 @@ fn started_text(configuration: &Configuration, addresses: Addresses) -> String {
          DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};BlobEndpoint={blob};QueueEndpoint={queue};\
          TableEndpoint={table};"
     );
+    if let Some(StartSas { blob, queue, table, expiry }) = sas {
+        let _ = writeln!(
+            text,
+            "  signed addresses, for clients that take no key (they allow everything for {}, until {}; larimar sas makes \
+             others)\n{blob}\n{queue}\n{table}",
+            length_text(START_SAS_LIVES_FOR),
+            service::date_time_text(*expiry)
+        );
+    }
     if addresses.table.ip().is_unspecified() {
         let _ = writeln!(
             text,
@@ -124,13 +186,17 @@ pub(crate) fn write_ready_file(
     path: &Path,
     configuration: &Configuration,
     addresses: Addresses,
+    sas: Option<&StartSas>,
 ) -> Result<(), String> {
-    let content = serde_json::json!({
+    let mut content = serde_json::json!({
         "blob": format!("{}://{}", configuration.scheme(), addresses.blob),
         "queue": format!("{}://{}", configuration.scheme(), addresses.queue),
         "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),
     });
+    if let Some(StartSas { blob, queue, table, .. }) = sas {
+        content["sas"] = serde_json::json!({ "blob": blob, "queue": queue, "table": table });
+    }
     // One may have come since the start began, such as a file of the data folder.
     remove_ready_file(path)?;
     let mut unfinished = path.as_os_str().to_owned();
@@ -150,7 +216,26 @@ mod tests {
         let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
         let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
         let address = address.parse().unwrap();
-        started_text(&configuration, Addresses { blob: address, queue: address, table: address })
+        let addresses = Addresses { blob: address, queue: address, table: address };
+        let now = service::parse_date_time("2026-11-26T10:00:00.5Z").unwrap();
+        started_text(&configuration, addresses, StartSas::new(&configuration, addresses, now).as_ref())
+    }
+
+    #[test]
+    fn signed_addresses_are_those_of_the_development_account_on_loopback_only() {
+        let signed = |text: &str| text.contains("sig=");
+        for address in ["127.0.0.1:10002", "[::1]:10002"] {
+            let text = text(&[], address);
+            assert!(signed(&text) && text.contains("for 7 days, until 2026-12-03T10:00:00Z"), "{text}");
+            assert!(text.contains(&format!("\nhttp://{address}/devstoreaccount1?sv=")), "{text}");
+        }
+        for address in ["0.0.0.0:10002", "[::]:10002", "192.168.0.7:10002"] {
+            assert!(!signed(&text(&[], address)), "{address}");
+        }
+        assert!(!signed(&text(&["--account", "mine:AAECAwQFBgcICQoLDA0ODw=="], "127.0.0.1:10002")));
+        // Also if somebody gives it by name: it may have another key then.
+        let named = format!("{DEVELOPMENT_ACCOUNT_NAME}:{DEVELOPMENT_ACCOUNT_KEY}");
+        assert!(!signed(&text(&["--account", &named], "127.0.0.1:10002")));
     }
 
     #[test]

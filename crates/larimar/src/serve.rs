@@ -5,7 +5,7 @@ use crate::arguments::OauthMode;
 use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
 use crate::data_folder;
 use crate::open_files::choose_connections_max;
-use crate::report::{self, Addresses};
+use crate::report::{self, Addresses, StartSas};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
@@ -140,9 +140,11 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     services.table.start_retiring(&*env.spawner);
     services.queue.start_retiring(&*env.spawner);
     let front_end = front_end(&configuration, services, &env, limits);
-    report::started(&configuration, addresses);
+    let sas = StartSas::new(&configuration, addresses, env.clock.now());
+    report::started(&configuration, addresses, sas.as_ref());
     if let Some(path) = &configuration.ready_file {
-        report::write_ready_file(path, &configuration, addresses).map_err(ServeError::ReadyFile)?;
+        report::write_ready_file(path, &configuration, addresses, sas.as_ref())
+            .map_err(ServeError::ReadyFile)?;
     }
     let follow = async {
         match &configuration.tls {
