@@ -1,16 +1,12 @@
-//! One walk through what the client can ask: tables, entities, conditions, queries in pages, transactions.
+//! One walk through what the Table service's client can ask: tables, entities, conditions, queries in pages, transactions.
 
+use crate::server::Server;
 use azure_data_tables::clients::TableServiceClientBuilder;
 use azure_data_tables::operations::{InsertEntityResponse, QueryEntityBuilder};
 use azure_data_tables::prelude::*;
 use azure_storage::{CloudLocation, prelude::StorageCredentials};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
-
-const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Person {
@@ -26,49 +22,9 @@ fn person(surname: &str, age: i32) -> Person {
     Person { city: "Milan".into(), surname: surname.into(), name: format!("it's {surname}"), age }
 }
 
-/// A server on a free port that forgets everything at the end.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start() -> Server {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let binary = std::env::var_os("LARIMAR_BIN").map(PathBuf::from);
-        let binary = binary.unwrap_or_else(|| root.join("target/release/larimar"));
-        let ready_file = std::env::temp_dir().join(format!("larimar-rust-{}.json", std::process::id()));
-        let _ = std::fs::remove_file(&ready_file);
-        let mut command = Command::new(&binary);
-        command.args(["--in-memory", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
-        command.arg("--ready-file").arg(&ready_file);
-        command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
-        let process = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
-        let mut server = Server { process, port: 0 };
-        let started_at = Instant::now();
-        while server.port == 0 {
-            assert!(started_at.elapsed() < START_TIMEOUT, "the server was not ready in time");
-            std::thread::sleep(Duration::from_millis(5));
-            let ready = std::fs::read(&ready_file).unwrap_or_default();
-            let ready: serde_json::Value = serde_json::from_slice(&ready).unwrap_or_default();
-            let port = ready["table"].as_str().and_then(|address| address.rsplit(':').next());
-            server.port = port.and_then(|port| port.parse().ok()).unwrap_or_default();
-        }
-        std::fs::remove_file(&ready_file).expect("the ready file");
-        server
-    }
-
-    fn client(&self) -> TableServiceClient {
-        let location = CloudLocation::Emulator { address: "127.0.0.1".into(), port: self.port };
-        TableServiceClientBuilder::with_location(location, StorageCredentials::emulator()).build()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+fn service_of(server: &Server) -> TableServiceClient {
+    let location = CloudLocation::Emulator { address: "127.0.0.1".into(), port: server.port("table") };
+    TableServiceClientBuilder::with_location(location, StorageCredentials::emulator()).build()
 }
 
 async fn surnames(query: QueryEntityBuilder) -> (Vec<String>, usize) {
@@ -83,8 +39,8 @@ async fn surnames(query: QueryEntityBuilder) -> (Vec<String>, usize) {
 
 #[tokio::test]
 async fn tables_entities_queries_and_transactions() {
-    let server = Server::start();
-    let service = server.client();
+    let server = Server::start(&[]);
+    let service = service_of(&server);
     let table = service.table_client("People");
     table.create().await.expect("create");
     assert!(table.create().await.is_err(), "it is there already");
@@ -123,7 +79,8 @@ async fn tables_entities_queries_and_transactions() {
     // One of them is there already: none is done.
     let half = milan.transaction().insert(person("Fabio", 50)).expect("an entity");
     let half = half.insert(person("Bruno", 50)).expect("an entity").await.expect("an answer");
-    let statuses: Vec<u16> = half.operation_responses.iter().map(|answer| answer.status_code as u16).collect();
+    let statuses: Vec<u16> =
+        half.operation_responses.iter().map(|answer| answer.status_code as u16).collect();
     assert_eq!(statuses, [409]);
     assert!(milan.entity_client("Fabio").get::<Person>().await.is_err());
 
