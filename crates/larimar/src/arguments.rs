@@ -186,7 +186,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) pin_workers: bool,
 
-    /// Written once the server listens: JSON with the addresses
+    /// Written once the server listens: JSON with the addresses, the signed ones included
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
 }
