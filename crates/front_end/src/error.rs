@@ -118,6 +118,11 @@ impl ApiError {
         ApiError::with_facts(code, [("HeaderName", name.to_owned()), ("HeaderValue", value)])
     }
 
+    /// The refusal of a body of more than `size_max` bytes.
+    pub(crate) fn body_too_large(size_max: u64) -> Self {
+        ApiError::with_facts(ErrorCode::RequestBodyTooLarge, [("MaxLimit", size_max.to_string())])
+    }
+
     /// The refusal of a document for what is at this byte of it.
     pub(crate) fn invalid_document(document: &[u8], at: usize, reason: &str) -> Self {
         ApiError::invalid_document_at(place_of(document, at), reason)

@@ -87,11 +87,14 @@ async fn messages() {
         of("PUT", &id, &format!("?popreceipt={stale}&visibilitytimeout=1")).fails(404, "MessageNotFound"),
         of("DELETE", ID, &format!("?popreceipt={RECEIPT}")).fails(404, "MessageNotFound"),
         of("PUT", ID, &format!("?popreceipt={RECEIPT}&visibilitytimeout=1")).fails(404, "MessageNotFound"),
-        // An id that no message has comes before the receipt, whatever that is.
         of("DELETE", "x", &format!("?popreceipt={RECEIPT}")).fails(404, "MessageNotFound"),
-        of("DELETE", "x", "?popreceipt=none").fails(404, "MessageNotFound"),
-        of("PUT", "x", "?popreceipt=none").fails(404, "MessageNotFound"),
-        // Receipts that are none.
+        of("PUT", "x", &format!("?popreceipt={RECEIPT}")).fails(404, "MessageNotFound"),
+        // Receipts that are none, whatever the message is.
+        refused(of("DELETE", "x", "?popreceipt=none"), invalid, "popreceipt", "none")
+            .has("Reason", "Invalid pop receipt format"),
+        refused(of("PUT", "x", "?popreceipt=none"), invalid, "popreceipt", "none"),
+        refused(of("DELETE", ID, "?popreceipt=none"), invalid, "popreceipt", "none"),
+        refused(of("PUT", ID, "?popreceipt=none&visibilitytimeout=1"), invalid, "popreceipt", "none"),
         refused(of("DELETE", &id, "?popreceipt=invalid"), invalid, "popreceipt", "invalid")
             .has("Reason", "Invalid pop receipt format"),
         refused(of("PUT", &id, "?popreceipt=&visibilitytimeout=1"), invalid, "popreceipt", ""),
@@ -156,6 +159,12 @@ async fn messages() {
         malformed(put("").body("<QueueMessage/>"), 1, 16, SYNTAX),
         malformed(put("").body("<QueueMessage><MessageText>a<b/></MessageText></QueueMessage>"), 1, 30, SYNTAX),
         put("").body(message(&"a".repeat(64 * 1024 + 1))).fails(413, "RequestBodyTooLarge").has("MaxLimit", "65536"),
+        put("").body("a".repeat(131_584)).fails(400, "InvalidXmlDocument"),
+        put("").body("a".repeat(131_585)).fails(413, "RequestBodyTooLarge").has("MaxLimit", "131584"),
+        of("PUT", &id, &format!("?popreceipt={last}&visibilitytimeout=1"))
+            .body("a".repeat(131_585))
+            .fails(413, "RequestBodyTooLarge")
+            .has("MaxLimit", "131584"),
         put("").body(message(&"a".repeat(64 * 1024))).gives(201),
         put("").body(message("&#228;<![CDATA[<]]>")).gives(201),
     ];
@@ -187,6 +196,8 @@ async fn queues_and_their_lists() {
         refused(Row::of("GET", "/tasks?restype=container&comp=metadata"), invalid, "restype", "container"),
         Row::of("DELETE", "/box").fails(404, "QueueNotFound"),
         // Metadata.
+        metadata(set(), "x-ms-meta-", b"x").fails(400, "EmptyMetadataKey"),
+        metadata(set(), "x-ms-meta", b"x").gives(204),
         metadata(set(), "x-ms-meta-1", b"x").fails(400, "InvalidMetadata"),
         metadata(set(), "x-ms-meta-a-b", b"x").fails(400, "InvalidMetadata"),
         metadata(set(), "x-ms-meta-a", b"\xe4").fails(400, "InvalidMetadata"),

@@ -91,7 +91,7 @@ fn announced<B: RequestBody>(
     }
     let size = content_size(context.headers())?;
     if size > size_max {
-        return Err(too_large(size_max));
+        return Err(ApiError::body_too_large(size_max));
     }
     // The shortest segments have one byte of content and eighteen around it.
     expected.structured = Some(check_size(body, 64 + size.saturating_mul(19))?);
@@ -102,13 +102,9 @@ fn announced<B: RequestBody>(
 fn check_size<B: RequestBody>(body: &IncomingBody<'_, B>, size_max: u64) -> Result<u64, ApiError> {
     match body.announced_size() {
         None => Err(ErrorCode::MissingContentLengthHeader.into()),
-        Some(size) if size > size_max => Err(too_large(size_max)),
+        Some(size) if size > size_max => Err(ApiError::body_too_large(size_max)),
         Some(size) => Ok(size),
     }
-}
-
-fn too_large(size_max: u64) -> ApiError {
-    ApiError::with_facts(ErrorCode::RequestBodyTooLarge, vec![("MaxLimit", size_max.to_string())])
 }
 
 /// Streams a body into an upload and checks it.
@@ -140,7 +136,7 @@ async fn receive<B: RequestBody>(
             };
             let Some(content) = content else { break };
             if upload.size() + content.len() as u64 > size {
-                return Err(too_large(size));
+                return Err(ApiError::body_too_large(size));
             }
             upload.write(content).await.map_err(from_blob)?;
         }

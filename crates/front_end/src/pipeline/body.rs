@@ -160,7 +160,7 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
     pub(crate) async fn read_document(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
         let announced = request::announced_body_size(self.parts, &self.body);
         if announced.is_some_and(|size| size > size_max as u64) {
-            return Err(ErrorCode::RequestBodyTooLarge.into());
+            return Err(ApiError::body_too_large(size_max as u64));
         }
         let md5 = announced_md5(self.parts.headers.get(CONTENT_MD5))?;
         let size = announced.map_or(size_max, |size| size as usize);

@@ -133,7 +133,7 @@ where
 {
     match Limited::new(body, size_max).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ErrorCode::RequestBodyTooLarge.into()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::body_too_large(size_max as u64)),
         Err(error) => {
             tracing::debug!("a request's body broke off: {error}");
             Err(ErrorCode::InvalidInput.into())

@@ -44,6 +44,5 @@ pub(crate) fn from_update(error: QueueError, visibility_timeout: &str) -> ApiErr
 
 /// More text than a message may have.
 pub(crate) fn message_too_large() -> ApiError {
-    let facts = [("MaxLimit", MESSAGE_SIZE_BYTES_MAX.to_string())];
-    ApiError::with_facts(ErrorCode::RequestBodyTooLarge, facts)
+    ApiError::body_too_large(MESSAGE_SIZE_BYTES_MAX as u64)
 }

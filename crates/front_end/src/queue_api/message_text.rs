@@ -12,9 +12,10 @@ use crate::xml::{MALFORMED, XmlElement, is_plain, parse_xml_with_blanks};
 use bytes::Bytes;
 use queue::limits::MESSAGE_SIZE_BYTES_MAX;
 
-/// Bytes of a body at most: each byte of the text can be an escape of six characters, and a longer one is refused for its
-/// text.
-pub(crate) const BODY_SIZE_BYTES_MAX: usize = 8 * MESSAGE_SIZE_BYTES_MAX;
+/// Bytes of a body at most, as the service tells it: twice the text, and some for what is around it. A text of escapes
+/// has to be shorter than others.
+pub(crate) const BODY_SIZE_BYTES_MAX: usize = 2 * MESSAGE_SIZE_BYTES_MAX + 512;
+const _: () = assert!(BODY_SIZE_BYTES_MAX == 131_584);
 
 /// The text in a body; `None` if it has none.
 pub(crate) fn read_message_text(body: &Bytes) -> Result<Option<Bytes>, ApiError> {

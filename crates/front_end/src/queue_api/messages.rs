@@ -87,8 +87,8 @@ pub(crate) async fn update(
 ) -> Result<Reply, ApiError> {
     // Before all that the request says of the message, as in Azure.
     service.find_queue(request.account, queue).await.map_err(from_queue)?;
-    let id = message_id(id)?;
     let receipt = pop_receipt(request.query)?;
+    let id = message_id(id)?;
     let hidden_for = required_invisible_for(request.query)?;
     let text = if body.trim_ascii().is_empty() { None } else { read_message_text(body)? };
     let updated = service.update_message(request.account, queue, id, receipt, hidden_for, text).await;
@@ -107,10 +107,10 @@ pub(crate) async fn delete(
     queue: &str,
     id: &str,
 ) -> Result<Reply, ApiError> {
-    // The queue before the message, and the message before the receipt, as in Azure.
+    // The queue before the message, and the receipt's form before the id, as in Azure.
     service.find_queue(request.account, queue).await.map_err(from_queue)?;
-    let id = message_id(id)?;
     let receipt = pop_receipt(request.query)?;
+    let id = message_id(id)?;
     service.delete_message(request.account, queue, id, receipt).await.map_err(from_queue)?;
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }

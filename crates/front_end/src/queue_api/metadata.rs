@@ -9,16 +9,19 @@ use crate::header_case::{CasedNames, METADATA_PREFIX};
 use hyper::http::request::Parts;
 use queue::Metadata;
 
-/// The metadata in a request's headers, in the order of names in lower case. A header without a name is one client's
-/// mistake, and is left out.
+/// The metadata in a request's headers, in the order of names in lower case. A header `x-ms-meta` is one
+/// client's mistake, and is left out.
 pub(crate) fn read_metadata(parts: &Parts) -> Result<Metadata, ApiError> {
     let headers = &parts.headers;
     let invalid = || ApiError::new(ErrorCode::InvalidMetadata);
     let mut metadata = Metadata::new();
     for key in headers.keys() {
-        let Some(name) = key.as_str().strip_prefix(METADATA_PREFIX).filter(|name| !name.is_empty()) else {
+        let Some(name) = key.as_str().strip_prefix(METADATA_PREFIX) else {
             continue;
         };
+        if name.is_empty() {
+            return Err(ErrorCode::EmptyMetadataKey.into());
+        }
         let mut values = headers.get_all(key).iter();
         let (value, another) = (values.next(), values.next());
         // ASCII only, as documented; what was stored before with other characters is still given back.
@@ -60,14 +63,9 @@ mod tests {
 
     #[test]
     fn names_are_identifiers_that_occur_once() {
-        let metadata = read(&[
-            ("x-ms-meta-b", " two "),
-            ("x-ms-meta-A_1", "one"),
-            ("x-ms-meta", "{}"),
-            ("x-ms-meta-", "x"),
-            ("other", "x"),
-        ])
-        .expect("metadata");
+        let metadata =
+            read(&[("x-ms-meta-b", " two "), ("x-ms-meta-A_1", "one"), ("x-ms-meta", "{}"), ("other", "x")])
+                .expect("metadata");
         assert_eq!(metadata, [("a_1".to_owned(), "one".to_owned()), ("b".to_owned(), "two".to_owned())]);
         let mut reply = Reply::new(StatusCode::OK);
         reply.metadata(&metadata);
@@ -76,6 +74,7 @@ mod tests {
         assert_eq!(read(&[("x-ms-meta-a", "\u{e4}")]), Err(ErrorCode::InvalidMetadata));
         assert_eq!(read(&[("x-ms-meta-1a", "1")]), Err(ErrorCode::InvalidMetadata));
         assert_eq!(read(&[("x-ms-meta-a-b", "1")]), Err(ErrorCode::InvalidMetadata));
+        assert_eq!(read(&[("x-ms-meta-a", "1"), ("x-ms-meta-", "1")]), Err(ErrorCode::EmptyMetadataKey));
         assert_eq!(read(&[]), Ok(vec![]));
     }
 }

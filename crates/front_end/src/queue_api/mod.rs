@@ -36,6 +36,9 @@ use route::Route;
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::sync::Arc;
 
+/// Bytes of settings and access policies at most.
+const DOCUMENT_SIZE_BYTES_MAX: usize = 512 * 1024;
+
 /// The Queue service's HTTP side.
 pub(crate) struct QueueApi {
     service: Arc<QueueService>,
@@ -85,9 +88,10 @@ impl ServiceApi for QueueApi {
         }
         request.grant.check(route.need(), None)?;
         request.check_secondary(route.is_read())?;
-        let body = match route.has_body() {
-            true => body.read_up_to(BODY_SIZE_BYTES_MAX).await?,
-            false => WholeBody::empty(),
+        let body = match &route {
+            Route::PutMessage(_) | Route::UpdateMessage(..) => body.read_up_to(BODY_SIZE_BYTES_MAX).await?,
+            other if other.has_body() => body.read_up_to(DOCUMENT_SIZE_BYTES_MAX).await?,
+            _ => WholeBody::empty(),
         };
         self.execute(request, route, &body.bytes).await
     }

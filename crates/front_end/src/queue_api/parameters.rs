@@ -85,10 +85,7 @@ pub(crate) fn lives_for(
 /// `popreceipt`: required where a message is updated or deleted.
 pub(crate) fn pop_receipt(query: &QueryParameters<'_>) -> Result<PopReceipt, ApiError> {
     const NAME: &str = "popreceipt";
-    let text = query.find(NAME).ok_or_else(|| {
-        let facts = [("QueryParameterName", NAME.to_owned())];
-        ApiError::with_facts(ErrorCode::MissingRequiredQueryParameter, facts)
-    })?;
+    let text = query.find(NAME).ok_or_else(|| ApiError::missing_parameter(NAME))?;
     PopReceipt::parse(text)
         .ok_or_else(|| ApiError::invalid_parameter(NAME, text, "Invalid pop receipt format"))
 }
