@@ -7,6 +7,8 @@
 mod copies;
 #[path = "blob_answers/documents.rs"]
 mod documents;
+#[path = "blob_answers/service.rs"]
+mod service;
 mod stamp;
 #[path = "blob_answers/states.rs"]
 mod states;

@@ -19,6 +19,9 @@ type Operation<'a> = (&'a str, &'a str, &'static str, &'static str, (u16, &'stat
 
 const PROPERTIES: &str = "/?restype=service&comp=properties";
 
+/// A token that no authority believes.
+const BAD_TOKEN: &str = "Bearer eyJhbGciOiJub25lIn0.e30.AAAA";
+
 async fn with_queue() -> Stamp {
     let stamp = open_with_tokens().await;
     check(&stamp, Service::Queue, [Row::of("PUT", "/tasks").gives(201)]).await;
@@ -302,7 +305,7 @@ async fn policies_of_queues() {
         Row::of("GET", "/missing?comp=acl").fails(404, "QueueNotFound"),
         Row::of("PUT", "/missing?comp=acl").body(many(1)).fails(404, "QueueNotFound"),
         // A token may, whatever its version; a signature never.
-        Row::of("GET", "/tasks?comp=acl").auth(Auth::Bearer).header("x-ms-version", "2019-12-12"),
+        Row::of("GET", "/tasks?comp=acl").auth(Auth::Bearer),
         Row::of("GET", "/tasks?comp=acl")
             .auth(Auth::Account("q", "sco", "rwdlacup"))
             .fails(403, "AuthorizationFailure"),
@@ -455,17 +458,49 @@ async fn signatures_and_tokens() {
         Row::of("GET", "/other/messages").auth(signed("raup")).fails(403, "AuthenticationFailed"),
         Row::of("GET", "/?comp=list").auth(Auth::Nothing).fails(401, "NoAuthenticationInformation"),
         Row::of("GET", "/?comp=list").auth(Auth::Header("Basic x")).fails(400, "InvalidAuthenticationInfo"),
-        // A token that is none is answered by a challenge, by versions that know it.
+        // Text that is no token, and one that is not good, which is answered by a challenge in versions that know it.
         Row::of("GET", "/?comp=list").auth(Auth::Bearer),
         Row::of("GET", "/?comp=list")
+            .auth(Auth::Header("Bearer YOU SHALL NOT PASS"))
+            .header("x-ms-version", "2018-11-09")
+            .fails(400, "InvalidAuthenticationInfo")
+            .says("Authentication information is not given in the correct format."),
+        Row::of("GET", "/?comp=list")
             .auth(Auth::Header("Bearer BLA"))
+            .fails(400, "InvalidAuthenticationInfo")
+            .has("AuthenticationErrorDetail", ANY),
+        Row::of("GET", "/?comp=list")
+            .auth(Auth::Header(BAD_TOKEN))
             .fails(401, "InvalidAuthenticationInfo")
             .has("AuthenticationErrorDetail", ANY)
             .has_header("www-authenticate", ANY),
         Row::of("GET", "/?comp=list")
-            .auth(Auth::Header("Bearer BLA"))
+            .auth(Auth::Header(BAD_TOKEN))
             .header("x-ms-version", "2018-11-09")
             .fails(403, "AuthenticationFailed"),
+        // Policies by token.
+        Row::of("GET", "/tasks?comp=acl").auth(Auth::Bearer).header("x-ms-version", "2025-07-05"),
+        Row::of("GET", "/tasks?comp=acl")
+            .auth(Auth::Bearer)
+            .header("x-ms-version", "2025-07-04")
+            .fails(404, "ResourceNotFound"),
+        Row::of("PUT", "/tasks?comp=acl")
+            .auth(Auth::Bearer)
+            .header("x-ms-version", "2018-11-09")
+            .fails(404, "ResourceNotFound"),
+        // What helps to mend it.
+        Row::of("GET", "/?comp=list")
+            .auth(Auth::Header("SharedKey devstoreaccount1:AAAA"))
+            .fails(403, "AuthenticationFailed")
+            .says("The MAC signature found in the HTTP request 'AAAA' is not the same as any computed signature."),
+        Row::of("GET", "/?comp=list")
+            .header("x-ms-date", "Fri, 04 Oct 2019 18:02:12 GMT")
+            .fails(403, "AuthenticationFailed")
+            .has("AuthenticationErrorDetail", "Request date header too old: 'Fri, 04 Oct 2019 18:02:12 GMT'"),
+        Row::of("GET", "/?comp=list")
+            .header("x-ms-date", "yesterday")
+            .fails(403, "AuthenticationFailed")
+            .has("AuthenticationErrorDetail", "The Date header in the request is incorrect."),
     ]);
     check(&stamp, Service::Queue, rows).await;
 }

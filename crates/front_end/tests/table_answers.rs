@@ -55,6 +55,9 @@ fn post(entity: &str) -> String {
     format!("POST /devstoreaccount1/People HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{entity}")
 }
 
+/// A token that no authority believes.
+const BAD_TOKEN: &str = "Bearer eyJhbGciOiJub25lIn0.e30.AAAA";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables() {
     let stamp = with_table().await;
@@ -332,10 +335,16 @@ async fn signatures_and_tokens() {
         by_token("PUT", "2025-07-04").fails(403, "AuthorizationFailure"),
         by_token("GET", "2019-02-02").fails(403, "AuthorizationFailure"),
         Row::of("GET", "/Tables").auth(Auth::Bearer),
-        Row::of("GET", "/Tables").auth(Auth::Header("Bearer BLA")).fails(403, "AuthenticationFailed"),
+        Row::of("GET", "/Tables").auth(Auth::Header("Bearer BLA")).fails(400, "InvalidAuthenticationInfo"),
+        Row::of("GET", "/Tables").auth(Auth::Header(BAD_TOKEN)).fails(403, "AuthenticationFailed"),
         Row::of("GET", "/Tables")
-            .auth(Auth::Header("Bearer BLA"))
+            .auth(Auth::Header(BAD_TOKEN))
             .header("x-ms-version", "2019-12-12")
+            .fails(401, "InvalidAuthenticationInfo")
+            .has_header("www-authenticate", ANY),
+        Row::of("GET", "/?restype=service&comp=stats")
+            .auth(Auth::Nothing)
+            .header("x-ms-version", "2020-12-06")
             .fails(401, "InvalidAuthenticationInfo")
             .has_header("www-authenticate", ANY),
         Row::of("GET", "/Tables").auth(Auth::Header("x")).fails(400, "InvalidAuthenticationInfo"),

@@ -187,7 +187,7 @@ async fn bearer_tokens_are_judged() {
         (running.token("https://devstoreaccount1.table.core.windows.net", 60), 200, ""),
         (running.token("https://other.table.core.windows.net", 60), 403, "AuthenticationFailed"),
         (running.token("https://storage.azure.com", -1), 403, "AuthenticationFailed"),
-        ("nonsense".to_owned(), 403, "AuthenticationFailed"),
+        ("nonsense".to_owned(), 400, "InvalidAuthenticationInfo"),
     ] {
         let answer = ask(&mut stream, &running.borne(&token)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(code), "{answer}");

@@ -14,6 +14,7 @@ use base::Ticks;
 use service::{StoredPolicy, parse_date_time};
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::UNIX_EPOCH;
 
 /// What a service signature on a request must be for.
 #[derive(Clone, Debug)]
@@ -127,14 +128,13 @@ pub(crate) fn verify_sas_of(
     let permissions = combine("sp", token, policy.and_then(|policy| policy.permission.clone()))?;
     let start = combine("st", token, policy.and_then(|policy| policy.start).map(service::date_time_text))?;
     let expiry = combine("se", token, policy.and_then(|policy| policy.expiry).map(service::date_time_text))?;
-    let expiry =
-        expiry.ok_or_else(|| failed("se is neither in the token nor in its stored access policy."))?;
+    let missing = |name: &str| failed(format!("{name} is mandatory. Cannot be empty"));
+    let expiry = expiry.ok_or_else(|| missing("se"))?;
     check_time(start.as_deref(), &expiry, request.now)?;
     check_source(request)?;
     Ok(Grant::Service {
         resource: request.resource.name.clone().into_owned(),
-        permissions: permissions
-            .ok_or_else(|| failed("sp is neither in the token nor in its stored access policy."))?,
+        permissions: permissions.ok_or_else(|| missing("sp"))?,
         range: KeyBounds { start: bound(token, "spk", "srk")?, end: bound(token, "epk", "erk")? },
     })
 }
@@ -273,15 +273,24 @@ fn check_time(start: Option<&str>, expiry: &str, now: Ticks) -> Result<(), ApiEr
     };
     let start = match start.filter(|start| !start.is_empty()) {
         Some(start) => parse("st", start)?,
-        None => Ticks(0),
+        // As the service: so a token that is over and says no start seems to end before it starts.
+        None => now,
     };
     let expiry = parse("se", expiry)?;
+    let text = |at: Ticks| httpdate::fmt_http_date(UNIX_EPOCH + at.min(service::TICKS_MAX).since_unix());
+    if expiry <= start {
+        return Err(failed(format!(
+            "Signed expiry time [{}] has to be after signed start time [{}]",
+            text(expiry),
+            text(start)
+        )));
+    }
     if now < start || now >= expiry {
         return Err(failed(format!(
             "Signature not valid in the specified time frame: Start [{}] - Expiry [{}] - Current [{}]",
-            service::date_time_text(start),
-            service::date_time_text(expiry),
-            service::date_time_text(now)
+            text(start),
+            text(expiry),
+            text(now)
         )));
     }
     Ok(())
@@ -375,6 +384,41 @@ mod tests {
         assert_eq!(check("se=2026-12-01&spr=https"), Some(AuthorizationProtocolMismatch));
         assert_eq!(check("se=2026-12-01&spr=https,http"), None);
         assert_eq!(check("se=2026-12-01&spr=http"), Some(AuthenticationFailed));
+    }
+
+    /// The words are those of the service's own answers.
+    #[test]
+    fn refusals_say_why() {
+        let of = |query: &str| {
+            let account = Account::new("contoso", &["AAECAw=="]).expect("an account");
+            let parameters = QueryParameters::parse(Some(query)).expect("parameters");
+            let unsigned = request(&parameters, NOW);
+            let signature = account.keys()[0]
+                .sign(|sink| write_string(unsigned.token, &unsigned.resource, "contoso", sink));
+            let query = query.replace("sig=x", &format!("sig={}", signature.replace('+', "%2B")));
+            let parameters = QueryParameters::parse(Some(&query)).expect("parameters");
+            let error = verify_sas(&account, &request(&parameters, NOW), &[]).expect_err("refused");
+            error.detail().unwrap_or_default().to_owned()
+        };
+        let table = "sv=2019-02-02&tn=People&sig=x";
+        for (query, detail) in [
+            (
+                format!("{ACCOUNT}&st=2026-11-19&se=2026-11-20T18:00Z"),
+                "Signature not valid in the specified time frame: Start [Thu, 19 Nov 2026 00:00:00 GMT] - Expiry [Fri, 20 Nov 2026 18:00:00 GMT] - Current [Sat, 21 Nov 2026 09:00:00 GMT]",
+            ),
+            (
+                format!("{ACCOUNT}&se=2026-11-20"),
+                "Signed expiry time [Fri, 20 Nov 2026 00:00:00 GMT] has to be after signed start time [Sat, 21 Nov 2026 09:00:00 GMT]",
+            ),
+            (
+                format!("{ACCOUNT}&st=2026-12-02&se=2026-12-01"),
+                "Signed expiry time [Tue, 01 Dec 2026 00:00:00 GMT] has to be after signed start time [Wed, 02 Dec 2026 00:00:00 GMT]",
+            ),
+            (format!("{table}&sp=r"), "se is mandatory. Cannot be empty"),
+            (format!("{table}&se=2026-12-01"), "sp is mandatory. Cannot be empty"),
+        ] {
+            assert_eq!(of(&query), detail, "{query}");
+        }
     }
 
     #[test]

@@ -32,7 +32,9 @@ use crate::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{
     KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
 };
-use crate::pipeline::{ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit};
+use crate::pipeline::{
+    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, policies,
+};
 use crate::query_string::QueryParameters;
 use crate::reply::Reply;
 use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
@@ -365,6 +367,10 @@ impl BlobApi {
             let breaks = action.is_some_and(|action| action.as_bytes().eq_ignore_ascii_case(b"break"));
             if leases && !breaks && !grant.holds('w') {
                 return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+            }
+            let is_policies = matches!(route, Route::ReadPolicies | Route::WritePolicies);
+            if is_policies && !policies::are_open_to(context.request) {
+                return Err(ErrorCode::ResourceNotFound.into());
             }
             return Ok(());
         };

@@ -98,6 +98,9 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
     /// Whether a request without credentials may be somebody who reads what is public.
     const TAKES_ANONYMOUS: bool = false;
 
+    /// From this version on a request without credentials is told what one with a bad token is told; `None`: never.
+    const ANONYMOUS_AS_BAD_TOKEN_SINCE: Option<&'static str> = None;
+
     /// Whether a request for certain only reads, so that its answer may be withheld.
     fn only_reads(parts: &Parts) -> bool {
         parts.method == Method::GET
@@ -369,6 +372,12 @@ impl<S: ServiceApi> Pipeline<S> {
         })?;
         let found = match credentials(&parts.headers, &query) {
             Err(error) if S::TAKES_ANONYMOUS && error.code == ErrorCode::NoAuthenticationInformation => None,
+            Err(error) if error.code == ErrorCode::NoAuthenticationInformation => {
+                let version = parts.headers.get("x-ms-version").map(|version| version.as_bytes());
+                let is_told = S::ANONYMOUS_AS_BAD_TOKEN_SINCE
+                    .is_some_and(|since| version.is_some_and(|version| version >= since.as_bytes()));
+                return Err(if is_told { ErrorCode::InvalidToken.into() } else { error });
+            }
             other => Some(other?),
         };
         let signed = SharedKeyRequest {

@@ -14,6 +14,15 @@ use base::Ticks;
 use hyper::StatusCode;
 use service::{StoredPolicy, parse_date_time, seven_digits_text};
 
+/// From this `x-ms-version` on, a bearer token may read and write stored access policies.
+const BY_TOKEN_SINCE: &[u8] = b"2025-07-05";
+
+/// Whether a request that is allowed to do everything may do this, too.
+pub(crate) fn are_open_to(request: &ApiRequest<'_>) -> bool {
+    let version = request.headers().get("x-ms-version");
+    request.principal.is_none() || version.is_some_and(|version| version.as_bytes() >= BY_TOKEN_SINCE)
+}
+
 /// Gets the policies.
 pub(crate) async fn read_policies(
     service: &impl ServiceApi,

@@ -18,6 +18,7 @@ use crate::auth::SignedResource;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
+use crate::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{find_principal, issue_user_delegation_key};
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
@@ -87,6 +88,11 @@ impl ServiceApi for QueueApi {
             find_principal(request)?;
         }
         request.grant.check(route.need(), None)?;
+        if matches!(route, Route::ReadPolicies(_) | Route::WritePolicies(_))
+            && !policies::are_open_to(request)
+        {
+            return Err(ErrorCode::ResourceNotFound.into());
+        }
         request.check_secondary(route.is_read())?;
         let body = match &route {
             Route::PutMessage(_) | Route::UpdateMessage(..) => body.read_up_to(BODY_SIZE_BYTES_MAX).await?,

@@ -214,7 +214,7 @@ async fn sources_that_are_read_by_bearer_token() {
             .header(SOURCE, &url)
             .header("x-ms-copy-source-authorization", "Bearer x")
             .auth(Auth::Bearer)
-            .fails(401, unverified),
+            .fails(400, unverified),
     ]);
     answers(&stamp, rows).await;
 }

@@ -22,7 +22,7 @@ use std::fmt;
 const OLDEST_VERSION: &[u8] = b"2017-11-09";
 
 /// From this version on a token that is not good is answered like one that is missing, by a challenge
-/// (recorded answers).
+/// (recorded answers). Text that is no token is a malformed header in every version.
 const CHALLENGES_SINCE: &[u8] = b"2019-12-12";
 
 /// `WWW-Authenticate` for requests without credentials: where clients that parse it get a token.
@@ -85,12 +85,11 @@ pub(crate) fn verify_bearer(
     }
     match authority.check(token, request) {
         Ok(principal) => Ok(principal),
-        Err(BearerError::Malformed(detail) | BearerError::Refused(detail)) if version < CHALLENGES_SINCE => {
-            Err(refused(detail))
+        Err(BearerError::Malformed(detail)) => {
+            Err(ApiError::with_detail(ErrorCode::InvalidAuthenticationInfo, detail))
         }
-        Err(BearerError::Malformed(detail) | BearerError::Refused(detail)) => {
-            Err(ApiError::with_detail(ErrorCode::InvalidToken, detail))
-        }
+        Err(BearerError::Refused(detail)) if version < CHALLENGES_SINCE => Err(refused(detail)),
+        Err(BearerError::Refused(detail)) => Err(ApiError::with_detail(ErrorCode::InvalidToken, detail)),
     }
 }
 
@@ -124,9 +123,10 @@ mod tests {
         let refuses = Always(Err(BearerError::Refused("no")));
         assert_eq!(verify(Some(&refuses), true, version), failed);
         let malformed = Always(Err(BearerError::Malformed("no")));
-        assert_eq!(verify(Some(&malformed), true, version), failed);
-        for judge in [&refuses, &malformed] {
-            assert_eq!(verify(Some(judge), true, Some(b"2019-12-12")), Err(ErrorCode::InvalidToken));
+        let no_token = Err(ErrorCode::InvalidAuthenticationInfo);
+        assert_eq!(verify(Some(&malformed), true, version), no_token);
+        for (judge, error) in [(&refuses, Err(ErrorCode::InvalidToken)), (&malformed, no_token)] {
+            assert_eq!(verify(Some(judge), true, Some(b"2019-12-12")), error);
             assert_eq!(verify(Some(judge), false, Some(b"2019-12-12")), failed);
         }
     }
