@@ -118,6 +118,12 @@ impl ApiError {
         ApiError::with_facts(code, [("HeaderName", name.to_owned()), ("HeaderValue", value)])
     }
 
+    /// The refusal of a body whose length is not announced.
+    pub(crate) fn missing_length() -> Self {
+        let facts = [("HeaderName", "Content-Length".to_owned())];
+        ApiError::with_facts(ErrorCode::MissingContentLengthHeader, facts)
+    }
+
     /// The refusal of a body of more than `size_max` bytes.
     pub(crate) fn body_too_large(size_max: u64) -> Self {
         ApiError::with_facts(ErrorCode::RequestBodyTooLarge, [("MaxLimit", size_max.to_string())])

@@ -473,16 +473,18 @@ async fn conditions_of_copies_say_whose_they_are() {
     let not_met = |code: &str| (412, code.to_owned(), String::new());
     let unread =
         |status: u16| (status, "CannotVerifyCopySource".to_owned(), format!("{status} ConditionNotMet"));
-    let (of_target, of_source) = (not_met("TargetConditionNotMet"), not_met("SourceConditionNotMet"));
-    for (operation, of_target, of_source, known) in [
-        (COPY_BLOB, of_target.clone(), of_source.clone(), of_source.clone()),
-        (COPY_FROM_URL, not_met("ConditionNotMet"), unread(412), unread(304)),
-        (PUT_FROM_URL, of_target, of_source, unread(304)),
+    let of_source = not_met("SourceConditionNotMet");
+    let foreign = &[("if-match", "\"a\"")];
+    for (operation, of_foreign, of_source, known) in [
+        (COPY_BLOB, "ConditionNotMet", of_source.clone(), of_source.clone()),
+        (COPY_FROM_URL, "ConditionNotMet", unread(412), unread(304)),
+        (PUT_FROM_URL, "TargetConditionNotMet", of_source, unread(304)),
     ] {
         let copy = |conditions: &'static [(&'static str, &'static str)]| {
             copied(&stamp, operation, "/box/source", conditions)
         };
-        assert_eq!(copy(target).await, of_target, "{operation:?}");
+        assert_eq!(copy(target).await, not_met("ConditionNotMet"), "{operation:?}");
+        assert_eq!(copy(foreign).await, not_met(of_foreign), "{operation:?}");
         assert_eq!(copy(source).await, of_source, "{operation:?}");
         assert_eq!(copy(has_it).await, known, "{operation:?}");
         assert_eq!(copy(of_tags).await, not_met("ConditionNotMet"), "{operation:?}");
@@ -490,10 +492,10 @@ async fn conditions_of_copies_say_whose_they_are() {
         let (status, code, _) = copy(&[("if-none-match", "*")]).await;
         assert_eq!((status, code.as_str()), (409, "BlobAlreadyExists"), "{operation:?}");
     }
-    // Only of its ETag it is told that it was the destination's.
+    // Only of an ETag that none can have it is told that it was the destination's.
     let changed = &[("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT")];
     assert_eq!(copied(&stamp, PUT_FROM_URL, "/box/source", changed).await, not_met("ConditionNotMet"));
-    assert_eq!(copied(&stamp, COPY_BLOB, "/box/source", changed).await, not_met("TargetConditionNotMet"));
+    assert_eq!(copied(&stamp, COPY_BLOB, "/box/source", changed).await, not_met("ConditionNotMet"));
     assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", source).await, unread(412));
     assert_eq!(copied(&stamp, BLOCK_FROM_URL, "/box/source", has_it).await, unread(304));
 }
@@ -510,10 +512,12 @@ async fn answers_tell_what_was_encrypted_and_hashed() {
     let (sync, append) = (("x-ms-requires-sync", "true"), ("x-ms-blob-type", "AppendBlob"));
     assert_eq!(ask(&stamp, ("PUT", "/box/log"), &[append], "").await.0, 201);
     let crc64 = ("x-ms-source-content-crc64", "77yk3BNHEQY=");
+    let md5 = ("x-ms-source-content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==");
     for (path, headers, expected) in [
         ("/box/source?comp=snapshot", &[][..], (201, "false", false, false)),
         ("/box/copy", &[source], (202, "", false, false)),
-        ("/box/copy", &[source, sync], (202, "", false, true)),
+        ("/box/copy", &[source, sync], (202, "true", false, true)),
+        ("/box/copy", &[source, sync, md5], (202, "true", true, false)),
         ("/box/copy?comp=block&blockid=MDAw", &[source], (201, "true", false, true)),
         ("/box/log?comp=appendblock", &[source], (201, "true", true, false)),
         ("/box/log?comp=appendblock", &[source, crc64], (400, "", false, false)),

@@ -67,8 +67,7 @@ fn read(body: &[u8], boundary: &str) -> Result<Vec<Part>, ApiError> {
             break;
         }
         if parts.len() == PARTS_MAX {
-            let message = format!("A batch has at most {PARTS_MAX} parts.");
-            return Err(ApiError::with_message(ErrorCode::InvalidInput, message));
+            return Err(ErrorCode::ExceedsMaxBatchRequestCount.into());
         }
         parts.push(read_part(section)?);
     }
@@ -123,16 +122,26 @@ pub(crate) async fn run<B: RequestBody>(
     let clock = outer.clock;
     let deadline = clock.monotonic() + time_limit(outer.parts);
     let whole = within(clock, deadline, body.read_up_to(SIZE_BYTES_MAX)).await?;
-    let parts = read(&whole.bytes, &boundary)?;
     let response_boundary = format!("batchresponse_{}", RequestId::new(outer.random).as_str());
     let version = text(context.headers(), "x-ms-version").unwrap_or(BlobApi::DEFAULT_VERSION);
     let mut out = Vec::new();
     let mut kind = None;
+    let parts = match read(&whole.bytes, &boundary) {
+        Ok(parts) => parts,
+        // Told in the place of the first part, and nothing is done (observed).
+        Err(error) if error.code == ErrorCode::ExceedsMaxBatchRequestCount => {
+            let id = RequestId::new(outer.random);
+            let reply = ErrorShape::Xml.reply(&error, id.as_str(), outer.now);
+            put_part(&mut out, &response_boundary, version, None, (id.as_str(), &reply));
+            Vec::new()
+        }
+        Err(error) => return Err(error),
+    };
     for part in parts {
         let id = RequestId::new(outer.random);
         let reply = answer_part(api, context, &part.request, &mut kind, deadline).await;
         let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
-        put_part(&mut out, &response_boundary, version, &part, (id.as_str(), &reply));
+        put_part(&mut out, &response_boundary, version, part.content_id.as_deref(), (id.as_str(), &reply));
     }
     // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't read.
     out.extend_from_slice(format!("--{response_boundary}--").as_bytes());
@@ -143,9 +152,15 @@ pub(crate) async fn run<B: RequestBody>(
     Ok(reply)
 }
 
-fn put_part(out: &mut Vec<u8>, boundary: &str, version: &str, part: &Part, (id, reply): (&str, &Reply)) {
+fn put_part(
+    out: &mut Vec<u8>,
+    boundary: &str,
+    version: &str,
+    content_id: Option<&str>,
+    (id, reply): (&str, &Reply),
+) {
     out.extend_from_slice(format!("--{boundary}\r\nContent-Type: application/http\r\n").as_bytes());
-    if let Some(content_id) = &part.content_id {
+    if let Some(content_id) = content_id {
         out.extend_from_slice(format!("Content-ID: {content_id}\r\n").as_bytes());
     }
     // As Azure's: older .NET clients read as many characters as a body has bytes, and find the next part only with it.

@@ -2,8 +2,8 @@
 
 use super::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::{crc64_text, put, put_lease, put_record, put_version};
-use super::request_headers::{conditions, flag, invalid, range, text};
+use super::reply_headers::{crc64_text, put, put_lease, put_record, put_version, snapshot_text};
+use super::request_headers::{conditions, flag, has_foreign_etag, invalid, range, text};
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
 use crate::error::ApiError;
@@ -35,8 +35,13 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let revision = context.revision()?;
     let conditions = conditions(headers)?;
     let at = context.blob().await?;
+    let refused = |error| match error {
+        // Text that no blob has for an ETag is looked at before the blob (observed).
+        BlobError::BlobNotFound if has_foreign_etag(headers, "if-match") => ErrorCode::ConditionNotMet.into(),
+        other => from_blob(other),
+    };
     if context.is_head() {
-        let found = context.service.find(&at, revision, &conditions).await.map_err(from_blob)?;
+        let found = context.service.find(&at, revision, &conditions).await.map_err(refused)?;
         conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
         let mut reply = Reply::new(StatusCode::OK);
         put_found(&mut reply, &found, false)?;
@@ -50,7 +55,7 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     if (with_md5 || with_crc64) && range.is_none() || checksums > 1 {
         return Err(invalid(if with_md5 { RANGE_MD5 } else { RANGE_CRC64 }, "true"));
     }
-    let opened = context.service.read(&at, revision, &conditions, range).await.map_err(from_blob)?;
+    let opened = context.service.read(&at, revision, &conditions, range).await.map_err(refused)?;
     let (found, (start, end), mut reader) = opened;
     let status = if range.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
     let mut reply = Reply::new(status);
@@ -150,10 +155,16 @@ fn to_stream(begun: Begun, size: u64) -> ReplyStream {
 
 fn put_found(reply: &mut Reply, found: &FoundRecord, is_ranged: bool) -> Result<(), ApiError> {
     put_record(reply, &found.record, is_ranged)?;
-    // A snapshot or version has none, and says so as a blob that nobody has leased.
-    put_lease(reply, &found.lease, found.now);
-    if found.revision == Revision::Current && found.record.version.is_some() {
-        put(reply, "x-ms-is-current-version", "true");
+    // Only the current blob can be leased (recorded).
+    match found.revision {
+        Revision::Current => {
+            put_lease(reply, &found.lease, found.now);
+            if found.record.version.is_some() {
+                put(reply, "x-ms-is-current-version", "true");
+            }
+        }
+        Revision::Snapshot(time) => put(reply, "x-ms-snapshot", &snapshot_text(time)),
+        Revision::Version(_) => {}
     }
     Ok(())
 }

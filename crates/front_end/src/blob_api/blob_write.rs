@@ -12,7 +12,7 @@ use super::uploads::{canonical, page_blob_size, tier};
 use crate::error::ApiError;
 use crate::error_code::ErrorCode;
 use crate::reply::Reply;
-use blob::{DeleteSnapshots, HIGH_PRIORITY, STANDARD_PRIORITY, SequenceAction};
+use blob::{BlobError, DeleteSnapshots, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction};
 use hyper::StatusCode;
 
 /// What happens to a page blob's sequence number.
@@ -82,9 +82,17 @@ pub(crate) async fn set_tier(context: &BlobRequest<'_>) -> Result<Reply, ApiErro
         }
     };
     let at = context.blob().await?;
-    let set =
-        context.service.set_tier(&at, context.revision()?, tier, priority, write_conditions(headers)?).await;
-    let later = set.map_err(from_blob)?;
+    let set = context
+        .service
+        .set_tier(&at, context.revision()?, tier.clone(), priority, write_conditions(headers)?)
+        .await;
+    let later = set.map_err(|error| match error {
+        // Of a tier of page blobs on another the header is wrong (recorded).
+        BlobError::AccessTierNotSupportedForBlobType if PAGE_TIERS.contains(&tier.as_str()) => {
+            invalid("x-ms-access-tier", sent)
+        }
+        other => from_blob(other),
+    })?;
     Ok(Reply::new(if later { StatusCode::ACCEPTED } else { StatusCode::OK }))
 }
 

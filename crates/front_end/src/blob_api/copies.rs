@@ -10,7 +10,7 @@ use super::reply_headers::{
     crc64_text, put, put_encryption, put_some, put_written, put_written_encrypted, without_signature,
 };
 use super::request_headers::{
-    blob_properties, flag, invalid, lease_id, metadata, parse_crc64, parse_range, required,
+    blob_properties, flag, has_foreign_etag, invalid, lease_id, metadata, parse_crc64, parse_range, required,
     source_conditions, text,
 };
 use super::target::Target;
@@ -137,23 +137,14 @@ fn missing_source(error: &ApiError, is_read_by_bearer: bool) -> ApiError {
     told
 }
 
-/// The error of a whole copy once its source is read: a condition is the destination's, unless it is about tags, which
-/// fails as everywhere. A copy that waits for its end tells all as any write does (recorded for tests of the .NET client).
-fn from_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
+/// The error of a blob that is put from a URL once its source is read: only of an `If-Match` that is no ETag of the service
+/// is it said that it is the destination's (tests of the Java and Python clients, and of the Go client of others).
+fn from_put_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
     match error {
-        BlobError::ConditionNotMet if text(context.headers(), "x-ms-if-tags").is_none() => {
+        BlobError::ConditionNotMet if has_foreign_etag(context.headers(), "if-match") => {
             ErrorCode::TargetConditionNotMet.into()
         }
         other => from_blob(other),
-    }
-}
-
-/// The same for a blob that is put from a URL: only of what the destination's ETag must be it is said that it is the
-/// destination's (tests of the Java and the Python client).
-fn from_put_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
-    match text(context.headers(), "if-match") {
-        Some(_) => from_target(context, error),
-        None => from_blob(error),
     }
 }
 
@@ -451,15 +442,19 @@ pub(crate) async fn copy_blob<B: RequestBody>(
         BlobError::AccessTierNotSupportedForBlobType => {
             invalid("x-ms-access-tier", text(headers, "x-ms-access-tier").unwrap_or_default())
         }
-        error if is_sync => from_blob(error),
-        error => from_target(context, error),
+        // The destination's conditions fail as any write's (recorded for the Go client since 2024).
+        other => from_blob(other),
     })?;
     let mut reply = Reply::new(StatusCode::ACCEPTED);
-    put_written(&mut reply, &written);
+    match is_sync {
+        true => put_written_encrypted(&mut reply, &written),
+        false => put_written(&mut reply, &written),
+    }
     put(&mut reply, "x-ms-copy-id", &state.id);
     put(&mut reply, "x-ms-copy-status", &state.status);
+    // One hash of a copy that is waited for: the MD5 if the client has given it (recorded).
     put_some(&mut reply, "content-md5", expected_md5);
-    let crc64 = crc64.filter(|_| is_sync).map(crc64_text);
+    let crc64 = crc64.filter(|_| is_sync && expected_md5.is_none()).map(crc64_text);
     put_some(&mut reply, "x-ms-content-crc64", crc64.as_deref());
     Ok(reply)
 }

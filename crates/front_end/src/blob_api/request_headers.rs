@@ -139,6 +139,20 @@ pub(crate) fn check_together(conditions: Conditions) -> Result<Conditions, ApiEr
     }
 }
 
+/// Whether a condition is there and is no ETag of the service, nor stands for any.
+pub(crate) fn has_foreign_etag(headers: Headers<'_>, name: &str) -> bool {
+    let is_own = |etag: &str| {
+        let etag = etag.trim();
+        let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
+        let digits = etag.get(..2).filter(|start| start.eq_ignore_ascii_case("0x")).map(|_| &etag[2..]);
+        etag == "*"
+            || digits.is_some_and(|digits| {
+                !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+            })
+    };
+    text(headers, name).is_some_and(|etags| !etags.split(',').any(is_own))
+}
+
 /// Conditions on a blob whose tags are read or written, which have names of their own beside the usual ones.
 pub(crate) fn tag_conditions(headers: Headers<'_>) -> Result<Conditions, ApiError> {
     let usual = conditions(headers)?;

@@ -117,6 +117,10 @@ impl Route {
             }
             _ if names_container_only && !restype.is_empty() => unknown("restype", restype),
             _ if names_container_only => unknown("comp", comp),
+            // A container without a name (recorded).
+            _ if *target == Target::Account && !restype.is_empty() && comp.is_empty() => {
+                unknown("comp", comp)
+            }
             Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::POST if !comp.is_empty() => {
                 unknown("comp", comp)
             }

@@ -4,7 +4,7 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::reply_headers::put;
 use crate::error::ApiError;
-use crate::pipeline::service_settings::RETENTION_REASON;
+use crate::pipeline::service_settings::{DAYS_MISSING_REASON, RETENTION_REASON};
 use crate::pipeline::{IncomingBody, RequestBody, is_version, service_settings};
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, MalformedXml, XmlElement, parse_xml, put_xml_element, put_xml_tag};
@@ -78,7 +78,8 @@ fn read_own(document: &[u8], root: &XmlElement) -> Result<BlobSettingsUpdate, Ap
         let days = match enabled(retention)? {
             false => None,
             true => {
-                let days = retention.child("Days").ok_or_else(|| malformed(retention.end))?;
+                let missing = || ApiError::invalid_document(document, retention.end, DAYS_MISSING_REASON);
+                let days = retention.child("Days").ok_or_else(missing)?;
                 let number = days.text.parse();
                 let invalid = |_| ApiError::invalid_document(document, days.end, RETENTION_REASON);
                 Some(number.map_err(invalid)?)

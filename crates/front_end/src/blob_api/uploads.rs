@@ -101,7 +101,7 @@ fn announced<B: RequestBody>(
 /// A body that is announced no larger than this.
 fn check_size<B: RequestBody>(body: &IncomingBody<'_, B>, size_max: u64) -> Result<u64, ApiError> {
     match body.announced_size() {
-        None => Err(ErrorCode::MissingContentLengthHeader.into()),
+        None => Err(ApiError::missing_length()),
         Some(size) if size > size_max => Err(ApiError::body_too_large(size_max)),
         Some(size) => Ok(size),
     }
@@ -503,6 +503,12 @@ fn sequence_conditions(headers: Headers<'_>) -> Result<SequenceConditions, ApiEr
     let mut given = NAMES.into_iter().filter_map(|name| Some((name, text(headers, name)?)));
     if let (Some(_), Some((name, value))) = (given.next(), given.next()) {
         return Err(invalid(name, value));
+    }
+    // One below zero is no matter of form to the service (recorded).
+    let is_negative =
+        |name| text(headers, name).is_some_and(|text| text.trim().parse().is_ok_and(|n: i64| n < 0));
+    if NAMES.into_iter().any(is_negative) {
+        return Err(ErrorCode::InvalidInput.into());
     }
     let [lt, le, eq] = NAMES.map(|name| number(headers, name));
     Ok(SequenceConditions { le: le?, lt: lt?, eq: eq? })

@@ -2,7 +2,8 @@
 //!
 //! Rules are tried in order by origin and then method; the first that fits both is the only one that counts. The rules
 //! of an account are kept for a while, so that a read does not pay for a second read; a change made here is seen at once.
-//! What always holds: requests without `Origin` are served the same, apart from `Vary`.
+//! What always holds: requests without `Origin` are served the same, apart from `Vary` and from what reads of blobs and queues
+//! tell anybody of a rule for all origins.
 
 use super::ServiceApi;
 use crate::error::ApiError;
@@ -102,6 +103,14 @@ fn fits_origin(allowed: &str, origin: &str) -> bool {
     }
 }
 
+/// The first rule that lets any origin use the method.
+fn find_open_rule<'a>(rules: &'a [CorsRule], method: &str) -> Option<&'a CorsRule> {
+    rules.iter().find(|rule| {
+        items(&rule.allowed_origins).any(|allowed| allowed == "*")
+            && items(&rule.allowed_methods).any(|allowed| allowed == method)
+    })
+}
+
 /// The first rule that fits origin and method.
 fn find_rule<'a>(rules: &'a [CorsRule], origin: &str, method: &str) -> Option<&'a CorsRule> {
     rules.iter().find(|rule| {
@@ -151,13 +160,26 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
     Ok(reply)
 }
 
-/// Adds what a page of another origin needs to an answer.
-pub(crate) fn add_headers(rules: &[CorsRule], method: &str, request: &HeaderMap, response: &mut HeaderMap) {
+/// Adds what a page of another origin needs to an answer. `unasked`: also to one that names no origin, as far as any may
+/// use what the request reads (recorded of blobs and queues).
+pub(crate) fn add_headers(
+    rules: &[CorsRule],
+    method: &str,
+    request: &HeaderMap,
+    response: &mut HeaderMap,
+    unasked: bool,
+) {
     if rules.is_empty() {
         return;
     }
     let origin = header_text(request, ORIGIN);
-    let found = origin.and_then(|origin| Some((find_rule(rules, origin, method)?, origin)));
+    let found = match origin {
+        Some(origin) => find_rule(rules, origin, method).map(|rule| (rule, origin)),
+        None if unasked && matches!(method, "GET" | "HEAD") => {
+            find_open_rule(rules, method).map(|rule| (rule, "*"))
+        }
+        None => None,
+    };
     let any_origin = match found {
         Some((rule, origin)) => allowed_origin(rule, origin) == b"*",
         None => rules.iter().any(|rule| items(&rule.allowed_origins).any(|origin| origin == "*")),
@@ -298,19 +320,42 @@ mod tests {
     fn actual_requests() {
         let rules = [rule("http://a", "GET", "", "x-ms-request-id,x-ms-continuation-*")];
         let mut response = headers(&[(HeaderName::from_static("x-ms-continuation-nextrowkey"), "x")]);
-        add_headers(&rules, "GET", &headers(&[(ORIGIN, "http://a")]), &mut response);
+        add_headers(&rules, "GET", &headers(&[(ORIGIN, "http://a")]), &mut response, false);
         assert_eq!(response.get(ACCESS_CONTROL_ALLOW_ORIGIN), Some(&HeaderValue::from_static("http://a")));
         assert_eq!(
             response.get(ACCESS_CONTROL_EXPOSE_HEADERS),
             Some(&HeaderValue::from_static("x-ms-request-id,x-ms-continuation-nextrowkey"))
         );
         let mut response = HeaderMap::new();
-        add_headers(&rules, "GET", &HeaderMap::new(), &mut response);
+        add_headers(&rules, "GET", &HeaderMap::new(), &mut response, false);
         assert_eq!(response.get(VARY), Some(&HeaderValue::from_static("Origin")));
         assert_eq!(response.len(), 1);
         let mut response = HeaderMap::new();
-        add_headers(&rules, "PUT", &headers(&[(ORIGIN, "http://a")]), &mut response);
+        add_headers(&rules, "PUT", &headers(&[(ORIGIN, "http://a")]), &mut response, false);
         assert!(response.is_empty());
+    }
+
+    /// A read is answered as if any origin had sent it; nothing else is.
+    #[test]
+    fn reads_without_origin() {
+        let rules = [rule("http://a", "GET,PUT", "", ""), rule("http://b, *", "GET,PUT", "", "x-ms-*")];
+        let told = |rules: &[CorsRule], method: &str| {
+            let mut response = headers(&[(HeaderName::from_static("x-ms-request-id"), "1")]);
+            add_headers(rules, method, &HeaderMap::new(), &mut response, true);
+            let find = |name| {
+                response.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+            };
+            (
+                find(ACCESS_CONTROL_ALLOW_ORIGIN),
+                find(ACCESS_CONTROL_EXPOSE_HEADERS),
+                response.contains_key(VARY),
+            )
+        };
+        let nothing = |varies| (String::new(), String::new(), varies);
+        assert_eq!(told(&rules, "GET"), ("*".to_owned(), "x-ms-request-id".to_owned(), false));
+        assert_eq!(told(&rules, "PUT"), nothing(false));
+        assert_eq!(told(&rules, "HEAD"), nothing(false));
+        assert_eq!(told(&rules[..1], "GET"), nothing(true));
     }
 
     #[test]
@@ -336,7 +381,7 @@ mod tests {
         let varies = |rules: &[CorsRule], origin: Option<&'static str>, control: &'static str| {
             let request = origin.map(|origin| headers(&[(ORIGIN, origin)])).unwrap_or_default();
             let mut response = headers(&[(CACHE_CONTROL, control)]);
-            add_headers(rules, "GET", &request, &mut response);
+            add_headers(rules, "GET", &request, &mut response, false);
             response.contains_key(VARY)
         };
         assert!(!varies(&[], Some("http://a"), ""));

@@ -98,6 +98,9 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
     /// Whether a request without credentials may be somebody who reads what is public.
     const TAKES_ANONYMOUS: bool = false;
 
+    /// Whether reads that name no origin are told if any origin may have them.
+    const SHARES_UNASKED: bool = true;
+
     /// From this version on a request without credentials is told what one with a bad token is told; `None`: never.
     const ANONYMOUS_AS_BAD_TOKEN_SINCE: Option<&'static str> = None;
 
@@ -492,7 +495,7 @@ impl<S: ServiceApi> Pipeline<S> {
         if let Some(account) = self.shared.accounts.find(address.account) {
             let rules = self.cors.of(account.name(), &self.service, now).await;
             if let Some(rules) = rules {
-                cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response);
+                cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response, S::SHARES_UNASKED);
             }
         }
     }

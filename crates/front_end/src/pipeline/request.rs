@@ -112,7 +112,7 @@ pub(crate) fn check_length(parts: &Parts, body: &impl Body) -> Result<(), ApiErr
     let has_body = matches!(parts.method, Method::PUT | Method::POST) && parts.version < Version::HTTP_2;
     let says = |name: HeaderName| parts.headers.contains_key(name);
     if has_body && body.is_end_stream() && !says(CONTENT_LENGTH) && !says(TRANSFER_ENCODING) {
-        return Err(ErrorCode::MissingContentLengthHeader.into());
+        return Err(ApiError::missing_length());
     }
     Ok(())
 }

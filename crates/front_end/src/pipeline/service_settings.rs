@@ -48,7 +48,7 @@ pub(crate) async fn write_properties<S: ServiceApi>(
 pub(crate) fn read_stats(request: &ApiRequest<'_>) -> Result<Reply, ApiError> {
     match request.address.secondary {
         true => Ok(stats(request.now)),
-        false => Err(ErrorCode::InvalidQueryParameterValue.into()),
+        false => Err(ApiError::invalid_parameter("comp", "stats", "")),
     }
 }
 
@@ -121,6 +121,9 @@ fn write_retention(out: &mut Vec<u8>, retention: RetentionPolicy) {
 pub(crate) const RETENTION_REASON: &str =
     "Retention days must be greater than 0 and less than or equal to 365 days.";
 const _: () = assert!(RETENTION_DAYS_MAX == 365);
+
+/// As recorded of a retention without its days.
+pub(crate) const DAYS_MISSING_REASON: &str = "Element is missing: Days.";
 
 /// As the tests of the older .NET, Java and Node clients expect it.
 fn bad_rules(bad: BadRules) -> ApiError {
@@ -219,7 +222,8 @@ impl Document<'_> {
         if !self.flag(policy, "Enabled")? {
             return Ok(RetentionPolicy { days: None });
         }
-        let days = self.required(policy, "Days")?;
+        let missing = || ApiError::invalid_document(self.0, policy.end, DAYS_MISSING_REASON);
+        let days = policy.child("Days").ok_or_else(missing)?;
         match days.text.parse() {
             Ok(number) if (1..=RETENTION_DAYS_MAX).contains(&number) => {
                 Ok(RetentionPolicy { days: Some(number) })

@@ -87,6 +87,7 @@ impl ServiceApi for TableApi {
     const POLICY_PERMISSIONS: &'static str = "raud";
     const COMPRESSES: bool = true;
     const KEEPS_METADATA: bool = false;
+    const SHARES_UNASKED: bool = false;
     // As recorded of 2020-12-06, and of 2019-07-07 that it is not so.
     const ANONYMOUS_AS_BAD_TOKEN_SINCE: Option<&'static str> = Some("2020-12-06");
     const LOGS_IN_VERSION_2: bool = false;
