@@ -120,7 +120,10 @@ async fn first_lines_and_empty_answers_are_as_azures() {
 async fn a_body_without_a_length_is_refused() {
     let running = Running::start(Limits::default(), Service::Blob).await;
     let mut stream = TcpStream::connect(running.address).await.expect("a connection");
-    for (length, expected) in [("", "HTTP/1.1 411 Content-Length HTTP header is missing."), ("content-length: 0\r\n", "HTTP/1.1 201")] {
+    for (length, expected) in [
+        ("", "HTTP/1.1 411 Content-Length HTTP header is missing."),
+        ("content-length: 0\r\n", "HTTP/1.1 201"),
+    ] {
         let mut request = format!("PUT {ROOT}/box?restype=container HTTP/1.1\r\n{length}");
         for (name, value) in running.blob_headers("PUT", "/box?restype=container", &[]) {
             request.push_str(&format!("{name}: {value}\r\n"));
