@@ -132,10 +132,14 @@ impl Parser<'_> {
         BlobError::InvalidTagFilter(text)
     }
 
+    /// A refusal that shows the word, or the sign, that begins here.
     fn unexpected(&self) -> BlobError {
-        match self.rest.chars().next() {
-            Some(char) => self.malformed(format_args!("unexpected '{char}'")),
-            None => self.malformed("unexpected end of query"),
+        let word =
+            self.rest.find(|char: char| !char.is_alphanumeric() && char != '_').unwrap_or(self.rest.len());
+        let sign = self.rest.chars().next().map_or(0, char::len_utf8);
+        match &self.rest[..word.max(sign)] {
+            "" => self.malformed("unexpected end of query"),
+            found => self.malformed(format_args!("unexpected '{found}'")),
         }
     }
 
@@ -318,6 +322,7 @@ mod tests {
             ),
             ("'a'='5'".to_owned(), "at or near character position 1: unexpected '''"),
             ("a='5' b".to_owned(), "at or near character position 7: unexpected 'b'"),
+            ("a='5' AND b > Year_1 ".to_owned(), "at or near character position 15: unexpected 'Year_1'"),
             ("a=".to_owned(), "at or near character position 3: unexpected end of query"),
             ("a='ä'".to_owned(), "'ä' not permitted in tag name or value"),
             (format!("{key}='v'"), ": tag must be between 1 and 128 characters in length"),

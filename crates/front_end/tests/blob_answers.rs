@@ -274,7 +274,12 @@ async fn a_parameter_that_is_at_fault_is_named() {
         missing(get("/?comp=blobs"), "where"),
         missing(get("/box?restype=container&comp=blobs"), "where"),
         invalid(get("/?comp=blobs&where=a"), "where", "a"),
-        invalid(get("/box?restype=container&comp=blobs&where=@container='box'"), "where", "@container='box'"),
+        invalid(get("/box?restype=container&comp=blobs&where=@container='box'"), "where", "@container='box'")
+            .says("Error parsing query: Cannot have container in both uri and query"),
+        invalid(get("/?comp=blobs&where=a='1'%20AND%20Year"), "where", "a='1' AND Year")
+            .says("Error parsing query at or near character position"),
+        invalid(get("/?comp=blobs&where=a='1'%20Year"), "where", "a='1' Year")
+            .says("Error parsing query at or near character position 7: unexpected 'Year'"),
         invalid(
             get("/box?restype=container&comp=blobs&where=a='1'%20AND%20@container='other'"),
             "where",

@@ -91,7 +91,7 @@ pub(crate) async fn find_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
         other => from_blob(other),
     })?;
     if context.target.container().is_some() && filter.names().contains(&TagFilter::CONTAINER) {
-        return Err(refused("A search in one container can't say @container.".to_owned()));
+        return Err(refused("Error parsing query: Cannot have container in both uri and query".to_owned()));
     }
     let container = match context.target.container() {
         Some(_) => Some(context.container().await?),
