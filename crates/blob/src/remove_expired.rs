@@ -87,15 +87,16 @@ impl BlobChange for RemoveExpired {
             Staged::Forget => {
                 rows.clear_staged()?;
                 removed += 1;
-                // A lease of nothing could be neither ended nor held.
-                if rows.head.current.is_none() {
-                    rows.head.lease = Lease::None;
-                }
             }
         }
         if let Some(record) = rows.head.current.take_if(|current| is_over(current.deleted, now)) {
             rows.release(&record.content)?;
             removed += 1;
+        }
+        // A lease of nothing could be neither ended nor held: it would keep the name for ever. A blob that is softly
+        // deleted has none.
+        if rows.head.live().is_none() && rows.head.staged == 0 {
+            rows.head.lease = Lease::None;
         }
         Ok(removed)
     }
@@ -156,6 +157,19 @@ mod tests {
         blob.run(lease(), 3).unwrap();
         assert_eq!(blob.run(RemoveExpired, late), Ok(1));
         assert!(matches!(blob.head().lease, Lease::Leased { .. }));
+        // A blob that is deleted, and still kept, holds no lease, whichever of the two goes first.
+        for days in [1, 30] {
+            let mut blob = MemoryBlob::default();
+            blob.run(put(None), 1).unwrap();
+            blob.run(delete(days), 2).unwrap();
+            blob.run(stage(), 3).unwrap();
+            blob.run(lease(), 4).unwrap();
+            for now in [late + 3, 31 * DAY] {
+                blob.run(RemoveExpired, now).unwrap();
+                assert!(blob.head().live().is_some() || blob.head().lease == Lease::None, "{days} {now}");
+            }
+            assert_eq!(blob.rows.len(), 0, "{days}");
+        }
     }
 
     /// More deleted snapshots than one operation may look at once kept all of them for ever.

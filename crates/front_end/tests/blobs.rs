@@ -956,6 +956,9 @@ async fn a_timeout_is_a_number_of_seconds() {
         ("", ""),
         ("30", ""),
         ("99999999999999999999", ""),
+        // The largest that 64 bits hold: a sum with it once ended the request without an answer.
+        ("18446744073709551615", ""),
+        ("9223372036854775807", ""),
         ("-10", out_of_range),
         ("-99999999999999999999", out_of_range),
         ("abc", invalid),

@@ -98,7 +98,7 @@ async fn parts_of_a_batch_of_blobs_have_times() {
     let stamp = with_blob().await;
     let blob =
         |name: &str| Row::of("PUT", format!("/box/{name}")).header("x-ms-blob-type", "BlockBlob").gives(201);
-    check(&stamp, Service::Blob, ["a", "b", "c", "d"].map(blob)).await;
+    check(&stamp, Service::Blob, ["a", "b", "c", "d", "e"].map(blob)).await;
     let sas = account_sas(&stamp, "b", "o", "d");
     let part = |name: &str, timeout: &str| {
         format!(
@@ -110,13 +110,14 @@ async fn parts_of_a_batch_of_blobs_have_times() {
         part("b", "timeout=x&"),
         part("c", "timeout=-1&"),
         part("d", "timeout=30&"),
+        part("e", "timeout=18446744073709551615&"),
     ];
     let batch = Row::of("POST", "/?comp=batch")
         .header("content-type", "multipart/mixed; boundary=x")
         .body(format!("{}--x--", parts.concat()));
     let answer = batch.send(&stamp, Service::Blob).await.expect(202);
     let statuses: Vec<&str> = answer.body.split("HTTP/1.1 ").skip(1).map(|part| &part[..3]).collect();
-    assert_eq!(statuses, ["500", "400", "400", "202"], "{}", answer.body);
+    assert_eq!(statuses, ["500", "400", "400", "202", "202"], "{}", answer.body);
     for code in ["OperationTimedOut", "InvalidQueryParameterValue", "OutOfRangeQueryParameterValue"] {
         assert!(answer.body.contains(code), "{code}: {}", answer.body);
     }

@@ -87,7 +87,8 @@ fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
     let path = path.display();
     text.push_str(&format!(
         "{path}: {} blobs have names that no new blob gets (control characters, or dots at the end of a segment). They \
-         can be listed, read, copied and deleted under exactly these names; copy those that you need to other names:\n",
+         can be listed, read, copied and deleted under exactly these names (delete with If-Match: a repeated deletion \
+         would mean the name without the dots); copy those that you need to other names:\n",
         names.count
     ));
     for blob in &names.first {

@@ -51,6 +51,11 @@ pub(crate) enum Grant {
 }
 
 impl Grant {
+    /// Whether it is good for more than one blob or folder: a signature for one of these names it below its container.
+    pub(crate) fn reaches_container(&self) -> bool {
+        !matches!(self, Grant::Service { resource, .. } if resource.contains('/'))
+    }
+
     /// Whether an operation is allowed. `table` is the table it is on, if that was not part of what was signed.
     pub(crate) fn check<N: Need>(&self, need: N, table: Option<&str>) -> Result<(), ApiError> {
         let failure = || ApiError::new(ErrorCode::AuthorizationFailure);

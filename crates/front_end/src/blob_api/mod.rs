@@ -8,6 +8,7 @@ mod blob_read;
 mod blob_write;
 mod containers;
 mod copies;
+mod copy_source;
 mod errors;
 mod headers;
 mod leases;
@@ -47,7 +48,7 @@ use service::{DateTimeError, ServiceProperties, ServicePropertiesUpdate, StoredP
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use target::Target;
+use target::{FormerName, Target};
 
 /// The protocol allows ten minutes for each MiB that is written.
 const WRITE_FOR_MAX_PER_MIB: Duration = Duration::from_secs(600);
@@ -118,9 +119,12 @@ impl<'a> BlobRequest<'a> {
         let Target::Blob { blob, .. } = self.target else { return Err(ErrorCode::InvalidUri.into()) };
         let container = self.container().await?;
         // Whoever has a signature for one blob, or for a folder, must reach no other.
-        let is_of_container = !matches!(self.query("sr"), Some("b" | "bs" | "bv" | "d"));
-        let may_be_former = is_of_container && self.route.serves_former_names();
-        blob.find(self.service, self.request.account, &container, may_be_former).await
+        let former = match self.request.grant.reaches_container() {
+            false => FormerName::Ignored,
+            true if self.route.serves_former_names() => FormerName::Served,
+            true => FormerName::InTheWay,
+        };
+        blob.find(self.service, self.request.account, &container, former).await
     }
 
     /// The encryption scope that the request's signature names.

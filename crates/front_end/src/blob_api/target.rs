@@ -22,6 +22,22 @@ pub(crate) enum Target {
     Blob { container: String, blob: BlobName },
 }
 
+/// What becomes of an operation if a blob is stored under the very name of its address, which no new blob gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormerName {
+    /// It is not looked for: the credentials are good only for the blob that is meant.
+    Ignored,
+    /// It is done to that blob.
+    Served,
+    /// It is refused.
+    InTheWay,
+}
+
+/// Why nothing is written beside a blob of a former name.
+const IN_THE_WAY: &str = "An earlier version of this server stored a blob under exactly this name, whose dots at the end \
+                          of a segment are dropped or whose control characters are refused today. Copy it to another \
+                          name if it is needed, then delete it; or write to the name without the dots.";
+
 /// A blob's name in an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlobName {
@@ -49,21 +65,26 @@ impl BlobName {
         &self.meant
     }
 
-    /// The blob. One that an earlier version stored under the very name of the address comes first, if the operation may
-    /// be done to such blobs and its credentials are good for more than the blob that is meant.
+    /// The blob. One that an earlier version stored under the very name of the address comes first: beside it nothing is
+    /// written, because who reads what they wrote by the same address would read it instead.
     pub(crate) async fn find(
         &self,
         service: &BlobService,
         account: &str,
         container: &ContainerRow,
-        may_be_former: bool,
+        on_former: FormerName,
     ) -> Result<BlobAt, ApiError> {
         if let Some(former) = &self.former {
-            if may_be_former
-                && let Some(stored) =
+            let stored = match on_former {
+                FormerName::Ignored => None,
+                FormerName::Served | FormerName::InTheWay => {
                     service.stored_blob(account, container, former).await.map_err(from_blob)?
-            {
-                return Ok(stored);
+                }
+            };
+            match stored {
+                Some(stored) if on_former == FormerName::Served => return Ok(stored),
+                Some(_) => return Err(ApiError::with_message(ErrorCode::BlobAlreadyExists, IN_THE_WAY)),
+                None => {}
             }
             let is_nothing = self.meant.bytes().all(|byte| byte == b'/');
             if is_nothing {

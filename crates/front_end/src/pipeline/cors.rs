@@ -2,8 +2,8 @@
 //!
 //! Rules are tried in order by origin and then method; the first that fits both is the only one that counts. The rules
 //! of an account are kept for a while, so that a read does not pay for a second read; a change made here is seen at once.
-//! What always holds: requests without `Origin` are served the same, apart from `Vary` and from what reads of blobs and queues
-//! tell anybody of a rule for all origins.
+//! What always holds: requests without `Origin` are served the same, apart from `Vary` and from what reads of blobs
+//! and queues tell anybody of a rule for all origins.
 
 use super::ServiceApi;
 use crate::error::ApiError;
@@ -160,8 +160,8 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
     Ok(reply)
 }
 
-/// Adds what a page of another origin needs to an answer. `unasked`: also to one that names no origin, as far as any may
-/// use what the request reads (recorded of blobs and queues).
+/// Adds what a page of another origin needs to an answer. `unasked`: also to one that names no origin, as far as
+/// any may use what the request reads (recorded of blobs and queues).
 pub(crate) fn add_headers(
     rules: &[CorsRule],
     method: &str,

@@ -260,7 +260,7 @@ impl<S: ServiceApi> Pipeline<S> {
         let host = host.as_deref();
         let address = Address::parse(host.unwrap_or_default(), parts.uri.path(), S::LABEL);
         let now = shared.clock.now();
-        let stream_until = request::asked_timeout(&parts).map(|asked| shared.clock.monotonic() + asked);
+        let begun_at = shared.clock.monotonic();
         let request_id = RequestId::new(&*shared.random);
         // Known once the operation is; until then the headers are asked, if there is an error to tell.
         let mut shape = None;
@@ -325,9 +325,14 @@ impl<S: ServiceApi> Pipeline<S> {
                 reply = tell(ErrorCode::ServerBusy.into());
             }
         }
-        if let Some(deadline) = stream_until {
-            let left = deadline.saturating_sub(shared.clock.monotonic());
-            reply.stream = reply.stream.map(|stream| stream.until(shared.clock.sleep(left)));
+        if let Some(stream) = reply.stream.take() {
+            reply.stream = Some(match request::asked_timeout(&parts) {
+                None => stream,
+                Some(asked) => {
+                    let left = (begun_at + asked).saturating_sub(shared.clock.monotonic());
+                    stream.until(shared.clock.sleep(left))
+                }
+            });
         }
         let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
         if let Some(date) = shared.dates.date_if_set_back(now) {

@@ -53,6 +53,9 @@ fn may_be_in_host(byte: u8) -> bool {
         || matches!(byte, b'!' | b'$' | b'&'..=b',' | b';' | b'=')
 }
 
+/// A longer `timeout` is cut to this: sums with it stay in range.
+const TIMEOUT_FOR_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// How long the request may take: what the client asks for with `timeout`, but no longer than the server allows.
 pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
     asked_timeout(parts).map_or(longest, |asked| asked.min(longest))
@@ -68,7 +71,7 @@ pub(crate) fn asked_timeout(parts: &Parts) -> Option<Duration> {
 /// The same in a query that is read.
 pub(crate) fn timeout_of(query: &QueryParameters<'_>) -> Option<Duration> {
     match query.find("timeout")?.parse() {
-        Ok(seconds @ 1..) => Some(Duration::from_secs(seconds)),
+        Ok(seconds @ 1..) => Some(Duration::from_secs(seconds).min(TIMEOUT_FOR_MAX)),
         _ => None,
     }
 }

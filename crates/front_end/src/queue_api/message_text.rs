@@ -12,8 +12,8 @@ use crate::xml::{MALFORMED, XmlElement, is_plain, parse_xml_with_blanks};
 use bytes::Bytes;
 use queue::limits::MESSAGE_SIZE_BYTES_MAX;
 
-/// Bytes of a body at most, as the service tells it: twice the text, and some for what is around it. A text of escapes
-/// has to be shorter than others.
+/// Bytes of a body at most, as the service tells it: twice the text, and some for what is around it. A text of
+/// escapes has to be shorter than others.
 pub(crate) const BODY_SIZE_BYTES_MAX: usize = 2 * MESSAGE_SIZE_BYTES_MAX + 512;
 const _: () = assert!(BODY_SIZE_BYTES_MAX == 131_584);
 
