@@ -39,9 +39,17 @@ pub async fn find_former_names(partitions: &Partitions, listed_max: usize) -> Re
     if let Some(error) = containers.error {
         return Err(error);
     }
-    let walk = FindNames { containers: containers.names, listed_max, found: FormerNames::default() };
+    let containers = containers.names;
+    let walk = FindNames { containers, listed_max, found: FormerNames::default(), has_unreadable_key: false };
     let (walk, _) = partitions.scan(ObjectTable::Blob, KeyRange::all(), walk).await?;
-    Ok(walk.found)
+    match walk.has_unreadable_key {
+        true => Err(unreadable_key()),
+        false => Ok(walk.found),
+    }
+}
+
+fn unreadable_key() -> BlobError {
+    PartitionError::Operation("a row's key can't be read").into()
 }
 
 /// Names of blob containers that are there, by account and id.
@@ -54,7 +62,7 @@ struct FindContainers {
 impl Scan for FindContainers {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         let Some(parts) = parse_row_key(row.key) else {
-            self.error = Some(PartitionError::Operation("a row without a key").into());
+            self.error = Some(unreadable_key());
             return Visit::StopBefore;
         };
         if is_container(&parts) && parts.partition_name == SERVICE_BLOB {
@@ -76,11 +84,15 @@ struct FindNames {
     containers: BTreeMap<(String, u64), String>,
     listed_max: usize,
     found: FormerNames,
+    has_unreadable_key: bool,
 }
 
 impl Scan for FindNames {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        let Some(parts) = parse_row_key(row.key) else { return Visit::Continue };
+        let Some(parts) = parse_row_key(row.key) else {
+            self.has_unreadable_key = true;
+            return Visit::StopBefore;
+        };
         let of_name = KeyRange::partition(&parts.account, parts.container_id, &parts.partition_name);
         let next = of_name.end.unwrap_or_default();
         // Of a container that was deleted rows may be left, which nobody sees.

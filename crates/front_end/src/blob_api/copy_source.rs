@@ -7,7 +7,7 @@ use super::need::BlobNeed;
 use super::parse_revision;
 use super::reply_headers::without_signature;
 use super::request_headers::{invalid, required, source_conditions, text};
-use super::target::{FormerName, Target};
+use super::target::{FormerNameUse, Target};
 use super::{BlobApi, BlobRequest};
 use crate::accounts::Account;
 use crate::addressing::{Address, AddressStyle};
@@ -188,7 +188,7 @@ pub(crate) async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Resul
         return Err(ErrorCode::AuthorizationPermissionMismatch.into());
     }
     let found = found.ok_or_else(|| missing_source(&ErrorCode::ContainerNotFound.into(), by_bearer))?;
-    let former = if reaches_container { FormerName::Served } else { FormerName::Ignored };
+    let former = if reaches_container { FormerNameUse::Served } else { FormerNameUse::Ignored };
     let at = name.find(context.service, owner.name(), &found, former).await?;
     let wanted = CopySource { revision, conditions: source_conditions(headers)?, may_be_archived: false };
     let is_of_other = owner.name() != context.request.account;

@@ -48,7 +48,7 @@ use service::{DateTimeError, ServiceProperties, ServicePropertiesUpdate, StoredP
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{FormerName, Target};
+use target::{FormerNameUse, Target};
 
 /// The protocol allows ten minutes for each MiB that is written.
 const WRITE_FOR_MAX_PER_MIB: Duration = Duration::from_secs(600);
@@ -120,9 +120,9 @@ impl<'a> BlobRequest<'a> {
         let container = self.container().await?;
         // Whoever has a signature for one blob, or for a folder, must reach no other.
         let former = match self.request.grant.reaches_container() {
-            false => FormerName::Ignored,
-            true if self.route.serves_former_names() => FormerName::Served,
-            true => FormerName::InTheWay,
+            false => FormerNameUse::Ignored,
+            true if self.route.serves_former_names() => FormerNameUse::Served,
+            true => FormerNameUse::InTheWay,
         };
         blob.find(self.service, self.request.account, &container, former).await
     }

@@ -24,7 +24,7 @@ pub(crate) enum Target {
 
 /// What becomes of an operation if a blob is stored under the very name of its address, which no new blob gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FormerName {
+pub(crate) enum FormerNameUse {
     /// It is not looked for: the credentials are good only for the blob that is meant.
     Ignored,
     /// It is done to that blob.
@@ -72,17 +72,17 @@ impl BlobName {
         service: &BlobService,
         account: &str,
         container: &ContainerRow,
-        on_former: FormerName,
+        on_former: FormerNameUse,
     ) -> Result<BlobAt, ApiError> {
         if let Some(former) = &self.former {
             let stored = match on_former {
-                FormerName::Ignored => None,
-                FormerName::Served | FormerName::InTheWay => {
+                FormerNameUse::Ignored => None,
+                FormerNameUse::Served | FormerNameUse::InTheWay => {
                     service.stored_blob(account, container, former).await.map_err(from_blob)?
                 }
             };
             match stored {
-                Some(stored) if on_former == FormerName::Served => return Ok(stored),
+                Some(stored) if on_former == FormerNameUse::Served => return Ok(stored),
                 Some(_) => return Err(ApiError::with_message(ErrorCode::BlobAlreadyExists, IN_THE_WAY)),
                 None => {}
             }
