@@ -30,8 +30,46 @@ impl Crc64 {
     }
 }
 
+/// The polynomial of CRC-64/NVME, its bits reflected.
+const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
+
+/// Which bit of `bytes` was flipped, if that alone explains why they do not have `checksum`: bit `n % 8` of byte `n / 8`.
+///
+/// A checksum is linear: what it is off by depends on the flipped bits only, and differs for each single one. Bytes that are
+/// wrong in any other way have the difference of one flipped bit by a chance of their bits in 2^64.
+pub fn flipped_bit(bytes: &[u8], checksum: u64) -> Option<usize> {
+    let off_by = crc64(&[bytes]) ^ checksum;
+    let mut of_this_bit = POLYNOMIAL;
+    for bit in (0..bytes.len() * 8).rev() {
+        if of_this_bit == off_by {
+            return Some(bit);
+        }
+        let carry = if of_this_bit & 1 == 1 { POLYNOMIAL } else { 0 };
+        of_this_bit = (of_this_bit >> 1) ^ carry;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_is_found_and_nothing_else_is_taken_for_one() {
+        let bytes: Vec<u8> = (0..5000u32).map(|at| (at * at / 7) as u8).collect();
+        let checksum = crc64(&[&bytes]);
+        assert_eq!(flipped_bit(&bytes, checksum), None);
+        for bit in (0..bytes.len() * 8).step_by(997).chain([0, 7, 8, bytes.len() * 8 - 1]) {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(flipped_bit(&flipped, checksum), Some(bit));
+            flipped[(bit / 8 + 99) % bytes.len()] ^= 4;
+            assert_eq!(flipped_bit(&flipped, checksum), None, "two bits");
+        }
+        assert_eq!(flipped_bit(&vec![0; bytes.len()], checksum), None);
+        assert_eq!(flipped_bit(&[], 7), None);
+    }
+
     #[test]
     fn check_value_of_the_catalogue() {
         // The catalogue of parametrised CRC algorithms gives this for "123456789".

@@ -43,7 +43,7 @@ pub(crate) fn put_block(out: &mut impl Encode, extent: ExtentId, offset: u64, pa
 
 /// The payload length that the header at (`extent`, `offset`) claims; checks all of the header but the checksum.
 pub(crate) fn payload_len(header: &[u8], extent: ExtentId, offset: u64) -> Result<u32, StreamError> {
-    let claimed = parse_header(header).ok_or_else(|| damaged(extent, offset, "the header is not one"))?;
+    let claimed = claimed(header).ok_or_else(|| damaged(extent, offset, "the header is not one"))?;
     if claimed.extent != extent || claimed.offset != offset {
         return Err(damaged(extent, offset, "the header belongs to another place"));
     }
@@ -74,7 +74,8 @@ pub(crate) fn verify(block: &Bytes, location: Location) -> Result<Bytes, StreamE
     Ok(payload)
 }
 
-fn parse_header(header: &[u8]) -> Option<Location> {
+/// Where a block of this header says that it lies. Nothing but its form is checked.
+pub(crate) fn claimed(header: &[u8]) -> Option<Location> {
     let mut decoder = Decoder::new(header.get(..24)?);
     (decoder.u32("magic").ok()? == MAGIC).then_some(())?;
     let len = decoder.u32("length").ok()?;

@@ -8,7 +8,8 @@ use crate::error::StreamError;
 use crate::extent_node::{NodeFacts, extent_path, read_node};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, StreamName};
-use crate::stream_manager::{State, StreamManager};
+use crate::stream_manager::{LOG_PATHS, State, StreamManager};
+use crate::streams::listed_extents;
 use base::{BoxFuture, Environment};
 
 /// Which part of a file is damaged.
@@ -23,6 +24,13 @@ pub enum DamagedPart {
         /// Where it starts in the extent, in bytes.
         offset: u64,
     },
+    /// Nobody knows whether the extent's last blocks are all that were appended.
+    End {
+        /// Which extent.
+        extent: ExtentId,
+    },
+    /// What the next start mends: it is kept twice.
+    Mended,
     /// Every block of the extent reads, but they are not the ones that were appended. Which, nobody can tell.
     Exchanged,
 }
@@ -67,41 +75,49 @@ pub fn check_streams<'a>(
 ) -> BoxFuture<'a, Result<StreamCheck, StreamError>> {
     Box::pin(async move {
         let mut found = StreamCheck::default();
-        if folder::inspect(env).await? == Folder::Fresh {
+        let folder = folder::inspect(env).await?;
+        if folder == Folder::Fresh {
             found.is_fresh = true;
             return Ok(found);
         }
-        let mut whole = |place: &str, problem: String| {
-            found.damages.push(StreamDamage {
-                place: place.to_owned(),
-                problem,
-                part: DamagedPart::File,
-                streams: Vec::new(),
-            });
+        let mut whole = |place: &str, problem: String, part| {
+            let place = place.to_owned();
+            found.damages.push(StreamDamage { place, problem, part, streams: Vec::new() });
         };
-        let listed = match StreamManager::read(env).await {
-            Ok(recovered) => Some(recovered.state),
+        if let Folder::Ready { damaged: Some(path) } = folder {
+            whole(path, "the file is missing or damaged".to_owned(), DamagedPart::Mended);
+        }
+        let is_kept_twice = folder != Folder::Older;
+        let listed = match StreamManager::read(env, is_kept_twice).await {
+            Ok(recovered) => {
+                for place in recovered.damaged {
+                    whole(place, "the file is missing or damaged".to_owned(), DamagedPart::Mended);
+                }
+                Some(recovered.state)
+            }
             Err(error) => {
-                whole("stream_manager/log", error.to_string());
+                whole(LOG_PATHS[0], error.to_string(), DamagedPart::File);
                 None
             }
         };
         for problem in listed.iter().flat_map(State::inconsistencies) {
-            whole("stream_manager/log", problem);
+            whole(LOG_PATHS[0], problem, DamagedPart::File);
         }
-        let facts = match read_node(env).await {
+        let extents = listed.as_ref().map(listed_extents).unwrap_or_default();
+        let facts = match read_node(env, &extents, is_kept_twice).await {
             Ok(facts) => Some(facts),
             Err(error) => {
-                whole("journal", error.to_string());
+                whole("journal", error.to_string(), DamagedPart::File);
                 None
             }
         };
+        for finding in facts.iter().flat_map(|facts| &facts.findings) {
+            let part = if finding.is_mended { DamagedPart::Mended } else { DamagedPart::File };
+            whole(&finding.place, finding.problem.clone(), part);
+        }
         found.torn = facts.as_ref().and_then(|facts| facts.torn.clone());
         if let Some(facts) = &facts {
             check_extents(env, facts, listed.as_ref(), &mut found, progress).await;
-        }
-        if let (Some(facts), Some(listed)) = (&facts, &listed) {
-            compare(facts, listed, &mut found);
         }
         Ok(found)
     })
@@ -146,31 +162,5 @@ async fn check_extents(
                 streams: streams_of(listed, extent),
             });
         }
-    }
-}
-
-/// What the manager and the node say of the same extents must agree, or the server refuses to start.
-fn compare(facts: &NodeFacts, listed: &State, found: &mut StreamCheck) {
-    for (&extent, info) in &listed.extents {
-        if info.references == 0 {
-            continue;
-        }
-        let problem = match facts.table.extents.get(&extent) {
-            None => "streams list it, but the journal does not know it".to_owned(),
-            Some(state) => {
-                let seal = info.sealed;
-                match seal.and_then(|sealed| sealed.contradiction(state.sealed(), state.frozen)) {
-                    Some(problem) => problem,
-                    None => continue,
-                }
-            }
-        };
-        let streams = streams_of(Some(listed), extent);
-        found.damages.push(StreamDamage {
-            place: extent_path(extent),
-            problem,
-            part: DamagedPart::File,
-            streams,
-        });
     }
 }

@@ -1,8 +1,10 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 5\n"; written last, so a folder without it was never finished, unless
-//!                    it holds extents, which come later
+//! FORMAT             "larimar data folder, format 6\nchecksum <16 hex>\n" (CRC-64/NVME of the first line; up to format 5
+//!                    only that); written last, so a folder without it was never finished, unless it holds extents,
+//!                    which come later
+//! FORMAT.second      the same, written before it
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node
 //! stream_manager/    the stream manager
@@ -11,20 +13,33 @@
 
 use crate::error::{StreamError, is_disk_full};
 use crate::space::{RESERVE_NEW_PATH, RESERVE_PATH};
+use base::checksum::crc64;
 use base::{Environment, OpenMode};
 use bytes::Bytes;
 
 /// The format that this program writes.
-pub const FORMAT_VERSION: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 /// The oldest format that it still reads. It raises a folder to the present one before it writes to it.
 const FORMAT_VERSION_MIN: u32 = 1;
-const FORMAT_PATH: &str = "FORMAT";
+/// The first format whose FORMAT file has a checksum and is kept twice.
+const FORMAT_VERSION_TWICE: u32 = 6;
+/// In the order in which one is looked at.
+const FORMAT_PATHS: [&str; 2] = ["FORMAT", "FORMAT.second"];
 const FORMAT_NEW_PATH: &str = "FORMAT.new";
+const CHECKSUM_PREFIX: &str = "checksum ";
 const FORMAT_PREFIX: &str = "larimar data folder, format ";
 const FORMAT_SIZE_BYTES_MAX: u64 = 256;
 /// Names that a folder may hold whose making was cut off.
-const OWN_NAMES: [&str; 7] =
-    ["LOCK", FORMAT_NEW_PATH, RESERVE_NEW_PATH, RESERVE_PATH, "extents", "journal", "stream_manager"];
+const OWN_NAMES: [&str; 8] = [
+    "LOCK",
+    FORMAT_PATHS[1],
+    FORMAT_NEW_PATH,
+    RESERVE_NEW_PATH,
+    RESERVE_PATH,
+    "extents",
+    "journal",
+    "stream_manager",
+];
 
 /// What a folder turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +47,10 @@ pub(crate) enum Folder {
     /// Nothing was ever acknowledged in it: lay it out.
     Fresh,
     /// A folder of the present format.
-    Ready,
+    Ready {
+        /// The FORMAT file that is missing or damaged, while the other is whole.
+        damaged: Option<&'static str>,
+    },
     /// A folder of an older format: [`raise`] it before anything of the present one is written.
     Older,
 }
@@ -43,24 +61,32 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
         StreamError::Folder(format!("the data folder can't be read: {error}; check its permissions"))
     };
     let names = env.disk.list("").await.map_err(read_failed)?;
-    if !names.iter().any(|name| name == FORMAT_PATH) {
-        return match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
-            None if has_extents(env, &names).await.map_err(read_failed)? => Err(StreamError::Folder(
-                "the data folder has lost its FORMAT file but holds data; restore the file from a backup, or choose \
-                 another folder. Nothing was changed"
-                    .to_owned(),
-            )),
-            None => Ok(Folder::Fresh),
-            Some(foreign) => Err(StreamError::Folder(format!(
-                "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose \
-                 another one"
-            ))),
-        };
+    let mut contents = [None, None];
+    for (content, path) in contents.iter_mut().zip(FORMAT_PATHS) {
+        if names.iter().any(|name| name == path) {
+            let file = env.disk.open(path, OpenMode::Read).await.map_err(read_failed)?;
+            let len = file.size().await.map_err(read_failed)?.min(FORMAT_SIZE_BYTES_MAX);
+            *content = Some(file.read_at(0, len as usize).await.map_err(read_failed)?);
+        }
     }
-    let file = env.disk.open(FORMAT_PATH, OpenMode::Read).await.map_err(read_failed)?;
-    let len = file.size().await.map_err(read_failed)?.min(FORMAT_SIZE_BYTES_MAX);
-    let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
-    check_format(&content)
+    let has_extents = has_extents(env, &names).await.map_err(read_failed)?;
+    // The second one alone may be a layout's that was cut off.
+    let [first, second] = contents;
+    if first.is_some() || (second.is_some() && has_extents) {
+        return check_formats(&[first, second]);
+    }
+    match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
+        None if has_extents => Err(StreamError::Folder(
+            "the data folder has lost its FORMAT file but holds data; restore the file from a backup, or choose \
+             another folder. Nothing was changed"
+                .to_owned(),
+        )),
+        None => Ok(Folder::Fresh),
+        Some(foreign) => Err(StreamError::Folder(format!(
+            "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose \
+             another one"
+        ))),
+    }
 }
 
 /// Whether the folder, which holds `names`, was ever in use.
@@ -68,21 +94,43 @@ async fn has_extents(env: &Environment, names: &[String]) -> std::io::Result<boo
     Ok(names.iter().any(|name| name == "extents") && !env.disk.list("extents").await?.is_empty())
 }
 
-fn check_format(content: &[u8]) -> Result<Folder, StreamError> {
-    let version = std::str::from_utf8(content).ok().and_then(|text| text.strip_prefix(FORMAT_PREFIX));
-    match version.and_then(|text| text.trim_end().parse::<u32>().ok()) {
-        Some(FORMAT_VERSION) => Ok(Folder::Ready),
-        Some(FORMAT_VERSION_MIN..FORMAT_VERSION) => Ok(Folder::Older),
+/// What the two files say; `None`: there is no such file.
+fn check_formats(contents: &[Option<Bytes>; 2]) -> Result<Folder, StreamError> {
+    let versions =
+        contents.each_ref().map(|content| content.as_ref().and_then(|content| version_of(content)));
+    // While a folder is raised they differ.
+    let damaged = versions.iter().position(Option::is_none).map(|index| FORMAT_PATHS[index]);
+    match versions.iter().flatten().max().copied() {
         Some(version) if version > FORMAT_VERSION => Err(StreamError::Folder(format!(
             "the data folder has format {version}, this program knows formats up to {FORMAT_VERSION}; run a newer \
              Larimar on it. Nothing was changed"
         ))),
+        Some(FORMAT_VERSION) if versions.iter().flatten().all(|version| *version == FORMAT_VERSION) => {
+            Ok(Folder::Ready { damaged })
+        }
+        Some(FORMAT_VERSION_MIN..=FORMAT_VERSION) => Ok(Folder::Older),
         _ => Err(StreamError::Folder(
             "the data folder's FORMAT file is not one of Larimar's; choose another folder, or restore \
              the file from a backup. Nothing was changed"
                 .to_owned(),
         )),
     }
+}
+
+/// The format that a FORMAT file names, if it is whole.
+fn version_of(content: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(content).ok()?;
+    let (line, rest) = text.split_once('\n')?;
+    let version = line.strip_prefix(FORMAT_PREFIX)?.parse::<u32>().ok()?;
+    let is_whole = match rest.strip_prefix(CHECKSUM_PREFIX) {
+        Some(checksum) => checksum == checksum_line(line),
+        None => version < FORMAT_VERSION_TWICE && rest.is_empty(),
+    };
+    is_whole.then_some(version)
+}
+
+fn checksum_line(line: &str) -> String {
+    format!("{:016x}\n", crc64(&[line.as_bytes()]))
 }
 
 /// Removes what a cut-off layout left. Only for a folder that [`inspect`] called fresh.
@@ -95,15 +143,24 @@ pub(crate) async fn clear(env: &Environment) -> Result<(), StreamError> {
             }
         }
     }
-    if env.disk.exists(FORMAT_NEW_PATH).await.map_err(failed)? {
-        env.disk.remove(FORMAT_NEW_PATH).await.map_err(failed)?;
+    for path in [FORMAT_NEW_PATH, FORMAT_PATHS[1]] {
+        if env.disk.exists(path).await.map_err(failed)? {
+            env.disk.remove(path).await.map_err(failed)?;
+        }
     }
     Ok(())
 }
 
 /// Declares the layout finished.
 pub(crate) async fn finish(env: &Environment) -> Result<(), StreamError> {
-    write_format(env).await
+    write_formats(env).await
+}
+
+/// Writes a FORMAT file anew that was lost or damaged.
+pub(crate) async fn mend(env: &Environment, damaged: &'static str) -> Result<(), StreamError> {
+    write_format(env, damaged).await?;
+    tracing::warn!(place = damaged, "the file was missing or damaged, and is written anew");
+    Ok(())
 }
 
 /// Makes sure of the FORMAT file of a folder that has one. A former process may have ended between giving the file its
@@ -117,45 +174,80 @@ pub(crate) async fn confirm(env: &Environment) -> Result<(), StreamError> {
 /// Declares a folder of an older format to be one of the present format, which older programs refuse. Only once
 /// its log and its journal were read whole and agree, because there is no way back.
 pub(crate) async fn raise(env: &Environment) -> Result<(), StreamError> {
-    let failed = |error: std::io::Error| StreamError::write("data folder", &error);
-    // Left by a raise that was cut off.
-    if env.disk.exists(FORMAT_NEW_PATH).await.map_err(failed)? {
-        env.disk.remove(FORMAT_NEW_PATH).await.map_err(failed)?;
-    }
-    write_format(env).await?;
+    write_formats(env).await?;
     tracing::info!(
         "the data folder was raised to format {FORMAT_VERSION}; older programs refuse it from now on"
     );
     Ok(())
 }
 
-async fn write_format(env: &Environment) -> Result<(), StreamError> {
+async fn write_formats(env: &Environment) -> Result<(), StreamError> {
+    // The first one says that the folder is finished, and that older programs must not touch it: what says the same again
+    // is there before.
+    for path in [FORMAT_PATHS[1], FORMAT_PATHS[0]] {
+        write_format(env, path).await?;
+    }
+    Ok(())
+}
+
+async fn write_format(env: &Environment, path: &'static str) -> Result<(), StreamError> {
     let failed = |error: std::io::Error| StreamError::write("data folder", &error);
     let not_written =
         |error: std::io::Error| if is_disk_full(&error) { StreamError::DiskFull } else { failed(error) };
+    // Left by one that was cut off.
+    if env.disk.exists(FORMAT_NEW_PATH).await.map_err(failed)? {
+        env.disk.remove(FORMAT_NEW_PATH).await.map_err(failed)?;
+    }
     let file = env.disk.open(FORMAT_NEW_PATH, OpenMode::CreateNew).await.map_err(not_written)?;
-    let text = format!("{FORMAT_PREFIX}{FORMAT_VERSION}\n");
-    file.write_at(0, Bytes::from(text)).await.map_err(not_written)?;
+    file.write_at(0, Bytes::from(format_text(FORMAT_VERSION))).await.map_err(not_written)?;
     file.sync_data().await.map_err(not_written)?;
-    env.disk.rename(FORMAT_NEW_PATH, FORMAT_PATH).await.map_err(failed)?;
+    env.disk.rename(FORMAT_NEW_PATH, path).await.map_err(failed)?;
     env.disk.sync_folder("").await.map_err(failed)
+}
+
+fn format_text(version: u32) -> String {
+    let line = format!("{FORMAT_PREFIX}{version}");
+    format!("{line}\n{CHECKSUM_PREFIX}{}", checksum_line(&line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn checked(first: Option<&str>, second: Option<&str>) -> Result<Folder, StreamError> {
+        check_formats(&[first, second].map(|text| text.map(|text| Bytes::copy_from_slice(text.as_bytes()))))
+    }
+
     #[test]
     fn formats_are_told_apart() {
-        assert_eq!(check_format(b"larimar data folder, format 5\n"), Ok(Folder::Ready));
-        for older in 1..5 {
+        let present = format_text(FORMAT_VERSION);
+        let present = Some(present.as_str());
+        assert_eq!(checked(present, present), Ok(Folder::Ready { damaged: None }));
+        for older in 1..6 {
             let older = format!("larimar data folder, format {older}\n");
-            assert_eq!(check_format(older.as_bytes()), Ok(Folder::Older));
+            assert_eq!(checked(Some(&older), None), Ok(Folder::Older));
+            assert_eq!(checked(Some(&older), present), Ok(Folder::Older), "it was being raised");
         }
-        assert!(check_format(b"larimar data folder, format 0\n").is_err());
-        let newer = check_format(b"larimar data folder, format 6\n").unwrap_err().to_string();
-        assert!(newer.contains("newer Larimar"), "{newer}");
-        assert!(check_format(b"something else").is_err());
-        assert!(check_format(&[0xff, 0xfe]).is_err());
+        assert!(checked(Some("larimar data folder, format 0\n"), None).is_err());
+        assert!(checked(Some("larimar data folder, format 6\n"), None).is_err(), "without a checksum");
+        for newer in [(Some(format_text(7)), None), (None, Some(format_text(7)))] {
+            let newer = checked(newer.0.as_deref(), newer.1.as_deref()).unwrap_err().to_string();
+            assert!(newer.contains("newer Larimar"), "{newer}");
+        }
+        assert!(checked(Some("something else"), None).is_err());
+    }
+
+    #[test]
+    fn whatever_bit_of_one_is_flipped_the_other_counts() {
+        let present = format_text(FORMAT_VERSION);
+        for bit in 0..present.len() * 8 {
+            let mut flipped = present.clone().into_bytes();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let found = check_formats(&[Some(flipped.into()), Some(Bytes::from(present.clone()))]);
+            assert_eq!(found, Ok(Folder::Ready { damaged: Some("FORMAT") }), "bit {bit}");
+        }
+        assert_eq!(checked(Some(&present), Some("")), Ok(Folder::Ready { damaged: Some("FORMAT.second") }));
+        assert_eq!(checked(Some(&present), None), Ok(Folder::Ready { damaged: Some("FORMAT.second") }));
+        assert_eq!(checked(None, Some(&present)), Ok(Folder::Ready { damaged: Some("FORMAT") }));
     }
 }

@@ -2,7 +2,7 @@
 //! bytes?). Upper layers see only this.
 
 use crate::error::StreamError;
-use crate::extent_node::{ExtentNode, ExtentReader, ExtentTable};
+use crate::extent_node::{ExtentNode, ExtentReader, ListedExtent};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
 use crate::rolls::Rolls;
@@ -92,9 +92,16 @@ impl Streams {
                 StreamManager::format(env, &settings, &space).await?;
                 folder::finish(env).await?;
             }
-            // Both are read, and compared, before either changes a file: a damaged folder is refused as it is.
-            let listed = StreamManager::read(env).await?;
-            let recover = || ExtentNode::recover(env, |table| compare(&listed.state, table));
+            let is_kept_twice = folder != Folder::Older;
+            let listed = StreamManager::read(env, is_kept_twice).await?;
+            for place in &listed.damaged {
+                tracing::warn!(
+                    place,
+                    "the stream manager's log was missing or damaged there, and is written anew"
+                );
+            }
+            let extents = listed_extents(&listed.state);
+            let recover = || ExtentNode::recover(env, &extents, is_kept_twice);
             let given_up = space.given_up();
             let recovered = match recover().await {
                 Err(StreamError::DiskFull) if space.give_up(given_up).await => recover().await?,
@@ -102,7 +109,8 @@ impl Streams {
             };
             match folder {
                 Folder::Fresh => {}
-                Folder::Ready => folder::confirm(env).await?,
+                Folder::Ready { damaged: None } => folder::confirm(env).await?,
+                Folder::Ready { damaged: Some(path) } => folder::mend(env, path).await?,
                 Folder::Older => {
                     // From here on journal and log hold what programs of the older format would misread.
                     let given_up = space.given_up();
@@ -114,6 +122,7 @@ impl Streams {
                     }
                 }
             }
+            let has_losses = recovered.has_losses;
             let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
             let manager = Arc::new(StreamManager::start(env, &settings, listed, &space).await?);
             let rolling = Arc::new(tokio::sync::Mutex::default());
@@ -121,7 +130,7 @@ impl Streams {
             let scrub = Arc::new(Scrub::default());
             let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
             let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
-            streams.reconcile().await?;
+            streams.reconcile(has_losses).await?;
             if streams.settings.scrub_bytes_per_second > 0 {
                 let rate = streams.settings.scrub_bytes_per_second;
                 let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
@@ -141,13 +150,13 @@ impl Streams {
         })
     }
 
-    /// Makes the node and the manager agree after a stop, who do not contradict each other (see [`compare`]): finishes
-    /// deletions and sealings, removes extents that no stream ever listed.
-    async fn reconcile(&self) -> Result<(), StreamError> {
+    /// Makes the manager and the node, which knows of all extents that streams list, agree after a stop: finishes deletions
+    /// and sealings, removes extents that no stream ever listed.
+    async fn reconcile(&self, has_losses: bool) -> Result<(), StreamError> {
         self.collect().await?;
         let known = self.manager.with(|state| state.extents.clone());
         for extent in self.node.list() {
-            if !known.contains_key(&extent) {
+            if !known.contains_key(&extent) && !has_losses {
                 tracing::info!(%extent, "removing an extent that no stream lists");
                 self.node.delete(extent).await?;
             }
@@ -492,18 +501,10 @@ impl Streams {
     }
 }
 
-/// Whether what the manager lists and what the node's journal knows can both be true. An extent that a stream lists and
-/// the node lacks is damage, and so is one that is not what it was when it was sealed.
-fn compare(listed: &State, known: &ExtentTable) -> Result<(), StreamError> {
-    for (extent, info) in listed.extents.iter().filter(|(_, info)| info.references > 0) {
-        let missing = || StreamError::Corrupt(format!("extent {extent} is missing"));
-        let state = known.extents.get(extent).ok_or_else(missing)?;
-        let contradiction = info.sealed.and_then(|sealed| sealed.contradiction(state.sealed(), state.frozen));
-        if let Some(problem) = contradiction {
-            return Err(StreamError::Corrupt(format!("extent {extent}: {problem}")));
-        }
-    }
-    Ok(())
+/// What the manager knows of extents that streams list.
+pub(crate) fn listed_extents(state: &State) -> Vec<ListedExtent> {
+    let listed = state.extents.iter().filter(|(_, info)| info.references > 0);
+    listed.map(|(extent, info)| ListedExtent { extent: *extent, sealed: info.sealed }).collect()
 }
 
 /// The stream whose extents a change shares.

@@ -173,14 +173,15 @@ fn an_extent_cut_at_a_blocks_border_is_named() {
     assert_eq!(damages.len(), 1, "{damages:?}");
     assert_eq!((&damages[0].place, damages[0].part), (&path, DamagedPart::File));
     assert!(damages[0].problem.contains("it should hold"), "{damages:?}");
-    assert!(matches!(serve(&world), Err(StreamError::Corrupt(_))));
+    let (_, replayed) = serve(&world).unwrap();
+    assert!(replayed.is_err(), "{replayed:?}");
 }
 
 /// The manager and the node each keep what was sealed: a journal or a log from another folder is no match.
 #[test]
-fn a_seal_that_the_journal_contradicts_is_refused_and_named() {
+fn a_seal_that_the_journal_contradicts_is_named_and_its_extent_fails() {
     let (world, other) = (world(1), world(2));
-    for path in ["journal/0", "journal/1", "journal/2"] {
+    for path in ["journal/0", "journal/1", "journal/2", "journal/table", "journal/table.second"] {
         world.disk.replace(path, other.disk.contents()[path].clone());
     }
     for (path, bytes) in extents(&other) {
@@ -188,12 +189,11 @@ fn a_seal_that_the_journal_contradicts_is_refused_and_named() {
     }
     let damages = check(&world).damages;
     assert!(!damages.is_empty());
-    for damage in &damages {
-        assert!(
-            damage.problem.contains("it was sealed at") && damage.problem.contains("with digest"),
-            "{damage:?}"
-        );
-        assert_eq!(damage.part, DamagedPart::File);
-    }
-    assert!(matches!(serve(&world), Err(StreamError::Corrupt(_))));
+    let is_named = |damage: &&stream::StreamDamage| {
+        damage.problem.contains("it was sealed at") && damage.problem.contains("with digest")
+    };
+    // The last one is open.
+    assert_eq!(damages.iter().filter(is_named).count(), extents(&world).len() - 1, "{damages:?}");
+    let (_, replayed) = serve(&world).unwrap();
+    assert!(matches!(replayed, Err(StreamError::Corrupt(_))), "{replayed:?}");
 }

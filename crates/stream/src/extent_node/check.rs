@@ -4,7 +4,9 @@
 //! tail of the journal is not damage, because nothing in it was acknowledged.
 
 use super::extent_path;
-use super::journal::{SEGMENT_COUNT, recover, segment_path};
+use super::journal::{Finding, Recovered, recover};
+use super::open::read_journal;
+use super::settle::{ListedExtent, settle};
 use super::state::{ExtentState, ExtentTable};
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::check::DamagedPart;
@@ -27,6 +29,8 @@ pub(crate) struct NodeFacts {
     appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>>,
     /// That its last record is not whole.
     pub(crate) torn: Option<String>,
+    /// What is wrong with it.
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// What is wrong in one extent.
@@ -43,26 +47,20 @@ pub(crate) struct CheckedExtent {
     pub(crate) block_count: u64,
 }
 
-/// Reads the journal.
-pub(crate) async fn read_node(env: &Environment) -> Result<NodeFacts, StreamError> {
-    let mut contents = Vec::with_capacity(SEGMENT_COUNT);
-    for index in 0..SEGMENT_COUNT {
-        let path = segment_path(index);
-        contents.push(read_file(&*env.disk, &path).await.map_err(|error| StreamError::read(&path, &error))?);
-    }
-    let contents = contents.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
-    let recovered = recover(&contents)?;
+/// Reads the journal. `listed` are the extents that streams have, if that is known.
+pub(crate) async fn read_node(
+    env: &Environment,
+    listed: &[ListedExtent],
+    has_copies: bool,
+) -> Result<NodeFacts, StreamError> {
+    let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
+    settle(&mut recovered, listed);
     let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
     for (extent, offset, bytes) in recovered.appends {
         appends.entry(extent).or_default().push((offset, bytes));
     }
-    Ok(NodeFacts { table: recovered.table, appends, torn: recovered.torn })
-}
-
-async fn read_file(disk: &dyn Disk, path: &str) -> std::io::Result<Bytes> {
-    let file = disk.open(path, OpenMode::Read).await?;
-    let len = file.size().await?;
-    file.read_at(0, len as usize).await
+    let Recovered { table, torn, findings, .. } = recovered;
+    Ok(NodeFacts { table, appends, torn, findings })
 }
 
 impl NodeFacts {
@@ -75,6 +73,13 @@ impl NodeFacts {
         read: &mut (dyn FnMut(u64) + Send),
     ) -> CheckedExtent {
         match self.content(disk, extent, state, read).await {
+            Ok(content) if state.in_doubt => {
+                let mut checked = walk(&content, extent, None);
+                let problem = "the journal was damaged: blocks that were appended behind its end may be lost";
+                let problem = problem.to_owned();
+                checked.damages.push(ExtentDamage { part: DamagedPart::End { extent }, problem });
+                checked
+            }
             Ok(content) => walk(&content, extent, state.digest),
             Err(problem) => CheckedExtent {
                 damages: vec![ExtentDamage { part: DamagedPart::File, problem }],

@@ -170,6 +170,12 @@ impl Drain {
         }
     }
 
+    /// Whether everything that was added is synced in its extent.
+    pub(crate) fn owes_nothing(&self) -> bool {
+        let queues = self.queues.lock();
+        queues.waiting.is_empty() && queues.unsynced.is_empty()
+    }
+
     /// Sync all, then end.
     pub(crate) fn close(&self) {
         self.queues.lock().closing = true;

@@ -67,10 +67,11 @@ impl ExtentNode {
     /// Removes the file of an extent that the journal does not know (any more).
     pub(super) async fn remove_file(&self, extent: ExtentId) -> Result<(), StreamError> {
         // A name that comes back after a power loss is removed at the next start.
-        self.disk
-            .remove(&extent_path(extent))
-            .await
-            .map_err(|error| StreamError::write("removing an extent", &error))
+        match self.disk.remove(&extent_path(extent)).await {
+            // It was lost.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| StreamError::write("removing an extent", &error)),
+        }
     }
 
     /// Writes and syncs all that is journaled, then ends the node's tasks.

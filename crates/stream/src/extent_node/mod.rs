@@ -5,7 +5,7 @@
 //! back the same bytes, or the read fails loudly.
 //!
 //! ```text
-//! journal/0..2          see journal/mod.rs
+//! journal/*             see journal/mod.rs
 //! extents/<16 hex>      append blocks one after the other, see block.rs
 //! ```
 
@@ -13,16 +13,21 @@ mod append;
 mod check;
 mod drain;
 mod extent;
+mod extent_files;
 mod journal;
 mod lifecycle;
+mod lost_file;
+mod misplaced;
 mod open;
 mod read;
+mod settle;
 mod state;
 mod stop;
 
 pub(crate) use check::{NodeFacts, read_node};
+pub(crate) use open::read_whole;
 pub(crate) use read::ExtentReader;
-pub(crate) use state::ExtentTable;
+pub(crate) use settle::ListedExtent;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
@@ -66,7 +71,7 @@ impl ExtentStat {
 
 impl From<ExtentState> for ExtentStat {
     fn from(state: ExtentState) -> Self {
-        let ExtentState { epoch, length, frozen, digest } = state;
+        let ExtentState { epoch, length, frozen, digest, in_doubt: _ } = state;
         ExtentStat { length, epoch, frozen, digest }
     }
 }

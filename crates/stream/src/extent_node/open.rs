@@ -1,21 +1,24 @@
 //! Opening a node: recover the journal, bring every extent's file up to it, start a new generation.
 //!
-//! What always holds: an extent's file that is missing or shorter than its length is an error that names it. Files
-//! that no journal knows are left-overs of a creation or deletion that was cut off, and are removed.
+//! What always holds: an extent whose file is missing or shorter than its length is served as far as it reads, and takes no
+//! more appends. Files that no journal knows are left-overs of a creation or deletion that was cut off, and are removed.
 
 use super::drain::Drain;
 use super::extent::Extent;
+use super::extent_files::open_extents;
 use super::journal::{
-    JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, SegmentFiles, recover, segment_path,
+    JournalContents, JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, TABLE_PATHS, TableCopies,
+    recover, segment_path,
 };
+use super::settle::{ListedExtent, settle};
 use super::state::ExtentTable;
 use super::stop::Stop;
-use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX, extent_path};
-use crate::error::{StreamError, not_made};
+use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
+use crate::error::{StreamError, is_disk_full, not_made};
 use crate::ids::ExtentId;
 use crate::settings::StreamSettings;
 use crate::space::Space;
-use base::{Disk, Environment, OpenMode};
+use base::{Disk, DiskFile, Environment, OpenMode};
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -27,11 +30,22 @@ const ZERO_WRITE_SIZE_BYTES: u64 = 1 << 20;
 
 /// A node whose extents are up to its journal, and that has not written to its journal yet.
 pub(crate) struct RecoveredNode {
-    files: SegmentFiles,
     recovered: Recovered,
     extents: BTreeMap<ExtentId, Arc<Extent>>,
     /// Files in the extents' folder that no extent has.
     orphans: Vec<String>,
+    /// What journal and streams say of the extents is damaged: nothing that only seems to be left over is to be removed.
+    pub(crate) has_losses: bool,
+}
+
+/// What a journal's writer begins with.
+struct Begin {
+    table: ExtentTable,
+    generation: u64,
+    sequence: u64,
+    /// Index of the file that it writes first.
+    file: usize,
+    segment_size_bytes: u64,
 }
 
 impl ExtentNode {
@@ -44,54 +58,56 @@ impl ExtentNode {
         let failed = |what: &'static str| move |error: std::io::Error| not_made(what, &error);
         env.disk.create_folder("extents").await.map_err(failed("folder extents"))?;
         env.disk.create_folder("journal").await.map_err(failed("folder journal"))?;
-        let mut files = Vec::with_capacity(SEGMENT_COUNT);
         for index in 0..SEGMENT_COUNT {
-            let file =
-                env.disk.open(&segment_path(index), OpenMode::CreateNew).await.map_err(failed("journal"))?;
-            let zeros =
-                Bytes::from(vec![0; ZERO_WRITE_SIZE_BYTES.min(settings.journal_segment_size_bytes) as usize]);
-            let mut at = 0;
-            while at < settings.journal_segment_size_bytes {
-                let size = (zeros.len() as u64).min(settings.journal_segment_size_bytes - at);
-                file.write_at(at, zeros.slice(..size as usize)).await.map_err(failed("journal"))?;
-                at += size;
-            }
-            file.sync_data().await.map_err(failed("journal"))?;
-            files.push(file);
+            complete_segment(&*env.disk, index, settings.journal_segment_size_bytes).await?;
         }
         for folder in ["journal", "extents", ""] {
             env.disk.sync_folder(folder).await.map_err(failed("data folder"))?;
         }
         // Unguessable, so that stored user data can't look like a record of this folder's journal.
         let generation = (env.random.next_u64() >> 2) + 2;
-        let files = files.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
-        let mut writer =
-            new_writer(env, files, ExtentTable::default(), generation, 0, 0, space.clone()).await?;
-        writer.start_segment().await
+        let segment_size_bytes = settings.journal_segment_size_bytes;
+        let begin =
+            Begin { table: ExtentTable::default(), generation, sequence: 0, file: 0, segment_size_bytes };
+        let mut writer = new_writer(env, begin, space.clone()).await?;
+        writer.begin().await
     }
 
-    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is. No file is changed
-    /// if `check` finds what the journal says of the extents wrong.
+    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is. `listed` are the
+    /// extents that streams have; `has_copies`: the folder is of the present format, which has copies of the journal's
+    /// table. One of an older format that is damaged is refused before anything is changed: the program that wrote it may
+    /// be asked first.
     pub(crate) async fn recover(
         env: &Environment,
-        check: impl FnOnce(&ExtentTable) -> Result<(), StreamError>,
+        listed: &[ListedExtent],
+        has_copies: bool,
     ) -> Result<RecoveredNode, StreamError> {
-        let files = open_segments(env).await?;
-        let mut contents = Vec::with_capacity(SEGMENT_COUNT);
-        for file in &files {
-            let what = |error: std::io::Error| StreamError::read("the journal", &error);
-            let len = file.size().await.map_err(what)?;
-            contents.push(file.read_at(0, len as usize).await.map_err(what)?);
+        let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
+        settle(&mut recovered, listed);
+        let lost = recovered.findings.iter().find(|finding| !finding.is_mended || !has_copies);
+        if let Some(lost) = lost.filter(|_| !has_copies) {
+            return Err(StreamError::Corrupt(format!("{}: {}", lost.place, lost.problem)));
         }
-        let contents = contents.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
-        let recovered = recover(&contents)?;
-        drop(contents);
+        let has_losses = lost.is_some();
         if let Some(torn) = &recovered.torn {
             tracing::warn!("{torn}");
         }
-        check(&recovered.table)?;
-        let (extents, orphans) = open_extents(&*env.disk, &recovered).await?;
-        Ok(RecoveredNode { files, recovered, extents, orphans })
+        for finding in &recovered.findings {
+            let (place, problem) = (&finding.place, &finding.problem);
+            if finding.is_mended {
+                tracing::warn!(place, problem, "damage is mended from what is kept twice");
+            } else {
+                tracing::error!(
+                    place,
+                    problem,
+                    "damage: larimar check tells what it means, larimar repair what can be done"
+                );
+            }
+        }
+        let (extents, orphans) = open_extents(&*env.disk, &mut recovered).await?;
+        // Where something is lost a file that nobody knows may be what is missing.
+        let orphans = if has_losses { Vec::new() } else { orphans };
+        Ok(RecoveredNode { recovered, extents, orphans, has_losses })
     }
 
     /// Starts a new generation of the journal, and the node's tasks.
@@ -101,25 +117,26 @@ impl ExtentNode {
         node: RecoveredNode,
         space: Arc<Space>,
     ) -> Result<Arc<Self>, StreamError> {
-        let RecoveredNode { files, recovered, extents, orphans } = node;
+        let RecoveredNode { recovered, extents, orphans, has_losses: _ } = node;
         if let Some((file, header)) = recovered.unconfirmed {
             // The former process may have ended before its sync, or in spite of it: written again, it is on the disk for
             // certain before the older segments are written over, which it takes the place of.
             let failed = |error: std::io::Error| StreamError::write("journal", &error);
-            files[file].write_at(0, header).await.map_err(failed)?;
-            files[file].sync_data().await.map_err(failed)?;
+            let file = env.disk.open(&segment_path(file), OpenMode::Write).await.map_err(failed)?;
+            file.write_at(0, header).await.map_err(failed)?;
+            file.sync_data().await.map_err(failed)?;
         }
-        let mut writer = new_writer(
-            env,
-            files,
-            recovered.table,
-            recovered.generation + 1,
-            recovered.sequence,
-            recovered.free_file,
-            space.clone(),
-        )
-        .await?;
-        writer.start_segment().await?;
+        let (file, segment_size_bytes) =
+            choose_file(&*env.disk, &recovered.free_files, recovered.segment_size_bytes).await?;
+        let begin = Begin {
+            table: recovered.table,
+            generation: recovered.generation + 1,
+            sequence: recovered.sequence,
+            file,
+            segment_size_bytes,
+        };
+        let mut writer = new_writer(env, begin, space.clone()).await?;
+        writer.begin().await?;
         // Not before: what was read of the journal may be more than the disk holds of it.
         remove_orphans(&*env.disk, orphans).await?;
         let (journal, requests) = mpsc::channel(JOURNAL_QUEUE_COUNT_MAX);
@@ -148,32 +165,116 @@ impl ExtentNode {
     }
 }
 
-async fn open_segments(env: &Environment) -> Result<SegmentFiles, StreamError> {
-    let mut files = Vec::with_capacity(SEGMENT_COUNT);
-    for index in 0..SEGMENT_COUNT {
-        let path = segment_path(index);
-        files.push(
-            env.disk.open(&path, OpenMode::Write).await.map_err(|error| StreamError::read(&path, &error))?,
-        );
+/// The journal's files as they are.
+pub(super) async fn read_journal(disk: &dyn Disk, has_copies: bool) -> Result<JournalContents, StreamError> {
+    let mut segments = [const { None }; SEGMENT_COUNT];
+    for (index, segment) in segments.iter_mut().enumerate() {
+        *segment = read_whole(disk, &segment_path(index)).await?;
     }
-    files.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))
+    let mut copies = [None, None];
+    for (copy, path) in copies.iter_mut().zip(TABLE_PATHS) {
+        *copy = read_whole(disk, path).await?;
+    }
+    Ok(JournalContents { segments, copies, has_copies })
+}
+
+/// A file's bytes; `None`: there is no such file.
+pub(crate) async fn read_whole(disk: &dyn Disk, path: &str) -> Result<Option<Bytes>, StreamError> {
+    let read = async {
+        let file = disk.open(path, OpenMode::Read).await?;
+        let len = file.size().await?;
+        file.read_at(0, len as usize).await
+    };
+    match read.await {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StreamError::read(path, &error)),
+    }
+}
+
+/// Which of the free files the new segment is written to, and how large journal files are. The files keep the size they were
+/// made with; a changed setting counts from the next folder on.
+async fn choose_file(
+    disk: &dyn Disk,
+    free_files: &[usize],
+    known_size_bytes: Option<u64>,
+) -> Result<(usize, u64), StreamError> {
+    let mut sizes = [0; SEGMENT_COUNT];
+    for (index, size) in sizes.iter_mut().enumerate() {
+        let path = segment_path(index);
+        let failed = |error: std::io::Error| StreamError::read(&path, &error);
+        if disk.exists(&path).await.map_err(failed)? {
+            let file = disk.open(&path, OpenMode::Read).await.map_err(failed)?;
+            *size = file.size().await.map_err(failed)?;
+        }
+    }
+    let segment_size_bytes = known_size_bytes.unwrap_or(sizes.into_iter().max().unwrap_or(0));
+    // One that is whole, rather than one that is to be made anew.
+    let largest = free_files
+        .iter()
+        .copied()
+        .max_by_key(|file| (sizes[*file].min(segment_size_bytes), SEGMENT_COUNT - file));
+    Ok((largest.unwrap_or(0), segment_size_bytes))
+}
+
+/// Makes a journal file, or what is missing of it.
+async fn complete_segment(
+    disk: &dyn Disk,
+    index: usize,
+    size_bytes: u64,
+) -> Result<Arc<dyn DiskFile>, StreamError> {
+    let path = segment_path(index);
+    let failed = |error: std::io::Error| not_made("journal", &error);
+    let mode = match disk.exists(&path).await.map_err(failed)? {
+        true => OpenMode::Write,
+        false => OpenMode::CreateNew,
+    };
+    let file = disk.open(&path, mode).await.map_err(failed)?;
+    let found = file.size().await.map_err(failed)?;
+    let zeros = Bytes::from(vec![0; ZERO_WRITE_SIZE_BYTES.min(size_bytes.saturating_sub(found)) as usize]);
+    let mut at = found;
+    let written = async {
+        while at < size_bytes {
+            let size = (zeros.len() as u64).min(size_bytes - at);
+            file.write_at(at, zeros.slice(..size as usize)).await?;
+            at += size;
+        }
+        if found < size_bytes { file.sync_data().await } else { Ok(()) }
+    };
+    if let Err(error) = written.await {
+        // What is there of it would keep the last free bytes from everybody.
+        let _ = file.set_len(found).await;
+        return Err(if is_disk_full(&error) { StreamError::DiskFull } else { failed(error) });
+    }
+    if mode == OpenMode::CreateNew {
+        disk.sync_folder("journal").await.map_err(failed)?;
+    }
+    Ok(file)
 }
 
 async fn new_writer(
     env: &Environment,
-    files: SegmentFiles,
-    table: ExtentTable,
-    generation: u64,
-    sequence: u64,
-    file: usize,
+    begin: Begin,
     space: Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
-    // The files keep the size they were made with; a changed setting counts from the next format on.
-    let segment_size_bytes =
-        files[file].size().await.map_err(|error| StreamError::read("the journal", &error))?;
+    let Begin { table, generation, sequence, file, segment_size_bytes } = begin;
+    let mut files = Vec::with_capacity(SEGMENT_COUNT);
+    for index in 0..SEGMENT_COUNT {
+        let given_up = space.given_up();
+        let made = match complete_segment(&*env.disk, index, segment_size_bytes).await {
+            Err(StreamError::DiskFull) if space.give_up(given_up).await => {
+                complete_segment(&*env.disk, index, segment_size_bytes).await?
+            }
+            made => made?,
+        };
+        files.push(made);
+    }
+    let files = files.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
+    let copies = TableCopies::open(&*env.disk, segment_size_bytes).await?;
     let stop = Arc::new(Stop::default());
     Ok(JournalWriter {
         files,
+        copies,
         segment_size_bytes,
         file,
         generation,
@@ -182,64 +283,14 @@ async fn new_writer(
         offset: 0,
         position: 0,
         table,
-        drain: Arc::new(Drain::new(stop.clone(), space, segment_size_bytes)),
+        drain: Arc::new(Drain::new(stop.clone(), space.clone(), segment_size_bytes)),
         owed: 0,
         stop,
+        space,
         clock: env.clock.clone(),
         unmarked: false,
         memory: RecordMemory::default(),
     })
-}
-
-/// Opens every extent's file, writes what only the journal has, and syncs it. Returns the names of files besides, too.
-async fn open_extents(
-    disk: &dyn Disk,
-    recovered: &Recovered,
-) -> Result<(BTreeMap<ExtentId, Arc<Extent>>, Vec<String>), StreamError> {
-    let mut names =
-        disk.list("extents").await.map_err(|error| StreamError::read("folder extents", &error))?;
-    let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
-    for (extent, offset, bytes) in &recovered.appends {
-        appends.entry(*extent).or_default().push((*offset, bytes.clone()));
-    }
-    let mut extents = BTreeMap::new();
-    for (&id, &state) in &recovered.table.extents {
-        let path = extent_path(id);
-        names.retain(|name| extent_path_name(&path) != name);
-        let file = disk.open(&path, OpenMode::Write).await.map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                StreamError::Corrupt(format!("{path} is missing; it should hold {} bytes", state.length))
-            } else {
-                StreamError::read(&path, &error)
-            }
-        })?;
-        let write_failed = |error: std::io::Error| {
-            if crate::error::is_disk_full(&error) {
-                StreamError::DiskFull
-            } else {
-                StreamError::write(&path, &error)
-            }
-        };
-        let journaled = appends.remove(&id).unwrap_or_default();
-        for (offset, bytes) in &journaled {
-            file.write_at(*offset, bytes.clone()).await.map_err(write_failed)?;
-        }
-        let len = file.size().await.map_err(|error| StreamError::read(&path, &error))?;
-        if len < state.length {
-            return Err(StreamError::Corrupt(format!(
-                "{path} has {len} bytes; it should hold {}",
-                state.length
-            )));
-        }
-        if len > state.length {
-            file.set_len(state.length).await.map_err(write_failed)?;
-        }
-        if !journaled.is_empty() || len > state.length {
-            file.sync_data().await.map_err(write_failed)?;
-        }
-        extents.insert(id, Arc::new(Extent::new(id, file, state)));
-    }
-    Ok((extents, names))
 }
 
 /// Removes files of extents that the journal on the disk does not know any more.
@@ -251,8 +302,4 @@ async fn remove_orphans(disk: &dyn Disk, orphans: Vec<String>) -> Result<(), Str
             .map_err(|error| StreamError::write("orphan", &error))?;
     }
     Ok(())
-}
-
-fn extent_path_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

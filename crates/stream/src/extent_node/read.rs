@@ -31,7 +31,8 @@ impl ExtentNode {
     /// A reader over the extent's blocks from `offset` (a block's start) to its present length.
     pub(crate) fn reader(&self, extent: ExtentId, offset: u64) -> Result<ExtentReader, StreamError> {
         let extent = self.extent(extent)?;
-        let Sealed { length: end, digest } = extent.state().sealed();
+        let state = extent.state();
+        let Sealed { length: end, digest } = state.sealed();
         if offset > end {
             return Err(StreamError::Corrupt(format!(
                 "extent {}: a replay from {offset} starts beyond its length {end}",
@@ -40,8 +41,16 @@ impl ExtentNode {
         }
         let digest =
             digest.filter(|_| offset == 0).map(|recorded| Digesting { read: ExtentDigest::EMPTY, recorded });
-        Ok(ExtentReader { extent, offset, end, buffer: Bytes::new(), digest })
+        let end_in_doubt = state.in_doubt;
+        Ok(ExtentReader { extent, offset, end, end_in_doubt, buffer: Bytes::new(), digest })
     }
+}
+
+/// Why nobody may take the end of an extent for its end.
+fn in_doubt(extent: ExtentId, end: u64) -> StreamError {
+    StreamError::Corrupt(format!(
+        "extent {extent}: the journal was damaged, and blocks that were appended at {end} and behind may be lost"
+    ))
 }
 
 /// The digest of what was read, and the one that all of it must have.
@@ -56,6 +65,8 @@ pub(crate) struct ExtentReader {
     extent: Arc<Extent>,
     offset: u64,
     end: u64,
+    /// Acknowledged blocks may be missing there.
+    end_in_doubt: bool,
     /// Bytes that were read ahead, from `offset`.
     buffer: Bytes,
     /// `None`: not read from the first block on, or begun before digests were kept.
@@ -71,6 +82,7 @@ impl ExtentReader {
                     let problem = exchanged(*recorded, *read);
                     Err(StreamError::Corrupt(format!("extent {}: {problem}", self.extent.id)))
                 }
+                _ if self.end_in_doubt => Err(in_doubt(self.extent.id, self.end)),
                 _ => Ok(None),
             };
         }

@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! table  = varint(count) extent*          extent = u64 id, u64 epoch, u64 length, u8 flags, u64 digest if bit 1
-//!                                         flags: bit 0: frozen, bit 1: the digest is known (from format 2 on)
+//!                                         flags: bit 0: frozen, bit 1: the digest is known (from format 2 on),
+//!                                         bit 2: its end is in doubt (from format 6 on)
 //! entry  = u8 tag, fields:
 //!   1 append  u64 extent, u64 epoch, u64 offset, varint n, n bytes (encoded blocks)
 //!   2 length  u64 extent, u64 epoch, u64 offset, varint n           (n bytes were written and synced in the file)
@@ -31,12 +32,15 @@ pub(crate) struct ExtentState {
     pub(crate) frozen: bool,
     /// Of all blocks below the length; `None`: the extent was begun before digests were kept.
     pub(crate) digest: Option<ExtentDigest>,
+    /// The journal was damaged: acknowledged blocks may be missing behind the length. Such an extent is frozen.
+    pub(crate) in_doubt: bool,
 }
 
 impl ExtentState {
     /// An extent without blocks.
     pub(crate) fn empty(epoch: OwnerEpoch) -> Self {
-        ExtentState { epoch, length: 0, frozen: false, digest: Some(ExtentDigest::EMPTY) }
+        let digest = Some(ExtentDigest::EMPTY);
+        ExtentState { epoch, length: 0, frozen: false, digest, in_doubt: false }
     }
 
     /// What is fixed once it is frozen.
@@ -63,6 +67,7 @@ pub(crate) enum Entry<'a> {
 
 const FLAG_FROZEN: u8 = 1;
 const FLAG_DIGEST: u8 = 2;
+const FLAG_IN_DOUBT: u8 = 4;
 
 impl ExtentTable {
     /// The extent's facts, if an append with `epoch` may extend it.
@@ -155,7 +160,8 @@ impl ExtentTable {
             out.put_u64_field(state.length);
             let frozen = if state.frozen { FLAG_FROZEN } else { 0 };
             let digest = if state.digest.is_some() { FLAG_DIGEST } else { 0 };
-            out.put_u8_field(frozen | digest);
+            let in_doubt = if state.in_doubt { FLAG_IN_DOUBT } else { 0 };
+            out.put_u8_field(frozen | digest | in_doubt);
             state.digest.iter().for_each(|digest| out.put_u64_field(digest.0));
         }
     }
@@ -169,12 +175,13 @@ impl ExtentTable {
             let epoch = OwnerEpoch(decoder.u64("extent epoch")?);
             let length = decoder.u64("extent length")?;
             let flags = decoder.u8("extent flags")?;
-            if flags & !(FLAG_FROZEN | FLAG_DIGEST) != 0 {
+            if flags & !(FLAG_FROZEN | FLAG_DIGEST | FLAG_IN_DOUBT) != 0 {
                 return Err(DecodeError("extent flags"));
             }
             let digest = if flags & FLAG_DIGEST != 0 { Some(decoder.u64("extent digest")?) } else { None };
             let (frozen, digest) = (flags & FLAG_FROZEN != 0, digest.map(ExtentDigest));
-            extents.insert(id, ExtentState { epoch, length, frozen, digest });
+            let in_doubt = flags & FLAG_IN_DOUBT != 0;
+            extents.insert(id, ExtentState { epoch, length, frozen, digest, in_doubt });
         }
         Ok(ExtentTable { extents })
     }
@@ -378,7 +385,7 @@ mod tests {
         table.encode(&mut encoded);
         assert_eq!(ExtentTable::decode(&mut Decoder::new(&encoded)), Ok(table));
         // Flags of a later format are no flags of this one.
-        encoded[25] = 4;
+        encoded[25] = 8;
         assert!(ExtentTable::decode(&mut Decoder::new(&encoded)).is_err());
     }
 

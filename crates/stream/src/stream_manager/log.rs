@@ -1,38 +1,42 @@
-//! The stream manager's log: one file of records (see `record.rs`), the first a snapshot, each other one list of
+//! The stream manager's log: records (see `record.rs`), the first a snapshot, each other one list of
 //! commands. Behind the records are zeros: the file grows before it is needed, because syncing a file that does not
 //! grow is many times faster, and because then a full disk refuses a list of commands before anything of it is written.
 //!
+//! Two files hold the same log: each record is written and synced in the first, then in the second. What one of them has lost
+//! is read from the other.
+//!
 //! ```text
-//! stream_manager/log        records, zeros; body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
-//! stream_manager/log.new    the next log, until it replaces the old one
+//! stream_manager/log             records, zeros; body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
+//! stream_manager/log.second      the same bytes, from format 6 on
+//! stream_manager/log.new         the next log, until it replaces the old one
+//! stream_manager/log.second.new  the same
 //! ```
 //!
-//! What always holds: a list of commands shows in the state after its record is synced. Once no further one comes, an
-//! empty record is synced behind the last, so that later damage to it is told apart from a torn write.
+//! What always holds: a list of commands shows in the state after its record is synced in both.
 
 use super::state::{Command, State};
 use crate::error::{StreamError, is_disk_full, not_made};
-use crate::record::{self, RECORD_ALIGNMENT, RecordBuilder};
+use crate::extent_node::read_whole;
+use crate::record::{self, Encoded, Record, RecordBuilder, Wanted};
 use crate::settings::StreamSettings;
 use crate::space::Space;
 use base::codec::{Decoder, Encode};
-use base::{Clock, Disk, DiskFile, Environment, OpenMode};
+use base::{Disk, DiskFile, Environment, OpenMode};
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 const FOLDER: &str = "stream_manager";
-const PATH: &str = "stream_manager/log";
-const NEW_PATH: &str = "stream_manager/log.new";
+/// In the order in which they are written.
+pub(crate) const PATHS: [&str; 2] = ["stream_manager/log", "stream_manager/log.second"];
+const PATH: &str = PATHS[0];
+const NEW_PATHS: [&str; 2] = ["stream_manager/log.new", "stream_manager/log.second.new"];
 const KIND_SNAPSHOT_1: u8 = 0;
 const KIND_COMMANDS: u8 = 1;
 const KIND_SNAPSHOT: u8 = 2;
 /// A log of this size is replaced by a snapshot of the state.
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
-/// After this long without a request the last record gets its successor.
-const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 
 /// A list of commands that waits for the log.
 pub(crate) struct Request {
@@ -42,7 +46,7 @@ pub(crate) struct Request {
 
 pub(crate) struct Log {
     disk: Arc<dyn Disk>,
-    file: Arc<dyn DiskFile>,
+    files: [Arc<dyn DiskFile>; 2],
     generation: u64,
     sequence: u64,
     offset: u64,
@@ -51,8 +55,6 @@ pub(crate) struct Log {
     growth_bytes: u64,
     /// Bytes of the next log, for which there was no space when it was tried last.
     refused_size_bytes: u64,
-    /// Whether the newest record holds commands.
-    unmarked: bool,
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
     space: Arc<Space>,
@@ -71,96 +73,150 @@ pub(crate) async fn format(
     env.disk.create_folder(FOLDER).await.map_err(write_failed)?;
     // Unguessable, for the same reason as the journal's.
     let generation = (env.random.next_u64() >> 2) + 1;
-    let records = encode_snapshot(&State::default(), generation);
-    write_snapshot(&env.disk, records, generation, settings.manager_log_growth_bytes, space).await?;
+    let snapshot = encode_snapshot(&State::default(), generation);
+    write_snapshot(&env.disk, snapshot, generation, settings.manager_log_growth_bytes, space).await?;
     Ok(())
 }
 
 /// The records of a log that holds `state`.
-fn encode_snapshot(state: &State, generation: u64) -> Vec<u8> {
+fn encode_snapshot(state: &State, generation: u64) -> Encoded {
     let mut record = RecordBuilder::new();
     record.body().put_u8_field(KIND_SNAPSHOT);
     state.encode(record.body());
-    let mut records = record.finish(generation, 0).to_vec();
-    records.extend_from_slice(&mark(generation, 1));
-    records
+    record.finish(generation, 0)
 }
 
-/// Writes a new log that begins with the records of a snapshot, and puts it in place.
+/// Writes a new log that begins with a snapshot, and puts it in place.
 async fn write_snapshot(
     disk: &Arc<dyn Disk>,
-    mut records: Vec<u8>,
+    snapshot: Encoded,
     generation: u64,
     growth_bytes: u64,
     space: &Arc<Space>,
 ) -> Result<Log, StreamError> {
-    let offset = records.len() as u64;
-    let grown_to = offset + growth_bytes;
-    records.resize(grown_to as usize, 0);
-    let file = write_new(&**disk, records.into()).await?;
+    let offset = snapshot.len as u64;
+    let mut content = Vec::from(snapshot.bytes);
+    let grown_to = content.len() as u64 + growth_bytes;
+    content.resize(grown_to as usize, 0);
+    let content = Bytes::from(content);
+    let mut files = Vec::with_capacity(PATHS.len());
+    for path in NEW_PATHS {
+        match write_new(&**disk, path, content.clone()).await {
+            Ok(file) => files.push(file),
+            Err(error) => {
+                // As for what is there of this one.
+                for path in NEW_PATHS {
+                    let _ = disk.remove(path).await;
+                }
+                return Err(error);
+            }
+        }
+    }
     // From here on nobody knows which log the next start finds: not even a full disk is a mere refusal.
-    disk.rename(NEW_PATH, PATH).await.map_err(|error| StreamError::write(PATH, &error))?;
-    disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(PATH, &error))?;
-    let disk = disk.clone();
+    for (from, to) in NEW_PATHS.into_iter().zip(PATHS) {
+        disk.rename(from, to).await.map_err(|error| StreamError::write(to, &error))?;
+    }
+    disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(FOLDER, &error))?;
+    let files = files.try_into().map_err(|_| StreamError::Folder("stream manager's layout".to_owned()))?;
     Ok(Log {
-        disk,
-        file,
+        disk: disk.clone(),
+        files,
         generation,
-        sequence: 1,
+        sequence: 0,
         offset,
         grown_to,
         growth_bytes,
         refused_size_bytes: 0,
-        unmarked: false,
         stopped: None,
         space: space.clone(),
     })
 }
 
 /// Makes the file of the next log, which is as large as `bytes`; or there is none.
-async fn write_new(disk: &dyn Disk, bytes: Bytes) -> Result<Arc<dyn DiskFile>, StreamError> {
-    if disk.exists(NEW_PATH).await.map_err(|error| StreamError::read(NEW_PATH, &error))? {
-        disk.remove(NEW_PATH).await.map_err(write_failed)?;
+async fn write_new(disk: &dyn Disk, path: &str, bytes: Bytes) -> Result<Arc<dyn DiskFile>, StreamError> {
+    if disk.exists(path).await.map_err(|error| StreamError::read(path, &error))? {
+        disk.remove(path).await.map_err(write_failed)?;
     }
-    let file = disk.open(NEW_PATH, OpenMode::CreateNew).await;
-    let file = file.map_err(|error| not_made(NEW_PATH, &error))?;
+    let file = disk.open(path, OpenMode::CreateNew).await;
+    let file = file.map_err(|error| not_made(path, &error))?;
     let written = async {
         file.write_at(0, bytes).await?;
         file.sync_data().await
     };
     if let Err(error) = written.await {
         // What is there of it would keep the last free bytes from everybody. If it stays, the next try removes it.
-        let _ = disk.remove(NEW_PATH).await;
+        let _ = disk.remove(path).await;
         return Err(write_failed(error));
     }
     Ok(file)
-}
-
-/// A record without commands.
-fn mark(generation: u64, sequence: u64) -> Bytes {
-    let mut record = RecordBuilder::new();
-    record.body().put_u8_field(KIND_COMMANDS);
-    record.finish(generation, sequence)
 }
 
 /// What the log says after a stop of any kind.
 pub(crate) struct Recovered {
     pub(crate) state: State,
     generation: u64,
+    /// Which of its files were missing or damaged.
+    pub(crate) damaged: Vec<&'static str>,
 }
 
-/// Reads the log without changing anything: what does not read is an error, never a shorter history.
-pub(crate) async fn read(env: &Environment) -> Result<Recovered, StreamError> {
-    let read_failed = |error: std::io::Error| StreamError::read(PATH, &error);
-    let file = env.disk.open(PATH, OpenMode::Read).await.map_err(read_failed)?;
-    let len = file.size().await.map_err(read_failed)?;
-    let content = file.read_at(0, len as usize).await.map_err(read_failed)?;
-    recover(&content)
+/// Reads the log without changing anything: what reads in neither file is an error, never a shorter history. `is_kept_twice`:
+/// the folder's format has the second file.
+pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<Recovered, StreamError> {
+    let mut contents = [None, None];
+    for (content, path) in contents.iter_mut().zip(PATHS) {
+        *content = read_whole(&*env.disk, path).await?;
+    }
+    recover(&contents, is_kept_twice)
+}
+
+/// The records of both files: at each place the first one's if it reads, else the second's.
+struct Merged {
+    records: Vec<Record>,
+    /// Which file lacks a record that the other has.
+    lacks: [bool; 2],
+}
+
+fn merge(contents: &[Option<Bytes>; 2]) -> Result<Merged, StreamError> {
+    let empty = Bytes::new();
+    let files = contents.each_ref().map(|content| content.as_ref().unwrap_or(&empty));
+    let firsts = files.map(record::first);
+    let generation = firsts.iter().flatten().map(|first| first.generation).max();
+    let generation = generation.ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
+    // A log that was about to be replaced is complete, but says nothing of what came later.
+    let is_present =
+        firsts.each_ref().map(|first| first.as_ref().is_none_or(|first| first.generation == generation));
+    let mut merged = Merged { records: Vec::new(), lacks: [false, false] };
+    loop {
+        let (at, sequence) =
+            merged.records.last().map_or((0, 0), |last: &Record| (last.end, last.sequence + 1));
+        let read = [0, 1].map(|index| match is_present[index] {
+            true => record::read_at(files[index], at, generation, sequence),
+            false => None,
+        });
+        if read.iter().all(Option::is_none) {
+            break;
+        }
+        for (lacks, record) in merged.lacks.iter_mut().zip(&read) {
+            *lacks |= record.as_ref().is_none_or(|record| record.is_mended);
+        }
+        merged.records.extend(read.into_iter().flatten().next());
+    }
+    let (at, sequence) = merged.records.last().map_or((0, 0), |last| (last.end, last.sequence + 1));
+    let wanted = Wanted::Behind { generation, sequence };
+    for (file, path) in files.into_iter().zip(PATHS) {
+        if let Some(lost) = record::find_successor(file, at, wanted) {
+            return Err(StreamError::Corrupt(format!(
+                "{path}: the record at byte {at} is unreadable in both files, but record {} follows it",
+                lost.sequence
+            )));
+        }
+    }
+    Ok(merged)
 }
 
 /// The state that the log's bytes add up to.
-fn recover(content: &Bytes) -> Result<Recovered, StreamError> {
-    let records = record::scan(content, PATH)?;
+fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recovered, StreamError> {
+    let Merged { records, lacks } = merge(contents)?;
     let malformed = |error: base::codec::DecodeError| StreamError::Corrupt(format!("{PATH}: {error}"));
     let (first, rest) =
         records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
@@ -186,7 +242,29 @@ fn recover(content: &Bytes) -> Result<Recovered, StreamError> {
         }
         state.apply_all(&commands)?;
     }
-    Ok(Recovered { state, generation: first.generation })
+    // The second file may lack the last record: a crash between the two syncs. And so it may lack a whole new log.
+    let last_only = |index: usize| {
+        let before = records.len().saturating_sub(1);
+        let all_but_last =
+            contents[index].as_ref().is_some_and(|content| has_all(content, &records[..before]));
+        index == 1 && (all_but_last || contents[1].as_ref().is_some_and(|content| is_older(content, first)))
+    };
+    let is_damaged = |index: &usize| is_kept_twice && lacks[*index] && !last_only(*index);
+    let damaged = (0..PATHS.len()).filter(is_damaged).map(|index| PATHS[index]).collect();
+    Ok(Recovered { state, generation: first.generation, damaged })
+}
+
+/// Whether the file has all of these records, as they were written.
+fn has_all(content: &Bytes, records: &[Record]) -> bool {
+    records.iter().all(|record| {
+        let read = record::read_at(content, record.at, record.generation, record.sequence);
+        read.is_some_and(|read| !read.is_mended)
+    })
+}
+
+/// Whether the file is of the log that the one with this first record takes the place of.
+fn is_older(content: &Bytes, first: &Record) -> bool {
+    record::first(content).is_some_and(|older| older.generation < first.generation)
 }
 
 impl Log {
@@ -198,39 +276,18 @@ impl Log {
         space: &Arc<Space>,
     ) -> Result<Log, StreamError> {
         let generation = recovered.generation + 1;
-        let records = encode_snapshot(&recovered.state, generation);
-        write_snapshot(&env.disk, records, generation, settings.manager_log_growth_bytes, space).await
+        let snapshot = encode_snapshot(&recovered.state, generation);
+        write_snapshot(&env.disk, snapshot, generation, settings.manager_log_growth_bytes, space).await
     }
 
     /// The log's task: one list of commands at a time. `shown` is what others see.
-    pub(crate) async fn run(
-        mut self,
-        shown: Arc<RwLock<State>>,
-        mut requests: mpsc::Receiver<Request>,
-        clock: Arc<dyn Clock>,
-    ) {
+    pub(crate) async fn run(mut self, shown: Arc<RwLock<State>>, mut requests: mpsc::Receiver<Request>) {
         // Ahead of what is shown while a list is being written: a state is large, and is not copied for each list.
         let mut state = shown.read().clone();
-        loop {
-            let idle = clock.sleep(IDLE_MARK_AFTER);
-            tokio::select! {
-                biased;
-                request = requests.recv() => {
-                    let Some(request) = request else { return self.mark().await };
-                    let outcome = self.serve(&mut state, &shown, &request.commands).await;
-                    // A requester that went away is no reason to stop.
-                    let _ = request.reply.send(outcome);
-                }
-                () = idle, if self.unmarked => self.mark().await,
-            }
-        }
-    }
-
-    /// Gives the last record its successor.
-    async fn mark(&mut self) {
-        if std::mem::take(&mut self.unmarked) && self.stopped.is_none() {
-            let written = self.write(mark(self.generation, self.sequence + 1)).await;
-            self.stop_after(written.err());
+        while let Some(request) = requests.recv().await {
+            let outcome = self.serve(&mut state, &shown, &request.commands).await;
+            // A requester that went away is no reason to stop.
+            let _ = request.reply.send(outcome);
         }
     }
 
@@ -244,14 +301,13 @@ impl Log {
             return Err(error.clone());
         }
         if commands.is_empty() {
-            self.mark().await;
             return Ok(());
         }
         let mut record = RecordBuilder::new();
         record.body().put_u8_field(KIND_COMMANDS);
         commands.iter().for_each(|command| command.encode(record.body()));
         let record = record.finish(self.generation, self.sequence + 1);
-        self.grow(record.len() as u64 + RECORD_ALIGNMENT as u64).await?;
+        self.grow(record.bytes.len() as u64).await?;
         state.apply_all(commands)?;
         if let Err(error) = self.append(state, record).await {
             self.stop_after(Some(error.clone()));
@@ -294,24 +350,30 @@ impl Log {
     }
 
     async fn write_zeros(&self, size_bytes: u64) -> Result<(), StreamError> {
+        let zeros = Bytes::from(vec![0; size_bytes as usize]);
         let written = async {
-            self.file.write_at(self.grown_to, vec![0; size_bytes as usize].into()).await?;
-            self.file.sync_data().await
+            for file in &self.files {
+                file.write_at(self.grown_to, zeros.clone()).await?;
+                file.sync_data().await?;
+            }
+            Ok(())
         };
         if let Err(error) = written.await {
             // As for the next log. If zeros stay, the next growth writes over them.
-            let _ = self.file.set_len(self.grown_to).await;
+            for file in &self.files {
+                let _ = file.set_len(self.grown_to).await;
+            }
             return Err(write_failed(error));
         }
         Ok(())
     }
 
-    async fn append(&mut self, next: &State, record: Bytes) -> Result<(), StreamError> {
+    async fn append(&mut self, next: &State, record: Encoded) -> Result<(), StreamError> {
         if self.offset > LOG_SIZE_BYTES_MAX && self.may_have_space_for_next().await {
             let generation = self.generation + 1;
-            let records = encode_snapshot(next, generation);
-            let size_bytes = records.len() as u64 + self.growth_bytes;
-            match write_snapshot(&self.disk, records, generation, self.growth_bytes, &self.space).await {
+            let snapshot = encode_snapshot(next, generation);
+            let size_bytes = PATHS.len() as u64 * (snapshot.bytes.len() as u64 + self.growth_bytes);
+            match write_snapshot(&self.disk, snapshot, generation, self.growth_bytes, &self.space).await {
                 Ok(log) => {
                     *self = log;
                     return Ok(());
@@ -324,7 +386,6 @@ impl Log {
             }
         }
         self.write(record).await?;
-        self.unmarked = true;
         Ok(())
     }
 
@@ -334,12 +395,14 @@ impl Log {
         self.disk.free_bytes().await.map_or(true, |free_bytes| free_bytes >= self.refused_size_bytes)
     }
 
-    async fn write(&mut self, record: Bytes) -> Result<(), StreamError> {
+    async fn write(&mut self, record: Encoded) -> Result<(), StreamError> {
         // The record may be in the log all the same: not even a full disk is a mere refusal here.
-        let failed = |error: std::io::Error| StreamError::write(PATH, &error);
-        self.file.write_at(self.offset, record.clone()).await.map_err(failed)?;
-        self.file.sync_data().await.map_err(failed)?;
-        self.offset += record.len() as u64;
+        for (file, path) in self.files.iter().zip(PATHS) {
+            let failed = |error: std::io::Error| StreamError::write(path, &error);
+            file.write_at(self.offset, record.bytes.clone()).await.map_err(failed)?;
+            file.sync_data().await.map_err(failed)?;
+        }
+        self.offset += record.len as u64;
         self.sequence += 1;
         Ok(())
     }
@@ -349,14 +412,14 @@ impl Log {
 mod tests {
     use super::super::state::ExtentInfo;
     use super::*;
-    use crate::ids::ExtentId;
+    use crate::ids::{ExtentId, StreamName};
+    use crate::record::tests::record_of_format_1;
     use crate::sealed::Sealed;
 
     /// The bytes of a snapshot as format 1 wrote them: one stream with a sealed extent and an open one.
     #[test]
     fn a_snapshot_of_format_1_is_read() {
-        let mut record = RecordBuilder::new();
-        let body = record.body();
+        let mut body = Vec::new();
         body.put_u8_field(0);
         body.put_u64_field(7);
         body.put_varint(2);
@@ -370,10 +433,82 @@ mod tests {
         body.put_varint(2);
         body.put_u64_field(5);
         body.put_u64_field(6);
-        let state = recover(&record.finish(1, 0)).unwrap().state;
+        let log = Bytes::from(record_of_format_1(&body, 1, 0));
+        let state = recover(&[Some(log), None], false).unwrap().state;
         let sealed = Some(Sealed { length: 1000, digest: None });
         assert_eq!(state.extents[&ExtentId(5)], ExtentInfo { sealed, references: 1 });
         assert_eq!(state.extents[&ExtentId(6)], ExtentInfo { sealed: None, references: 1 });
         assert_eq!((state.next_extent, state.streams.len()), (7, 1));
+    }
+
+    /// A log of three streams, and how many bytes of it are used.
+    fn log() -> (Bytes, usize) {
+        let mut bytes = encode_snapshot(&State::default(), 9).bytes.to_vec();
+        for at in 0..3u64 {
+            let mut record = RecordBuilder::new();
+            record.body().put_u8_field(KIND_COMMANDS);
+            Command::Create(StreamName::new(&format!("stream/{at}"))).encode(record.body());
+            bytes.truncate(bytes.len() - record::END_MARK_SIZE);
+            bytes.extend_from_slice(&record.finish(9, at + 1).bytes);
+        }
+        let used = bytes.len() - record::END_MARK_SIZE;
+        bytes.resize(bytes.len() + 8192, 0);
+        (bytes.into(), used)
+    }
+
+    fn streams(contents: [Option<Vec<u8>>; 2]) -> (usize, Vec<&'static str>) {
+        let recovered = recover(&contents.map(|content| content.map(Bytes::from)), true).unwrap();
+        (recovered.state.streams.len(), recovered.damaged)
+    }
+
+    #[test]
+    fn whatever_becomes_of_one_file_the_other_has_it() {
+        let (log, used) = log();
+        let whole = || Some(log.to_vec());
+        assert_eq!(streams([whole(), whole()]), (3, vec![]));
+        for (index, path) in PATHS.into_iter().enumerate() {
+            let with =
+                |content: Option<Vec<u8>>| if index == 0 { [content, whole()] } else { [whole(), content] };
+            let mut damages = vec![None, Some(Vec::new()), Some(vec![0; log.len()])];
+            damages.extend([5000, 8200].map(|len| Some(log[..len].to_vec())));
+            for at in (0..used).filter(|at| at % 4096 < 48) {
+                let mut flipped = log.to_vec();
+                flipped[at] ^= 1 << (at % 8);
+                damages.push(Some(flipped));
+            }
+            for at in (0..used).step_by(4096) {
+                let mut zeroed = log.to_vec();
+                zeroed[at..].fill(0);
+                damages.push(Some(zeroed));
+            }
+            for (number, damaged) in damages.into_iter().enumerate() {
+                let is_last_record = damaged
+                    .as_ref()
+                    .is_some_and(|damaged| damaged.get(..used - 4096) == log.get(..used - 4096));
+                let (count, told) = streams(with(damaged));
+                // The second file may lack the last record after a crash.
+                let expected = if index == 1 && is_last_record { told.clone() } else { vec![path] };
+                assert_eq!((count, told), (3, expected), "{path}, damage {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_between_the_two_files_is_no_damage() {
+        let (log, used) = log();
+        let mut before = log[..used - 4096].to_vec();
+        before.extend_from_slice(&[0; 8192]);
+        assert_eq!(streams([Some(log.to_vec()), Some(before)]), (3, vec![]));
+        // The new log is in place of the first one only.
+        let next = encode_snapshot(&recover(&[Some(log.clone()), None], false).unwrap().state, 10).bytes;
+        assert_eq!(streams([Some(next.to_vec()), Some(log.to_vec())]), (3, vec![]));
+    }
+
+    #[test]
+    fn what_both_files_have_lost_is_an_error() {
+        let (log, _) = log();
+        let mut lost = log.to_vec();
+        lost[4096..8192].fill(0);
+        assert!(recover(&[Some(lost.clone().into()), Some(lost.into())], true).is_err());
     }
 }

@@ -6,7 +6,7 @@
 mod log;
 mod state;
 
-pub(crate) use log::Recovered;
+pub(crate) use log::{PATHS as LOG_PATHS, Recovered};
 pub(crate) use state::Command;
 pub(crate) use state::State;
 
@@ -41,9 +41,9 @@ impl StreamManager {
         log::format(env, settings, space).await
     }
 
-    /// Reads the log without changing anything.
-    pub(crate) async fn read(env: &Environment) -> Result<Recovered, StreamError> {
-        log::read(env).await
+    /// Reads the log without changing anything. `is_kept_twice`: the folder's format has its second file.
+    pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<Recovered, StreamError> {
+        log::read(env, is_kept_twice).await
     }
 
     /// Starts a new log from what was read, and its task.
@@ -63,7 +63,7 @@ impl StreamManager {
         let next_extent = AtomicU64::new(recovered.state.next_extent);
         let state = Arc::new(RwLock::new(recovered.state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);
-        let task = log.run(state.clone(), requests, env.clock.clone());
+        let task = log.run(state.clone(), requests);
         env.spawner
             .spawn_dedicated("stream-manager", Box::pin(task))
             .map_err(StreamError::no_thread("stream-manager"))?;
@@ -77,7 +77,7 @@ impl StreamManager {
         answer.await.map_err(|_| StreamError::Closing)?
     }
 
-    /// Returns when all that was asked is done, and marked as done.
+    /// Returns when all that was asked is done.
     pub(crate) async fn close(&self) {
         // An error means that the log has stopped: nothing is under way.
         let _ = self.multi_modify(Vec::new()).await;

@@ -1,7 +1,8 @@
 //! The journal: the extent node's early durable copy of small appends, and the authority for every extent's facts.
 //!
 //! Three preallocated files take turns. Each use of a file is a segment with a generation number; its first record
-//! holds the whole table of extents, the others hold groups of entries (see `state.rs`), one group a sync.
+//! holds the whole table of extents, the others hold groups of entries (see `state.rs`), one group a sync. The table is kept
+//! twice more in files of its own (see `table_copies.rs`): at the start of each segment, and after a clean stop.
 //!
 //! ```text
 //! record body = u8 kind
@@ -15,11 +16,14 @@
 
 mod record_memory;
 mod recover;
+mod replay;
+mod table_copies;
 mod writer;
 
 pub(crate) use record_memory::RecordMemory;
-pub(crate) use recover::{Recovered, recover};
-pub(crate) use writer::{JournalWriter, Request, SegmentFiles};
+pub(crate) use recover::{Finding, JournalContents, Recovered, recover};
+pub(crate) use table_copies::{TABLE_PATHS, TableCopies};
+pub(crate) use writer::{JournalWriter, Request};
 
 /// Files of the journal.
 pub(crate) const SEGMENT_COUNT: usize = 3;

@@ -6,7 +6,7 @@
 //! holds: the bytes of a record stay what they are while anybody has them, and memory that nobody uses is given back when
 //! the journal is idle.
 
-use crate::record::{RECORD_ALIGNMENT, RecordBuilder, padded_size};
+use crate::record::{END_MARK_SIZE, RECORD_ALIGNMENT, RecordBuilder, padded_size};
 use base::disk::WRITE_ALIGNMENT;
 use bytes::BytesMut;
 use std::collections::VecDeque;
@@ -37,6 +37,7 @@ impl RecordMemory {
         if !(RECORD_SIZE_BYTES_MIN..=CHUNK_SIZE_BYTES).contains(&size) {
             return RecordBuilder::with_capacity(body_len);
         }
+        let size = size + END_MARK_SIZE;
         if self.free.capacity() < size {
             self.begin_chunk();
         }
@@ -46,7 +47,7 @@ impl RecordMemory {
 
     /// Takes the oldest chunk that nobody uses any more, or a new one.
     fn begin_chunk(&mut self) {
-        const SIZE_BYTES: usize = CHUNK_SIZE_BYTES + RECORD_ALIGNMENT;
+        const SIZE_BYTES: usize = CHUNK_SIZE_BYTES + END_MARK_SIZE + RECORD_ALIGNMENT;
         self.free = BytesMut::new();
         let unused = self.chunks.iter_mut().position(|chunk| chunk.try_reclaim(SIZE_BYTES));
         let chunk = unused.and_then(|at| self.chunks.remove(at));
@@ -72,22 +73,24 @@ impl RecordMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Encoded, RECORD_HEADER_SIZE};
     use bytes::Bytes;
 
     /// A record with a body of `len` times `byte`, in as much room as that.
     fn record(memory: &mut RecordMemory, len: usize, byte: u8) -> Bytes {
         let mut builder = memory.record(len);
-        builder.body().resize(32 + len, byte);
-        builder.finish(1, 1)
+        builder.body().resize(RECORD_HEADER_SIZE + len, byte);
+        let Encoded { bytes, len } = builder.finish(1, 1);
+        bytes.slice(..len)
     }
 
     fn has(record: &Bytes, byte: u8) -> bool {
-        record.ends_with(&[byte]) && record[32..].iter().all(|one| *one == byte)
+        record.ends_with(&[byte]) && record[RECORD_HEADER_SIZE..].iter().all(|one| *one == byte)
     }
 
     /// A body that fills its record.
     const fn full(pages: usize) -> usize {
-        pages * RECORD_ALIGNMENT - 32
+        pages * RECORD_ALIGNMENT - RECORD_HEADER_SIZE
     }
 
     #[test]
@@ -102,8 +105,9 @@ mod tests {
             );
             assert!(has(record, pages as u8));
         }
-        let is_next = |pair: &[Bytes]| pair[0].as_ptr_range().end == pair[1].as_ptr();
-        assert!(records.windows(2).filter(|pair| is_next(pair)).count() >= records.len() - 3);
+        let is_next =
+            |pair: &[Bytes]| pair[0].as_ptr_range().end as usize + END_MARK_SIZE == pair[1].as_ptr() as usize;
+        assert!(records.windows(2).filter(|pair| is_next(pair)).count() >= records.len() - 4);
     }
 
     #[test]
@@ -141,14 +145,14 @@ mod tests {
     fn others_have_memory_of_their_own_and_one_that_outgrows_its_room_is_whole() {
         let mut memory = RecordMemory::default();
         for len in [0, 1, full(15), full(1025), full(2000)] {
-            assert!(record(&mut memory, len, 7)[32..][..len].iter().all(|byte| *byte == 7));
+            assert!(record(&mut memory, len, 7)[RECORD_HEADER_SIZE..][..len].iter().all(|byte| *byte == 7));
             assert!(memory.chunks.is_empty());
         }
         let mut builder = memory.record(full(16));
         let next = record(&mut memory, full(16), 8);
         let len = 3 * full(16);
-        builder.body().resize(32 + len, 7);
-        assert!(builder.finish(1, 1)[32..][..len].iter().all(|byte| *byte == 7));
+        builder.body().resize(RECORD_HEADER_SIZE + len, 7);
+        assert!(builder.finish(1, 1).bytes[RECORD_HEADER_SIZE..][..len].iter().all(|byte| *byte == 7));
         assert!(has(&next, 8));
     }
 }

@@ -1,121 +1,358 @@
 //! What the journal's files say after a stop of any kind: a pure function of their bytes.
 //!
-//! What always holds: a torn tail is cut; anything else that does not read is an error, never a shorter history.
+//! What always holds: a record that was begun and is not whole is cut off if nothing follows it, and the operator is told:
+//! nobody knows whether it was ever acknowledged. Whatever else does not read is damage, and told as well: from then on every
+//! extent that took appends is in doubt until something says how long it was, and never simply shorter.
+//!
+//! What helps where a file is damaged: the table of extents stands in the newest segment's header, twice in files of its own
+//! (`table_copies.rs`), and follows from the segment before. After a clean stop it is all that is needed.
 
-use super::super::state::{Entry, ExtentTable};
-use super::{KIND_GROUP, KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT};
+use super::super::state::ExtentTable;
+use super::replay::Replayed;
+use super::table_copies::{ReadCopies, TABLE_PATHS, TableCopy, read_copies};
+use super::{KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT, segment_path};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
-use crate::record::{self, Record, Wanted};
-use base::codec::{DecodeError, Decoder};
+use crate::record::{self, END_MARK_SIZE, End, Record, RecordBuilder, Run, Wanted};
+use base::codec::{Decoder, Encode};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 
-/// The node's state at the last acknowledged moment.
+/// The journal's files as they were found; `None`: there is no such file.
+#[derive(Clone, Debug)]
+pub(crate) struct JournalContents {
+    pub(crate) segments: [Option<Bytes>; SEGMENT_COUNT],
+    pub(crate) copies: [Option<Bytes>; 2],
+    /// The folder is of a format that has copies of the table.
+    pub(crate) has_copies: bool,
+}
+
+/// Something that is wrong with the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The file.
+    pub(crate) place: String,
+    pub(crate) problem: String,
+    /// Nothing is lost: what is there elsewhere takes its place.
+    pub(crate) is_mended: bool,
+}
+
+/// The node's state at the last acknowledged moment, as far as the journal tells.
 #[derive(Debug)]
 pub(crate) struct Recovered {
     /// Every extent's facts.
     pub(crate) table: ExtentTable,
+    /// Extents that may have had appends that are lost.
+    pub(crate) in_doubt: BTreeSet<ExtentId>,
+    /// Entries are missing: there may be extents that the table does not know.
+    pub(crate) has_gaps: bool,
     /// Journaled bytes that may be missing in their extents' files, in order.
     pub(crate) appends: Vec<(ExtentId, u64, Bytes)>,
     /// Generation of the newest segment.
     pub(crate) generation: u64,
     /// Sequence number of the newest record.
     pub(crate) sequence: u64,
-    /// A file that no recovery needs, once the newest segment is on the disk.
-    pub(crate) free_file: usize,
+    /// Bytes that each journal file should have, if that is known.
+    pub(crate) segment_size_bytes: Option<u64>,
+    /// Files that no recovery needs, once the newest segment is on the disk.
+    pub(crate) free_files: Vec<usize>,
     /// The newest segment's file and header, if nothing follows that, which would have been written after it was synced.
     pub(crate) unconfirmed: Option<(usize, Bytes)>,
     /// That the record after the last one is there and is not whole, in words for the operator: nobody can tell whether it was
     /// never finished or was damaged since.
     pub(crate) torn: Option<String>,
+    /// What is damaged.
+    pub(crate) findings: Vec<Finding>,
 }
 
-struct Segment {
-    file: usize,
+/// A segment's header record, read.
+struct Head {
     oldest: u64,
     /// Whether its table has digests.
     digests: bool,
     table: ExtentTable,
-    records: Vec<Record>,
+}
+
+struct Segment {
+    file: usize,
+    generation: u64,
+    head: Option<Head>,
+    run: Run,
 }
 
 impl Segment {
-    fn generation(&self) -> u64 {
-        self.records[0].generation
+    fn first_sequence(&self) -> Option<u64> {
+        self.run.records.first().filter(|first| first.at == 0).map(|first| first.sequence)
     }
+
     fn last_sequence(&self) -> u64 {
-        self.records[self.records.len() - 1].sequence
+        self.run.records.last().map_or(0, |last| last.sequence)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.head.is_some() && self.run.is_whole()
+    }
+
+    /// Adds its groups.
+    fn replay(&self, to: &mut Replayed) -> Result<(), StreamError> {
+        for (index, record) in self.run.records.iter().enumerate() {
+            if self.run.gaps.contains(&index) {
+                to.gap();
+            }
+            if index > 0 || self.head.is_none() {
+                to.add(record)?;
+            }
+        }
+        if self.run.end == End::Cut {
+            to.gap();
+        }
+        Ok(())
     }
 }
 
 /// Reads the journal back.
-pub(crate) fn recover(files: &[Bytes; SEGMENT_COUNT]) -> Result<Recovered, StreamError> {
+pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError> {
+    let mut findings = Vec::new();
+    let copies = read_copies(&files.copies);
+    note_copies(&copies, files, &mut findings);
+    let copy = copies.newest.as_ref();
     let mut segments = Vec::new();
-    let mut unreadable = Vec::new();
-    for (file, bytes) in files.iter().enumerate() {
-        match read_segment(file, bytes)? {
-            Some(segment) => segments.push(segment),
-            None => unreadable.push(file),
+    for (file, content) in files.segments.iter().enumerate() {
+        if let Some(content) = content {
+            segments.extend(read_segment(file, content, copy)?);
         }
     }
-    segments.sort_by_key(Segment::generation);
-    let newest = segments.pop().ok_or_else(|| damaged("no segment is readable"))?;
-    for file in unreadable {
-        if record::find_successor(&files[file], 0, Wanted::NewerThan(newest.generation())).is_some() {
-            return Err(damaged(&format!(
-                "the start of file {file}, which holds newer records, is unreadable"
-            )));
-        }
+    segments.sort_by_key(|segment| segment.generation);
+    let newest_read = segments.last().map(|segment| segment.generation);
+    if let Some(copy) = copy.filter(|copy| copy.is_clean && Some(copy.generation) >= newest_read) {
+        return Ok(after_clean_stop(copy, findings));
     }
-    let mut table;
+    let generation = newest_read.max(copy.map(|copy| copy.generation));
+    let generation =
+        generation.ok_or_else(|| damaged("neither a segment nor a table of extents is readable"))?;
+    let copy = copy.filter(|copy| copy.generation == generation);
+    let newest = segments.pop_if(|segment| segment.generation == generation);
+    let head = newest.as_ref().and_then(|newest| newest.head.as_ref());
+    let oldest = match (head, copy) {
+        (Some(head), _) => head.oldest,
+        (None, Some(copy)) => copy.oldest_generation,
+        (None, None) => segments.last().map_or(generation, |older| older.generation),
+    };
+    let older = if oldest == generation { None } else { segments.pop_if(|older| older.generation == oldest) };
+    if oldest != generation {
+        note_older(older.as_ref(), oldest, &mut findings);
+    }
+
     let mut appends = Vec::new();
-    let mut needed = vec![newest.file];
-    if newest.oldest == newest.generation() {
-        table = newest.table.clone();
-    } else {
-        let older = segments.pop().filter(|older| older.generation() == newest.oldest);
-        let older = older
-            .ok_or_else(|| damaged(&format!("the segment of generation {} is missing", newest.oldest)))?;
-        if older.last_sequence() + 1 != newest.records[0].sequence {
-            return Err(damaged("records between two segments are missing"));
+    let mut derived = None;
+    if let Some(older) = &older {
+        let table = older.head.as_ref().map(|head| head.table.clone());
+        let is_known = table.is_some();
+        let mut replayed = Replayed::new(table.unwrap_or_default());
+        if !is_known {
+            replayed.gap();
         }
-        needed.push(older.file);
-        table = older.table.clone();
-        replay(&older, &mut table, &mut appends)?;
-        let table_then = if newest.digests { table.clone() } else { table.without_digests() };
-        if table_then != newest.table {
-            return Err(damaged("the newest segment's table differs from what the older one adds up to"));
+        older.replay(&mut replayed)?;
+        appends = replayed.appends;
+        let follows = newest.as_ref().and_then(Segment::first_sequence) == Some(older.last_sequence() + 1);
+        derived = (is_known && older.is_whole() && (follows || newest.is_none())).then_some(replayed.table);
+    }
+    let table = match (head, copy) {
+        (Some(head), _) => {
+            let differs = derived.as_ref().is_some_and(|derived| match head.digests {
+                true => *derived != head.table,
+                false => derived.without_digests() != head.table,
+            });
+            if differs {
+                let problem =
+                    "the table of extents differs from what the segment before adds up to".to_owned();
+                findings.push(finding(newest.as_ref(), problem, false));
+            }
+            // In the older form it has no digests, which the segment before may know.
+            derived.filter(|_| !head.digests && !differs).unwrap_or_else(|| head.table.clone())
+        }
+        (None, Some(copy)) => copy.table.clone(),
+        (None, None) => derived.ok_or_else(|| damaged("no table of extents is readable"))?,
+    };
+    let mut replayed = Replayed::new(table);
+    replayed.appends = appends;
+    let mut torn = None;
+    match &newest {
+        Some(newest) => {
+            note_newest(newest, &mut findings);
+            newest.replay(&mut replayed)?;
+            torn = torn_behind(newest);
+        }
+        None => {
+            let problem = format!("the newest segment, of generation {generation}, is missing");
+            findings.push(Finding { place: "journal".to_owned(), problem, is_mended: false });
+            replayed.gap();
         }
     }
-    replay(&newest, &mut table, &mut appends)?;
+    let Replayed { table, mut appends, in_doubt, .. } = replayed;
     appends.retain(|(extent, _, _)| table.extents.contains_key(extent));
-    let free_file = (0..SEGMENT_COUNT).find(|file| !needed.contains(file)).unwrap_or(0);
-    // A copy: it must not keep the whole file.
-    let header = || Bytes::copy_from_slice(&files[newest.file][..record::size_of(&newest.records)]);
-    let unconfirmed = (newest.records.len() == 1).then(|| (newest.file, header()));
-    let torn = record::torn_behind(&files[newest.file], &newest.records).map(|at| {
-        format!(
-            "the journal's last record ({}, byte {at}) is not whole and is left out: a crash cut it short, and then nobody was \
-             told that it is stored; or the disk has damaged it since, and then writes of the last moment are lost",
-            super::segment_path(newest.file)
-        )
-    });
+    let needed = [newest.as_ref(), older.as_ref()];
+    let is_needed = |file: &usize| needed.iter().flatten().any(|segment| segment.file == *file);
+    let free_files = (0..SEGMENT_COUNT).filter(|file| !is_needed(file)).collect();
+    let has_gaps = newest.as_ref().is_none_or(|newest| !newest.run.is_whole());
+    let unconfirmed = newest.as_ref().and_then(|newest| unconfirmed(newest, files));
     Ok(Recovered {
         table,
+        in_doubt,
+        has_gaps,
         appends,
-        generation: newest.generation(),
-        sequence: newest.last_sequence(),
-        free_file,
+        generation,
+        sequence: newest.as_ref().map_or(0, Segment::last_sequence).max(copy.map_or(0, |copy| copy.sequence)),
+        segment_size_bytes: copies.newest.as_ref().map(|copy| copy.segment_size_bytes),
+        free_files,
         unconfirmed,
         torn,
+        findings,
     })
 }
 
-fn read_segment(file: usize, bytes: &Bytes) -> Result<Option<Segment>, StreamError> {
-    let records = record::scan_prefix(bytes);
-    let Some(first) = records.first() else {
-        return Ok(None);
+/// The file and the header of a segment that has nothing else.
+fn unconfirmed(newest: &Segment, files: &JournalContents) -> Option<(usize, Bytes)> {
+    let [header] = newest.run.records.as_slice() else { return None };
+    newest.head.as_ref().filter(|_| !header.is_mended)?;
+    let content = files.segments[newest.file].as_ref()?;
+    let end = (header.end + END_MARK_SIZE).min(content.len());
+    // A copy: it must not keep the whole file.
+    Some((newest.file, Bytes::copy_from_slice(content.get(..end)?)))
+}
+
+fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> Recovered {
+    Recovered {
+        table: copy.table.clone(),
+        in_doubt: BTreeSet::new(),
+        has_gaps: false,
+        appends: Vec::new(),
+        generation: copy.generation,
+        sequence: copy.sequence,
+        segment_size_bytes: Some(copy.segment_size_bytes),
+        free_files: (0..SEGMENT_COUNT).collect(),
+        unconfirmed: None,
+        torn: None,
+        findings,
+    }
+}
+
+fn note_copies(copies: &ReadCopies, files: &JournalContents, findings: &mut Vec<Finding>) {
+    let damaged: Vec<&str> = match &copies.newest {
+        Some(_) => copies.damaged.clone(),
+        None if files.has_copies => TABLE_PATHS.to_vec(),
+        None => Vec::new(),
     };
+    for place in damaged {
+        let problem = "the copy of the table of extents is missing or damaged".to_owned();
+        findings.push(Finding { place: place.to_owned(), problem, is_mended: true });
+    }
+}
+
+fn finding(segment: Option<&Segment>, problem: String, is_mended: bool) -> Finding {
+    let place = segment.map_or("journal".to_owned(), |segment| segment_path(segment.file));
+    Finding { place, problem, is_mended }
+}
+
+/// What is wrong with the segment before the newest one: only bytes that may be in their extents long since.
+fn note_older(older: Option<&Segment>, oldest: u64, findings: &mut Vec<Finding>) {
+    let is_damaged = older.is_none_or(|older| !older.is_whole());
+    if is_damaged {
+        let problem = format!(
+            "the segment of generation {oldest} is missing or damaged: appends that were not in their extents yet are lost, and \
+             reading them fails"
+        );
+        findings.push(finding(older, problem, false));
+    }
+}
+
+fn note_newest(newest: &Segment, findings: &mut Vec<Finding>) {
+    if newest.head.is_none() && newest.run.gaps.first() != Some(&0) {
+        findings.push(finding(Some(newest), "the segment's header is damaged".to_owned(), true));
+    }
+    for record in newest.run.records.iter().filter(|record| record.is_mended) {
+        let problem = format!("a bit of record {} at byte {} was flipped", record.sequence, record.at);
+        findings.push(finding(Some(newest), problem, true));
+    }
+    for gap in &newest.run.gaps {
+        let from = gap.checked_sub(1).map_or(0, |before| newest.run.records[before].end);
+        let problem = format!(
+            "bytes {from} to {} are damaged: what was journaled there is lost",
+            newest.run.records[*gap].at
+        );
+        findings.push(finding(Some(newest), problem, false));
+    }
+    if newest.run.end == End::Cut {
+        let problem =
+            format!("the file is cut off at byte {}: what was journaled last may be lost", newest.run.size());
+        findings.push(finding(Some(newest), problem, false));
+    }
+}
+
+/// What is to be said of the end of the newest segment, if that is not sure.
+fn torn_behind(newest: &Segment) -> Option<String> {
+    let (place, at) = (segment_path(newest.file), newest.run.size());
+    match newest.run.end {
+        End::Sure | End::Cut => None,
+        End::Begun => Some(format!(
+            "the journal's last record ({place}, byte {at}) is not whole and is left out: a crash cut it short, and then nobody \
+             was told that it is stored; or the disk has damaged it since, and then writes of the last moment are lost"
+        )),
+        End::Unsure => Some(format!(
+            "the journal's end ({place}, byte {at}) is not as it was written: a power loss cut it short, and then nothing is \
+             lost; or the disk has damaged it since, and then writes of the last moment may be lost"
+        )),
+    }
+}
+
+fn read_segment(
+    file: usize,
+    content: &Bytes,
+    copy: Option<&TableCopy>,
+) -> Result<Option<Segment>, StreamError> {
+    let near = copy.map_or(Wanted::Any, |copy| Wanted::Near(copy.generation));
+    let first = record::first(content);
+    if first.is_none()
+        && let Some(copy) = copy
+    {
+        // The header of the segment that the copy was made with: the copy stands in for it, if this is its file.
+        let run = record::read_run(content, copy.generation, Some(stand_in(copy)));
+        if run.records.len() > 1 || matches!(run.end, End::Sure | End::Begun) {
+            let head = Head { oldest: copy.oldest_generation, digests: true, table: copy.table.clone() };
+            let mut segment = Segment { file, generation: copy.generation, head: Some(head), run };
+            segment.run.records[0].is_mended = true;
+            return Ok(Some(segment));
+        }
+    }
+    let generation = match first {
+        Some(first) => Some(first.generation),
+        None => record::find_successor(content, 0, near).map(|record| record.generation),
+    };
+    let Some(generation) = generation else { return Ok(None) };
+    let run = record::read_run(content, generation, None);
+    let head = match run.records.first().filter(|first| first.at == 0) {
+        Some(first) => read_head(first)?,
+        None => None,
+    };
+    Ok(Some(Segment { file, generation, head, run }))
+}
+
+/// The header record of the segment that a copy was made with.
+fn stand_in(copy: &TableCopy) -> Record {
+    let mut header = RecordBuilder::new();
+    put_header(&mut header, copy.oldest_generation, &copy.table);
+    record::decoded(header, copy.generation, copy.sequence)
+}
+
+/// Puts the body of a segment's header.
+pub(super) fn put_header(header: &mut RecordBuilder, oldest_generation: u64, table: &ExtentTable) {
+    header.body().put_u8_field(KIND_HEADER);
+    header.body().put_u64_field(oldest_generation);
+    table.encode(header.body());
+}
+
+fn read_head(first: &Record) -> Result<Option<Head>, StreamError> {
+    let malformed = |error: base::codec::DecodeError| damaged(&error.to_string());
     let mut header = Decoder::new(&first.body);
     let digests = match header.u8("kind").map_err(malformed)? {
         KIND_HEADER => true,
@@ -125,109 +362,12 @@ fn read_segment(file: usize, bytes: &Bytes) -> Result<Option<Segment>, StreamErr
     let oldest = header.u64("oldest generation").map_err(malformed)?;
     let table = ExtentTable::decode(&mut header).map_err(malformed)?;
     header.finish("segment header").map_err(malformed)?;
-    record::check_tail(bytes, &records, &format!("journal file {file}"))?;
-    Ok(Some(Segment { file, oldest, digests, table, records }))
-}
-
-fn replay(
-    segment: &Segment,
-    table: &mut ExtentTable,
-    appends: &mut Vec<(ExtentId, u64, Bytes)>,
-) -> Result<(), StreamError> {
-    for record in &segment.records[1..] {
-        let mut decoder = Decoder::new(&record.body);
-        if decoder.u8("kind").map_err(malformed)? != KIND_GROUP {
-            return Err(damaged("a record is of an unknown kind"));
-        }
-        while !decoder.is_empty() {
-            let entry = Entry::decode(&mut decoder).map_err(malformed)?;
-            table.apply(&entry).map_err(|error| damaged(&error.to_string()))?;
-            if let Entry::Append { extent, offset, blocks, .. } = entry {
-                appends.push((extent, offset, record.body.slice_ref(blocks)));
-            }
-        }
-    }
-    Ok(())
+    Ok(Some(Head { oldest, digests, table }))
 }
 
 fn damaged(why: &str) -> StreamError {
     StreamError::Corrupt(format!("journal: {why}"))
 }
 
-fn malformed(error: DecodeError) -> StreamError {
-    damaged(&error.to_string())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::super::KIND_GROUP;
-    use super::*;
-    use crate::block::put_block;
-    use crate::ids::OwnerEpoch;
-    use crate::record::RecordBuilder;
-    use crate::sealed::ExtentDigest;
-    use base::codec::Encode;
-
-    const E: ExtentId = ExtentId(3);
-
-    /// A file: a header of the kind with the table, and a group of entries.
-    fn file(
-        kind: u8,
-        generation: u64,
-        oldest: u64,
-        sequence: u64,
-        table: &ExtentTable,
-        group: &[Entry<'_>],
-    ) -> Bytes {
-        let mut header = RecordBuilder::new();
-        header.body().put_u8_field(kind);
-        header.body().put_u64_field(oldest);
-        table.encode(header.body());
-        let mut file = header.finish(generation, sequence).to_vec();
-        let mut body = RecordBuilder::new();
-        body.body().put_u8_field(KIND_GROUP);
-        group.iter().for_each(|entry| entry.encode(body.body()));
-        file.extend_from_slice(&body.finish(generation, sequence + 1));
-        file.into()
-    }
-
-    /// Segment 8, in which an extent is made, and segment 9, whose header has `table_then`.
-    fn recovered(
-        kind: u8,
-        table_then: impl FnOnce(&ExtentTable) -> ExtentTable,
-    ) -> Result<Recovered, StreamError> {
-        let mut block = Vec::new();
-        put_block(&mut block, E, 0, b"block");
-        let entries = [
-            Entry::Create { extent: E, epoch: OwnerEpoch(1) },
-            Entry::Append { extent: E, epoch: OwnerEpoch(1), offset: 0, blocks: &block },
-        ];
-        let mut table = ExtentTable::default();
-        entries.iter().for_each(|entry| table.apply(entry).unwrap());
-        let older = file(kind, 8, 8, 1, &ExtentTable::default(), &entries);
-        let newest = file(kind, 9, 8, 3, &table_then(&table), &[]);
-        recover(&[older, newest, Bytes::new()])
-    }
-
-    /// What the older segment adds up to has digests, the table that format 1 wrote behind it has none.
-    #[test]
-    fn a_journal_of_format_1_is_no_contradiction() {
-        let found = recovered(KIND_HEADER_1, ExtentTable::without_digests).unwrap();
-        assert_eq!((found.generation, found.sequence, found.appends.len()), (9, 4, 1));
-        assert_eq!(found.table.extents[&E].length, 37);
-    }
-
-    #[test]
-    fn a_table_that_differs_in_a_digest_is_damage() {
-        let same = recovered(KIND_HEADER, ExtentTable::clone).unwrap().table;
-        assert!(same.extents[&E].digest.is_some());
-        for digest in [None, Some(ExtentDigest(7))] {
-            let differs = recovered(KIND_HEADER, |table| {
-                let mut table = table.clone();
-                table.extents.get_mut(&E).unwrap().digest = digest;
-                table
-            });
-            assert!(matches!(differs, Err(StreamError::Corrupt(_))), "{digest:?}");
-        }
-    }
-}
+mod tests;

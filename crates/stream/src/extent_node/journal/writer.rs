@@ -9,12 +9,15 @@ use super::super::extent::Extent;
 use super::super::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use super::super::stop::Stop;
 use super::record_memory::RecordMemory;
-use super::{KIND_GROUP, KIND_HEADER, SEGMENT_COUNT};
+use super::recover::put_header;
+use super::table_copies::{TableCopies, TableCopy};
+use super::{KIND_GROUP, SEGMENT_COUNT};
 use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location, OwnerEpoch};
-use crate::record::{RECORD_HEADER_SIZE, RecordBuilder, padded_size};
+use crate::record::{END_MARK_SIZE, Encoded, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
 use crate::sealed::ExtentDigest;
+use crate::space::Space;
 use base::codec::Encode;
 use base::{Clock, DiskFile};
 use bytes::{Bytes, BytesMut};
@@ -102,6 +105,7 @@ enum Effect {
 
 pub(crate) struct JournalWriter {
     pub(crate) files: SegmentFiles,
+    pub(crate) copies: TableCopies,
     pub(crate) segment_size_bytes: u64,
     /// Index of the file in use.
     pub(crate) file: usize,
@@ -117,6 +121,7 @@ pub(crate) struct JournalWriter {
     /// The drain's ticket for all bytes of the generations before the present one.
     pub(crate) owed: u64,
     pub(crate) stop: Arc<Stop>,
+    pub(crate) space: Arc<Space>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the newest record is a group with entries.
     pub(crate) unmarked: bool,
@@ -153,12 +158,34 @@ impl JournalWriter {
                 let mut progress = self.drain.progress();
                 // An error means that the drain is gone, which is what closing waits for.
                 let _ = progress.wait_for(|progress| progress.closed).await;
+                self.note_clean_stop().await;
                 let _ = closed.send(());
                 return;
             }
             // Those on this thread that were told, and have more ready, are in the next record together: else two of them
             // would take turns, each with a sync of its own.
             base::give_way().await;
+        }
+    }
+
+    /// From now on no byte of the journal is needed, if everything is in its extent.
+    async fn note_clean_stop(&self) {
+        if self.drain.owes_nothing()
+            && self.stop.check().is_ok()
+            && let Err(error) = self.copies.write(&self.table_copy(true)).await
+        {
+            self.stop.writes(error);
+        }
+    }
+
+    fn table_copy(&self, is_clean: bool) -> TableCopy {
+        TableCopy {
+            generation: self.generation,
+            sequence: self.sequence,
+            is_clean,
+            oldest_generation: self.oldest_generation,
+            segment_size_bytes: self.segment_size_bytes,
+            table: self.table.clone(),
         }
     }
 
@@ -215,10 +242,10 @@ impl JournalWriter {
     async fn make_room(&mut self, waiting: &VecDeque<Request>) -> Result<usize, StreamError> {
         self.stop.check()?;
         let first = waiting.front().map_or(0, |request| padded_size(1 + entry_size(request)));
-        // One aligned page stays free for the mark.
-        let left = |writer: &Self| {
-            ((writer.segment_size_bytes - writer.offset) as usize).saturating_sub(padded_size(0))
-        };
+        // Pages stay free for the mark and for what stands behind it.
+        let kept_free = padded_size(0) + END_MARK_SIZE;
+        let left =
+            |writer: &Self| ((writer.segment_size_bytes - writer.offset) as usize).saturating_sub(kept_free);
         if first > left(self) {
             self.switch().await?;
             if first > left(self) {
@@ -245,6 +272,7 @@ impl JournalWriter {
             // The ticket is worth nothing: smaller appends may still find room in the present segment.
             return Err(StreamError::DiskFull);
         }
+        self.make_room_for_copies().await?;
         self.owed = ticket;
         self.file = (self.file + 1) % SEGMENT_COUNT;
         self.oldest_generation = self.generation;
@@ -252,15 +280,30 @@ impl JournalWriter {
         self.start_segment().await
     }
 
-    /// Writes the present segment's header record.
-    pub(crate) async fn start_segment(&mut self) -> Result<(), StreamError> {
+    async fn make_room_for_copies(&mut self) -> Result<(), StreamError> {
+        let size_bytes = self.table_copy(false).encode().bytes.len() as u64;
+        let given_up = self.space.given_up();
+        match self.copies.make_room(size_bytes).await {
+            Err(StreamError::DiskFull) if self.space.give_up(given_up).await => {
+                self.copies.make_room(size_bytes).await
+            }
+            made => made,
+        }
+    }
+
+    /// Writes the first segment's header record and the copies of its table.
+    pub(crate) async fn begin(&mut self) -> Result<(), StreamError> {
+        self.make_room_for_copies().await?;
+        self.start_segment().await
+    }
+
+    /// Writes the present segment's header record and the copies of its table, for which there is room.
+    async fn start_segment(&mut self) -> Result<(), StreamError> {
         let mut record = RecordBuilder::new();
-        record.body().put_u8_field(KIND_HEADER);
-        record.body().put_u64_field(self.oldest_generation);
-        self.table.encode(record.body());
+        put_header(&mut record, self.oldest_generation, &self.table);
         self.offset = 0;
         self.write(record).await?;
-        Ok(())
+        self.copies.write(&self.table_copy(false)).await
     }
 
     async fn write_group(&mut self, mut record: RecordBuilder, mark: bool) -> Result<Bytes, StreamError> {
@@ -274,7 +317,7 @@ impl JournalWriter {
 
     async fn write(&mut self, record: RecordBuilder) -> Result<Bytes, StreamError> {
         self.stop.check()?;
-        let bytes = record.finish(self.generation, self.sequence + 1);
+        let Encoded { bytes, len } = record.finish(self.generation, self.sequence + 1);
         if self.offset + bytes.len() as u64 > self.segment_size_bytes {
             return Err(StreamError::WritesStopped(
                 "the table of extents has outgrown the journal segment".to_owned(),
@@ -286,8 +329,8 @@ impl JournalWriter {
             .map_err(|error| StreamError::write("journal", &error))?;
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
         self.sequence += 1;
-        self.offset += bytes.len() as u64;
-        self.position += bytes.len() as u64;
+        self.offset += len as u64;
+        self.position += len as u64;
         Ok(bytes)
     }
 

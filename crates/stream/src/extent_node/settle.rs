@@ -1,0 +1,124 @@
+//! Brings what a damaged journal says of the extents in line with what their streams' owner knows of them: a pure function.
+//!
+//! What always holds: an extent that a stream lists stays known, whatever the journal says. One whose length nobody knows
+//! for certain is frozen, and its end is in doubt.
+
+use super::extent_path;
+use super::journal::{Finding, Recovered};
+use super::state::ExtentState;
+use crate::ids::{ExtentId, OwnerEpoch};
+use crate::sealed::Sealed;
+
+/// An extent that streams list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedExtent {
+    pub(crate) extent: ExtentId,
+    /// What it was when it was sealed, if it was.
+    pub(crate) sealed: Option<Sealed>,
+}
+
+/// Settles what `recovered` says of these extents, and notes what is wrong.
+pub(super) fn settle(recovered: &mut Recovered, listed: &[ListedExtent]) {
+    let mut in_doubt = std::mem::take(&mut recovered.in_doubt);
+    for ListedExtent { extent, sealed } in listed.iter().copied() {
+        let known = recovered.table.extents.get_mut(&extent);
+        if known.is_none() && !recovered.has_gaps {
+            let problem = "streams list it, the journal does not know it".to_owned();
+            let is_mended = sealed.is_some();
+            recovered.findings.push(Finding { place: extent_path(extent), problem, is_mended });
+        }
+        match (known, sealed) {
+            (None, Some(sealed)) => {
+                recovered.table.extents.insert(extent, settled(OwnerEpoch(0), sealed));
+            }
+            (None, None) => {
+                recovered.table.extents.insert(extent, ExtentState::empty(OwnerEpoch(0)));
+                in_doubt.insert(extent);
+            }
+            (Some(state), Some(sealed)) if in_doubt.contains(&extent) || recovered.has_gaps => {
+                *state = settled(state.epoch, sealed);
+                in_doubt.remove(&extent);
+            }
+            (Some(state), Some(sealed)) => {
+                if let Some(problem) = sealed.contradiction(state.sealed(), state.frozen) {
+                    recovered.findings.push(Finding {
+                        place: extent_path(extent),
+                        problem,
+                        is_mended: false,
+                    });
+                    state.frozen = true;
+                    state.in_doubt = true;
+                }
+            }
+            (Some(_), None) => {}
+        }
+    }
+    // What no stream lists goes.
+    for extent in listed.iter().map(|listed| listed.extent).filter(|extent| in_doubt.contains(extent)) {
+        if let Some(state) = recovered.table.extents.get_mut(&extent) {
+            state.frozen = true;
+            state.in_doubt = true;
+        }
+    }
+}
+
+fn settled(epoch: OwnerEpoch, sealed: Sealed) -> ExtentState {
+    ExtentState { epoch, length: sealed.length, frozen: true, digest: sealed.digest, in_doubt: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sealed::ExtentDigest;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    const E: ExtentId = ExtentId(1);
+
+    fn recovered(state: Option<ExtentState>, in_doubt: bool, has_gaps: bool) -> Recovered {
+        Recovered {
+            table: super::super::state::ExtentTable {
+                extents: BTreeMap::from_iter(state.map(|state| (E, state))),
+            },
+            in_doubt: BTreeSet::from_iter(in_doubt.then_some(E)),
+            has_gaps,
+            appends: Vec::new(),
+            generation: 1,
+            sequence: 1,
+            segment_size_bytes: None,
+            free_files: Vec::new(),
+            unconfirmed: None,
+            torn: None,
+            findings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_streams_list_stays_known_and_what_nobody_knows_for_certain_is_in_doubt() {
+        let state = |length, frozen| ExtentState { length, frozen, ..ExtentState::empty(OwnerEpoch(2)) };
+        let seal = |length| Some(Sealed { length, digest: Some(ExtentDigest::EMPTY) });
+        let (open, frozen) = (Some(state(9, false)), Some(state(9, true)));
+        // Known, in doubt, with gaps; listed with a seal; then: length, frozen, in doubt, findings.
+        for (known, in_doubt, has_gaps, sealed, expected) in [
+            (open, false, false, None, (9, false, false, 0)),
+            (frozen, false, false, seal(9), (9, true, false, 0)),
+            (frozen, false, false, seal(8), (9, true, true, 1)),
+            (open, false, false, seal(9), (9, true, true, 1)),
+            (open, true, true, None, (9, true, true, 0)),
+            (open, true, true, seal(12), (12, true, false, 0)),
+            (frozen, false, true, seal(12), (12, true, false, 0)),
+            (None, false, true, None, (0, true, true, 0)),
+            (None, false, true, seal(7), (7, true, false, 0)),
+            (None, false, false, None, (0, true, true, 1)),
+            (None, false, false, seal(7), (7, true, false, 1)),
+        ] {
+            let mut found = recovered(known, in_doubt, has_gaps);
+            settle(&mut found, &[ListedExtent { extent: E, sealed }]);
+            let state = found.table.extents[&E];
+            let settled = (state.length, state.frozen, state.in_doubt, found.findings.len());
+            assert_eq!(settled, expected, "{known:?} {in_doubt} {has_gaps} {sealed:?}");
+        }
+        let mut unlisted = recovered(open, true, true);
+        settle(&mut unlisted, &[]);
+        assert!(!unlisted.table.extents[&E].in_doubt, "no stream lists it: it goes");
+    }
+}
