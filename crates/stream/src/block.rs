@@ -15,9 +15,9 @@
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};
-use base::checksum::crc64;
+use base::checksum::{crc64, flipped_bit_of};
 use base::codec::{Decoder, Encode};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Bytes of a block before its payload.
 pub const BLOCK_HEADER_SIZE: usize = 32;
@@ -27,18 +27,62 @@ pub const BLOCK_PAYLOAD_SIZE_MAX: usize = 64 << 20;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LBK1");
 
+fn header_fields(extent: ExtentId, offset: u64, len: u32) -> [u8; 24] {
+    let mut fields = [0u8; 24];
+    fields[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+    fields[4..8].copy_from_slice(&len.to_le_bytes());
+    fields[8..16].copy_from_slice(&extent.0.to_le_bytes());
+    fields[16..24].copy_from_slice(&offset.to_le_bytes());
+    fields
+}
+
 /// Appends the block of `payload` at (`extent`, `offset`) to `out`; returns its checksum.
 pub(crate) fn put_block(out: &mut impl Encode, extent: ExtentId, offset: u64, payload: &[u8]) -> u64 {
-    let mut header = [0u8; BLOCK_HEADER_SIZE];
-    header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-    header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
-    header[8..16].copy_from_slice(&extent.0.to_le_bytes());
-    header[16..24].copy_from_slice(&offset.to_le_bytes());
-    let checksum = crc64(&[&header[..24], payload]);
-    header[24..32].copy_from_slice(&checksum.to_le_bytes());
-    out.put_raw(&header);
+    let fields = header_fields(extent, offset, payload.len() as u32);
+    let checksum = crc64(&[&fields, payload]);
+    out.put_raw(&fields);
+    out.put_raw(&checksum.to_le_bytes());
     out.put_raw(payload);
     checksum
+}
+
+/// The block that lies at `location`, header and payload, if what was read there is it but for one flipped bit.
+pub(crate) fn mended(block: &Bytes, location: Location) -> Option<Bytes> {
+    let fields = header_fields(location.extent, location.offset, location.len);
+    let found = block
+        .get(..BLOCK_HEADER_SIZE)
+        .filter(|_| block.len() == BLOCK_HEADER_SIZE + location.len as usize)?;
+    let payload = &block[BLOCK_HEADER_SIZE..];
+    let stored = u64::from_le_bytes(found[24..].try_into().ok()?);
+    let flipped_in_fields = found.iter().zip(fields).map(|(found, field)| (found ^ field).count_ones()).sum();
+    let off_by = crc64(&[&fields, payload]) ^ stored;
+    let mut mended = BytesMut::from(&block[..]);
+    match (flipped_in_fields, off_by.count_ones()) {
+        (1, 0) => mended[..24].copy_from_slice(&fields),
+        (0u32, 1) => mended[24..BLOCK_HEADER_SIZE].copy_from_slice(&(stored ^ off_by).to_le_bytes()),
+        (0, _) => {
+            let bit = flipped_bit_of(payload.len(), off_by)?;
+            mended[BLOCK_HEADER_SIZE + bit / 8] ^= 1 << (bit % 8);
+        }
+        _ => return None,
+    }
+    Some(mended.freeze())
+}
+
+/// The lengths that a block of this header, which lies at (`extent`, `offset`) and does not read, may have: the one that it
+/// says, and those with one bit of it flipped.
+pub(crate) fn possible_lengths(header: &[u8], extent: ExtentId, offset: u64) -> Vec<u32> {
+    let Some(said) = header.get(4..8).and_then(|len| len.try_into().ok()).map(u32::from_le_bytes) else {
+        return Vec::new();
+    };
+    let fields = header_fields(extent, offset, said);
+    let flipped: u32 = header.iter().zip(fields).map(|(found, field)| (found ^ field).count_ones()).sum();
+    let lengths = match flipped {
+        0 => std::iter::once(said).chain((0..32).map(|bit| said ^ (1 << bit))).collect(),
+        1 => vec![said],
+        _ => Vec::new(),
+    };
+    lengths.into_iter().filter(|len| *len as usize <= BLOCK_PAYLOAD_SIZE_MAX).collect()
 }
 
 /// The payload length that the header at (`extent`, `offset`) claims; checks all of the header but the checksum.
@@ -112,12 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_bit_is_seen() {
+    fn any_flipped_bit_is_seen_and_undone_and_two_are_not() {
         let (bytes, location) = block();
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.to_vec();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(verify(&flipped.into(), location).is_err(), "bit {bit}");
+            let damaged = Bytes::from(flipped.clone());
+            assert!(verify(&damaged, location).is_err(), "bit {bit}");
+            assert!(possible_lengths(&damaged[..32], ExtentId(5), 64).contains(&7), "bit {bit}");
+            assert_eq!(mended(&damaged, location), Some(bytes.clone()), "bit {bit}");
+            let other = (bit * 7 + 11) % (bytes.len() * 8);
+            flipped[other / 8] ^= 1 << (other % 8);
+            let twice = mended(&flipped.into(), location);
+            assert!(other == bit || twice.is_none(), "bits {bit} and {other}");
         }
     }
 }

@@ -24,6 +24,13 @@ pub enum DamagedPart {
         /// Where it starts in the extent, in bytes.
         offset: u64,
     },
+    /// A bit of one block was flipped: readers see it as it was, and a repair writes it anew.
+    Flipped {
+        /// The extent it belongs to.
+        extent: ExtentId,
+        /// Where it starts in the extent, in bytes.
+        offset: u64,
+    },
     /// Nobody knows whether the extent's last blocks are all that were appended.
     End {
         /// Which extent.

@@ -176,6 +176,15 @@ impl Streams {
         Ok(())
     }
 
+    pub(crate) fn node(&self) -> &ExtentNode {
+        &self.node
+    }
+
+    /// The stream's extents, with the length of those that are sealed.
+    pub(crate) fn listed(&self, stream: &StreamName) -> Result<Vec<(ExtentId, Option<u64>)>, StreamError> {
+        self.manager.extents(stream)
+    }
+
     /// Makes empty streams, all or none.
     pub fn create<'a>(&'a self, streams: &'a [StreamName]) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {

@@ -102,7 +102,7 @@ pub fn check_folder<'a>(
         let open = streams.damages.into_iter();
         let open = open.filter(|damage| match damage.part {
             DamagedPart::Block { extent, offset } => !explained.contains(&(extent, offset)),
-            DamagedPart::File | DamagedPart::Exchanged => true,
+            _ => true,
         });
         found.damages.extend(open.map(told));
         Ok(found)

@@ -9,6 +9,9 @@ pub(super) const NO_START: &str = "the server refuses to start: no row can be re
 
 /// What damage of a file means that no range explains.
 pub(super) fn meaning_of(damage: &StreamDamage) -> String {
+    if damage.part == DamagedPart::Mended {
+        return "nothing is lost: the same is kept elsewhere, and the next start writes it anew".to_owned();
+    }
     let Some(stream) = damage.streams.first() else {
         return NO_START.to_owned();
     };
@@ -30,7 +33,18 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
                  acknowledged, without any error; restore the folder from a backup"
             );
         }
-        DamagedPart::Block { .. } => {}
+        DamagedPart::End { .. } => {
+            return format!(
+                "it holds the {purpose} of {of_range}: what was appended last may be lost; requests for what it may have \
+                 changed fail"
+            );
+        }
+        DamagedPart::Flipped { .. } => {
+            return format!(
+                "it holds the {purpose} of {of_range}: it is read as it was written; a repair writes it anew"
+            );
+        }
+        DamagedPart::Block { .. } | DamagedPart::Mended => {}
     }
     match purpose {
         "metadata" => format!(

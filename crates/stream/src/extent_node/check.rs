@@ -8,10 +8,10 @@ use super::journal::{Finding, Recovered, recover};
 use super::open::read_journal;
 use super::settle::{ListedExtent, settle};
 use super::state::{ExtentState, ExtentTable};
-use crate::block::{self, BLOCK_HEADER_SIZE};
+use super::walk::{Walked, walk};
 use crate::check::DamagedPart;
 use crate::error::StreamError;
-use crate::ids::{ExtentId, Location};
+use crate::ids::ExtentId;
 use crate::sealed::{ExtentDigest, exchanged};
 use base::{Disk, Environment, OpenMode};
 use bytes::Bytes;
@@ -19,8 +19,6 @@ use std::collections::BTreeMap;
 
 /// Bytes of a file that are read at a time.
 const READ_SIZE_BYTES: u64 = 8 << 20;
-/// What the search for the next whole block looks for.
-const BLOCK_MAGIC: &[u8] = b"LBK1";
 
 /// What the journal says.
 pub(crate) struct NodeFacts {
@@ -74,13 +72,13 @@ impl NodeFacts {
     ) -> CheckedExtent {
         match self.content(disk, extent, state, read).await {
             Ok(content) if state.in_doubt => {
-                let mut checked = walk(&content, extent, None);
+                let mut checked = judge(&content, extent, None);
                 let problem = "the journal was damaged: blocks that were appended behind its end may be lost";
                 let problem = problem.to_owned();
                 checked.damages.push(ExtentDamage { part: DamagedPart::End { extent }, problem });
                 checked
             }
-            Ok(content) => walk(&content, extent, state.digest),
+            Ok(content) => judge(&content, extent, state.digest),
             Err(problem) => CheckedExtent {
                 damages: vec![ExtentDamage { part: DamagedPart::File, problem }],
                 block_count: 0,
@@ -127,56 +125,43 @@ impl NodeFacts {
     }
 }
 
-/// Reads blocks from the start to the end; behind a damaged one it goes on at the next that reads. If all read, they must
-/// have the digest that was recorded.
-fn walk(content: &Bytes, extent: ExtentId, recorded: Option<ExtentDigest>) -> CheckedExtent {
+/// Judges all blocks of an extent. If all read, they must have the digest that was recorded.
+fn judge(content: &Bytes, extent: ExtentId, recorded: Option<ExtentDigest>) -> CheckedExtent {
     let mut checked = CheckedExtent::default();
     let mut digest = ExtentDigest::EMPTY;
-    let mut at = 0;
-    while at < content.len() {
-        match block_at(content, extent, at) {
-            Ok((size, checksum)) => {
+    let mut is_complete = true;
+    for walked in walk(content, extent) {
+        match walked {
+            Walked::Whole { checksum, .. } => {
                 digest = digest.then(checksum);
                 checked.block_count += 1;
-                at += size;
             }
-            Err(error) => {
-                let next = next_block(content, extent, at + 1);
-                let unread = next.unwrap_or(content.len()) - at;
-                let problem = format!("{error}; {unread} bytes from there on can't be used");
-                let part = DamagedPart::Block { extent, offset: at as u64 };
+            Walked::Flipped { location, checksum, .. } => {
+                digest = digest.then(checksum);
+                checked.block_count += 1;
+                let part = DamagedPart::Flipped { extent, offset: location.offset };
+                let problem = format!("extent {extent}, block at {}: a bit was flipped", location.offset);
                 checked.damages.push(ExtentDamage { part, problem });
-                at += unread;
+            }
+            Walked::Unread { from, to, error } => {
+                is_complete = false;
+                let problem = format!("{error}; {} bytes from there on can't be used", to - from);
+                let part = DamagedPart::Block { extent, offset: from };
+                checked.damages.push(ExtentDamage { part, problem });
             }
         }
     }
-    if let Some(recorded) = recorded.filter(|recorded| checked.damages.is_empty() && *recorded != digest) {
+    if let Some(recorded) = recorded.filter(|recorded| is_complete && *recorded != digest) {
         let problem = exchanged(recorded, digest);
         checked.damages.push(ExtentDamage { part: DamagedPart::Exchanged, problem });
     }
     checked
 }
 
-/// The size, header included, and the checksum of the block at `at`, which is verified.
-fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<(usize, u64), StreamError> {
-    let offset = at as u64;
-    let header = content.get(at..(at + BLOCK_HEADER_SIZE).min(content.len())).unwrap_or_default();
-    let len = block::payload_len(header, extent, offset)?;
-    let end = (at + BLOCK_HEADER_SIZE + len as usize).min(content.len());
-    let block = content.slice(at..end);
-    block::verify(&block, Location { extent, offset, len })?;
-    block::step(&block, extent, offset)
-}
-
-fn next_block(content: &Bytes, extent: ExtentId, from: usize) -> Option<usize> {
-    let starts = content[from..].windows(BLOCK_MAGIC.len()).enumerate();
-    let starts = starts.filter(|(_, window)| *window == BLOCK_MAGIC).map(|(index, _)| from + index);
-    starts.into_iter().find(|start| block_at(content, extent, *start).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block;
 
     const EXTENT: ExtentId = ExtentId(3);
 
@@ -190,33 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_goes_on_behind_a_damaged_block() {
-        let whole = content(&[b"one", &[7; 500], b"three"]);
-        let digest = ExtentDigest::EMPTY.then_blocks(EXTENT, 0, &whole).ok();
-        let healthy = walk(&whole.clone().into(), EXTENT, digest);
-        assert_eq!((healthy.block_count, healthy.damages.len()), (3, 0));
-        // In the payload, and in the length field of the header, of the second block.
-        for at in [35 + BLOCK_HEADER_SIZE + 100, 35 + 4] {
-            let mut flipped = whole.clone();
-            flipped[at] ^= 4;
-            let found = walk(&flipped.into(), EXTENT, digest);
-            assert_eq!(found.block_count, 2);
-            assert_eq!(found.damages.len(), 1);
-            assert_eq!(found.damages[0].part, DamagedPart::Block { extent: EXTENT, offset: 35 });
-        }
-        let mut last = whole.clone();
-        let end = last.len() - 1;
-        last[end] ^= 1;
-        assert_eq!(walk(&last.into(), EXTENT, digest).damages.len(), 1);
-    }
-
-    #[test]
     fn blocks_that_read_but_are_others_are_named_unless_no_digest_is_known() {
         let digest = ExtentDigest::EMPTY.then_blocks(EXTENT, 0, &content(&[b"one", b"two"])).ok();
         let others: Bytes = content(&[b"two", b"one"]).into();
-        let found = walk(&others, EXTENT, digest);
+        let found = judge(&others, EXTENT, digest);
         assert_eq!((found.block_count, found.damages.len()), (2, 1));
         assert_eq!(found.damages[0].part, DamagedPart::Exchanged);
-        assert_eq!(walk(&others, EXTENT, None).damages, []);
+        assert_eq!(judge(&others, EXTENT, None).damages, []);
     }
 }

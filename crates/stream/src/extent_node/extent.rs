@@ -73,7 +73,25 @@ impl Extent {
     /// The payload of the block at `location`, verified.
     pub(crate) async fn read(&self, location: Location) -> Result<Bytes, StreamError> {
         let block = self.read_raw(location.offset, BLOCK_HEADER_SIZE + location.len as usize).await?;
-        block::verify(&block, location)
+        self.verified(&block, location)
+    }
+
+    /// The payload of what was read at `location`, if it is the block that was appended there, or is it but for one bit.
+    fn verified(&self, block: &Bytes, location: Location) -> Result<Bytes, StreamError> {
+        block::verify(block, location).or_else(|error| {
+            let mended = block::mended(block, location).ok_or(error)?;
+            self.tell_mended(location.offset);
+            Ok(mended.slice(BLOCK_HEADER_SIZE..))
+        })
+    }
+
+    /// A bit of the block at `offset` was flipped, and that is undone for whoever reads it.
+    pub(crate) fn tell_mended(&self, offset: u64) {
+        tracing::warn!(
+            extent = %self.id,
+            offset,
+            "a bit of a stored block was flipped: it is read as it was written; larimar repair writes it anew"
+        );
     }
 
     /// The payloads of blocks that follow one another, verified. They are read in one piece if they lie in one place, and
@@ -93,7 +111,7 @@ impl Extent {
         let mut bytes = self.file.read_once_at(first.offset, size as usize).await.map_err(what)?;
         for location in run {
             let block = bytes.split_to(BLOCK_HEADER_SIZE + location.len as usize);
-            payloads.push(block::verify(&block, *location)?);
+            payloads.push(self.verified(&block, *location)?);
         }
         Ok(payloads)
     }

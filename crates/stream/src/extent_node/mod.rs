@@ -20,14 +20,17 @@ mod lost_file;
 mod misplaced;
 mod open;
 mod read;
+mod repair;
 mod settle;
 mod state;
 mod stop;
+mod walk;
 
 pub(crate) use check::{NodeFacts, read_node};
 pub(crate) use open::read_whole;
 pub(crate) use read::ExtentReader;
 pub(crate) use settle::ListedExtent;
+pub(crate) use walk::Walked;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};

@@ -86,18 +86,48 @@ impl ExtentReader {
                 _ => Ok(None),
             };
         }
-        self.fill(BLOCK_HEADER_SIZE).await?;
-        let len = block::payload_len(&self.buffer, self.extent.id, self.offset)?;
-        let size = BLOCK_HEADER_SIZE + len as usize;
-        self.fill(size).await?;
-        let (_, checksum) = block::step(&self.buffer, self.extent.id, self.offset)?;
+        let block = match self.whole_block().await {
+            Ok(block) => block,
+            Err(error @ StreamError::Corrupt(_)) => self.mended_block().await.ok_or(error)?,
+            Err(error) => return Err(error),
+        };
+        let (size, checksum) = block::step(&block, self.extent.id, self.offset)?;
+        let len = (size - BLOCK_HEADER_SIZE) as u32;
         let location = Location { extent: self.extent.id, offset: self.offset, len };
-        let payload = block::verify(&self.buffer.split_to(size), location)?;
         self.offset += size as u64;
         if let Some(digest) = &mut self.digest {
             digest.read = digest.read.then(checksum);
         }
-        Ok(Some((location, payload)))
+        Ok(Some((location, block.slice(BLOCK_HEADER_SIZE..))))
+    }
+
+    /// The block at the offset, header and payload, verified.
+    async fn whole_block(&mut self) -> Result<Bytes, StreamError> {
+        self.fill(BLOCK_HEADER_SIZE).await?;
+        let (extent, offset) = (self.extent.id, self.offset);
+        let len = block::payload_len(&self.buffer, extent, offset)?;
+        let size = BLOCK_HEADER_SIZE + len as usize;
+        self.fill(size).await?;
+        block::verify(&self.buffer.slice(..size), Location { extent, offset, len })?;
+        Ok(self.buffer.split_to(size))
+    }
+
+    /// The block at the offset, if it is whole but for one bit.
+    async fn mended_block(&mut self) -> Option<Bytes> {
+        let (extent, offset) = (self.extent.id, self.offset);
+        for len in block::possible_lengths(&self.buffer, extent, offset) {
+            let size = BLOCK_HEADER_SIZE + len as usize;
+            if offset + size as u64 > self.end || self.fill(size).await.is_err() {
+                continue;
+            }
+            let found = self.buffer.slice(..size);
+            if let Some(block) = block::mended(&found, Location { extent, offset, len }) {
+                self.extent.tell_mended(offset);
+                self.buffer = self.buffer.split_off(size);
+                return Some(block);
+            }
+        }
+        None
     }
 
     async fn fill(&mut self, size: usize) -> Result<(), StreamError> {

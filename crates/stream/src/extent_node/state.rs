@@ -16,6 +16,7 @@
 //!   4 fence   u64 extent, u64 epoch, u8 flags (bit 0: freeze)
 //!   5 delete  u64 extent
 //!   6 length  as 2, u64 digest                                      (of the extent with those bytes; from format 2 on)
+//!   7 accept  u64 extent                                            (its end is no longer in doubt; from format 6 on)
 //! ```
 
 use crate::error::StreamError;
@@ -63,6 +64,7 @@ pub(crate) enum Entry<'a> {
     Create { extent: ExtentId, epoch: OwnerEpoch },
     Fence { extent: ExtentId, epoch: OwnerEpoch, freeze: bool },
     Delete { extent: ExtentId },
+    AcceptEnd { extent: ExtentId },
 }
 
 const FLAG_FROZEN: u8 = 1;
@@ -120,6 +122,11 @@ impl ExtentTable {
             }
             Entry::Delete { extent } => {
                 self.extents.remove(&extent).map(|_| ()).ok_or(StreamError::NoExtent(extent))
+            }
+            Entry::AcceptEnd { extent } => {
+                let state = self.extents.get_mut(&extent).ok_or(StreamError::NoExtent(extent))?;
+                state.in_doubt = false;
+                Ok(())
             }
         }
     }
@@ -218,6 +225,10 @@ impl<'a> Entry<'a> {
                 out.put_u8_field(5);
                 out.put_u64_field(extent.0);
             }
+            Entry::AcceptEnd { extent } => {
+                out.put_u8_field(7);
+                out.put_u64_field(extent.0);
+            }
         }
     }
 
@@ -225,8 +236,10 @@ impl<'a> Entry<'a> {
     pub(crate) fn decode(decoder: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let tag = decoder.u8("entry tag")?;
         let extent = ExtentId(decoder.u64("entry extent")?);
-        if tag == 5 {
-            return Ok(Entry::Delete { extent });
+        match tag {
+            5 => return Ok(Entry::Delete { extent }),
+            7 => return Ok(Entry::AcceptEnd { extent }),
+            _ => {}
         }
         let epoch = OwnerEpoch(decoder.u64("entry epoch")?);
         match tag {
@@ -408,6 +421,7 @@ mod tests {
             Entry::Create { extent: E, epoch: OwnerEpoch(7) },
             Entry::Fence { extent: E, epoch: OwnerEpoch(7), freeze: true },
             Entry::Delete { extent: E },
+            Entry::AcceptEnd { extent: E },
         ];
         let mut out = Vec::new();
         entries.iter().for_each(|entry| entry.encode(&mut out));

@@ -331,7 +331,11 @@ fn read_segment(
     let Some(generation) = generation else { return Ok(None) };
     let run = record::read_run(content, generation, None);
     let head = match run.records.first().filter(|first| first.at == 0) {
-        Some(first) => read_head(first)?,
+        Some(first) => match read_head(first)? {
+            Some(head) => Some(head),
+            // It is no segment: somebody has put another file in its place.
+            None => return Ok(None),
+        },
         None => None,
     };
     Ok(Some(Segment { file, generation, head, run }))

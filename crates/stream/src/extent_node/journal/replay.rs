@@ -84,6 +84,11 @@ impl Replayed {
                 state.epoch = state.epoch.max(epoch);
                 state.frozen |= freeze;
             }
+            Entry::AcceptEnd { extent } => {
+                if let Some(state) = self.table.extents.get_mut(&extent) {
+                    state.in_doubt = false;
+                }
+            }
             Entry::Delete { extent } => {
                 self.table.extents.remove(&extent);
                 self.in_doubt.remove(&extent);

@@ -68,6 +68,8 @@ pub(crate) enum Request {
     Create { extent: Arc<Extent>, epoch: OwnerEpoch, reply: Reply<()> },
     /// Raise the epoch and, if asked, freeze; replies with the length and the digest.
     Fence { extent: Arc<Extent>, epoch: OwnerEpoch, freeze: bool, reply: Reply<ExtentState> },
+    /// The extent's end is no longer in doubt.
+    AcceptEnd { extent: Arc<Extent>, reply: Reply<ExtentState> },
     /// The extent is gone.
     Delete { extent: ExtentId, reply: Reply<()> },
     /// Finish: everything synced in the extents, nothing owed.
@@ -384,6 +386,12 @@ impl JournalWriter {
                     Err(error) => refuse_with(reply, error),
                 }
             }
+            Request::AcceptEnd { extent, reply } => {
+                match self.change(&Entry::AcceptEnd { extent: extent.id }, extent.id, body) {
+                    Ok(state) => Some(Effect::Fenced { extent, state, reply }),
+                    Err(error) => refuse_with(reply, error),
+                }
+            }
             Request::Delete { extent, reply } => {
                 let entry = Entry::Delete { extent };
                 if let Err(error) = self.table.apply(&entry) {
@@ -477,7 +485,9 @@ fn refuse(request: Request, error: &StreamError) {
         Request::Length { reply, .. } | Request::Create { reply, .. } | Request::Delete { reply, .. } => {
             drop(reply.send(Err(error.clone())));
         }
-        Request::Fence { reply, .. } => drop(reply.send(Err(error.clone()))),
+        Request::Fence { reply, .. } | Request::AcceptEnd { reply, .. } => {
+            drop(reply.send(Err(error.clone())));
+        }
         Request::Close { reply } => drop(reply.send(())),
     }
 }
