@@ -38,6 +38,7 @@ mod piece;
 mod quiet;
 mod range_load;
 mod range_partition;
+mod repair;
 mod retries;
 mod routes;
 mod settings;
@@ -56,6 +57,7 @@ pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatisti
 pub use pause::Pause;
 pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, RowStart, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
+pub use repair::{FolderRepair, LossOutcome, LostKeys, RowLoss, repair_folder};
 pub use settings::{
     MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,
     PlantedFault, SettingError,

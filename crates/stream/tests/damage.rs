@@ -30,7 +30,7 @@ fn filled(seed: u64, is_clean: bool) -> (World, Model) {
         let mut state = seed;
         for _ in 0..60 {
             let stream = (splitmix64(&mut state) % STREAM_COUNT) as usize;
-            let len = if splitmix64(&mut state) % 8 == 0 { 10_000 } else { splitmix64(&mut state) % 3000 };
+            let len = if splitmix64(&mut state).is_multiple_of(8) { 10_000 } else { splitmix64(&mut state) % 3000 };
             let block = Bytes::from(vec![splitmix64(&mut state) as u8; len as usize]);
             let at = streams.append(&names[stream], EPOCH, vec![block.clone()]).await.unwrap()[0];
             model[stream].push((at, block));
@@ -67,8 +67,8 @@ fn damage(world: &World, seed: u64) -> String {
         4 => world.disk.cut(&path, None),
         _ => {
             let folder = path.split('/').next().unwrap();
-            let others = files.iter().filter(|(other, _)| other.starts_with(folder) && *other != path);
-            if let Some((other, _)) = others.last() {
+            let mut others = files.iter().filter(|(other, _)| other.starts_with(folder) && *other != path);
+            if let Some((other, _)) = others.next_back() {
                 let contents = world.disk.contents();
                 world.disk.replace(&path, contents[other].clone());
                 world.disk.replace(other, contents[&path].clone());
