@@ -68,15 +68,16 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses from a table's ranges in key order. The changes are in the order of their urgency: after the first that
+/// Chooses from a table's ranges in key order; `None` is one that must stay as it is. The changes are in the order of their urgency: after the first that
 /// can be done the rest must be chosen anew.
 pub(crate) fn choose_range_changes(
-    ranges: &[RangeReport],
+    ranges: &[Option<RangeReport>],
     range_count: usize,
     settings: &PartitionSettings,
 ) -> Vec<RangeChange> {
     let mut splits = Vec::new();
     for (index, range) in ranges.iter().enumerate() {
+        let Some(range) = range else { continue };
         let LoadReport { requests_per_second, at_end_percent, trend } = range.load;
         let size_bytes_max = settings.range_size_bytes_max;
         if range.size_bytes > size_bytes_max && !is_put_off(range, size_bytes_max) {
@@ -92,8 +93,9 @@ pub(crate) fn choose_range_changes(
         splits.clear();
     }
     let merges = ranges.windows(2).enumerate().filter_map(|(index, pair)| {
-        let size_bytes = pair[0].size_bytes + pair[1].size_bytes;
-        let cold_rounds = pair[0].load.trend.cold_rounds.min(pair[1].load.trend.cold_rounds);
+        let [Some(first), Some(second)] = pair else { return None };
+        let size_bytes = first.size_bytes + second.size_bytes;
+        let cold_rounds = first.load.trend.cold_rounds.min(second.load.trend.cold_rounds);
         let small = size_bytes <= settings.range_size_bytes_max / MERGED_SIZE_DIVISOR;
         (small && cold_rounds >= COLD_ROUND_COUNT_MIN)
             .then_some(RangeChange { index, reason: Reason::Cold { size_bytes, cold_rounds } })
@@ -136,7 +138,20 @@ mod tests {
     }
 
     fn chosen(ranges: &[RangeReport]) -> Vec<usize> {
+        chosen_among(&ranges.iter().cloned().map(Some).collect::<Vec<_>>())
+    }
+
+    fn chosen_among(ranges: &[Option<RangeReport>]) -> Vec<usize> {
         choose_range_changes(ranges, ranges.len(), &settings()).iter().map(|change| change.index).collect()
+    }
+
+    /// The neighbours of a damaged range are no neighbours of each other.
+    #[test]
+    fn nothing_is_split_or_merged_across_a_range_that_must_stay() {
+        let cold = || Some(cold(10, COLD_ROUND_COUNT_MIN));
+        assert_eq!(chosen_among(&[cold(), None, cold()]), []);
+        assert_eq!(chosen_among(&[cold(), None, cold(), cold()]), [2]);
+        assert_eq!(chosen_among(&[None, Some(sized(MAX + 1)), None]), [1]);
     }
 
     #[test]

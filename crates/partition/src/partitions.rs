@@ -30,6 +30,8 @@ pub struct PartitionStatistics {
     pub flushes: u64,
     /// Merges of several checkpoints into one.
     pub merges: u64,
+    /// Ranges that are damaged: requests for their keys fail.
+    pub damaged_ranges: u64,
     /// Bytes of rows that merges wrote, those of merges that gave up included.
     pub merged_bytes: u64,
     /// Ranges that were split.
@@ -112,6 +114,7 @@ impl Partitions {
         PartitionStatistics {
             flushes,
             merges,
+            damaged_ranges: self.server.damaged_range_count(),
             merged_bytes: shared.maintenance.merged_bytes(),
             range_splits: counts.splits,
             range_merges: counts.merges,
@@ -222,12 +225,12 @@ impl Partitions {
         })
     }
 
-    /// The key ranges of a table, in order.
+    /// The key ranges of a table, in order, those that are damaged included.
     pub fn ranges(&self, table: ObjectTable) -> Vec<KeyRange> {
-        self.server.ranges(table).iter().map(|range| range.range().clone()).collect()
+        self.server.key_ranges(table)
     }
 
-    /// What the ranges of a table are like, in the order of their keys.
+    /// What the ranges of a table that are served are like, in the order of their keys.
     pub fn range_statistics(&self, table: ObjectTable) -> Vec<RangeStatistics> {
         self.server.ranges(table).iter().map(|range| range.statistics()).collect()
     }

@@ -8,6 +8,8 @@
 mod ranges;
 mod words;
 
+pub(crate) use words::describe_range;
+
 use crate::block_cache::BlockCache;
 use crate::data_writer::DataWriter;
 use crate::error::PartitionError;

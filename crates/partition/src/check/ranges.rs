@@ -11,7 +11,7 @@ use crate::merge_cursor::MergeCursor;
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowRef, RowVersion, Scan, Visit};
 use crate::partition_map::{MapEntry, ReadMap};
 use crate::partition_server::{FIRST_RANGE_ID, check_cover, range_ids};
-use crate::range_partition::{RangeStreams, Shared, load, read_metadata};
+use crate::range_partition::{RangeStreams, Shared, read, read_metadata};
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 use stream::{ExtentId, Location, StreamDamage, StreamName};
@@ -80,7 +80,7 @@ impl<'a> RangeCheck<'a> {
             return Ok(Vec::new());
         }
         let names = RangeStreams::new(table, FIRST_RANGE_ID);
-        let loaded = load(&self.shared, &names, &KeyRange::all()).await?;
+        let loaded = read(&self.shared, names, &KeyRange::all()).await?;
         let mut map = ReadMap::default();
         walk(loaded.tree(), &ReadMap::range(), &mut map).await?;
         let mut marks = ReadMarks::new();

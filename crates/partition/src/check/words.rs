@@ -63,7 +63,7 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
 }
 
 /// Keys as people write them.
-pub(super) fn describe_range(range: &KeyRange) -> String {
+pub(crate) fn describe_range(range: &KeyRange) -> String {
     let start = if range.start.is_empty() { "the first".to_owned() } else { describe_key(&range.start) };
     let end = range.end.as_deref().map_or_else(|| "the last".to_owned(), describe_key);
     format!("{start} to {end}")

@@ -49,16 +49,20 @@ impl PartitionServer {
         if let Err(error) = self.remove_failed_heirs().await {
             tracing::debug!(%error, "streams of a hand-over that failed can't be removed yet");
         }
-        self.remove_old_marks().await?;
-        let mut changes = 0;
+        // What fails in one table, for damage perhaps, keeps nothing from the others.
+        let mut outcome = self.remove_old_marks().await.map(|_| 0);
         for table in OBJECT_TABLES {
-            changes += u64::from(self.balance_table(table).await?);
+            let changed = self.balance_table(table).await;
+            outcome = match (outcome, changed) {
+                (Ok(changes), Ok(changed)) => Ok(changes + u64::from(changed)),
+                (Err(error), _) | (_, Err(error)) => Err(error),
+            };
         }
-        Ok(changes)
+        outcome
     }
 
     async fn balance_table(self: &Arc<Self>, table: ObjectTable) -> Result<bool, PartitionError> {
-        let ranges = self.ranges(table);
+        let ranges = self.owners(table);
         let settings = &self.shared.settings;
         let bounds = HeatBounds {
             hot_from: settings.hot_requests_per_second,
@@ -67,18 +71,33 @@ impl PartitionServer {
         let now = self.shared.clock.monotonic();
         let mut reports = Vec::with_capacity(ranges.len());
         for range in &ranges {
-            let load = range.load.end_round(now, bounds);
-            let (size_bytes, merging_bytes) = (range.size_bytes().await?, range.merging_bytes());
-            reports.push(RangeReport { size_bytes, merging_bytes, load });
+            // A range whose size does not read, because a block of it is damaged, stays as it is as a damaged one does.
+            let report = match range.serving() {
+                None => None,
+                Some(range) => {
+                    let load = range.load.end_round(now, bounds);
+                    let size_bytes = range.size_bytes().await;
+                    let size_bytes = size_bytes.inspect_err(|error| {
+                        tracing::debug!(table = table.name(), id = range.id(), %error, "the size of a range is not known");
+                    });
+                    let merging_bytes = range.merging_bytes();
+                    size_bytes.ok().map(|size_bytes| RangeReport { size_bytes, merging_bytes, load })
+                }
+            };
+            reports.push(report);
         }
         for chosen in choose_range_changes(&reports, self.range_count(), settings) {
-            let range = &ranges[chosen.index];
+            let Some(range) = ranges[chosen.index].serving() else { continue };
             if self.shared.streams.is_scarce() {
                 let (table, id, reason) = (table.name(), range.id(), chosen.reason);
                 tracing::debug!(table, id, %reason, "no range is split or merged while the disk is full");
                 return Ok(false);
             }
-            let Some(change) = plan(range, chosen).await? else {
+            let planned = plan(range, chosen).await.unwrap_or_else(|error| {
+                tracing::debug!(table = table.name(), id = range.id(), %error, "keys of a range do not read");
+                None
+            });
+            let Some(change) = planned else {
                 tracing::debug!(
                     table = table.name(),
                     id = range.id(),

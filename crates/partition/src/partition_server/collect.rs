@@ -40,13 +40,22 @@ impl PartitionServer {
         }
     }
 
-    /// Removes the marks of containers of which no range holds rows any more. Returns how many.
+    /// Removes the marks of containers of which no range holds rows any more. Returns how many. A mark whose container can't
+    /// be looked for stays, and keeps no other one from going.
     pub(super) async fn remove_old_marks(&self) -> Result<u64, PartitionError> {
         let mut removed = 0;
         let now = self.shared.clock.monotonic();
         for (dead, goes_at) in &*self.shared.dead.all() {
-            if now < *goes_at || self.holds_rows_of(dead).await? {
+            if now < *goes_at {
                 continue;
+            }
+            match self.holds_rows_of(dead).await {
+                Ok(false) => {}
+                Ok(true) => continue,
+                Err(error) => {
+                    tracing::debug!(%error, ?dead, "rows of a deleted container can't be looked for: its mark stays");
+                    continue;
+                }
             }
             self.execute(MarkContainer { dead: dead.clone(), since: None }).await?;
             self.shared.dead.remove(dead);
@@ -60,10 +69,15 @@ impl PartitionServer {
     async fn holds_rows_of(&self, dead: &DeadContainer) -> Result<bool, PartitionError> {
         let rows = dead.range();
         let mut holds = false;
-        for range in self.ranges(dead.table) {
-            if !range.range().intersect(&rows).is_empty() && range.holds_any(&rows).await? {
-                holds = true;
+        for owner in self.owners(dead.table) {
+            if owner.range().intersect(&rows).is_empty() {
+                continue;
             }
+            // What a damaged range holds is known once it is repaired, and then its rows must go as well.
+            holds |= match owner.serving() {
+                Some(range) => range.holds_any(&rows).await?,
+                None => true,
+            };
         }
         Ok(holds)
     }

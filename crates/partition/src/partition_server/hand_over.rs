@@ -14,6 +14,7 @@
 //! with its requester: it has a task of its own.
 
 use super::PartitionServer;
+use super::owner::Owner;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, partition_prefix};
 use crate::operation::{ObjectTable, RowVersion};
@@ -384,7 +385,8 @@ impl PartitionServer {
             // One change of ranges at a time: nobody else replaces the routes meanwhile.
             let mut next = Routes::clone(&self.routes.load());
             parents.iter().for_each(|parent| next.remove(parent.table(), &parent.range().start));
-            heirs.iter().for_each(|heir| next.add(heir.table(), heir.range().clone(), heir.clone()));
+            let serving = |heir: &Arc<RangePartition>| Owner::Serving(heir.clone());
+            heirs.iter().for_each(|heir| next.add(heir.table(), heir.range().clone(), serving(heir)));
             self.routes.store(Arc::new(next));
         }
         for parent in parents {

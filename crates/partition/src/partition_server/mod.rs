@@ -2,19 +2,21 @@
 //!
 //! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map), `hand_over`
 //! (splits and merges of ranges), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
-//! the routes are those of the partition map, so a key that no range owns is an error, never "no rows".
+//! the routes are those of the partition map, so a key that no range owns is an error, never "no rows", and so is a key
+//! whose range is damaged (`owner`).
 
 mod balance;
 mod collect;
 mod hand_over;
 mod open;
+mod owner;
 
 pub(crate) use hand_over::Change;
 pub(crate) use open::{FIRST_RANGE_ID, check_cover, range_ids};
 
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
-use crate::key::{Span, are_in_order, take_before};
+use crate::key::{KeyRange, Span, are_in_order, take_before};
 use crate::operation::{ObjectTable, Operation, Read, Row, RowPart, Scan, ScanEnd};
 use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
@@ -26,6 +28,7 @@ use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use base::BoxFuture;
 use bytes::Bytes;
+use owner::Owner;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +38,7 @@ use tokio::sync::Notify;
 /// The ranges of a process.
 pub(crate) struct PartitionServer {
     pub(crate) shared: Shared,
-    routes: ArcSwap<Routes<Arc<RangePartition>>>,
+    routes: ArcSwap<Routes<Owner>>,
     /// Told when a hand-over has ended, for operations that wait for one.
     handed_over: Notify,
     /// Held while ranges change; the next range's id.
@@ -69,15 +72,30 @@ impl PartitionServer {
         table: ObjectTable,
         key: &[u8],
     ) -> Result<Arc<RangePartition>, PartitionError> {
-        self.routes.load().owner(table, key).cloned().ok_or_else(|| no_owner(table, key))
+        served(&self.routes.load(), table, key).cloned()
     }
 
-    /// The ranges of a table in key order.
+    /// The ranges of a table that are served, in key order: all but damaged ones.
     pub(crate) fn ranges(&self, table: ObjectTable) -> Vec<Arc<RangePartition>> {
+        self.routes.load().owners(table).filter_map(Owner::serving).cloned().collect()
+    }
+
+    /// Those of a table and the damaged ones between them, in key order.
+    fn owners(&self, table: ObjectTable) -> Vec<Owner> {
         self.routes.load().owners(table).cloned().collect()
     }
 
-    /// How many ranges there are, the partition map's included.
+    /// The keys of a table's ranges, damaged ones included, in order.
+    pub(crate) fn key_ranges(&self, table: ObjectTable) -> Vec<KeyRange> {
+        self.routes.load().owners(table).map(|owner| owner.range().clone()).collect()
+    }
+
+    /// How many ranges can't be served.
+    pub(crate) fn damaged_range_count(&self) -> u64 {
+        self.routes.load().all().filter(|owner| owner.serving().is_none()).count() as u64
+    }
+
+    /// How many ranges there are, the partition map's and damaged ones included.
     fn range_count(&self) -> usize {
         self.routes.load().all().count()
     }
@@ -155,7 +173,7 @@ impl PartitionServer {
     ) -> Result<Option<Row>, PartitionError> {
         // Reads finish where they began, whoever owns the key meanwhile: so no count of owners is touched.
         let routes = self.routes.load();
-        let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
+        let owner = served(&routes, table, key.as_bytes())?;
         owner.load.note(key.as_bytes());
         owner.get(key, part).await
     }
@@ -167,7 +185,7 @@ impl PartitionServer {
         key: &crate::key::RowKey,
     ) -> Result<RangeMoment, PartitionError> {
         let routes = self.routes.load();
-        let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
+        let owner = served(&routes, table, key.as_bytes())?;
         Ok(RangeMoment { table, range_id: owner.id(), visible: owner.visible() })
     }
 
@@ -178,7 +196,7 @@ impl PartitionServer {
         key: &crate::key::RowKey,
     ) -> Result<base::Ticks, PartitionError> {
         let routes = self.routes.load();
-        let owner = routes.owner(table, key.as_bytes()).ok_or_else(|| no_owner(table, key.as_bytes()))?;
+        let owner = served(&routes, table, key.as_bytes())?;
         Ok(owner.now())
     }
 
@@ -219,12 +237,20 @@ impl PartitionServer {
         self.shared.maintenance.close();
         let _no_hand_over = self.next_range_id.lock().await;
         let routes = self.routes.load_full();
-        for range in routes.all() {
+        for range in routes.all().filter_map(Owner::serving) {
             range.close().await;
         }
     }
 }
 
-fn no_owner(table: ObjectTable, key: &[u8]) -> PartitionError {
-    PartitionError::Unavailable(format!("no range of table {} owns {}", table.name(), key.escape_ascii()))
+/// The range that serves `key`.
+fn served<'a>(
+    routes: &'a Routes<Owner>,
+    table: ObjectTable,
+    key: &[u8],
+) -> Result<&'a Arc<RangePartition>, PartitionError> {
+    let no_owner = || {
+        PartitionError::Unavailable(format!("no range of table {} owns {}", table.name(), key.escape_ascii()))
+    };
+    routes.owner(table, key).ok_or_else(no_owner)?.served()
 }

@@ -1,16 +1,19 @@
 //! Opening: the partition map says which ranges there are; each is loaded, and what it does not name is removed.
 //!
-//! What always holds: the ranges of a table cover every key once, or nothing is served. A table without rows in the
+//! What always holds: the ranges of a table cover every key once, or nothing is served. A range that does not load is
+//! damaged and keeps no other from being served; all ranges are read before any is written to. A table without rows in the
 //! map is new, or from before there was a map: then it is one range with the first id. Streams of any other range
 //! while the map names none would mean that the map is lost: that is damage, and nothing is removed.
 
+use super::owner::{DamagedRange, Owner};
 use super::{HandOverCounts, PartitionServer};
 use crate::dead_containers::ReadMarks;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, Span};
 use crate::operation::{OBJECT_TABLES, ObjectTable};
 use crate::partition_map::{MapEntry, ReadMap};
-use crate::range_partition::{RangePartition, Shared};
+use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared};
+use crate::retries::RangeName;
 use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -27,17 +30,16 @@ impl PartitionServer {
     /// Loads every range that the partition map names.
     pub(crate) async fn open(shared: Shared) -> Result<Arc<Self>, PartitionError> {
         let everything = KeyRange::all();
-        RangePartition::create(&shared, ObjectTable::PartitionMap, FIRST_RANGE_ID, everything.clone())
-            .await?;
-        let map =
-            RangePartition::open(shared.clone(), ObjectTable::PartitionMap, FIRST_RANGE_ID, &everything)
-                .await?;
+        let name = (ObjectTable::PartitionMap, FIRST_RANGE_ID);
+        RangePartition::create(&shared, name.0, name.1, everything.clone()).await?;
+        let read = range_partition::read(&shared, RangeStreams::new(name.0, name.1), &everything).await?;
+        let map = RangePartition::open(shared.clone(), name, read).await?;
         let mut entries = read_map(&map).await?;
         let mut marks = ReadMarks::new();
         map.scan(&[Span::Range(ReadMarks::range())], &mut marks).await?;
         let shared = Shared { dead: Arc::new(marks.into_known(&*shared.clock)?), ..shared };
         let mut routes = Routes::default();
-        routes.add(ObjectTable::PartitionMap, everything, map);
+        routes.add(ObjectTable::PartitionMap, everything, Owner::Serving(map));
         let server = Arc::new(PartitionServer {
             shared,
             routes: ArcSwap::from_pointee(routes.clone()),
@@ -50,12 +52,15 @@ impl PartitionServer {
         });
         entries.extend(server.add_new_tables(&entries).await?);
         check_cover(&entries)?;
-        let mut highest_id = server.remove_leftovers(&entries).await?;
-        for entry in entries {
-            let range =
-                RangePartition::open(server.shared.clone(), entry.table, entry.id, &entry.range).await?;
-            highest_id = highest_id.max(entry.id);
-            routes.add(entry.table, entry.range, range);
+        let mut found = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            found.push(server.read_range(entry).await?);
+        }
+        let highest_id = server.remove_leftovers(&entries, &found).await?;
+        for (entry, found) in entries.into_iter().zip(found) {
+            let MapEntry { table, id, range } = entry;
+            let owner = server.take_over_range((table, id), &range, found).await?;
+            routes.add(table, range, owner);
         }
         server.routes.store(Arc::new(routes));
         *server.next_range_id.lock().await = highest_id + 1;
@@ -86,15 +91,55 @@ impl PartitionServer {
         Ok(added)
     }
 
+    /// Reads what there is of a range that the map names; damage is an outcome, other failures end the start.
+    async fn read_range(&self, entry: &MapEntry) -> Result<FoundRange, PartitionError> {
+        let names = RangeStreams::new(entry.table, entry.id);
+        match range_partition::read(&self.shared, names, &entry.range).await.map_err(LoadError::from) {
+            Ok(read) => Ok(FoundRange::Whole(Box::new(read))),
+            Err(LoadError::Damaged(error)) => Ok(FoundRange::Damaged(error)),
+            Err(LoadError::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Starts to serve a range, unless it is damaged.
+    async fn take_over_range(
+        &self,
+        name: RangeName,
+        range: &KeyRange,
+        found: FoundRange,
+    ) -> Result<Owner, PartitionError> {
+        let error = match found {
+            FoundRange::Damaged(error) => error,
+            FoundRange::Whole(read) => {
+                match RangePartition::open(self.shared.clone(), name, *read).await {
+                    Ok(range) => return Ok(Owner::Serving(range)),
+                    Err(LoadError::Failed(error)) => return Err(error),
+                    // The end of one of its streams is not certain: nothing was appended behind it.
+                    Err(LoadError::Damaged(error)) => error,
+                }
+            }
+        };
+        Ok(Owner::Damaged(Arc::new(DamagedRange::found(name, range.clone(), &error))))
+    }
+
     /// Removes streams of ranges that the map does not name: children of a split that was cut off, or the parent of
-    /// one that was not. Returns the highest id that any stream had.
-    async fn remove_leftovers(&self, entries: &[MapEntry]) -> Result<u64, PartitionError> {
-        let mut highest_id = FIRST_RANGE_ID;
+    /// one that was not. Those of a table with a damaged range stay: they may share what a repair needs. Returns the highest
+    /// id that any stream or range had.
+    async fn remove_leftovers(
+        &self,
+        entries: &[MapEntry],
+        found: &[FoundRange],
+    ) -> Result<u64, PartitionError> {
+        let mut highest_id = entries.iter().map(|entry| entry.id).max().unwrap_or(FIRST_RANGE_ID);
         let mut deletes = Vec::new();
         for table in OBJECT_TABLES {
+            let is_damaged = |(entry, found): (&MapEntry, &FoundRange)| {
+                entry.table == table && matches!(found, FoundRange::Damaged(_))
+            };
+            let has_damage = entries.iter().zip(found).any(is_damaged);
             for id in range_ids(&self.shared.streams, table) {
                 highest_id = highest_id.max(id);
-                if !entries.iter().any(|entry| entry.table == table && entry.id == id) {
+                if !has_damage && !entries.iter().any(|entry| entry.table == table && entry.id == id) {
                     tracing::info!(table = table.name(), id, "removing a range that the map does not name");
                     let streams = self.shared.streams.list(&format!("{}/{id}/", table.name()));
                     deletes.extend(streams.into_iter().map(StreamChange::Delete));
@@ -106,6 +151,12 @@ impl PartitionServer {
         }
         Ok(highest_id)
     }
+}
+
+/// What was found of a range at the start.
+enum FoundRange {
+    Whole(Box<ReadRange>),
+    Damaged(PartitionError),
 }
 
 async fn read_map(map: &RangePartition) -> Result<Vec<MapEntry>, PartitionError> {

@@ -1,7 +1,9 @@
-//! Loading a range partition: take over its streams, read its metadata, open its checkpoints, replay its log.
+//! Loading a range partition: first it is read (its metadata, its checkpoints' roots, its log), then taken over.
 //!
-//! What always holds: after the take-over no former owner can add to the log that is being replayed; any record that
-//! does not read fails the load with its place. What the metadata does not name is left over and is removed.
+//! What always holds: nothing of a range is written or removed before all that its load needs was read, so a damaged
+//! range stays as it is; any record that does not read fails the load with its place. A log that grew between the read
+//! and the take-over, after which no former owner can add to it, fails the load. What the metadata does not name is an
+//! orphan and is removed last.
 
 use super::Shared;
 use super::data::RangeData;
@@ -16,7 +18,7 @@ use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::settings::PlantedFault;
 use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
-use stream::{OwnerEpoch, StreamName, Streams};
+use stream::{OwnerEpoch, StreamError, StreamName, StreamStat, Streams};
 
 /// Names of the streams of one range.
 pub(crate) struct RangeStreams {
@@ -72,14 +74,62 @@ pub(crate) struct Loaded {
     pub(super) replayed: u64,
 }
 
-impl Loaded {
-    /// Its rows.
-    pub(crate) fn tree(&self) -> &Tree {
-        &self.tree
+/// A range as its streams hold it, before anything was written for it.
+pub(crate) struct ReadRange {
+    names: RangeStreams,
+    metadata: Metadata,
+    tree: Tree,
+    last_version: RowVersion,
+    log_marks: LogMarks,
+    replayed: u64,
+    /// What was replayed.
+    log: StreamStat,
+}
+
+/// Why a range is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LoadError {
+    /// What is stored of it does not read: the range can't be served until it is repaired, others can.
+    Damaged(PartitionError),
+    /// It says nothing about what is stored: the disk is full, the layer closes, a write failed.
+    Failed(PartitionError),
+}
+
+impl From<PartitionError> for LoadError {
+    fn from(error: PartitionError) -> Self {
+        match error {
+            PartitionError::Storage(_) => LoadError::Damaged(error),
+            other => LoadError::Failed(other),
+        }
     }
 }
 
-/// Makes the streams of a range that has never held a row; does nothing if it is there.
+impl From<StreamError> for LoadError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::WritesStopped(_) | StreamError::Folder(_) => LoadError::Failed(error.into()),
+            other => PartitionError::from(other).into(),
+        }
+    }
+}
+
+impl From<LoadError> for PartitionError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Damaged(error) | LoadError::Failed(error) => error,
+        }
+    }
+}
+
+/// Says in which stream something does not read. Other failures stay as they are.
+fn in_stream(stream: &StreamName) -> impl Fn(PartitionError) -> PartitionError {
+    move |error| match error {
+        PartitionError::Storage(what) => PartitionError::Storage(format!("stream {stream}: {what}")),
+        other => other,
+    }
+}
+
+/// Makes the streams of a range that has never held a row; does nothing if it is there, readable or not.
 pub(super) async fn create(
     streams: &Streams,
     names: &RangeStreams,
@@ -90,54 +140,80 @@ pub(super) async fn create(
         new.extend(names.data.clone());
         streams.create(&new).await?;
     }
-    if read_metadata(streams, &names.metadata).await?.is_none() {
+    // What can't be asked for its length is there, and its load says what is wrong with it.
+    let has_nothing = streams.stat(&names.metadata).is_ok_and(|stat| is_empty(&stat));
+    if has_nothing {
         let epoch = streams.epoch(&names.metadata)?.max(OwnerEpoch(1));
         streams.append(&names.metadata, epoch, vec![Metadata::empty(range).encode()]).await?;
     }
     Ok(())
 }
 
-/// Loads a range that is there; it must be for the keys of `range`.
-pub(crate) async fn load(
+/// Reads a range that is there; it must be for the keys of `range`. Changes nothing.
+pub(crate) async fn read(
     shared: &Shared,
-    names: &RangeStreams,
+    names: RangeStreams,
     range: &KeyRange,
-) -> Result<Loaded, PartitionError> {
+) -> Result<ReadRange, PartitionError> {
     let streams = &shared.streams;
-    let mut newest = streams.epoch(&names.metadata)?.max(streams.epoch(&names.log)?);
-    if let Some(data) = &names.data {
-        newest = newest.max(streams.epoch(data)?);
-    }
-    let epoch = OwnerEpoch(newest.0 + 1);
-    streams.take_over(&names.metadata, epoch).await?;
-    streams.take_over(&names.log, epoch).await?;
-    let data = match &names.data {
-        Some(data) => {
-            streams.take_over(data, epoch).await?;
-            Some(open_data(streams, data)?)
-        }
-        None => None,
-    };
     let damaged = |what| PartitionError::Storage(format!("stream {}: {what}", names.metadata));
     let newest = read_metadata(streams, &names.metadata).await?;
-    let mut metadata = newest.ok_or_else(|| damaged("no metadata"))?;
+    let metadata = newest.ok_or_else(|| damaged("no metadata"))?;
     if metadata.range != *range {
         return Err(damaged("the range is not the one in the partition map"));
     }
-    metadata.epoch = epoch;
-    let written = streams.append(&names.metadata, epoch, vec![metadata.encode()]).await?;
-    streams.trim(&names.metadata, written[0].extent).await?;
-    remove_leftovers(streams, names, &metadata).await?;
     let mut checkpoints = Vec::with_capacity(metadata.checkpoints.len());
     for reference in &metadata.checkpoints {
-        checkpoints.push(Arc::new(open_checkpoint(shared, reference.clone()).await?));
+        let opened = open_checkpoint(shared, reference.clone()).await;
+        let opened = opened.map_err(in_stream(&names.checkpoint(reference.number)))?;
+        checkpoints.push(Arc::new(opened));
     }
     let active = Arc::new(MemoryTable::new(&shared.memory));
     let mut dropped = shared.settings.planted_fault == Some(PlantedFault::DroppedLogRecord);
-    let replay = replay_log(streams, names, &metadata, &active, &mut dropped);
-    let (last_version, log_marks, replayed) = replay.await?;
+    let in_log = in_stream(&names.log);
+    let log = streams.stat(&names.log).map_err(|error| in_log(error.into()))?;
+    let replay = replay_log(streams, &names, &metadata, &active, &mut dropped);
+    let (last_version, log_marks, replayed) = replay.await.map_err(in_log)?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
-    Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed })
+    Ok(ReadRange { names, metadata, tree, last_version, log_marks, replayed, log })
+}
+
+impl ReadRange {
+    /// Its rows.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer to.
+    pub(super) async fn take_over(self, shared: &Shared) -> Result<Loaded, LoadError> {
+        let ReadRange { names, mut metadata, tree, last_version, log_marks, replayed, log } = self;
+        let streams = &shared.streams;
+        let mut newest = streams.epoch(&names.metadata)?.max(streams.epoch(&names.log)?);
+        if let Some(data) = &names.data {
+            newest = newest.max(streams.epoch(data)?);
+        }
+        let epoch = OwnerEpoch(newest.0 + 1);
+        streams.take_over(&names.metadata, epoch).await?;
+        streams.take_over(&names.log, epoch).await?;
+        if streams.stat(&names.log)? != log {
+            let what = format!("stream {}: another owner has appended while it was read", names.log);
+            return Err(LoadError::Failed(PartitionError::Unavailable(what)));
+        }
+        let data = match &names.data {
+            Some(data) => {
+                streams.take_over(data, epoch).await?;
+                Some(open_data(streams, data)?)
+            }
+            None => None,
+        };
+        metadata.epoch = epoch;
+        let written = streams.append(&names.metadata, epoch, vec![metadata.encode()]).await?;
+        if let Some(place) = written.first() {
+            streams.trim(&names.metadata, place.extent).await?;
+        }
+        remove_leftovers(streams, &names, &metadata).await?;
+        Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed })
+    }
 }
 
 /// What a range that begins to serve knows of its blob data: which extents it may name.
@@ -187,7 +263,7 @@ async fn replay_log(
         marks.note(location, last_version);
         let operations = commit_log::parse_group(&group).map_err(|error| {
             let place = format!("extent {} at {}", location.extent, location.offset);
-            PartitionError::Storage(format!("stream {}, {place}: {error}", names.log))
+            PartitionError::Storage(format!("{place}: {error}"))
         })?;
         for (version, changes) in operations {
             if version <= last_version {
@@ -215,11 +291,16 @@ pub(crate) async fn read_metadata(
     stream: &StreamName,
 ) -> Result<Option<Metadata>, PartitionError> {
     let mut newest = None;
-    let mut replay = streams.replay(stream, None)?;
-    while let Some((_, block)) = replay.next().await? {
-        let metadata = Metadata::decode(&block)
-            .map_err(|error| PartitionError::Storage(format!("stream {stream}: {error}")))?;
-        newest = Some(metadata);
+    let in_metadata = in_stream(stream);
+    let mut replay = streams.replay(stream, None).map_err(|error| in_metadata(error.into()))?;
+    while let Some((_, block)) = replay.next().await.map_err(|error| in_metadata(error.into()))? {
+        let metadata = Metadata::decode(&block);
+        newest = Some(metadata.map_err(|error| in_metadata(PartitionError::Storage(error.to_string())))?);
     }
     Ok(newest)
+}
+
+/// Whether nothing was ever appended.
+fn is_empty(stat: &StreamStat) -> bool {
+    stat.extents.iter().all(|(_, size_bytes)| *size_bytes == 0)
 }

@@ -32,7 +32,7 @@ pub use data::DataPin;
 pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
 pub(crate) use inherit::Heir;
-pub(crate) use load::{RangeStreams, load, read_metadata};
+pub(crate) use load::{LoadError, RangeStreams, ReadRange, read, read_metadata};
 pub(crate) use read::WalkEnd;
 
 use crate::block_cache::BlockCache;
@@ -163,15 +163,13 @@ impl RangePartition {
         load::create(&shared.streams, &RangeStreams::new(table, id), range).await
     }
 
-    /// Loads the range and starts its group commit. It is an error if it is not there or not for these keys.
+    /// Takes over the range that was read and starts its group commit.
     pub(crate) async fn open(
         shared: Shared,
-        table: ObjectTable,
-        id: u64,
-        range: &KeyRange,
-    ) -> Result<Arc<Self>, PartitionError> {
-        let names = RangeStreams::new(table, id);
-        let loaded = load(&shared, &names, range).await?;
+        (table, id): RangeName,
+        read: ReadRange,
+    ) -> Result<Arc<Self>, LoadError> {
+        let loaded = read.take_over(&shared).await?;
         tracing::info!(
             table = table.name(),
             id,

@@ -181,6 +181,17 @@ impl Scan for CollectHeads {
     }
 }
 
+/// The rows of a range, by scan.
+pub(crate) async fn scan_range(
+    partitions: &Partitions,
+    table: ObjectTable,
+    range: KeyRange,
+) -> Result<Everything, PartitionError> {
+    let (scan, end) = partitions.scan(table, range, Collect::default()).await?;
+    assert_eq!(end, ScanEnd::Complete);
+    Ok(scan.rows)
+}
+
 /// All rows, also those with blob data.
 pub(crate) async fn read_everything(partitions: &Partitions) -> Result<Everything, PartitionError> {
     let mut all = read_table(partitions, TABLE).await?;
