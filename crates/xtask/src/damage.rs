@@ -36,7 +36,7 @@ pub(crate) struct DamageArguments {
     #[arg(long)]
     seed: Option<u64>,
     /// Trials with one flipped bit: half anywhere, a quarter in the heads of files, a quarter in what all
-    /// ranges share.
+    /// ranges share, half of that in the last records of its logs.
     #[arg(long, default_value_t = 400)]
     flips: usize,
     /// Trials with one zeroed sector of 512 or 4096 bytes.

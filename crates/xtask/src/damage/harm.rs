@@ -12,6 +12,13 @@ use std::path::Path;
 const HEAD_SIZE_BYTES: u64 = 64 << 10;
 /// Where the header of a file's first block or record lies.
 const HEADER_SIZE_BYTES: u64 = 64;
+/// What each record of the journal and of the stream manager's log begins with; its generation and sequence number
+/// follow at 8 and 16. A log with other records has no last ones here, and is damaged anywhere.
+const RECORD_MAGIC: &[u8] = b"LRC";
+/// A record's header and the first bytes behind it.
+const RECORD_START_SIZE_BYTES: u64 = 66;
+/// So many of a log's newest records are worth a damage of their own.
+const LAST_RECORDS: usize = 3;
 const LARGE_ZEROED_SIZE_BYTES: u64 = 64 << 10;
 const SECTOR_TRIES_MAX: usize = 16;
 /// Holds the process id of a server, and nothing that is stored.
@@ -91,26 +98,48 @@ pub(crate) fn choose(class: Class, image: &Image, random: &mut u64) -> Damage {
     chosen.unwrap_or(Damage::Nothing)
 }
 
-/// A byte of a used page: half uniformly over all, a quarter in the heads of files, a quarter in what all
-/// ranges share.
+/// A byte of a used page: half uniformly over all, a quarter in the heads of files, a quarter in what all ranges
+/// share, where the last records matter most: only they can be taken for never written.
 fn choose_place(files: &[&FileImage], random: &mut u64) -> Option<(String, u64)> {
-    match below(random, 4) {
+    let place = match below(random, 4) {
         0 | 1 => place_in(files, u64::MAX, random),
         2 => {
             let used: Vec<&FileImage> = files.iter().filter(|file| !file.pages.is_empty()).copied().collect();
             let file = used.get(below(random, used.len()))?;
             let until =
                 if splitmix64(random).is_multiple_of(2) { HEADER_SIZE_BYTES } else { HEAD_SIZE_BYTES };
-            place_in(&[*file], until, random).or_else(|| place_in(&[*file], u64::MAX, random))
+            place_in(&[*file], until, random)
         }
         _ => {
-            let prefix = ["FORMAT", "stream_manager/", "stream_manager/", "journal/", "journal/"];
-            let prefix = prefix[below(random, prefix.len())];
+            let folders =
+                ["FORMAT", "stream_manager/", "stream_manager/", "journal/", "journal/", "journal/"];
+            let folder = folders[below(random, folders.len())];
             let shared: Vec<&FileImage> =
-                files.iter().filter(|file| file.path.starts_with(prefix)).copied().collect();
-            place_in(&shared, u64::MAX, random).or_else(|| place_in(files, u64::MAX, random))
+                files.iter().filter(|file| file.path.starts_with(folder)).copied().collect();
+            match splitmix64(random).is_multiple_of(2) {
+                true => place_in_last_record(&shared, random),
+                false => None,
+            }
+            .or_else(|| place_in(&shared, u64::MAX, random))
+        }
+    };
+    place.or_else(|| place_in(files, u64::MAX, random))
+}
+
+/// A byte of the header, or just behind it, of one of the newest records of these log files.
+fn place_in_last_record(files: &[&FileImage], random: &mut u64) -> Option<(String, u64)> {
+    let mut records: Vec<(u64, u64, &str, u64)> = Vec::new();
+    for file in files {
+        for (at, page) in file.pages.iter().filter(|(_, page)| page.starts_with(RECORD_MAGIC)) {
+            let field = |from: usize| Some(u64::from_le_bytes(page.get(from..from + 8)?.try_into().ok()?));
+            let (Some(generation), Some(sequence)) = (field(8), field(16)) else { continue };
+            records.push((generation, sequence, &file.path, *at));
         }
     }
+    records.sort_unstable();
+    let newest = &records[records.len().saturating_sub(LAST_RECORDS)..];
+    let (_, _, path, at) = newest.get(below(random, newest.len()))?;
+    Some(((*path).to_owned(), at + splitmix64(random) % RECORD_START_SIZE_BYTES))
 }
 
 /// A byte of the files' used pages before `until`, each as likely as any other.
@@ -259,6 +288,28 @@ mod tests {
             hit.insert((path, offset / 4096));
         }
         assert_eq!(hit.len(), 4, "{hit:?}");
+    }
+
+    #[test]
+    fn the_newest_records_are_found_by_generation_and_sequence() {
+        let record = |generation: u64, sequence: u64| {
+            let mut page = [b"LRC1".as_slice(), &[0; 4092]].concat();
+            page[8..16].copy_from_slice(&generation.to_le_bytes());
+            page[16..24].copy_from_slice(&sequence.to_le_bytes());
+            page
+        };
+        let older = vec![(0, record(8, 900)), (4096, record(8, 901)), (8192, vec![1; 4096])];
+        let newer = vec![(0, record(9, 902)), (4096, record(9, 903)), (8192, record(7, 999))];
+        let file = |path: &str, pages| FileImage { path: path.to_owned(), size: 1 << 20, pages };
+        let files = [file("journal/0", newer), file("journal/1", older)];
+        let (mut random, mut hit) = (1, std::collections::BTreeSet::new());
+        for _ in 0..100 {
+            let (path, at) = place_in_last_record(&files.iter().collect::<Vec<_>>(), &mut random).unwrap();
+            assert!(at % 4096 < RECORD_START_SIZE_BYTES);
+            hit.insert((path, at / 4096));
+        }
+        let newest = [("journal/0", 0), ("journal/0", 1), ("journal/1", 1)];
+        assert_eq!(hit, newest.map(|(path, page)| (path.to_owned(), page)).into());
     }
 
     #[test]
