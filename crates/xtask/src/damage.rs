@@ -39,6 +39,9 @@ pub(crate) struct DamageArguments {
     /// ranges share, half of that in the last records of its logs.
     #[arg(long, default_value_t = 400)]
     flips: usize,
+    /// Trials with one flipped bit in the start of one of the journal's newest records.
+    #[arg(long, default_value_t = 60)]
+    tails: usize,
     /// Trials with one zeroed sector of 512 or 4096 bytes.
     #[arg(long, default_value_t = 100)]
     sectors: usize,
@@ -135,6 +138,7 @@ fn trials(arguments: &DamageArguments) -> Vec<TrialId> {
     let counts = [
         (Class::Control, arguments.controls * STOPS.len()),
         (Class::Flip, arguments.flips),
+        (Class::Tail, arguments.tails),
         (Class::Sector, arguments.sectors),
         (Class::File, arguments.files),
     ];

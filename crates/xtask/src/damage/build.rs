@@ -44,9 +44,11 @@ pub(crate) enum Stop {
     IdleKill,
     /// `kill -9` between requests of all writers.
     LoadKill,
+    /// `kill -9` as soon as a last, lonely write is answered: nothing that follows it says that it was whole.
+    AnswerKill,
 }
 
-pub(crate) const STOPS: [Stop; 3] = [Stop::Clean, Stop::IdleKill, Stop::LoadKill];
+pub(crate) const STOPS: [Stop; 4] = [Stop::Clean, Stop::IdleKill, Stop::LoadKill, Stop::AnswerKill];
 
 impl Stop {
     pub(crate) fn name(self) -> &'static str {
@@ -54,6 +56,7 @@ impl Stop {
             Stop::Clean => "clean stop",
             Stop::IdleKill => "kill when idle",
             Stop::LoadKill => "kill under load",
+            Stop::AnswerKill => "kill after an answer",
         }
     }
 
@@ -63,6 +66,7 @@ impl Stop {
             Stop::Clean => "clean",
             Stop::IdleKill => "idle-kill",
             Stop::LoadKill => "load-kill",
+            Stop::AnswerKill => "answer-kill",
         }
     }
 }
@@ -107,6 +111,7 @@ pub(crate) fn build(
     write_rounds(&mut writers, &server, 1)?;
     match stop {
         Stop::LoadKill => kill_under_load(&mut writers, server)?,
+        Stop::AnswerKill => kill_after_answer(&mut writers[0], server)?,
         stop => end(server, stop)?,
     }
     for writer in writers {
@@ -182,6 +187,19 @@ fn kill_under_load(writers: &mut [Writer], server: ServerProcess) -> Outcome<()>
             running.into_iter().try_for_each(|thread| thread.join().expect("a writer panicked"));
         written.and(outcome)
     })
+}
+
+fn kill_after_answer(writer: &mut Writer, server: ServerProcess) -> Outcome<()> {
+    let mut clients = Clients::connect(Addresses::of(&server)?)?;
+    let key = writer.keys.iter().find(|key| key.kind == Kind::Entity).ok_or("no entity")?.clone();
+    let value = vec![writer.part(ENTITY_SIZE_BYTES_MIN, ENTITY_SIZE_BYTES_MAX)];
+    let answer = clients.put_entity(&key, &value)?;
+    server.kill()?;
+    expect(&answer, &[204], &key)?;
+    let fate = writer.model.fate(&key);
+    fate.acknowledge(Some(value));
+    fate.is_last = true;
+    Ok(())
 }
 
 /// Changes keys that nobody else changes.

@@ -32,6 +32,8 @@ pub(crate) enum Class {
     Control,
     /// One flipped bit.
     Flip,
+    /// One flipped bit in the start of one of the journal's newest records.
+    Tail,
     /// One zeroed sector of 512 or 4096 bytes.
     Sector,
     /// One file cut, deleted, swapped with another, or 64 KiB of it zeroed.
@@ -92,6 +94,7 @@ pub(crate) fn choose(class: Class, image: &Image, random: &mut u64) -> Damage {
     let chosen = match class {
         Class::Control => Some(Damage::Nothing),
         Class::Flip => choose_flip(&files, random),
+        Class::Tail => choose_tail_flip(&files, random),
         Class::Sector => choose_sector(&files, random),
         Class::File => choose_file_damage(&files, random),
     };
@@ -163,6 +166,13 @@ fn place_in(files: &[&FileImage], until: u64, random: &mut u64) -> Option<(Strin
 
 fn choose_flip(files: &[&FileImage], random: &mut u64) -> Option<Damage> {
     let (file, offset) = choose_place(files, random)?;
+    Some(Damage::Flip { file, offset, bit: below(random, 8) as u8 })
+}
+
+fn choose_tail_flip(files: &[&FileImage], random: &mut u64) -> Option<Damage> {
+    let journal: Vec<&FileImage> =
+        files.iter().filter(|file| file.path.starts_with("journal/")).copied().collect();
+    let (file, offset) = place_in_last_record(&journal, random)?;
     Some(Damage::Flip { file, offset, bit: below(random, 8) as u8 })
 }
 

@@ -38,6 +38,7 @@ impl std::fmt::Display for TrialId {
         let class = match self.class {
             Class::Control => "control",
             Class::Flip => "flip",
+            Class::Tail => "tail",
             Class::Sector => "sector",
             Class::File => "file",
         };
@@ -402,7 +403,7 @@ mod tests {
 
     #[test]
     fn a_trial_has_a_name_that_is_read_back() {
-        for class in [Class::Control, Class::Flip, Class::Sector, Class::File] {
+        for class in [Class::Control, Class::Flip, Class::Tail, Class::Sector, Class::File] {
             let id = TrialId { class, number: 17 };
             assert_eq!(id.to_string().parse(), Ok(id));
         }
