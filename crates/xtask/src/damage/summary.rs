@@ -1,5 +1,6 @@
 //! What the damage trials showed, as a table by what was done to the folder, and the failing ones one by one.
 
+use super::harm::Class;
 use super::model::Verdict;
 use super::trial::{Repaired, Report};
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ struct Row {
     down: usize,
     wrong: usize,
     silent: usize,
+    last: usize,
+    unlogged: usize,
     refused_writes: usize,
     repaired: usize,
     listed_losses: usize,
@@ -25,9 +28,9 @@ struct Row {
     failed: usize,
 }
 
-const HEADINGS: [&str; 14] = [
-    "trials", "right", "loud", "keys", "cut", "refused", "down", "wrong", "silent", "no write", "repaired",
-    "losses", "not rep.", "FAILED",
+const HEADINGS: [&str; 16] = [
+    "trials", "right", "loud", "keys", "cut", "refused", "down", "wrong", "silent", "last", "unlogged",
+    "no write", "repaired", "losses", "not rep.", "FAILED",
 ];
 
 impl Row {
@@ -43,6 +46,8 @@ impl Row {
         self.down += usize::from(count(|verdict| matches!(verdict, Verdict::Crash | Verdict::Hang)) > 0);
         self.wrong += count(|verdict| matches!(verdict, Verdict::Older | Verdict::Wrong(_)));
         self.silent += count(|verdict| matches!(verdict, Verdict::Missing | Verdict::Back));
+        self.last += count(|verdict| *verdict == Verdict::LastMissing);
+        self.unlogged += usize::from(report.is_unlogged);
         self.refused_writes += report.refused_writes;
         match report.repaired {
             Repaired::Skipped => {}
@@ -55,7 +60,7 @@ impl Row {
         self.failed += usize::from(!report.failures.is_empty());
     }
 
-    fn cells(&self) -> [usize; 14] {
+    fn cells(&self) -> [usize; 16] {
         [
             self.trials,
             self.all_right,
@@ -66,6 +71,8 @@ impl Row {
             self.down,
             self.wrong,
             self.silent,
+            self.last,
+            self.unlogged,
             self.refused_writes,
             self.repaired,
             self.listed_losses,
@@ -81,13 +88,15 @@ pub(crate) fn print(reports: &[Report], how_to_repeat: &str) -> usize {
     for report in &failing {
         println!("{} ({}; {}):", report.id, report.stop.name(), report.damage);
         for failure in report.failures.iter().take(FAILURES_PRINTED_MAX) {
-            println!("    {}", failure.chars().take(FAILURE_LENGTH_MAX).collect::<String>());
+            let line: String = failure.replace('\n', " | ").chars().take(FAILURE_LENGTH_MAX).collect();
+            println!("    {line}");
         }
     }
     print!("{}", table(reports));
     println!(
-        "right: every answer; loud: with errors of the server, about so many keys; cut: answers broken off; down: crashed or \
-         silent; wrong: answers older or never written; silent: answers that lack something or bring it back"
+        "right: every answer; loud: with errors of the server, about so many keys; cut: answers broken off;\n\
+         down: crashed or hanging; wrong: answers older or never written; silent: answers that lack something or\n\
+         bring it back; last: answers that lack a write of the last group; unlogged: no warning of damage that was hit"
     );
     if let Some(first) = failing.first() {
         println!(
@@ -100,10 +109,17 @@ pub(crate) fn print(reports: &[Report], how_to_repeat: &str) -> usize {
     failing.len()
 }
 
+fn row_name(report: &Report) -> &'static str {
+    match report.id.class {
+        Class::Tail => "newest records",
+        _ => report.damage.row(),
+    }
+}
+
 fn table(reports: &[Report]) -> String {
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     for report in reports {
-        rows.entry(report.damage.row()).or_default().add(report);
+        rows.entry(row_name(report)).or_default().add(report);
         rows.entry("~ all").or_default().add(report);
     }
     let mut text = format!("{:<14}", "damage");

@@ -94,6 +94,8 @@ pub(crate) struct Report {
     /// The damage says that the folder is of a newer program.
     pub(crate) may_be_refused: bool,
     pub(crate) reading: Reading,
+    /// Damage was hit, and the log has neither a warning nor an error.
+    pub(crate) is_unlogged: bool,
     pub(crate) refused_writes: usize,
     pub(crate) repaired: Repaired,
     /// Each is one thing that must not be.
@@ -135,6 +137,7 @@ impl Bench<'_> {
             damage,
             is_refused: false,
             reading: Reading::default(),
+            is_unlogged: false,
             refused_writes: 0,
             repaired: Repaired::Skipped,
             failures: Vec::new(),
@@ -145,7 +148,7 @@ impl Bench<'_> {
             self.serve_again(&mut report, &model, &folder)?;
         }
         if self.repairs {
-            report.repaired = match self.repair(&model, &folder) {
+            report.repaired = match self.repair(&report.reading, &model, &folder) {
                 Ok(losses) => Repaired::Whole { losses },
                 Err(error) => {
                     report.failures.push(format!("after the repair: {error}"));
@@ -237,6 +240,7 @@ impl Bench<'_> {
         let is_last_missing = |finding: &&Finding| finding.verdict == Verdict::LastMissing;
         let hit = !report.reading.findings.is_empty();
         if hit && warnings.is_empty() {
+            report.is_unlogged = true;
             failures.push("damage was hit and the log says nothing".into());
             failures.extend(described(report.reading.findings.iter().filter(is_last_missing)));
         }
@@ -251,8 +255,9 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Repairs, checks, starts again and reads: all is right or listed. Returns how many losses were.
-    fn repair(&self, model: &Model, folder: &Path) -> Outcome<usize> {
+    /// Repairs, checks, starts again and reads: all is right or listed. Returns how many losses were. What the server
+    /// has left out of the journal with a warning `before` cannot be listed any more.
+    fn repair(&self, before: &Reading, model: &Model, folder: &Path) -> Outcome<usize> {
         let data = data(folder);
         let plan = repair::repair(self.binary, &data)?;
         repair::check(self.binary, &data)?;
@@ -263,8 +268,11 @@ impl Bench<'_> {
         if !status.success() {
             return Err(format!("the stop: {status}").into());
         }
-        let unlisted =
-            reading.findings.iter().filter(|finding| !plan.excuses(&finding.key, &finding.verdict));
+        let is_known = |finding: &Finding| {
+            finding.verdict == Verdict::LastMissing && before.findings.contains(finding)
+                || plan.excuses(&finding.key, &finding.verdict)
+        };
+        let unlisted = reading.findings.iter().filter(|finding| !is_known(finding));
         let unlisted = described(unlisted);
         if unlisted.is_empty() { Ok(plan.len()) } else { Err(unlisted.join("; ").into()) }
     }
