@@ -76,7 +76,7 @@ pub struct RangeStatistics {
 
 /// The object tables of a stamp.
 pub struct Partitions {
-    server: Arc<PartitionServer>,
+    pub(crate) server: Arc<PartitionServer>,
 }
 
 impl Partitions {

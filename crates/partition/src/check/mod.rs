@@ -117,7 +117,7 @@ fn told(damage: StreamDamage) -> Damage {
 }
 
 /// What loading a range takes; nothing runs in the background.
-fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared, PartitionError> {
+pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared, PartitionError> {
     let settings = PartitionSettings::default();
     Ok(Shared {
         clock: env.clock.clone(),

@@ -52,13 +52,23 @@ impl RangeStreams {
         &self.log
     }
 
+    /// Its blob data, if it may have some.
+    pub(crate) fn data(&self) -> Option<&StreamName> {
+        self.data.as_ref()
+    }
+
+    /// Start of the names of its checkpoints' streams.
+    pub(crate) fn row_data(&self) -> &str {
+        &self.row_data
+    }
+
     /// Start of the names of all streams of a range.
-    pub(super) fn folder(table: ObjectTable, id: u64) -> String {
+    pub(crate) fn folder(table: ObjectTable, id: u64) -> String {
         format!("{}/{id}/", table.name())
     }
 
     /// The stream of the checkpoint with this number.
-    pub(super) fn checkpoint(&self, number: u64) -> StreamName {
+    pub(crate) fn checkpoint(&self, number: u64) -> StreamName {
         StreamName::new(&format!("{}/{number}", self.row_data))
     }
 }

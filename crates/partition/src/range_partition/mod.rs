@@ -12,6 +12,7 @@
 mod collect_data;
 mod commit;
 mod data;
+mod empty_extents;
 mod execute;
 mod flush;
 mod give_back;
