@@ -223,3 +223,61 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
     assert!(tries < 1500, "{tries} disk operations: a merge that fails must not be tried all the time");
     assert!(streams_after <= streams_before + 1, "{streams_before} streams became {streams_after}");
 }
+
+/// Checkpoints of which one did not read were merged no more, not even among those that came after it: with every memory
+/// table that was flushed there was one more to ask.
+#[test]
+fn checkpoints_behind_a_damaged_one_are_merged_all_the_same() {
+    use std::time::Duration;
+    let world = World::new(4);
+    let never = PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let expected = world.run(|env, _| async move {
+        let (streams, partitions) = open(&env, never).await.unwrap();
+        let mut expected = Everything::new();
+        for at in 0..150u64 {
+            let key = rows::key(1, "p", &format!("r{at:04}"));
+            rows::put(&partitions, &mut expected, key, Some(rows::value(at, 2000))).await.unwrap();
+        }
+        partitions.close().await;
+        streams.close().await;
+        expected
+    });
+    let expected = expected.unwrap();
+    let mut large =
+        world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 18_000);
+    let (damaged, _) = large.next_back().unwrap();
+    world.disk.flip_bit(&damaged, 8 * 3000);
+    let few =
+        PartitionSettings { merge_count_min: 4, range_size_bytes_max: 1 << 30, ..PartitionSettings::tiny() };
+    let (counts, failed, merges) = world
+        .run(|env, _| async move {
+            let (_streams, partitions) = open(&env, few).await.unwrap();
+            let mut newest = Everything::new();
+            let mut counts = Vec::new();
+            for round in 0..30u64 {
+                for at in 0..30u64 {
+                    let key = rows::key(1, "q", &format!("r{round:02}{at:04}"));
+                    let value = Some(rows::value(round * 100 + at, 1000));
+                    rows::put(&partitions, &mut newest, key, value).await.unwrap();
+                }
+                env.clock.sleep(Duration::from_secs(30)).await;
+                counts.push(partitions.range_statistics(rows::TABLE)[0].checkpoints);
+            }
+            let mut failed = 0;
+            for (key, (_, value)) in expected.iter().chain(&newest) {
+                let key = partition::RowKey::from_bytes(bytes::Bytes::copy_from_slice(key));
+                match partitions.get(rows::TABLE, &key).await {
+                    Ok(row) => assert!(row.is_some_and(|row| row.value == *value), "{key:?}"),
+                    Err(PartitionError::Storage(_)) => failed += 1,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            (counts, failed, partitions.statistics().merges)
+        })
+        .unwrap();
+    println!("checkpoints {counts:?}, {merges} merges, {failed} rows can't be read");
+    let before = counts[0];
+    assert!(merges > 3, "{merges} merges");
+    assert!(counts.iter().all(|count| *count < before + 12), "{counts:?}");
+    assert!((1..30).contains(&failed), "{failed} rows can't be read");
+}
