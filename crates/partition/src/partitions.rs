@@ -183,6 +183,19 @@ impl Partitions {
         Ok((scan, end))
     }
 
+    /// Shows the rows of `range` to `scan` for work that nobody waits for, such as a sweep: a range partition that does not
+    /// read, be it damaged as a whole or in some rows, is passed over from there on, and `passed_over` is told why.
+    pub async fn scan_past_damage<S: Scan>(
+        &self,
+        table: ObjectTable,
+        range: KeyRange,
+        mut scan: S,
+        mut passed_over: impl FnMut(PartitionError) + Send,
+    ) -> Result<(S, ScanEnd), PartitionError> {
+        let end = self.server.scan_past_damage(table, range, &mut scan, &mut passed_over).await?;
+        Ok((scan, end))
+    }
+
     /// Appends blob data to the range that owns `key`: durable when it returns. A row of that range may name the piece
     /// while the pin is held, and keeps it from then on. 1 byte to [`crate::PIECE_SIZE_BYTES_MAX`].
     pub fn append_data<'a>(
