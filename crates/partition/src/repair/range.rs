@@ -84,7 +84,10 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     let is_log_whole = streams.is_whole(names.log()).await?;
     let mut examined = Vec::with_capacity(metadata.checkpoints.len());
     for reference in &metadata.checkpoints {
-        examined.push(examine(shared, reference).await);
+        let mut found = examine(shared, reference).await;
+        // What nobody needs of it may be damaged, too: it goes.
+        found.is_whole &= streams.is_whole_but_for_its_end(&names.checkpoint(reference.number)).await?;
+        examined.push(found);
     }
     if is_metadata_whole && is_log_whole && examined.iter().all(|examined| examined.is_whole) {
         for reference in &metadata.checkpoints {
@@ -256,7 +259,7 @@ async fn salvage_log(
     let mut gap: Option<String> = None;
     let mut visit = |salvaged| match salvaged {
         // What lies before the start is in checkpoints.
-        Salvaged::Missing { extent, from, to, problem } => {
+        Salvaged::Missing { extent, from, to, problem, .. } => {
             let is_flushed =
                 start.is_some_and(|start| extent == start.extent && to <= start.offset && from < to);
             if !is_flushed {
