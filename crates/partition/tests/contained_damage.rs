@@ -204,7 +204,7 @@ fn damage_of_an_extent_stops_only_what_lies_in_it() {
                 format!("seed {seed}, damage {damage}: sector {sector} of {path} is zeroed")
             } else {
                 let bit = world.random.below(size * 8);
-                world.disk.flip_bit(path, bit);
+                world.disk.garble(path, bit / 8);
                 format!("seed {seed}, damage {damage}: bit {bit} of {path} is flipped")
             };
             let extent = path.trim_start_matches("extents/").to_owned();
@@ -295,7 +295,7 @@ fn of_two_ranges_of_a_table_one_serves_while_the_log_of_the_other_is_damaged() {
         Streams::open(&env, stream::StreamSettings::tiny()).await.unwrap().close().await;
     });
     // In the payload of its last group.
-    world.disk.flip_bit(&format!("extents/{extent}"), (size_bytes - 20) * 8);
+    world.disk.garble(&format!("extents/{extent}"), size_bytes - 20);
     let (before, disk) = (world.disk.contents(), world.disk.clone());
     world
         .run(|env, _| async move {

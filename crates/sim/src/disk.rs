@@ -153,6 +153,12 @@ impl SimDisk {
         tree.names.iter().map(|(path, id)| (path.clone(), tree.files[id].current.len() as u64)).collect()
     }
 
+    /// Flips two bits of one byte of a file, also in what is durable: more than a checksum can undo.
+    pub fn garble(&self, path: &str, at: u64) {
+        self.flip_bit(path, at * 8 + 1);
+        self.flip_bit(path, at * 8 + 6);
+    }
+
     /// Flips one bit of a file, also in what is durable.
     pub fn flip_bit(&self, path: &str, bit: u64) {
         let mut tree = self.tree.lock();
