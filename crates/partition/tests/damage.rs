@@ -146,7 +146,7 @@ fn each_kind_of_file_is_named_when_it_is_damaged() {
             kinds.insert(kind);
         }
     }
-    let expected: Vec<&str> = vec!["FORMAT", "extents", "journal", "stream_manager"];
+    let expected: Vec<&str> = vec!["FORMAT", "FORMAT.second", "extents", "journal", "stream_manager"];
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), expected);
 }
 
