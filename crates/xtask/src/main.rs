@@ -11,6 +11,7 @@ mod bench;
 mod blob_kill;
 mod content;
 mod engine_bench;
+mod full_disk;
 mod fuzz;
 mod http_client;
 mod kill_rounds;
@@ -53,6 +54,8 @@ enum Chore {
     Kill9Queues(queue_kill::QueueKillArguments),
     /// Kills the server under uploads, and checks that committed blobs are whole and staged blocks are there or not.
     Kill9Blobs(blob_kill::BlobKillArguments),
+    /// Fills small disks, deletes, and measures when the space is writable again (needs root, for loop devices).
+    FullDisk(full_disk::FullDiskArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Kill9Queues(arguments) => queue_kill::run(&arguments),
         Chore::Kill9Blobs(arguments) => blob_kill::run(&arguments),
+        Chore::FullDisk(arguments) => full_disk::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::BareServer(arguments) => bare_server::run(&arguments),
     };
