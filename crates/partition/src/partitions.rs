@@ -222,6 +222,11 @@ impl Partitions {
         })
     }
 
+    /// Bytes that have to become free on the disk before writes are taken again; 0: they are.
+    pub fn missing_space_bytes(&self) -> u64 {
+        self.server.shared.streams.missing_bytes()
+    }
+
     /// The key ranges of a table, in order.
     pub fn ranges(&self, table: ObjectTable) -> Vec<KeyRange> {
         self.server.ranges(table).iter().map(|range| range.range().clone()).collect()

@@ -4,6 +4,7 @@
 //!
 //! Needs root: each scenario has an ext4 file system of its own on a loop device.
 
+mod no_bytes_free;
 mod rows;
 mod scenario;
 mod small_disk;
@@ -11,7 +12,8 @@ mod small_disk;
 use crate::{Outcome, workspace};
 use rows::Kind;
 use scenario::{Deleted, Scenario};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 #[derive(clap::Args)]
 pub(crate) struct FullDiskArguments {
@@ -63,6 +65,36 @@ fn scenarios(sizes: &[u64]) -> Vec<Scenario> {
     all
 }
 
+/// Says that mounts and processes of this program end with it, and which process it is for others.
+const INSIDE_VARIABLE: &str = "LARIMAR_FULL_DISK_INSIDE";
+
+/// Runs this program once more, with mounts and processes that nobody else sees: whatever ends it, even SIGKILL, ends the
+/// servers, and takes mounts and loop devices with them.
+fn run_inside() -> Outcome<()> {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command
+        .arg(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(INSIDE_VARIABLE, std::process::id().to_string());
+    let status = command.status().map_err(|error| format!("unshare does not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err("bounds are broken, or it was ended".into()) }
+}
+
+/// The end of what a server that did not start has printed.
+fn last_line(text: &str) -> String {
+    text.lines().rfind(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// Copies the server's log to where it was asked for.
+fn keep_log(arguments: &FullDiskArguments, folder: &Path, name: &str) -> Outcome<()> {
+    if let Some(logs) = &arguments.logs {
+        std::fs::create_dir_all(logs)?;
+        std::fs::copy(folder.join("server.log"), logs.join(format!("{name}.log")))?;
+    }
+    Ok(())
+}
+
 pub(crate) fn run(arguments: &FullDiskArguments) -> Outcome<()> {
     let mut chosen = scenarios(&arguments.sizes);
     if let Some(only) = &arguments.only {
@@ -70,32 +102,42 @@ pub(crate) fn run(arguments: &FullDiskArguments) -> Outcome<()> {
     }
     if arguments.list {
         chosen.iter().for_each(|scenario| println!("{scenario}"));
+        no_bytes_free::NAMES.iter().for_each(|name| println!("{name}"));
         return Ok(());
     }
     if !rustix::process::geteuid().is_root() {
         return Err("full-disk makes loop devices, which needs root".into());
     }
+    let Ok(outside) = std::env::var(INSIDE_VARIABLE) else { return run_inside() };
     let binary = workspace::server_binary(arguments.bin.as_deref())?;
-    let scratch = workspace::Scratch::create("full-disk")?;
+    let scratch = workspace::Scratch::create(&format!("full-disk-{outside}"))?;
     let mut broken = Vec::new();
     for (index, scenario) in chosen.iter().enumerate() {
         let folder = scratch.path().join(index.to_string());
         std::fs::create_dir_all(&folder)?;
         let outcome = scenario.run(&binary, &folder);
-        if let Some(logs) = &arguments.logs {
-            std::fs::create_dir_all(logs)?;
-            let _ = std::fs::copy(folder.join("server.log"), logs.join(format!("{index}.log")));
-        }
+        keep_log(arguments, &folder, &index.to_string())?;
         match outcome {
             Ok(report) => {
                 println!("{scenario}: {report}");
                 broken.extend(report.broken().into_iter().map(|what| format!("{scenario}: {what}")));
             }
             Err(error) => {
-                println!("{scenario}: {error}");
-                broken.push(format!("{scenario}: {error}"));
+                println!("{scenario}: {}", last_line(&error.to_string()));
+                broken.push(format!("{scenario}: {}", last_line(&error.to_string())));
             }
         }
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let is_chosen = |name: &&str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    for (index, name) in no_bytes_free::NAMES.into_iter().enumerate().filter(|(_, name)| is_chosen(name)) {
+        let folder = scratch.path().join(format!("no-bytes-free-{index}"));
+        std::fs::create_dir_all(&folder)?;
+        let outcome = no_bytes_free::run(name, &binary, &folder);
+        keep_log(arguments, &folder, &format!("no-bytes-free-{index}"))?;
+        let outcome = outcome.map_err(|error| last_line(&error.to_string()));
+        println!("{name}: {}", outcome.as_ref().unwrap_or_else(|error| error));
+        broken.extend(outcome.err().map(|error| format!("{name}: {error}")));
         std::fs::remove_dir_all(&folder)?;
     }
     match broken.len() {

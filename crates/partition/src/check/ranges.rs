@@ -23,7 +23,7 @@ pub(super) struct RangeCheck<'a> {
     /// Blocks whose damage is told with its meaning.
     explained: Vec<(ExtentId, u64)>,
     /// Checkpoints that were read: after a split two ranges share them.
-    walked: BTreeSet<Location>,
+    walked: BTreeSet<(Location, bytes::Bytes)>,
 }
 
 impl<'a> RangeCheck<'a> {
@@ -131,7 +131,7 @@ impl<'a> RangeCheck<'a> {
             self.tell(found, place.clone(), &error, NO_START.to_owned());
         }
         for reference in &metadata.checkpoints {
-            if !self.walked.insert(reference.root) {
+            if !self.walked.insert((reference.root, reference.limit.start.clone())) {
                 continue;
             }
             let place = format!("{place}, checkpoint {}", reference.number);
@@ -144,7 +144,7 @@ impl<'a> RangeCheck<'a> {
                     self.tell(found, place, &error, meaning);
                 }
                 Ok(checkpoint) => {
-                    let checked = checkpoint.check().await;
+                    let checked = checkpoint.check(&reference.limit.start).await;
                     found.row_count += checked.row_count;
                     for damage in checked.damages {
                         self.explained.extend(damage.block.map(|block| (block.extent, block.offset)));

@@ -5,11 +5,12 @@ use crate::Outcome;
 use crate::content::content;
 use crate::http_client::HttpClient;
 use crate::server_process::ServerProcess;
-use crate::service_client::ServiceClient;
+use crate::service_client::{Pairs, ServiceClient};
 use crate::shared_key::Signer;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
+use std::net::SocketAddr;
 
 const CONTAINER: &str = "fill";
 const TABLE: &str = "fill";
@@ -66,6 +67,8 @@ pub(super) struct Unit {
 /// The connections of one thread.
 pub(super) struct Client {
     kind: Kind,
+    blob_address: SocketAddr,
+    table_address: SocketAddr,
     blobs: ServiceClient,
     queues: ServiceClient,
     tables: HttpClient,
@@ -92,6 +95,8 @@ impl Client {
         let queues = server.queue_address.ok_or("the server has no queue service")?;
         Ok(Client {
             kind,
+            blob_address: blobs,
+            table_address: server.address,
             blobs: ServiceClient::connect(blobs, BINARY)?,
             queues: ServiceClient::connect(queues, "application/xml")?,
             tables: HttpClient::connect(server.address, Signer::new())?,
@@ -123,8 +128,7 @@ impl Client {
             Kind::Blob(size) if size > BLOCK_SIZE_BYTES * 2 => self.put_in_blocks(number, size)?,
             Kind::Blob(size) => {
                 let body = content(number, size as usize);
-                let put = self.blobs.send("PUT", &blob_path(number), &[], &[BLOCK_BLOB], &body)?;
-                answer(put.status, || put.text(), &[201])?
+                self.send_body(&blob_path(number), &[], &[BLOCK_BLOB], &body)?
             }
             Kind::Entity(size) => self.send_group(number, Some(size))?,
             Kind::Message(size) => {
@@ -149,8 +153,7 @@ impl Client {
             let body = content(number << 20 | index as u64, (size - start).min(BLOCK_SIZE_BYTES) as usize);
             // Six digits, which need no escaping in Base64 either.
             let parameters = [("blockid", id.as_str()), ("comp", "block")];
-            let put = self.blobs.send("PUT", &blob_path(number), &parameters, &[], &body)?;
-            let put = answer(put.status, || put.text(), &[201])?;
+            let put = self.send_body(&blob_path(number), &parameters, &[], &body)?;
             if put != Answer::Done {
                 return Ok(put);
             }
@@ -160,6 +163,23 @@ impl Client {
         let put =
             self.blobs.send("PUT", &blob_path(number), &[("comp", "blocklist")], &[], list.as_bytes())?;
         answer(put.status, || put.text(), &[201])
+    }
+
+    /// Puts a large body. A refusal that comes before its end closes the connection.
+    fn send_body(
+        &mut self,
+        path: &str,
+        parameters: Pairs<'_>,
+        headers: Pairs<'_>,
+        body: &[u8],
+    ) -> Outcome<Answer> {
+        match self.blobs.send("PUT", path, parameters, headers, body) {
+            Ok(put) => answer(put.status, || put.text(), &[201]),
+            Err(error) => {
+                self.blobs = ServiceClient::connect(self.blob_address, BINARY)?;
+                Ok(Answer::Refused(error.to_string()))
+            }
+        }
     }
 
     /// A group transaction on a unit's entities: inserts, or deletions.
@@ -192,7 +212,14 @@ impl Client {
         }
         body.push_str("--changeset_c--\r\n--batch_b--\r\n");
         let content_type = "multipart/mixed; boundary=batch_b";
-        let sent = self.tables.send_as(content_type, "POST", "$batch", &[], body.as_bytes())?;
+        let sent = match self.tables.send_as(content_type, "POST", "$batch", &[], body.as_bytes()) {
+            Ok(sent) => sent,
+            Err(error) => {
+                // A refusal that comes before the end of the body closes the connection.
+                self.tables = HttpClient::connect(self.table_address, Signer::new())?;
+                return Ok(Answer::Refused(error.to_string()));
+            }
+        };
         let text = sent.text();
         // A refusal of the whole may come outside of the batch's answer or inside of it.
         let inside = between(&text, "HTTP/1.1 ", " ").and_then(|status| status.parse().ok());

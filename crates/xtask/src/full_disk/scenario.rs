@@ -327,7 +327,13 @@ impl Scenario {
             }
             while written.load(Ordering::Relaxed) < target && Instant::now() < give_up_at {
                 let path = format!("again/b{}", next.fetch_add(1, Ordering::Relaxed));
-                match client.send("PUT", &path, &[], &[BLOCK_BLOB], &body)?.status {
+                let Ok(sent) = client.send("PUT", &path, &[], &[BLOCK_BLOB], &body) else {
+                    // A refusal that comes before the body ends the connection.
+                    client = ServiceClient::connect(address, BINARY)?;
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                };
+                match sent.status {
                     201 => {
                         let now =
                             written.fetch_add(WRITTEN_SIZE_BYTES, Ordering::Relaxed) + WRITTEN_SIZE_BYTES;

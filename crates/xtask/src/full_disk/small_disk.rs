@@ -8,7 +8,6 @@ use std::process::Command;
 /// A mounted file system.
 pub(super) struct SmallDisk {
     mounted_at: PathBuf,
-    device: String,
     image: PathBuf,
 }
 
@@ -33,10 +32,11 @@ impl SmallDisk {
         // Without blocks for root only, which it would count as free.
         run("mkfs.ext4", &["-q", "-F", "-m", "0", &text])?;
         let device = run("losetup", &["--find", "--show", &text])?;
-        // From here on dropping it cleans up.
-        let disk = SmallDisk { mounted_at, device, image };
-        run("mount", &[&disk.device, &disk.mounted_at.display().to_string()])?;
-        Ok(disk)
+        let mounted = run("mount", &[&device, &mounted_at.display().to_string()]);
+        // While it is mounted that waits for the end of the mount, whatever that is.
+        run("losetup", &["--detach", &device])?;
+        mounted?;
+        Ok(SmallDisk { mounted_at, image })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -52,11 +52,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let undone = [
-            run("umount", &[&self.mounted_at.display().to_string()]),
-            run("losetup", &["--detach", &self.device]),
-        ];
-        for error in undone.into_iter().filter_map(Result::err) {
+        if let Err(error) = run("umount", &[&self.mounted_at.display().to_string()]) {
             eprintln!("xtask: {error}");
         }
         let _ = std::fs::remove_file(&self.image);
