@@ -378,7 +378,9 @@ impl Maintenance {
             let pause = pin!(clock.sleep(rest_for));
             let woken = pin!(self.collect_wake.notified());
             match ranges.into_iter().next() {
-                None => drop(select(pause, woken).await),
+                None => {
+                    select(pause, woken).await;
+                }
                 Some(range) => {
                     let scarce = range.became_scarce();
                     drop(range);

@@ -373,7 +373,7 @@ fn a_reserve_that_was_never_whole_gives_its_space_back_and_is_made_anew() {
                 env.clock.sleep(Duration::from_millis(10)).await;
                 count += 1;
             }
-            assert!(!streams.is_scarce());
+            assert!(streams.is_scarce());
             disk.set_free_bytes(Some(2 * SIZE));
             env.clock.sleep(Duration::from_secs(10)).await;
             assert_eq!((reserve_size(&disk), streams.is_scarce()), (SIZE, false));
