@@ -23,6 +23,7 @@ fn settings(reserve_size_bytes: u64) -> (StreamSettings, PartitionSettings) {
         journal_segment_size_bytes: SEGMENT_SIZE_BYTES,
         reserve_size_bytes,
         flush_size_bytes_max: TABLE_SIZE_BYTES,
+        manager_log_growth_bytes: 8 << 10,
         ..StreamSettings::tiny()
     };
     let partitions = PartitionSettings {
@@ -101,26 +102,6 @@ fn live(seed: u64, reserve_size_bytes: u64) -> Ended {
                 Err(other) => panic!("seed {seed}: {other}"),
             }
             at += 1;
-        }
-        if writable_bytes < deleted_bytes / 2 {
-            let listed: u64 = streams
-                .list("")
-                .iter()
-                .map(|name| streams.stat(name).unwrap().extents.iter().map(|(_, l)| l).sum::<u64>())
-                .sum();
-            eprintln!(
-                "DBG seed {seed} free {:?} missing {} streams {listed} {:?} {:?}",
-                env.disk.free_bytes().await,
-                streams.missing_bytes(),
-                partitions.range_statistics(TABLE)[0],
-                partitions.statistics()
-            );
-            for name in streams.list("entity/1") {
-                eprintln!(
-                    "{name} {:?}",
-                    streams.stat(&name).unwrap().extents.iter().map(|(_, l)| *l).collect::<Vec<_>>()
-                );
-            }
         }
         assert_eq!(read_table(&partitions, TABLE).await.unwrap(), all, "seed {seed}");
         Ended { refused_count, deleted_bytes, writable_bytes }

@@ -20,6 +20,11 @@ const SEGMENTS_OF_DISK: u64 = 64;
 const SEGMENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 const SEGMENT_SIZE_BYTES_MAX: u64 = 64 << 20;
 
+/// The stream manager's log grows by this part of the disk, and starts again after thirty-two times that or 8 MiB.
+const LOG_GROWTHS_OF_DISK: u64 = 4096;
+const LOG_GROWTH_SIZE_BYTES_MIN: u64 = 64 << 10;
+const LOG_GROWTH_SIZE_BYTES_MAX: u64 = 1 << 20;
+
 /// What a flush of a memory table may take of the reserve, as a part of the disk.
 const FLUSHES_OF_DISK: u64 = 128;
 const FLUSH_SIZE_BYTES_MIN: u64 = 2 << 20;
@@ -112,6 +117,8 @@ impl StreamSettings {
             extent_size_bytes_max,
             journal_segment_size_bytes,
             flush_size_bytes_max,
+            manager_log_growth_bytes: (disk_bytes / LOG_GROWTHS_OF_DISK)
+                .clamp(LOG_GROWTH_SIZE_BYTES_MIN, LOG_GROWTH_SIZE_BYTES_MAX),
             reserve_size_bytes: reserve_size_bytes(
                 extent_size_bytes_max,
                 journal_segment_size_bytes,
