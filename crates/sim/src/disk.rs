@@ -419,6 +419,11 @@ impl Disk for SimDisk {
         let capacity = tree.faults.capacity_bytes;
         Ok(if capacity == 0 { u64::MAX } else { capacity.saturating_sub(tree.used_bytes()) })
     }
+
+    async fn total_bytes(&self) -> io::Result<u64> {
+        let capacity = self.tree.lock().faults.capacity_bytes;
+        Ok(if capacity == 0 { u64::MAX } else { capacity })
+    }
 }
 
 struct SimFile {

@@ -16,7 +16,6 @@ use crate::memory_table::MemoryTable;
 use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::operation::{ObjectTable, RowChange, RowVersion};
-use crate::partition_server::FIRST_RANGE_ID;
 use crate::range_partition::{RangeStreams, Shared, read_metadata};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -112,10 +111,8 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     }
     if !is_metadata_whole {
         sort_by_version(shared, &mut next.checkpoints).await?;
-        if range.id != FIRST_RANGE_ID || *range.keys != KeyRange::all() {
-            // Which part of each checkpoint counted, nobody knows any more.
-            done.is_uncertain = Some("its metadata is made again, after it was split or merged".to_owned());
-        }
+        // Which part of each checkpoint counted, nobody knows any more: what has given way may be back.
+        done.is_uncertain = Some("the metadata of its range was lost, and is made again".to_owned());
     }
     if let Some(newest) = write_log(shared, range, &names, &log, &mut next).await? {
         next.checkpoints.insert(0, newest);
