@@ -43,7 +43,7 @@ impl<'a> RangeCheck<'a> {
         let entries = match self.read_map().await {
             Ok(entries) => Some(entries),
             Err(error) => {
-                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned());
+                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned(), None);
                 None
             }
         };
@@ -64,8 +64,15 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    fn tell(&self, found: &mut FolderCheck, place: String, error: &PartitionError, meaning: String) {
-        found.damages.push(Damage { place, problem: error.to_string(), meaning });
+    fn tell(
+        &self,
+        found: &mut FolderCheck,
+        place: String,
+        error: &PartitionError,
+        meaning: String,
+        rows: Option<(ObjectTable, KeyRange)>,
+    ) {
+        found.damages.push(Damage { place, problem: error.to_string(), meaning, rows });
     }
 
     /// Whether blocks of this stream are damaged: then those are told, with their places.
@@ -107,6 +114,7 @@ impl<'a> RangeCheck<'a> {
         found: &mut FolderCheck,
     ) {
         found.range_count += 1;
+        let rows_of = |keys: Option<&KeyRange>| keys.map(|keys| (table, keys.clone()));
         let names = RangeStreams::new(table, id);
         let place = format!("range {id} of table {}", table.name());
         let streams = self.shared.streams.clone();
@@ -117,18 +125,18 @@ impl<'a> RangeCheck<'a> {
             Ok(Some(metadata)) => metadata,
             Ok(None) => {
                 let error = PartitionError::Storage("it has no metadata".to_owned());
-                return self.tell(found, place, &error, NO_START.to_owned());
+                return self.tell(found, place, &error, NO_START.to_owned(), rows_of(expected));
             }
             Err(_) if self.is_told(names.metadata()) => return,
             Err(error) => {
                 let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
                 let meaning = format!("rows from {rows} can't be found; {NO_START}");
-                return self.tell(found, format!("{place}, metadata"), &error, meaning);
+                return self.tell(found, format!("{place}, metadata"), &error, meaning, rows_of(expected));
             }
         };
         if expected.is_some_and(|expected| *expected != metadata.range) {
             let error = PartitionError::Storage("the partition map gives it other keys".to_owned());
-            self.tell(found, place.clone(), &error, NO_START.to_owned());
+            self.tell(found, place.clone(), &error, NO_START.to_owned(), rows_of(expected));
         }
         for reference in &metadata.checkpoints {
             if !self.walked.insert(reference.root) {
@@ -141,7 +149,7 @@ impl<'a> RangeCheck<'a> {
                     self.explained.push((root.extent, root.offset));
                     let rows = describe_range(&reference.limit);
                     let meaning = format!("rows from {rows} can't be read; {NO_START}");
-                    self.tell(found, place, &error, meaning);
+                    self.tell(found, place, &error, meaning, rows_of(Some(&reference.limit)));
                 }
                 Ok(checkpoint) => {
                     let checked = checkpoint.check().await;
@@ -154,7 +162,8 @@ impl<'a> RangeCheck<'a> {
                              requests for them fail, all others are answered",
                             table.name()
                         );
-                        found.damages.push(Damage { place: place.clone(), problem: damage.problem, meaning });
+                        let (place, rows) = (place.clone(), rows_of(Some(&damage.keys)));
+                        found.damages.push(Damage { place, problem: damage.problem, meaning, rows });
                     }
                 }
             }
@@ -165,7 +174,7 @@ impl<'a> RangeCheck<'a> {
             Err(error) => {
                 let rows = describe_range(&metadata.range);
                 let meaning = format!("the newest changes of rows from {rows} can't be read; {NO_START}");
-                self.tell(found, format!("{place}, log"), &error, meaning);
+                self.tell(found, format!("{place}, log"), &error, meaning, rows_of(Some(&metadata.range)));
             }
         }
     }
