@@ -71,6 +71,22 @@ pub(crate) struct Place {
     pub(crate) is_properties: bool,
 }
 
+impl Place {
+    /// Which kind of object it is, or objects in it are.
+    pub(crate) fn kind(&self) -> &'static str {
+        match (self.service, self.container_id) {
+            _ if self.is_properties => "properties",
+            (Service::Table, Some(_)) => "entity",
+            (Service::Queue, Some(_)) => "message",
+            (Service::Blob, Some(_)) => "blob",
+            (Service::Table, None) => "table",
+            (Service::Queue, None) => "queue",
+            (Service::Blob, None) => "container",
+            (Service::Other, _) => "other",
+        }
+    }
+}
+
 /// Rows between two keys, as far as places tell them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlaceRange {

@@ -4,6 +4,7 @@
 
 mod served;
 
+use base::checksum::crc64;
 use served::{PROGRAM, contents, flip, serve};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -76,7 +77,9 @@ fn what_is_no_data_folder_is_refused() {
     let line = String::from_utf8_lossy(&foreign.stderr).into_owned();
     assert!(foreign.status.code() == Some(1) && line.contains("not a Larimar data folder"), "{line}");
     assert!(!line.contains("--data") && !line.contains("storage failed"), "{line}");
-    std::fs::write(folder.path().join("FORMAT"), "larimar data folder, format 999\n").expect("a file");
+    let newer = "larimar data folder, format 999";
+    let newer = format!("{newer}\nchecksum {:016x}\n", crc64(&[newer.as_bytes()]));
+    std::fs::write(folder.path().join("FORMAT"), newer).expect("a file");
     let (newer, _) = check(folder.path());
     let line = String::from_utf8_lossy(&newer.stderr).into_owned();
     assert!(newer.status.code() == Some(1) && line.contains("newer Larimar"), "{line}");

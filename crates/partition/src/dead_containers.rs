@@ -204,11 +204,14 @@ impl ReadMarks {
         KeyRange::container("", MARKS_ID)
     }
 
+    /// Whether all of them read.
+    pub(crate) fn check(&self) -> Result<(), PartitionError> {
+        self.damage.clone().map_or(Ok(()), Err)
+    }
+
     /// What was found; a mark that does not read is an error.
     pub(crate) fn into_known(self, clock: &dyn Clock) -> Result<DeadContainers, PartitionError> {
-        if let Some(damage) = self.damage {
-            return Err(damage);
-        }
+        self.check()?;
         let (now, monotonic) = (clock.now(), clock.monotonic());
         let goes_at = |since| monotonic + stays_for(since, now);
         let known = self.known.into_iter().map(|(dead, since)| (dead, goes_at(since))).collect();

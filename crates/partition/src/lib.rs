@@ -25,6 +25,7 @@ pub mod key;
 mod key_filter;
 mod key_groups;
 mod maintenance;
+mod map_copy;
 mod memory_budget;
 mod memory_table;
 mod merge_cursor;

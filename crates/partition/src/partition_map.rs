@@ -44,6 +44,11 @@ impl MapEntry {
         out.into()
     }
 
+    /// It as a row.
+    pub(crate) fn row(&self) -> (RowKey, Bytes) {
+        (self.key(), self.value())
+    }
+
     fn parse(key: &[u8], value: &[u8]) -> Result<Self, DecodeError> {
         let parts = parse_row_key(key).ok_or(DecodeError("map key"))?;
         let table = OBJECT_TABLES.into_iter().find(|table| table.name() == parts.partition_name);

@@ -76,7 +76,7 @@ pub struct RangeStatistics {
 
 /// The object tables of a stamp.
 pub struct Partitions {
-    server: Arc<PartitionServer>,
+    pub(crate) server: Arc<PartitionServer>,
 }
 
 impl Partitions {
@@ -180,6 +180,19 @@ impl Partitions {
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
         let end = self.server.scan(table, spans, &mut scan).await?;
+        Ok((scan, end))
+    }
+
+    /// Shows the rows of `range` to `scan` for work that nobody waits for, such as a sweep: a range partition that does not
+    /// read, be it damaged as a whole or in some rows, is passed over from there on, and `passed_over` is told why.
+    pub async fn scan_past_damage<S: Scan>(
+        &self,
+        table: ObjectTable,
+        range: KeyRange,
+        mut scan: S,
+        mut passed_over: impl FnMut(PartitionError) + Send,
+    ) -> Result<(S, ScanEnd), PartitionError> {
+        let end = self.server.scan_past_damage(table, range, &mut scan, &mut passed_over).await?;
         Ok((scan, end))
     }
 

@@ -1,6 +1,7 @@
 //! Damage at rest: one bit is flipped somewhere in the data folder. Whatever happens then, no row is wrong or missing
-//! without an error: either the folder is refused, or a read fails, or everything is as it was, because the bit was
-//! unused or what it belonged to was in the journal, too. And the offline check names whatever fails.
+//! without an error: either a read fails, or everything is as it was, because the bit was unused or what it belonged to was
+//! in the journal, too; the folder is refused only for a bit outside its extents. And the offline check names whatever
+//! fails. What goes on beside damage is looked at in `contained_damage.rs`.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -57,6 +58,13 @@ fn a_flipped_bit_is_never_a_wrong_answer_and_the_check_names_it() {
             world.disk.flip_bit(path, bit);
             let what = format!("seed {seed}, flip {flip}: bit {bit} of {path}");
             let checked = check(&world);
+            if path.starts_with("extents/") {
+                // Of what lies in extents nothing is so shared that the others could not be served.
+                let opened = world
+                    .copy(0)
+                    .run(|env, _| async move { open(&env, PartitionSettings::tiny()).await.map(drop) });
+                assert_eq!(opened, Some(Ok(())), "{what}: the start is refused");
+            }
             let found = read(&world);
             match &found {
                 Ok(rows) => assert!(*rows == expected, "{what}: wrong rows"),
@@ -222,4 +230,62 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
     assert!(tries > 20, "merges must be tried");
     assert!(tries < 1500, "{tries} disk operations: a merge that fails must not be tried all the time");
     assert!(streams_after <= streams_before + 1, "{streams_before} streams became {streams_after}");
+}
+
+/// Checkpoints of which one did not read were merged no more, not even among those that came after it: with every memory
+/// table that was flushed there was one more to ask.
+#[test]
+fn checkpoints_behind_a_damaged_one_are_merged_all_the_same() {
+    use std::time::Duration;
+    let world = World::new(4);
+    let never = PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let expected = world.run(|env, _| async move {
+        let (streams, partitions) = open(&env, never).await.unwrap();
+        let mut expected = Everything::new();
+        for at in 0..150u64 {
+            let key = rows::key(1, "p", &format!("r{at:04}"));
+            rows::put(&partitions, &mut expected, key, Some(rows::value(at, 2000))).await.unwrap();
+        }
+        partitions.close().await;
+        streams.close().await;
+        expected
+    });
+    let expected = expected.unwrap();
+    let mut large =
+        world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 18_000);
+    let (damaged, _) = large.next_back().unwrap();
+    world.disk.flip_bit(&damaged, 8 * 3000);
+    let few =
+        PartitionSettings { merge_count_min: 4, range_size_bytes_max: 1 << 30, ..PartitionSettings::tiny() };
+    let (counts, failed, merges) = world
+        .run(|env, _| async move {
+            let (_streams, partitions) = open(&env, few).await.unwrap();
+            let mut newest = Everything::new();
+            let mut counts = Vec::new();
+            for round in 0..30u64 {
+                for at in 0..30u64 {
+                    let key = rows::key(1, "q", &format!("r{round:02}{at:04}"));
+                    let value = Some(rows::value(round * 100 + at, 1000));
+                    rows::put(&partitions, &mut newest, key, value).await.unwrap();
+                }
+                env.clock.sleep(Duration::from_secs(30)).await;
+                counts.push(partitions.range_statistics(rows::TABLE)[0].checkpoints);
+            }
+            let mut failed = 0;
+            for (key, (_, value)) in expected.iter().chain(&newest) {
+                let key = partition::RowKey::from_bytes(bytes::Bytes::copy_from_slice(key));
+                match partitions.get(rows::TABLE, &key).await {
+                    Ok(row) => assert!(row.is_some_and(|row| row.value == *value), "{key:?}"),
+                    Err(PartitionError::Storage(_)) => failed += 1,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            (counts, failed, partitions.statistics().merges)
+        })
+        .unwrap();
+    println!("checkpoints {counts:?}, {merges} merges, {failed} rows can't be read");
+    let before = counts[0];
+    assert!(merges > 3, "{merges} merges");
+    assert!(counts.iter().all(|count| *count < before + 12), "{counts:?}");
+    assert!((1..30).contains(&failed), "{failed} rows can't be read");
 }

@@ -489,7 +489,7 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
 fn a_merge_that_found_no_space_is_tried_again() {
     const ROWS: u64 = 400;
     let mut refused_count = 0;
-    for seed in 0..6 {
+    for seed in 0..18 {
         let world = World::new(seed);
         let disk = world.disk.clone();
         let (stream_settings, settings) = proportional_settings();
@@ -524,6 +524,10 @@ fn a_merge_that_found_no_space_is_tried_again() {
             assert!(streams.is_scarce());
             disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
             let (before, merged_before) = (numbers(), partitions.statistics().merged_bytes);
+            if before.len() == 1 {
+                // There was room for it on the way here: this is not what the test is about.
+                return false;
+            }
             for _ in 0..3 {
                 let last = numbers().last().copied();
                 disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
@@ -547,7 +551,7 @@ fn a_merge_that_found_no_space_is_tried_again() {
         });
         refused_count += u32::from(run.unwrap());
     }
-    assert!(refused_count >= 4, "merges had space, but for {refused_count} seeds");
+    assert!(refused_count >= 9, "merges had space, but for {refused_count} seeds");
 }
 
 /// Puts a row as what gives space back may, on a full disk as well.

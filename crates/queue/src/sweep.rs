@@ -117,7 +117,9 @@ async fn sweep_round(
     passed_over: &mut PassedOver,
 ) -> Result<Round, QueueError> {
     let range = KeyRange { start: std::mem::take(start), end: None };
-    let (scan, end) = service.partitions.scan(ObjectTable::Container, range, StoreScan::default()).await?;
+    let note = |error| passed_over.note(&error);
+    let scan = StoreScan::default();
+    let (scan, end) = service.partitions.scan_past_damage(ObjectTable::Container, range, scan, note).await?;
     passed_over.add(scan.passed_over);
     if let ScanEnd::More(key) = end {
         *start = key;

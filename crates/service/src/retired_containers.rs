@@ -7,6 +7,7 @@
 //! id. A container's own row is older than its objects and ids never come back, so such a container is dead for good.
 
 use crate::container::containers_range;
+use crate::passed_over::PassedOver;
 use base::Clock;
 use base::codec::DecodeError;
 use partition::{ObjectTable, PartitionError, Partitions, RowRef, Scan, ScanEnd, Visit};
@@ -48,23 +49,39 @@ impl ContainerKind {
         }
     }
 
-    /// Retires every container that has objects and no name. Returns how many.
+    /// Retires every container that has objects and no name. Returns how many. Where names or objects don't read, others are
+    /// looked for all the same: a container is left alone if its names don't read.
     pub async fn retire_lost(&self, partitions: &Partitions) -> Result<u64, PartitionError> {
         let mut retired = 0;
+        let mut passed_over = PassedOver::default();
         let mut after: Option<(String, u64)> = None;
         let mut named =
             NamedIds { account: String::new(), ids: BTreeSet::new(), read_id: self.read_id, damage: None };
         loop {
             let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
-            let Some((account, id)) = partitions.next_container(self.objects, place).await? else {
+            let next = match partitions.next_container(self.objects, place).await {
+                Err(error @ PartitionError::Storage(_)) => {
+                    passed_over.note(&error);
+                    None
+                }
+                next => next?,
+            };
+            let Some((account, id)) = next else {
+                passed_over.log("deleted containers");
                 return Ok(retired);
             };
             if !named.has(&account, id) {
                 // It may be younger than what is known: only names that are read now tell.
-                named = self.read_named(partitions, &account).await?;
-                if !named.has(&account, id) {
-                    partitions.retire_container(self.objects, &account, id).await?;
-                    retired += 1;
+                match self.read_named(partitions, &account).await {
+                    Ok(read) => {
+                        named = read;
+                        if !named.has(&account, id) {
+                            partitions.retire_container(self.objects, &account, id).await?;
+                            retired += 1;
+                        }
+                    }
+                    Err(error @ PartitionError::Storage(_)) => passed_over.note(&error),
+                    Err(error) => return Err(error),
                 }
             }
             after = Some((account, id));

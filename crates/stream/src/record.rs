@@ -364,7 +364,16 @@ impl Wanted {
             Wanted::Behind { generation, sequence } => {
                 header.generation == generation && header.sequence >= sequence
             }
-            Wanted::Near(generation) => header.generation.abs_diff(generation) <= GENERATION_COUNT_MAX,
+            Wanted::Near(_) => self.covers_generation(header.generation),
+        }
+    }
+
+    /// Whether records of this generation may be wanted.
+    pub(crate) fn covers_generation(self, other: u64) -> bool {
+        match self {
+            Wanted::Any => true,
+            Wanted::Behind { generation, .. } => generation == other,
+            Wanted::Near(generation) => generation.abs_diff(other) <= GENERATION_COUNT_MAX,
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum Salvaged {
         extent: ExtentId,
         /// From which byte on; 0 if the whole extent is lost.
         from: u64,
+        /// Up to which byte; `u64::MAX`: nobody knows where the extent ended.
+        to: u64,
         /// Why.
         problem: String,
     },
@@ -36,7 +38,12 @@ impl Streams {
                 let walked = match self.node().walk(extent).await {
                     Ok(walked) => walked,
                     Err(error) => {
-                        visit(Salvaged::Missing { extent, from: 0, problem: error.to_string() });
+                        visit(Salvaged::Missing {
+                            extent,
+                            from: 0,
+                            to: u64::MAX,
+                            problem: error.to_string(),
+                        });
                         continue;
                     }
                 };
@@ -53,16 +60,16 @@ impl Streams {
                         }
                         Walked::Unread { from, to, error } => {
                             end = to;
-                            visit(Salvaged::Missing { extent, from, problem: error.to_string() });
+                            visit(Salvaged::Missing { extent, from, to, problem: error.to_string() });
                         }
                     }
                 }
                 if self.node().is_in_doubt(extent)? {
                     let problem = "the journal was damaged: what was appended last may be lost".to_owned();
-                    visit(Salvaged::Missing { extent, from: end, problem });
+                    visit(Salvaged::Missing { extent, from: end, to: u64::MAX, problem });
                 } else if length.is_some_and(|length| end < length) {
                     let problem = format!("the file ends at byte {end}");
-                    visit(Salvaged::Missing { extent, from: end, problem });
+                    visit(Salvaged::Missing { extent, from: end, to: u64::MAX, problem });
                 }
             }
             Ok(())

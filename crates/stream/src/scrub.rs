@@ -125,6 +125,10 @@ impl Scrub {
                 }
             }
             if block.is_none() {
+                if reader.mended_count() > 0 {
+                    // The reader has told which.
+                    self.statistics.lock().damaged_extents += 1;
+                }
                 return Ok(true);
             }
         }

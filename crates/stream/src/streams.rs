@@ -37,6 +37,13 @@ pub enum StreamChange {
     Create(StreamName),
     /// The stream goes; its extents stay as long as another lists them.
     Delete(StreamName),
+    /// The stream gets another name, which is free.
+    Rename {
+        /// Its name.
+        from: StreamName,
+        /// Its new name.
+        to: StreamName,
+    },
     /// All extents of one stream are also listed at the end of another. Its last extent is sealed first.
     Share {
         /// Who lists them now.
@@ -368,6 +375,9 @@ impl Streams {
                             deletes = true;
                             Command::Delete(stream.clone())
                         }
+                        StreamChange::Rename { from, to } => {
+                            Command::Rename { from: from.clone(), to: to.clone() }
+                        }
                         StreamChange::Unlist { stream, extents } => {
                             deletes = true;
                             Command::Unlist { stream: stream.clone(), extents: extents.clone() }
@@ -520,7 +530,10 @@ pub(crate) fn listed_extents(state: &State) -> Vec<ListedExtent> {
 fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
     match change {
         StreamChange::Share { from, .. } | StreamChange::ShareSome { from, .. } => Some(from),
-        StreamChange::Create(_) | StreamChange::Delete(_) | StreamChange::Unlist { .. } => None,
+        StreamChange::Create(_)
+        | StreamChange::Rename { .. }
+        | StreamChange::Delete(_)
+        | StreamChange::Unlist { .. } => None,
     }
 }
 

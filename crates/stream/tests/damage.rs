@@ -30,7 +30,8 @@ fn filled(seed: u64, is_clean: bool) -> (World, Model) {
         let mut state = seed;
         for _ in 0..60 {
             let stream = (splitmix64(&mut state) % STREAM_COUNT) as usize;
-            let len = if splitmix64(&mut state).is_multiple_of(8) { 10_000 } else { splitmix64(&mut state) % 3000 };
+            let len =
+                if splitmix64(&mut state).is_multiple_of(8) { 10_000 } else { splitmix64(&mut state) % 3000 };
             let block = Bytes::from(vec![splitmix64(&mut state) as u8; len as usize]);
             let at = streams.append(&names[stream], EPOCH, vec![block.clone()]).await.unwrap()[0];
             model[stream].push((at, block));

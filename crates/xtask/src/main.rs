@@ -10,6 +10,7 @@ mod bare_server;
 mod bench;
 mod blob_kill;
 mod content;
+mod damage;
 mod engine_bench;
 mod fuzz;
 mod http_client;
@@ -53,6 +54,8 @@ enum Chore {
     Kill9Queues(queue_kill::QueueKillArguments),
     /// Kills the server under uploads, and checks that committed blobs are whole and staged blocks are there or not.
     Kill9Blobs(blob_kill::BlobKillArguments),
+    /// Damages copies of data folders, and checks that every answer is right or an error, and that a repair lists its losses.
+    Damage(Box<damage::DamageArguments>),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Kill9Queues(arguments) => queue_kill::run(&arguments),
         Chore::Kill9Blobs(arguments) => blob_kill::run(&arguments),
+        Chore::Damage(arguments) => damage::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::BareServer(arguments) => bare_server::run(&arguments),
     };

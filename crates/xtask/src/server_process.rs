@@ -29,11 +29,16 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts `larimar` on `data`, on a free port. Its output goes to `server.log` beside the data folder.
     pub(crate) fn start_larimar(binary: &Path, data: &Path) -> Outcome<Self> {
+        Self::start_larimar_with(binary, data, &[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn start_larimar_with(binary: &Path, data: &Path, flags: &[&str]) -> Outcome<Self> {
         let folder = data.parent().ok_or("the data folder has no parent")?;
         let mut command = Command::new(binary);
         command.arg("--data").arg(data);
         command.args(["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
-        command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+        command.args(flags).env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
         Self::start(command, &folder.join("ready.json"), &folder.join("server.log"))
     }
 
@@ -83,6 +88,11 @@ impl ServerProcess {
     /// The number of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether the process is gone, by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Bytes of memory that are resident.

@@ -2,8 +2,8 @@
 //! which rows. It changes nothing: what the real recovery code would write goes to a disk in memory over the folder.
 //!
 //! First the stream layer's files are read (`stream::check_streams`), then what lies in the streams: the partition map,
-//! each range's metadata, checkpoints and log. What always holds: damage in one range hides none in another; whatever
-//! makes the server refuse to start is named.
+//! its copy, each range's metadata, checkpoints and log. What always holds: damage in one range hides none in another; whatever
+//! makes the server refuse to start, or requests fail, is named.
 
 mod ranges;
 mod words;
@@ -125,7 +125,7 @@ fn told(damage: StreamDamage) -> Damage {
 }
 
 /// What loading a range takes; nothing runs in the background.
-fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared, PartitionError> {
+pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared, PartitionError> {
     let settings = PartitionSettings::default();
     Ok(Shared {
         clock: env.clock.clone(),

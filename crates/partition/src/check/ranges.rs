@@ -1,18 +1,15 @@
 //! Checks what lies in the streams: the partition map, then each range that it names.
 
-use super::words::{NO_START, describe_range};
+use super::words::{COPY_MENDED, MAP_MENDED, NO_START, NOT_SERVED, describe_range};
 use super::{Damage, FolderCheck};
-use crate::checkpoint::{Caching, Checkpoint};
+use crate::checkpoint::Checkpoint;
 use crate::commit_log;
-use crate::dead_containers::ReadMarks;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::merge_cursor::MergeCursor;
-use crate::operation::{OBJECT_TABLES, ObjectTable, RowRef, RowVersion, Scan, Visit};
-use crate::partition_map::{MapEntry, ReadMap};
-use crate::partition_server::{FIRST_RANGE_ID, check_cover, range_ids};
-use crate::range_partition::{RangeStreams, Shared, read, read_metadata};
-use crate::tree::Tree;
+use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
+use crate::partition_map::MapEntry;
+use crate::partition_server::{FIRST_RANGE_ID, MapLook, copy_name, look_at_map, range_ids};
+use crate::range_partition::{RangeStreams, Shared, read_metadata};
 use std::collections::BTreeSet;
 use stream::{ExtentId, Location, StreamDamage, StreamName};
 
@@ -40,13 +37,7 @@ impl<'a> RangeCheck<'a> {
     pub(super) async fn run(&mut self, found: &mut FolderCheck) {
         let everything = KeyRange::all();
         self.check_range(ObjectTable::PartitionMap, FIRST_RANGE_ID, Some(&everything), found).await;
-        let entries = match self.read_map().await {
-            Ok(entries) => Some(entries),
-            Err(error) => {
-                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned(), None);
-                None
-            }
-        };
+        let entries = self.check_map(found).await;
         for table in OBJECT_TABLES {
             match &entries {
                 Some(entries) => {
@@ -80,30 +71,35 @@ impl<'a> RangeCheck<'a> {
         self.stream_damages.iter().any(|damage| damage.streams.contains(stream))
     }
 
-    async fn read_map(&self) -> Result<Vec<MapEntry>, PartitionError> {
-        let table = ObjectTable::PartitionMap;
-        if !self.shared.streams.exists(RangeStreams::new(table, FIRST_RANGE_ID).metadata()) {
-            // A folder from before its first start had ended.
-            return Ok(Vec::new());
-        }
-        let names = RangeStreams::new(table, FIRST_RANGE_ID);
-        let loaded = read(&self.shared, names, &KeyRange::all()).await?;
-        let mut map = ReadMap::default();
-        walk(loaded.tree(), &ReadMap::range(), &mut map).await?;
-        let mut marks = ReadMarks::new();
-        walk(loaded.tree(), &ReadMarks::range(), &mut marks).await?;
-        marks.into_known(&*self.shared.clock)?;
-        let entries = map.entries()?;
-        let mut all = entries.clone();
-        for table in OBJECT_TABLES {
-            // A table that is younger than the folder gets its range at the next start, unless ranges of it were lost.
-            let mut ids = range_ids(&self.shared.streams, table).into_iter();
-            if !entries.iter().any(|entry| entry.table == table) && ids.all(|id| id == FIRST_RANGE_ID) {
-                all.push(MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all() });
+    /// Checks the partition map's two places. Returns its entries as the server would find them.
+    async fn check_map(&self, found: &mut FolderCheck) -> Option<Vec<MapEntry>> {
+        match look_at_map(&self.shared).await {
+            Ok(MapLook { range, copy, entries }) => {
+                let name = copy_name();
+                if let Some(error) = range
+                    && !self.is_told(RangeStreams::new(ObjectTable::PartitionMap, FIRST_RANGE_ID).metadata())
+                    && !self.is_told(RangeStreams::new(ObjectTable::PartitionMap, FIRST_RANGE_ID).log())
+                {
+                    self.tell(found, "the partition map".to_owned(), &error, MAP_MENDED.to_owned(), None);
+                }
+                if let Some(error) = copy
+                    && !self.is_told(&name)
+                {
+                    self.tell(
+                        found,
+                        "the partition map's copy".to_owned(),
+                        &error,
+                        COPY_MENDED.to_owned(),
+                        None,
+                    );
+                }
+                Some(entries)
+            }
+            Err(error) => {
+                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned(), None);
+                None
             }
         }
-        check_cover(&all)?;
-        Ok(entries)
     }
 
     async fn check_range(
@@ -125,18 +121,20 @@ impl<'a> RangeCheck<'a> {
             Ok(Some(metadata)) => metadata,
             Ok(None) => {
                 let error = PartitionError::Storage("it has no metadata".to_owned());
-                return self.tell(found, place, &error, NO_START.to_owned(), rows_of(expected));
+                let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
+                return self.tell(found, place, &error, not_served(table, &rows), rows_of(expected));
             }
             Err(_) if self.is_told(names.metadata()) => return,
             Err(error) => {
                 let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
-                let meaning = format!("rows from {rows} can't be found; {NO_START}");
+                let meaning = not_served(table, &rows);
                 return self.tell(found, format!("{place}, metadata"), &error, meaning, rows_of(expected));
             }
         };
         if expected.is_some_and(|expected| *expected != metadata.range) {
             let error = PartitionError::Storage("the partition map gives it other keys".to_owned());
-            self.tell(found, place.clone(), &error, NO_START.to_owned(), rows_of(expected));
+            let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
+            self.tell(found, place.clone(), &error, not_served(table, &rows), rows_of(expected));
         }
         for reference in &metadata.checkpoints {
             if !self.walked.insert(reference.root) {
@@ -147,9 +145,8 @@ impl<'a> RangeCheck<'a> {
             match Checkpoint::open(streams.clone(), cache, root).await {
                 Err(error) => {
                     self.explained.push((root.extent, root.offset));
-                    let rows = describe_range(&reference.limit);
-                    let meaning = format!("rows from {rows} can't be read; {NO_START}");
-                    self.tell(found, place, &error, meaning, rows_of(Some(&reference.limit)));
+                    let rows = describe_range(&metadata.range);
+                    self.tell(found, place, &error, not_served(table, &rows), rows_of(Some(&metadata.range)));
                 }
                 Ok(checkpoint) => {
                     let checked = checkpoint.check().await;
@@ -173,7 +170,7 @@ impl<'a> RangeCheck<'a> {
             Err(_) if self.is_told(names.log()) => {}
             Err(error) => {
                 let rows = describe_range(&metadata.range);
-                let meaning = format!("the newest changes of rows from {rows} can't be read; {NO_START}");
+                let meaning = not_served(table, &rows);
                 self.tell(found, format!("{place}, log"), &error, meaning, rows_of(Some(&metadata.range)));
             }
         }
@@ -202,16 +199,10 @@ impl<'a> RangeCheck<'a> {
     }
 }
 
-async fn walk(tree: &Tree, range: &KeyRange, scan: &mut dyn Scan) -> Result<(), PartitionError> {
-    let mut cursor = MergeCursor::over_tree(tree, range, RowVersion(u64::MAX), Caching::Keep).await?;
-    let mut scratch = Vec::new();
-    while let Some(row) = cursor.whole_row(&mut scratch).await? {
-        if let Some(value) = row.value
-            && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
-        {
-            break;
-        }
-        cursor.step().await?;
+/// What it means for the rows of a range that it does not load.
+fn not_served(table: ObjectTable, rows: &str) -> String {
+    match table {
+        ObjectTable::PartitionMap => MAP_MENDED.to_owned(),
+        _ => format!("rows of table {} from {rows} can't be told; {NOT_SERVED}", table.name()),
     }
-    Ok(())
 }

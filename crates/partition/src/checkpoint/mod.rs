@@ -281,7 +281,7 @@ impl Checkpoint {
 
     /// The index block of the part numbered `at`. Walks are not what it is held for: one over everything would leave no
     /// room for look-ups.
-    async fn index(&self, at: usize) -> Result<Arc<IndexBlock>, PartitionError> {
+    pub(crate) async fn index(&self, at: usize) -> Result<Arc<IndexBlock>, PartitionError> {
         if let Some(held) = self.held[at].index.get() {
             return Ok(Arc::clone(held));
         }

@@ -73,7 +73,7 @@ impl Root {
         out.into()
     }
 
-    pub(super) fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(payload);
         if decoder.u8("root kind")? != KIND_ROOT || decoder.u8("root format")? != FORMAT {
             return Err(DecodeError("root kind"));

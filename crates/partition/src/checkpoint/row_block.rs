@@ -168,7 +168,7 @@ struct Content {
 }
 
 impl RowBlock {
-    pub(super) fn parse(mut payload: Bytes) -> Result<Self, DecodeError> {
+    pub(crate) fn parse(mut payload: Bytes) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(&payload);
         let with_tails = match decoder.u8("row block kind")? {
             KIND_ROWS => false,

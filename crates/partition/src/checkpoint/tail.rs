@@ -83,7 +83,7 @@ impl StoredTail {
     }
 
     /// What a place holds, which was read with others from `run` on.
-    pub(super) fn at(place: TailPlace, run: Location, payload: Bytes) -> Self {
+    pub(crate) fn at(place: TailPlace, run: Location, payload: Bytes) -> Self {
         let read = Some(ReadTail { location: place.location, run });
         StoredTail { payload, size_bytes: place.size_bytes, read }
     }

@@ -4,7 +4,7 @@
 use super::PartitionServer;
 use crate::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContainer};
 use crate::error::PartitionError;
-use crate::key::{KeyRange, Span, container_prefix, parse_container_prefix};
+use crate::key::{KeyRange, container_prefix, parse_container_prefix};
 use crate::operation::{ObjectTable, RowRef, Scan, ScanEnd, Visit};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl PartitionServer {
             return Err(PartitionError::Busy);
         }
         let since = self.shared.clock.now();
-        self.execute(MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
+        self.change_mark(MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
         marks.add(&dead, self.shared.clock.monotonic());
         self.forget_data_counts(&dead);
         self.shared.maintenance.wake_merge();
@@ -57,7 +57,7 @@ impl PartitionServer {
                     continue;
                 }
             }
-            self.execute(MarkContainer { dead: dead.clone(), since: None }).await?;
+            self.change_mark(MarkContainer { dead: dead.clone(), since: None }).await?;
             self.shared.dead.remove(dead);
             // Who had found the container before it was deleted may have written into it since, which grew the count.
             self.forget_data_counts(dead);
@@ -82,7 +82,8 @@ impl PartitionServer {
         Ok(holds)
     }
 
-    /// The first container after `after` (all keys of one) that has rows, by its account and id.
+    /// The first container after `after` (all keys of one) that has rows, by its account and id, as far as ranges read. Only
+    /// if there is none behind one that does not, its error is the answer.
     pub(crate) async fn next_container(
         self: &Arc<Self>,
         table: ObjectTable,
@@ -94,8 +95,10 @@ impl PartitionServer {
             Some(KeyRange { end: None, .. }) => return Ok(None),
         };
         let mut first = FirstContainer::default();
-        match self.scan(table, vec![Span::Range(range)], &mut first).await? {
-            ScanEnd::Complete if first.prefix.is_none() => Ok(None),
+        let mut passed_over = None;
+        let mut note = |error| passed_over = Some(error);
+        match self.scan_past_damage(table, range, &mut first, &mut note).await? {
+            ScanEnd::Complete if first.prefix.is_none() => passed_over.map_or(Ok(None), Err),
             _ => {
                 let found = first.prefix.as_deref().and_then(parse_container_prefix);
                 found.map(Some).ok_or_else(|| PartitionError::Storage("a row key does not read".to_owned()))

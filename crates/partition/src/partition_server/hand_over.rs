@@ -5,7 +5,8 @@
 //!    metadata is written. What is only in the parents' memory is copied to the heirs' logs in rounds: each is smaller
 //!    than the one before it, because it has only what was written meanwhile.
 //! 3. The parents pause: operations wait. The last of their rows becomes durable and is copied.
-//! 4. One operation of the partition map replaces the parents by the heirs. **This is the moment.**
+//! 4. One operation of the partition map replaces the parents by the heirs, and is copied (`keep_map_copy`). **This is the
+//!    moment.**
 //! 5. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
 //!
 //! What always holds: before 4 the heirs are left-overs that the next start removes, after it the parents are. A
@@ -14,11 +15,12 @@
 //! with its requester: it has a task of its own.
 
 use super::PartitionServer;
+use super::keep_map_copy::MapError;
 use super::owner::Owner;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, partition_prefix};
 use crate::operation::{ObjectTable, RowVersion};
-use crate::partition_map::MapEntry;
+use crate::partition_map::{ChangeMap, MapEntry};
 use crate::pause::Pause;
 use crate::range_partition::{Heir, RangePartition};
 use crate::retries::RangeName;
@@ -73,9 +75,15 @@ enum Ended {
 }
 
 impl Ended {
-    /// What the map's operation came to that ended with `error`.
-    fn choose(error: PartitionError) -> Ended {
-        if error.changed_nothing() { Ended::NotDone(error) } else { Ended::Unknown(error) }
+    /// A hand-over whose change of the map ended with `error`.
+    fn of_map(error: MapError) -> Ended {
+        match error {
+            MapError::Unchanged(error) => Ended::NotDone(error),
+            // Not the error itself: a full disk, say, would look like one that passes.
+            MapError::Unknown(error) => Ended::Unknown(PartitionError::Unavailable(format!(
+                "it is not known before the next start whether the partition map has changed: {error}"
+            ))),
+        }
     }
 }
 
@@ -300,7 +308,7 @@ impl PartitionServer {
         let old: Vec<MapEntry> =
             parents.iter().map(|parent| entry(parent.table(), parent.id(), parent.range())).collect();
         let new = heirs.iter().map(|heir| entry(parents[0].table(), heir.id(), heir.range())).collect();
-        match self.change_map(old, new).await {
+        match self.change_map(ChangeMap { old, new }).await {
             Ok(true) => {
                 let changed_at = clock.monotonic();
                 let heirs: Vec<_> = heirs.into_iter().map(|heir| heir.start(&self.shared, parents)).collect();
@@ -316,7 +324,7 @@ impl PartitionServer {
                 let what = "the partition map does not hold the ranges that are served";
                 Ended::NotDone(PartitionError::Storage(what.to_owned()))
             }
-            Err(error) => Ended::choose(error),
+            Err(error) => Ended::of_map(error),
         }
     }
 
@@ -423,24 +431,12 @@ fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {
 mod tests {
     use super::*;
 
-    /// A map that was too busy to decide closed healthy ranges until the next start.
+    /// Parents that went on after a map that has changed would serve beside their heirs at the next start.
     #[test]
-    fn the_parents_go_on_unless_the_map_may_have_changed() {
-        let text = || "why".to_owned();
-        for (error, goes_on) in [
-            (PartitionError::Busy, true),
-            (PartitionError::DiskFull, true),
-            (PartitionError::OutOfFiles(text()), true),
-            (PartitionError::Settings(text()), true),
-            (PartitionError::Operation("why"), true),
-            (PartitionError::TooMuchToRead { size_bytes_max: 1 }, true),
-            (PartitionError::Storage(text()), false),
-            (PartitionError::Unavailable(text()), false),
-        ] {
-            let ended = Ended::choose(error.clone());
-            assert_eq!(matches!(ended, Ended::NotDone(_)), goes_on, "{error}");
-            assert_eq!(matches!(ended, Ended::Unknown(_)), !goes_on, "{error}");
-        }
+    fn the_parents_go_on_only_if_the_map_is_as_it_was() {
+        assert!(matches!(Ended::of_map(MapError::Unchanged(PartitionError::Busy)), Ended::NotDone(_)));
+        let ended = Ended::of_map(MapError::Unknown(PartitionError::DiskFull));
+        assert!(matches!(ended, Ended::Unknown(PartitionError::Unavailable(_))));
     }
 
     #[test]

@@ -1,24 +1,27 @@
 //! The partition server: every range of this process, and which of them owns a key.
 //!
 //! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map), `hand_over`
-//! (splits and merges of ranges), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
+//! (splits and merges of ranges), `open_map` and `keep_map_copy` (the map itself, which is kept twice), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
 //! the routes are those of the partition map, so a key that no range owns is an error, never "no rows", and so is a key
 //! whose range is damaged (`owner`).
 
 mod balance;
 mod collect;
 mod hand_over;
+mod keep_map_copy;
 mod open;
+mod open_map;
 mod owner;
 
 pub(crate) use hand_over::Change;
-pub(crate) use open::{FIRST_RANGE_ID, check_cover, range_ids};
+pub(crate) use keep_map_copy::{copy_name, is_copy};
+pub(crate) use open::{FIRST_RANGE_ID, range_ids};
+pub(crate) use open_map::{MapLook, look_at_map};
 
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, Span, are_in_order, take_before};
 use crate::operation::{ObjectTable, Operation, Read, Row, RowPart, Scan, ScanEnd};
-use crate::partition_map::{ChangeMap, MapEntry};
 use crate::partitions::RangeMoment;
 use crate::pause::Pause;
 use crate::piece::Piece;
@@ -28,6 +31,7 @@ use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use base::BoxFuture;
 use bytes::Bytes;
+use keep_map_copy::MapCopy;
 use owner::Owner;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -48,6 +52,8 @@ pub(crate) struct PartitionServer {
     failed_heirs: Mutex<Vec<RangeName>>,
     /// Held during a round of the partition manager.
     balancing: tokio::sync::Mutex<()>,
+    /// Held while the partition map changes.
+    map_copy: tokio::sync::Mutex<MapCopy>,
     closing: AtomicBool,
     counts: Mutex<HandOverCounts>,
 }
@@ -226,9 +232,29 @@ impl PartitionServer {
         })
     }
 
-    /// Changes the partition map. False: the map does not hold `old`.
-    async fn change_map(&self, old: Vec<MapEntry>, new: Vec<MapEntry>) -> Result<bool, PartitionError> {
-        self.execute(ChangeMap { old, new }).await
+    /// The same for work that nobody waits for: where a range does not read, it goes on with the next one. What it passes over
+    /// it tells. A key that the scan skips to counts in one range only.
+    pub(crate) fn scan_past_damage<'a>(
+        &'a self,
+        table: ObjectTable,
+        range: KeyRange,
+        scan: &'a mut dyn Scan,
+        passed_over: &'a mut (dyn FnMut(PartitionError) + Send),
+    ) -> BoxFuture<'a, Result<ScanEnd, PartitionError>> {
+        Box::pin(async move {
+            for part in self.key_ranges(table) {
+                let part = part.intersect(&range);
+                if part.is_empty() {
+                    continue;
+                }
+                match self.scan(table, vec![Span::Range(part)], scan).await {
+                    Ok(ScanEnd::Complete) => {}
+                    Err(error @ PartitionError::Storage(_)) => passed_over(error),
+                    other => return other,
+                }
+            }
+            Ok(ScanEnd::Complete)
+        })
     }
 
     /// Refuses further writes and waits for those under way.

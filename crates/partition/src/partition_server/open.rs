@@ -5,13 +5,13 @@
 //! map is new, or from before there was a map: then it is one range with the first id. Streams of any other range
 //! while the map names none would mean that the map is lost: that is damage, and nothing is removed.
 
+use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
 use super::{HandOverCounts, PartitionServer};
-use crate::dead_containers::ReadMarks;
 use crate::error::PartitionError;
-use crate::key::{KeyRange, Span};
+use crate::key::KeyRange;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
-use crate::partition_map::{MapEntry, ReadMap};
+use crate::partition_map::{ChangeMap, MapEntry};
 use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared};
 use crate::retries::RangeName;
 use crate::routes::Routes;
@@ -29,17 +29,10 @@ pub(crate) const FIRST_RANGE_ID: u64 = 1;
 impl PartitionServer {
     /// Loads every range that the partition map names.
     pub(crate) async fn open(shared: Shared) -> Result<Arc<Self>, PartitionError> {
-        let everything = KeyRange::all();
-        let name = (ObjectTable::PartitionMap, FIRST_RANGE_ID);
-        RangePartition::create(&shared, name.0, name.1, everything.clone()).await?;
-        let read = range_partition::read(&shared, RangeStreams::new(name.0, name.1), &everything).await?;
-        let map = RangePartition::open(shared.clone(), name, read).await?;
-        let mut entries = read_map(&map).await?;
-        let mut marks = ReadMarks::new();
-        map.scan(&[Span::Range(ReadMarks::range())], &mut marks).await?;
+        let OpenedMap { range: map, copy, mut entries, marks, is_first_hand } = open_map(&shared).await?;
         let shared = Shared { dead: Arc::new(marks.into_known(&*shared.clock)?), ..shared };
         let mut routes = Routes::default();
-        routes.add(ObjectTable::PartitionMap, everything, Owner::Serving(map));
+        routes.add(ObjectTable::PartitionMap, KeyRange::all(), Owner::Serving(map));
         let server = Arc::new(PartitionServer {
             shared,
             routes: ArcSwap::from_pointee(routes.clone()),
@@ -47,6 +40,7 @@ impl PartitionServer {
             next_range_id: tokio::sync::Mutex::new(FIRST_RANGE_ID + 1),
             failed_heirs: Mutex::default(),
             balancing: tokio::sync::Mutex::new(()),
+            map_copy: tokio::sync::Mutex::new(copy),
             closing: AtomicBool::new(false),
             counts: Mutex::new(HandOverCounts::default()),
         });
@@ -56,7 +50,7 @@ impl PartitionServer {
         for entry in &entries {
             found.push(server.read_range(entry).await?);
         }
-        let highest_id = server.remove_leftovers(&entries, &found).await?;
+        let highest_id = server.remove_leftovers(&entries, &found, is_first_hand).await?;
         for (entry, found) in entries.into_iter().zip(found) {
             let MapEntry { table, id, range } = entry;
             let owner = server.take_over_range((table, id), &range, found).await?;
@@ -77,15 +71,9 @@ impl PartitionServer {
             if known.iter().any(|entry| entry.table == table) {
                 continue;
             }
-            if let Some(lost) = range_ids(&self.shared.streams, table).range(FIRST_RANGE_ID + 1..).next() {
-                return Err(PartitionError::Storage(format!(
-                    "the partition map names no range of table {}, but there are streams of its range {lost}",
-                    table.name()
-                )));
-            }
             let entry = MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all() };
             RangePartition::create(&self.shared, table, entry.id, entry.range.clone()).await?;
-            self.change_map(Vec::new(), vec![entry.clone()]).await?;
+            self.change_map(ChangeMap { old: Vec::new(), new: vec![entry.clone()] }).await?;
             added.push(entry);
         }
         Ok(added)
@@ -123,12 +111,13 @@ impl PartitionServer {
     }
 
     /// Removes streams of ranges that the map does not name: children of a split that was cut off, or the parent of
-    /// one that was not. Those of a table with a damaged range stay: they may share what a repair needs. Returns the highest
-    /// id that any stream or range had.
+    /// one that was not. Those of a table with a damaged range stay: they may share what a repair needs; and so do all, if the
+    /// map is not first-hand: they go at the next start. Returns the highest id that any stream or range had.
     async fn remove_leftovers(
         &self,
         entries: &[MapEntry],
         found: &[FoundRange],
+        is_first_hand: bool,
     ) -> Result<u64, PartitionError> {
         let mut highest_id = entries.iter().map(|entry| entry.id).max().unwrap_or(FIRST_RANGE_ID);
         let mut deletes = Vec::new();
@@ -139,7 +128,10 @@ impl PartitionServer {
             let has_damage = entries.iter().zip(found).any(is_damaged);
             for id in range_ids(&self.shared.streams, table) {
                 highest_id = highest_id.max(id);
-                if !has_damage && !entries.iter().any(|entry| entry.table == table && entry.id == id) {
+                if is_first_hand
+                    && !has_damage
+                    && !entries.iter().any(|entry| entry.table == table && entry.id == id)
+                {
                     tracing::info!(table = table.name(), id, "removing a range that the map does not name");
                     let streams = self.shared.streams.list(&format!("{}/{id}/", table.name()));
                     deletes.extend(streams.into_iter().map(StreamChange::Delete));
@@ -157,12 +149,6 @@ impl PartitionServer {
 enum FoundRange {
     Whole(Box<ReadRange>),
     Damaged(PartitionError),
-}
-
-async fn read_map(map: &RangePartition) -> Result<Vec<MapEntry>, PartitionError> {
-    let mut read = ReadMap::default();
-    map.scan(&[Span::Range(ReadMap::range())], &mut read).await?;
-    read.entries()
 }
 
 /// Ids of the ranges of which there are streams.

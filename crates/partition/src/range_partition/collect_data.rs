@@ -190,7 +190,7 @@ impl RangePartition {
     }
 
     /// Takes those condemned extents that no row names off the stream, and says which.
-    async fn release_condemned(
+    pub(super) async fn release_condemned(
         &self,
         data: &RangeData,
         condemned: &[ExtentId],
@@ -249,7 +249,7 @@ impl RangePartition {
     /// Copies pieces in `extents` that rows name, and makes the rows name the copies. How many bytes were copied is added to
     /// `copied_bytes`. If it is disturbed, it ends between two names: rows of one share pieces, which would be copied for each
     /// of them.
-    async fn move_pieces(
+    pub(super) async fn move_pieces(
         self: &Arc<Self>,
         extents: &BTreeSet<ExtentId>,
         closing: &impl Fn() -> bool,

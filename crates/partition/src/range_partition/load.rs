@@ -8,13 +8,14 @@
 use super::Shared;
 use super::data::RangeData;
 use super::log_marks::LogMarks;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::memory_table::MemoryTable;
+use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
-use crate::operation::{ObjectTable, RowChange, RowVersion};
+use crate::operation::{ObjectTable, RowChange, RowRef, RowVersion, Scan, Visit};
 use crate::settings::PlantedFault;
 use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
@@ -52,13 +53,23 @@ impl RangeStreams {
         &self.log
     }
 
+    /// Its blob data, if it may have some.
+    pub(crate) fn data(&self) -> Option<&StreamName> {
+        self.data.as_ref()
+    }
+
+    /// Start of the names of its checkpoints' streams.
+    pub(crate) fn row_data(&self) -> &str {
+        &self.row_data
+    }
+
     /// Start of the names of all streams of a range.
-    pub(super) fn folder(table: ObjectTable, id: u64) -> String {
+    pub(crate) fn folder(table: ObjectTable, id: u64) -> String {
         format!("{}/{id}/", table.name())
     }
 
     /// The stream of the checkpoint with this number.
-    pub(super) fn checkpoint(&self, number: u64) -> StreamName {
+    pub(crate) fn checkpoint(&self, number: u64) -> StreamName {
         StreamName::new(&format!("{}/{number}", self.row_data))
     }
 }
@@ -179,9 +190,25 @@ pub(crate) async fn read(
 }
 
 impl ReadRange {
-    /// Its rows.
-    pub(crate) fn tree(&self) -> &Tree {
-        &self.tree
+    /// Its newest version.
+    pub(crate) fn last_version(&self) -> RowVersion {
+        self.last_version
+    }
+
+    /// Shows its rows in `keys`.
+    pub(crate) async fn scan(&self, keys: &KeyRange, scan: &mut dyn Scan) -> Result<(), PartitionError> {
+        let newest = RowVersion(u64::MAX);
+        let mut cursor = MergeCursor::over_tree(&self.tree, keys, newest, Caching::Keep).await?;
+        let mut scratch = Vec::new();
+        while let Some(row) = cursor.whole_row(&mut scratch).await? {
+            if let Some(value) = row.value
+                && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
+            {
+                break;
+            }
+            cursor.step().await?;
+        }
+        Ok(())
     }
 
     /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer to.
@@ -301,6 +328,6 @@ pub(crate) async fn read_metadata(
 }
 
 /// Whether nothing was ever appended.
-fn is_empty(stat: &StreamStat) -> bool {
+pub(crate) fn is_empty(stat: &StreamStat) -> bool {
     stat.extents.iter().all(|(_, size_bytes)| *size_bytes == 0)
 }

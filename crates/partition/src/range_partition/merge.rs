@@ -80,7 +80,17 @@ impl RangePartition {
         let count_min = self.shared.settings.merge_count_min;
         let is_due = choose_merge(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
-        let run = match self.choose_with_room(&tree.checkpoints, u64::MAX).await {
+        // What does not read must not keep those from being merged that come after it, or they would become more and more;
+        // and these must not be tried with it again and again.
+        let newer = self.newer_than_failed(&tree.checkpoints).unwrap_or(0);
+        let chosen = match self.choose_with_room(&tree.checkpoints[..newer], u64::MAX).await {
+            Some(run) => Some(run),
+            None => {
+                let run = self.choose_with_room(&tree.checkpoints[newer..], u64::MAX).await;
+                run.map(|run| run.start + newer..run.end + newer)
+            }
+        };
+        let run = match chosen {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
             None => {
@@ -106,17 +116,38 @@ impl RangePartition {
         self.merging_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
         let outcome = self.merge_run(merged, keep_deleted, first, bytes_max).await;
         self.merging_bytes.store(0, Ordering::Relaxed);
-        if matches!(outcome, Err(Unwritten::TooManyBytes)) {
-            self.note_not_worth_it(ends);
+        match &outcome {
+            Err(Unwritten::TooManyBytes) => self.note_not_worth_it(ends),
+            Err(Unwritten::Failed(PartitionError::Storage(_))) => *self.failed_merge.lock() = Some(ends.0),
+            Err(Unwritten::Failed(_)) | Ok(()) => {}
         }
         outcome?;
         Ok(merges.into_inner())
     }
 
+    /// How many of the checkpoints are newer than those of the merge that failed last because something did not read.
+    /// `None`: none did, or they were merged since.
+    fn newer_than_failed(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<usize> {
+        let mut failed = self.failed_merge.lock();
+        let newest = (*failed)?;
+        let end = checkpoints.iter().position(|checkpoint| checkpoint.reference.number == newest);
+        if end.is_none() {
+            *failed = None;
+        }
+        end
+    }
+
+    /// Whether checkpoints wait for a merge that fails because something does not read.
+    pub(crate) fn has_failed_merge(&self) -> bool {
+        self.newer_than_failed(&self.tree().checkpoints).is_some()
+    }
+
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
     pub(crate) fn checkpoints_to_merge(&self) -> usize {
         let tree = self.tree.load();
-        let (sizes, count_min) = (sizes_of(&tree.checkpoints), self.shared.settings.merge_count_min);
+        // One that can't be done holds up no merge of other ranges.
+        let end = self.newer_than_failed(&tree.checkpoints).unwrap_or(tree.checkpoints.len());
+        let (sizes, count_min) = (sizes_of(&tree.checkpoints[..end]), self.shared.settings.merge_count_min);
         let run = choose_merge(&sizes, self.rows_mostly(), count_min);
         run.map_or(0, |_| tree.checkpoints.len())
     }

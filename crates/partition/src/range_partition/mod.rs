@@ -12,6 +12,7 @@
 mod collect_data;
 mod commit;
 mod data;
+mod empty_extents;
 mod execute;
 mod flush;
 mod give_back;
@@ -32,7 +33,7 @@ pub use data::DataPin;
 pub(crate) use execute::Executed;
 pub(crate) use flush::Flush;
 pub(crate) use inherit::Heir;
-pub(crate) use load::{LoadError, RangeStreams, ReadRange, read, read_metadata};
+pub(crate) use load::{LoadError, RangeStreams, ReadRange, is_empty, read, read_metadata};
 pub(crate) use read::WalkEnd;
 
 use crate::block_cache::BlockCache;
@@ -108,6 +109,8 @@ pub(crate) struct RangePartition {
     unused: Mutex<Vec<u64>>,
     /// Merges, by their ends, that give a full disk less back than was thought, until it is not full; a bounded number.
     not_worth_it: Mutex<Vec<(u64, u64)>>,
+    /// The newest checkpoint of the merge that failed last because something did not read.
+    failed_merge: Mutex<Option<u64>>,
     /// The ends of the merge in quiet that failed last.
     failed_in_quiet: Mutex<Option<(u64, u64)>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
@@ -204,6 +207,7 @@ impl RangePartition {
             retired: Mutex::new(Vec::new()),
             unused: Mutex::new(Vec::new()),
             not_worth_it: Mutex::new(Vec::new()),
+            failed_merge: Mutex::new(None),
             failed_in_quiet: Mutex::new(None),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),

@@ -7,8 +7,8 @@ use super::drain::Drain;
 use super::extent::Extent;
 use super::extent_files::open_extents;
 use super::journal::{
-    JournalContents, JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, TABLE_PATHS, TableCopies,
-    recover, segment_path,
+    JournalContents, JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH, SyncedMark,
+    TABLE_PATHS, TableCopies, recover, segment_path,
 };
 use super::settle::{ListedExtent, settle};
 use super::state::ExtentTable;
@@ -175,7 +175,8 @@ pub(super) async fn read_journal(disk: &dyn Disk, has_copies: bool) -> Result<Jo
     for (copy, path) in copies.iter_mut().zip(TABLE_PATHS) {
         *copy = read_whole(disk, path).await?;
     }
-    Ok(JournalContents { segments, copies, has_copies })
+    let synced = read_whole(disk, SYNCED_PATH).await?;
+    Ok(JournalContents { segments, copies, synced, has_copies })
 }
 
 /// A file's bytes; `None`: there is no such file.
@@ -275,6 +276,7 @@ async fn new_writer(
     Ok(JournalWriter {
         files,
         copies,
+        synced: SyncedMark::open(&*env.disk).await?,
         segment_size_bytes,
         file,
         generation,

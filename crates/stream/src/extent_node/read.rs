@@ -42,7 +42,7 @@ impl ExtentNode {
         let digest =
             digest.filter(|_| offset == 0).map(|recorded| Digesting { read: ExtentDigest::EMPTY, recorded });
         let end_in_doubt = state.in_doubt;
-        Ok(ExtentReader { extent, offset, end, end_in_doubt, buffer: Bytes::new(), digest })
+        Ok(ExtentReader { extent, offset, end, end_in_doubt, buffer: Bytes::new(), digest, mended_count: 0 })
     }
 }
 
@@ -71,9 +71,16 @@ pub(crate) struct ExtentReader {
     buffer: Bytes,
     /// `None`: not read from the first block on, or begun before digests were kept.
     digest: Option<Digesting>,
+    /// Blocks of which a flipped bit was undone.
+    mended_count: u64,
 }
 
 impl ExtentReader {
+    /// Blocks so far of which a flipped bit was undone.
+    pub(crate) fn mended_count(&self) -> u64 {
+        self.mended_count
+    }
+
     /// The next block, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
         if self.offset == self.end {
@@ -123,6 +130,7 @@ impl ExtentReader {
             let found = self.buffer.slice(..size);
             if let Some(block) = block::mended(&found, Location { extent, offset, len }) {
                 self.extent.tell_mended(offset);
+                self.mended_count += 1;
                 self.buffer = self.buffer.split_off(size);
                 return Some(block);
             }

@@ -92,6 +92,7 @@ fn place_value(place: &Place) -> Map<String, Value> {
         ("blob", &place.blob),
     ];
     value.insert("service".to_owned(), place.service.name().into());
+    value.insert("kind".to_owned(), place.kind().into());
     for (name, text) in texts {
         let is_always_there = matches!(name, "account" | "container");
         if is_always_there || text.is_some() {

@@ -2,7 +2,8 @@
 //!
 //! Three preallocated files take turns. Each use of a file is a segment with a generation number; its first record
 //! holds the whole table of extents, the others hold groups of entries (see `state.rs`), one group a sync. The table is kept
-//! twice more in files of its own (see `table_copies.rs`): at the start of each segment, and after a clean stop.
+//! twice more in files of its own (see `table_copies.rs`): at the start of each segment, and after a clean stop. How far the
+//! journal was synced is noted besides (see `synced_mark.rs`).
 //!
 //! ```text
 //! record body = u8 kind
@@ -17,11 +18,13 @@
 mod record_memory;
 mod recover;
 mod replay;
+mod synced_mark;
 mod table_copies;
 mod writer;
 
 pub(crate) use record_memory::RecordMemory;
 pub(crate) use recover::{Finding, JournalContents, Recovered, recover};
+pub(crate) use synced_mark::{SYNCED_PATH, SyncedMark};
 pub(crate) use table_copies::{TABLE_PATHS, TableCopies};
 pub(crate) use writer::{JournalWriter, Request};
 

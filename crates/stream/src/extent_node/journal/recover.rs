@@ -9,6 +9,7 @@
 
 use super::super::state::ExtentTable;
 use super::replay::Replayed;
+use super::synced_mark::Synced;
 use super::table_copies::{ReadCopies, TABLE_PATHS, TableCopy, read_copies};
 use super::{KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT, segment_path};
 use crate::error::StreamError;
@@ -23,6 +24,8 @@ use std::collections::BTreeSet;
 pub(crate) struct JournalContents {
     pub(crate) segments: [Option<Bytes>; SEGMENT_COUNT],
     pub(crate) copies: [Option<Bytes>; 2],
+    /// The note of how far it was synced.
+    pub(crate) synced: Option<Bytes>,
     /// The folder is of a format that has copies of the table.
     pub(crate) has_copies: bool,
 }
@@ -127,7 +130,12 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     if let Some(copy) = copy.filter(|copy| copy.is_clean && Some(copy.generation) >= newest_read) {
         return Ok(after_clean_stop(copy, findings));
     }
-    let generation = newest_read.max(copy.map(|copy| copy.generation));
+    let synced = files.synced.as_deref().and_then(Synced::decode);
+    // One that is far from all others is of another folder.
+    let near = newest_read.max(copy.map(|copy| copy.generation));
+    let synced = synced
+        .filter(|synced| near.is_none_or(|near| Wanted::Near(near).covers_generation(synced.generation)));
+    let generation = near.max(synced.map(|synced| synced.generation));
     let generation =
         generation.ok_or_else(|| damaged("neither a segment nor a table of extents is readable"))?;
     let copy = copy.filter(|copy| copy.generation == generation);
@@ -177,11 +185,23 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     let mut replayed = Replayed::new(table);
     replayed.appends = appends;
     let mut torn = None;
+    let mut has_gaps = newest.as_ref().is_none_or(|newest| !newest.run.is_whole());
     match &newest {
         Some(newest) => {
             note_newest(newest, &mut findings);
             newest.replay(&mut replayed)?;
-            torn = torn_behind(newest);
+            match missing_behind(newest, synced) {
+                0 => torn = torn_behind(newest),
+                count => {
+                    has_gaps = true;
+                    replayed.gap();
+                    let problem = format!(
+                        "{count} records from byte {} on were synced and do not read: what was journaled there is lost",
+                        newest.run.size()
+                    );
+                    findings.push(finding(Some(newest), problem, false));
+                }
+            }
         }
         None => {
             let problem = format!("the newest segment, of generation {generation}, is missing");
@@ -194,7 +214,6 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     let needed = [newest.as_ref(), older.as_ref()];
     let is_needed = |file: &usize| needed.iter().flatten().any(|segment| segment.file == *file);
     let free_files = (0..SEGMENT_COUNT).filter(|file| !is_needed(file)).collect();
-    let has_gaps = newest.as_ref().is_none_or(|newest| !newest.run.is_whole());
     let unconfirmed = newest.as_ref().and_then(|newest| unconfirmed(newest, files));
     Ok(Recovered {
         table,
@@ -209,6 +228,12 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         torn,
         findings,
     })
+}
+
+/// How many records behind the last one of the newest segment were synced, as far as is known.
+fn missing_behind(newest: &Segment, synced: Option<Synced>) -> u64 {
+    let synced = synced.filter(|synced| synced.generation == newest.generation);
+    synced.map_or(0, |synced| synced.sequence.saturating_sub(newest.last_sequence()))
 }
 
 /// The file and the header of a segment that has nothing else.

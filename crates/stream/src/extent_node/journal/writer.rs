@@ -10,6 +10,7 @@ use super::super::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use super::super::stop::Stop;
 use super::record_memory::RecordMemory;
 use super::recover::put_header;
+use super::synced_mark::{Synced, SyncedMark};
 use super::table_copies::{TableCopies, TableCopy};
 use super::{KIND_GROUP, SEGMENT_COUNT};
 use crate::block::{BLOCK_HEADER_SIZE, put_block};
@@ -108,6 +109,7 @@ enum Effect {
 pub(crate) struct JournalWriter {
     pub(crate) files: SegmentFiles,
     pub(crate) copies: TableCopies,
+    pub(crate) synced: SyncedMark,
     pub(crate) segment_size_bytes: u64,
     /// Index of the file in use.
     pub(crate) file: usize,
@@ -331,6 +333,7 @@ impl JournalWriter {
             .map_err(|error| StreamError::write("journal", &error))?;
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
         self.sequence += 1;
+        self.synced.note(Synced { generation: self.generation, sequence: self.sequence }).await?;
         self.offset += len as u64;
         self.position += len as u64;
         Ok(bytes)

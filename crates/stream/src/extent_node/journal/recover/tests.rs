@@ -2,6 +2,7 @@
 
 use super::super::super::state::{Entry, ExtentState};
 use super::super::KIND_GROUP;
+use super::super::synced_mark::Synced;
 use super::*;
 use crate::block::put_block;
 use crate::ids::OwnerEpoch;
@@ -47,6 +48,7 @@ fn file(
 struct Files {
     segments: [Option<Vec<u8>>; 3],
     copies: [Option<Vec<u8>>; 2],
+    synced: Option<Vec<u8>>,
 }
 
 impl Files {
@@ -55,6 +57,7 @@ impl Files {
         recover(&JournalContents {
             segments: self.segments.each_ref().map(bytes),
             copies: self.copies.each_ref().map(bytes),
+            synced: bytes(&self.synced),
             has_copies: true,
         })
     }
@@ -101,6 +104,7 @@ fn journal() -> (Files, ExtentTable) {
     let files = Files {
         segments: [Some(older), Some(newest), Some(vec![0; FILE_SIZE])],
         copies: [Some(copy.clone()), Some(copy)],
+        synced: None,
     };
     appends.iter().for_each(|entry| table.apply(entry).unwrap());
     (files, table)
@@ -207,6 +211,29 @@ fn a_gap_leaves_those_in_doubt_of_which_nothing_is_said_later() {
     assert_eq!((found.table.extents[&E].digest, losses(&found)), (None, 1));
 }
 
+/// The note of how far the journal was synced tells what was acknowledged from what was never finished.
+#[test]
+fn records_that_were_synced_and_do_not_read_are_damage() {
+    let (files, _) = journal();
+    let note = |sequence| Some(Synced { generation: 9, sequence }.encode().to_vec());
+    // All three groups are zeroed, and what stands behind them: nothing of the file says that they were there.
+    let mut zeroed = files.clone();
+    zeroed.segments[1].as_mut().unwrap()[4096..].fill(0);
+    for (synced, lost) in [(None, false), (note(3), false), (note(4), true), (note(6), true)] {
+        let found = Files { synced: synced.clone(), ..zeroed.clone() }.recover().unwrap();
+        assert_eq!(
+            (found.has_gaps, losses(&found) > 0, found.torn.is_none()),
+            (lost, lost, lost),
+            "{synced:?}"
+        );
+        assert_eq!(found.in_doubt.len(), if lost { 2 } else { 0 });
+    }
+    for synced in [note(6), note(5), Some(vec![0; 32])] {
+        let found = Files { synced, ..files.clone() }.recover().unwrap();
+        assert_eq!((found.findings, found.torn), (vec![], None));
+    }
+}
+
 #[test]
 fn after_a_clean_stop_no_byte_of_the_journal_is_needed() {
     let (mut files, table) = journal();
@@ -255,7 +282,7 @@ fn a_journal_of_format_1_is_no_contradiction() {
     let mut newest = record_of_format_1(&header(8, &table.without_digests()), 9, 3);
     newest.extend(record_of_format_1(&[KIND_GROUP], 9, 4));
     let segments = [older, newest, Vec::new()].map(|file| Some(Bytes::from(file)));
-    let contents = JournalContents { segments, copies: [None, None], has_copies: false };
+    let contents = JournalContents { segments, copies: [None, None], synced: None, has_copies: false };
     let found = recover(&contents).unwrap();
     assert_eq!((found.generation, found.sequence, found.appends.len(), found.findings), (9, 4, 1, vec![]));
     assert_eq!(found.table.extents[&E].length, 37);

@@ -1,0 +1,122 @@
+//! Finds out what is there in place of rows that were lost, once their range loads again.
+
+use super::checkpoint::{LostRowKeys, LostRows};
+use super::losses::{FolderRepair, LossOutcome, LostKeys, RowLoss};
+use super::range::{LostChanges, RangeRepair};
+use crate::Partitions;
+use crate::error::PartitionError;
+use crate::key::{KeyRange, RowKey, Span};
+use crate::operation::{ObjectTable, RowRef, RowVersion, Scan, ScanEnd, Visit};
+use crate::partition_map::MapEntry;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+/// Lists what the repair of this range has lost.
+pub(super) async fn settle(
+    partitions: &Partitions,
+    entry: &MapEntry,
+    repaired: RangeRepair,
+    done: &mut FolderRepair,
+) -> Result<(), PartitionError> {
+    let table = entry.table;
+    if table == ObjectTable::PartitionMap {
+        // Its rows are nobody's: ranges that it lacks have no keys, which the open would have said.
+        return Ok(());
+    }
+    for LostRows { keys, version, reason } in repaired.lost_rows {
+        match keys {
+            LostRowKeys::Row(key) => {
+                let row = partitions.get_any(table, &key).await?;
+                let outcome = match row {
+                    Some(found) if found >= version => continue,
+                    Some(_) => LossOutcome::Older,
+                    None => LossOutcome::Lost,
+                };
+                done.losses.push(RowLoss { table, keys: LostKeys::Row(key), outcome, reason });
+            }
+            LostRowKeys::Between(keys) => {
+                let keys = keys.intersect(&entry.range);
+                if keys.is_empty() {
+                    continue;
+                }
+                list(partitions, table, &keys, Doubt::Before(version), &reason, done).await?;
+                let outcome = LossOutcome::Lost;
+                done.losses.push(RowLoss { table, keys: LostKeys::Unknown(keys), outcome, reason });
+            }
+        }
+    }
+    if let Some(LostChanges { certain, reason }) = repaired.lost_changes {
+        list(partitions, table, &entry.range, Doubt::AllBut(certain), &reason, done).await?;
+        let keys = LostKeys::Unknown(entry.range.clone());
+        done.losses.push(RowLoss { table, keys, outcome: LossOutcome::Lost, reason });
+    }
+    if let Some(reason) = repaired.is_uncertain {
+        list(partitions, table, &entry.range, Doubt::AllBut(BTreeSet::new()), &reason, done).await?;
+    }
+    Ok(())
+}
+
+/// Which rows may be older than what was acknowledged.
+enum Doubt {
+    /// Those with a lower version.
+    Before(RowVersion),
+    /// All but these.
+    AllBut(BTreeSet<Bytes>),
+}
+
+impl Doubt {
+    fn covers(&self, row: RowRef<'_>) -> bool {
+        match self {
+            Doubt::Before(version) => row.version < *version,
+            Doubt::AllBut(certain) => !certain.contains(row.key),
+        }
+    }
+}
+
+/// Collects the keys of rows in doubt.
+struct TakeDoubted {
+    doubt: Doubt,
+    keys: Vec<Bytes>,
+}
+
+impl Scan for TakeDoubted {
+    fn needs_tails(&self) -> bool {
+        false
+    }
+
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        if self.doubt.covers(row) {
+            self.keys.push(Bytes::copy_from_slice(row.key));
+        }
+        Visit::Continue
+    }
+}
+
+async fn list(
+    partitions: &Partitions,
+    table: ObjectTable,
+    keys: &KeyRange,
+    doubt: Doubt,
+    reason: &str,
+    done: &mut FolderRepair,
+) -> Result<(), PartitionError> {
+    let mut taken = TakeDoubted { doubt, keys: Vec::new() };
+    let mut rest = keys.clone();
+    while let ScanEnd::More(next) =
+        partitions.server.scan(table, vec![Span::Range(rest.clone())], &mut taken).await?
+    {
+        rest.start = next;
+    }
+    let outcome = LossOutcome::Uncertain;
+    let loss = |key| RowLoss { table, keys: LostKeys::Row(key), outcome, reason: reason.to_owned() };
+    done.losses.extend(taken.keys.into_iter().map(loss));
+    Ok(())
+}
+
+impl Partitions {
+    /// The version of the row at `key`, without its tail.
+    async fn get_any(&self, table: ObjectTable, key: &Bytes) -> Result<Option<RowVersion>, PartitionError> {
+        let row = self.get(table, &RowKey::from_bytes(key.clone())).await?;
+        Ok(row.map(|row| row.version))
+    }
+}

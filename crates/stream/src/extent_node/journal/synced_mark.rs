@@ -1,0 +1,94 @@
+//! How far the journal was synced, noted in a file of its own after each sync and before anybody is told.
+//!
+//! ```text
+//! journal/synced   u32 magic "LSY1", u32 zeros, u64 generation, u64 sequence number, u64 CRC-64/NVME of bytes 0..24
+//! ```
+//!
+//! The note itself is not synced: that would cost as much as the record. A process that is killed leaves the last one; a power
+//! loss may leave an older one. What always holds: records up to it were synced. So if they do not read, they are damaged,
+//! and were not just never finished.
+
+use crate::error::{StreamError, not_made};
+use base::checksum::crc64;
+use base::codec::{Decoder, Encode};
+use base::{Disk, DiskFile, OpenMode};
+use bytes::Bytes;
+use std::sync::Arc;
+
+pub(crate) const SYNCED_PATH: &str = "journal/synced";
+const MAGIC: u32 = u32::from_le_bytes(*b"LSY1");
+const SIZE: usize = 32;
+
+/// The newest record that was synced for certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Synced {
+    pub(crate) generation: u64,
+    pub(crate) sequence: u64,
+}
+
+impl Synced {
+    pub(crate) fn encode(self) -> Bytes {
+        let mut out = Vec::with_capacity(SIZE);
+        out.put_u32_field(MAGIC);
+        out.put_u32_field(0);
+        out.put_u64_field(self.generation);
+        out.put_u64_field(self.sequence);
+        let checksum = crc64(&[&out]);
+        out.put_u64_field(checksum);
+        out.into()
+    }
+
+    /// What the file says, if it is whole.
+    pub(crate) fn decode(content: &[u8]) -> Option<Self> {
+        let mut note = Decoder::new(content);
+        (note.u32("magic").ok()? == MAGIC).then_some(())?;
+        note.u32("zeros").ok()?;
+        let generation = note.u64("generation").ok()?;
+        let sequence = note.u64("sequence").ok()?;
+        (note.u64("checksum").ok()? == crc64(&[content.get(..24)?]))
+            .then_some(Synced { generation, sequence })
+    }
+}
+
+/// The open file.
+pub(crate) struct SyncedMark(Arc<dyn DiskFile>);
+
+impl SyncedMark {
+    /// Opens the file, or makes it.
+    pub(crate) async fn open(disk: &dyn Disk) -> Result<Self, StreamError> {
+        let failed = |error: std::io::Error| not_made(SYNCED_PATH, &error);
+        if disk.exists(SYNCED_PATH).await.map_err(failed)? {
+            return Ok(SyncedMark(disk.open(SYNCED_PATH, OpenMode::Write).await.map_err(failed)?));
+        }
+        let file = disk.open(SYNCED_PATH, OpenMode::CreateNew).await.map_err(failed)?;
+        file.write_at(0, vec![0; SIZE].into()).await.map_err(failed)?;
+        file.sync_data().await.map_err(failed)?;
+        disk.sync_folder("journal").await.map_err(failed)?;
+        Ok(SyncedMark(file))
+    }
+
+    /// Notes that the journal is synced up to there.
+    pub(crate) async fn note(&self, synced: Synced) -> Result<(), StreamError> {
+        let written = self.0.write_at(0, synced.encode()).await;
+        written.map_err(|error| StreamError::write(SYNCED_PATH, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_back_whole_or_not_at_all() {
+        let synced = Synced { generation: 1 << 60, sequence: 77 };
+        let note = synced.encode();
+        assert_eq!(Synced::decode(&note), Some(synced));
+        for bit in 0..note.len() * 8 {
+            let mut flipped = note.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Synced::decode(&flipped), None, "bit {bit}");
+        }
+        assert_eq!(Synced::decode(&[0; SIZE]), None);
+        assert_eq!(Synced::decode(&note[..20]), None);
+    }
+}
