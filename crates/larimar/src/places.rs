@@ -36,6 +36,16 @@ impl Service {
         }
     }
 
+    /// What its containers hold.
+    pub(crate) fn kind_of_objects(self) -> &'static str {
+        match self {
+            Service::Table => "entity",
+            Service::Queue => "message",
+            Service::Blob => "blob",
+            Service::Other => "other",
+        }
+    }
+
     /// The service of this name.
     pub(crate) fn parse(name: &str) -> Service {
         let known = [Service::Table, Service::Queue, Service::Blob];
@@ -76,13 +86,10 @@ impl Place {
     pub(crate) fn kind(&self) -> &'static str {
         match (self.service, self.container_id) {
             _ if self.is_properties => "properties",
-            (Service::Table, Some(_)) => "entity",
-            (Service::Queue, Some(_)) => "message",
-            (Service::Blob, Some(_)) => "blob",
             (Service::Table, None) => "table",
             (Service::Queue, None) => "queue",
             (Service::Blob, None) => "container",
-            (Service::Other, _) => "other",
+            (service, _) => service.kind_of_objects(),
         }
     }
 }

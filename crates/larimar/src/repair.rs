@@ -90,8 +90,8 @@ struct Planned {
 /// How a run ended.
 struct Ended {
     plan: Plan,
-    /// What is to be said besides it.
-    verdict: String,
+    /// What is to be said.
+    text: String,
     exit_code: u8,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairErro
     let ended = outcome?;
     drop(held);
     write_json(arguments.json.as_deref(), &ended.plan)?;
-    print(&(ended.plan.text(false) + &ended.verdict));
+    print(&ended.text);
     Ok(ExitCode::from(ended.exit_code))
 }
 
@@ -220,21 +220,26 @@ impl Repair<'_> {
         let agrees = (&done.actions, &done.losses) == (&expected.actions, &expected.losses);
         let is_whole = after.damages.is_empty();
         let folder = &self.folder;
-        let mut verdict = format!(
+        // What was planned was printed already.
+        let mut text = match agrees && is_whole {
+            true => format!("{folder}: done as planned\n"),
+            false => plan.text(false),
+        };
+        text += &format!(
             "{folder}: the plan, what was done, and copies of what was replaced are in {folder}/{}\n",
             run.path()
         );
         if !agrees {
-            verdict += &format!(
+            text += &format!(
                 "{folder}: what was done differs from what was planned: compare plan.txt and result.txt\n"
             );
         }
-        verdict += &match is_whole {
+        text += &match is_whole {
             true => format!("{folder}: repaired; no damage is left\n"),
             false => format!("{folder}: still damaged\n"),
         };
         let exit_code = if agrees && is_whole { 0 } else { EXIT_NOT_REPAIRED };
-        Ok(Ended { plan, verdict, exit_code })
+        Ok(Ended { plan, text, exit_code })
     }
 }
 
@@ -251,6 +256,6 @@ impl Planned {
                 EXIT_TO_BE_REPAIRED,
             ),
         };
-        Ended { verdict, exit_code, plan }
+        Ended { text: plan.text(false) + &verdict, exit_code, plan }
     }
 }

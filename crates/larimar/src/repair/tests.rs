@@ -145,7 +145,7 @@ async fn a_plan_is_carried_out_and_kept_with_what_it_replaced() {
 
     let before = folder.contents();
     let ended = folder.apply(plain).await.unwrap();
-    assert_eq!(ended.exit_code, 0, "{}", ended.verdict);
+    assert_eq!(ended.exit_code, 0, "{}", ended.text);
     let after = folder.contents();
     assert_eq!(after[REMOVED], after["FORMAT"]);
     let of_run =
@@ -206,7 +206,7 @@ async fn a_result_that_differs_from_the_plan_is_told() {
     let folder = Folder::damaged().await;
     let ended = folder.apply(different).await.unwrap();
     assert_eq!(ended.exit_code, EXIT_NOT_REPAIRED);
-    assert!(ended.verdict.contains("differs from what was planned"), "{}", ended.verdict);
+    assert!(ended.text.contains("differs from what was planned"), "{}", ended.text);
     assert_eq!(ended.plan.losses.len(), 1, "what was told stays told");
 }
 

@@ -67,6 +67,7 @@ fn loss_value(loss: &Loss) -> Value {
         Lost::Named(place) => place_value(place),
         Lost::Unnamed(range) => {
             let mut value = place_value(&range.within);
+            value.insert("kind".to_owned(), range.within.service.kind_of_objects().into());
             let end = |place: &Option<Place>| place.as_ref().map(|place| Value::Object(place_value(place)));
             value.insert("keys".to_owned(), json!({"from": end(&range.from), "to": end(&range.to)}));
             value

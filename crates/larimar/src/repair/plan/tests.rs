@@ -57,6 +57,8 @@ fn json_has_the_documented_fields() {
     assert!(losses[1]["outcome"] == "older" && losses[1].get("row_key").is_none());
     assert_eq!(losses[2]["message_id"], "11223344-5566-7788");
     assert_eq!((&losses[3]["blob"], &losses[3]["service"]), (&"a/b".into(), &"blob".into()));
+    let kinds: Vec<_> = (0..8).map(|index| losses[index]["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["entity", "entity", "message", "blob", "blob", "container", "other", "table"]);
     assert!(losses[4]["keys"]["from"]["blob"] == "a/b" && losses[4]["keys"]["to"].is_null());
     assert!(losses[5]["container"] == "box" && losses[5].get("container_id").is_none());
     assert_eq!((&losses[6]["service"], &losses[7]["service"]), (&"other".into(), &"table".into()));
