@@ -34,6 +34,11 @@ enum Command {
     ///
     /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
     Check(CheckArguments),
+    /// Plan the repair of a damaged folder that no server holds, and tell what is lost; with --apply, do it
+    ///
+    /// Without --apply nothing is changed. Ends with 0 if there is nothing to do, or all is done and the folder is whole; with
+    /// 3 if there is something to do; with 1 if that could not be found out, or not be done.
+    Repair(RepairArguments),
     /// Make a shared access signature for an account, or for one container, blob, queue or table
     Sas(Box<SasArguments>),
 }
@@ -46,11 +51,28 @@ pub(crate) struct CheckArguments {
     pub(crate) folder: PathBuf,
 }
 
+/// Arguments of `larimar repair`.
+#[derive(Debug, Args)]
+pub(crate) struct RepairArguments {
+    /// The data folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+
+    /// Change the folder as planned; copies of what is replaced are kept in DIR/repair
+    #[arg(long)]
+    pub(crate) apply: bool,
+
+    /// Write the plan, or with --apply what was done, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// What the program is asked to do.
 #[derive(Debug)]
 pub(crate) enum Chore {
     Serve(Box<ServeArguments>),
     Check(CheckArguments),
+    Repair(RepairArguments),
     Sas(Box<SasArguments>),
 }
 
@@ -74,6 +96,7 @@ impl Arguments {
         match self.command {
             Some(Command::Serve(serve)) => Chore::Serve(serve),
             Some(Command::Check(check)) => Chore::Check(check),
+            Some(Command::Repair(repair)) => Chore::Repair(repair),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
             None => Chore::Serve(Box::new(self.serve)),
         }
@@ -242,6 +265,7 @@ mod tests {
             (&["--memory-budget", "much"], "--memory-budget"),
             (&["--range-size", "1.5GiB"], "--range-size"),
             (&["check"], "DIR"),
+            (&["repair", "--apply"], "DIR"),
             (&["--in-memory", "--data", "x"], "--in-memory"),
             (&["--tls-cert", "x"], "--tls-key"),
             (&["--oauth", "basic"], "--tls-cert"),

@@ -3,22 +3,25 @@
 //! What always holds: nothing in the folder is written; a folder that a server holds is refused. The exit code is 0
 //! for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
 
+use crate::container_names::{Opened, container_names};
 use crate::data_folder;
-use base::Environment;
-use base::overlay_disk::OverlayDisk;
+use crate::places::ContainerNames;
+use crate::progress::Progress;
+use crate::repair::{Plan, plan_for};
 use base::system::SystemDisk;
+use base::{ByteSize, Environment};
 use blob::{BlobError, FormerNames, find_former_names};
-use partition::{FolderCheck, PartitionError, PartitionSettings, Partitions, check_folder};
-use std::io::{IsTerminal, Write};
+use partition::{FolderCheck, PartitionError, check_folder};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stream::{StreamSettings, Streams};
+use stream::Streams;
 
 /// Exit code for damage, so that scripts can tell it from a folder that could not be looked at.
 const EXIT_DAMAGED: u8 = 3;
-/// Columns of the progress bar.
-const BAR_WIDTH: u64 = 40;
+/// Rows that damage touches and actions of a repair that are told, of each.
+const TOLD_MAX: usize = 20;
 /// Blobs that are named because no new one gets a name like theirs.
 const FORMER_NAMES_MAX: usize = 100;
 
@@ -40,44 +43,55 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, CheckError> {
     let _held = data_folder::hold_for_reading(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(CheckError::Runtime)?;
-    let mut bar = ProgressBar::new();
+    let mut bar = Progress::new();
     let outcome = runtime.block_on(async {
         let env = base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let stream_failed = |error| CheckError::Stream { path: path.to_owned(), error };
         Streams::check_folder(&env).await.map_err(stream_failed)?;
         let partition_failed = |error| CheckError::Partition { path: path.to_owned(), error };
         let found =
-            check_folder(&env, &mut |read, all| bar.show(read, all)).await.map_err(partition_failed)?;
+            check_folder(&env, &mut |read, all| bar.bar(read, all)).await.map_err(partition_failed)?;
         // Where rows are damaged the walk over the names would only say so again.
-        let names = match found.damages.is_empty() && !found.is_fresh {
-            true => former_names(&env).await.map_err(partition_failed)?,
-            false => FormerNames::default(),
+        let (names, remedy) = match found.damages.is_empty() {
+            true if found.is_fresh => (FormerNames::default(), None),
+            true => (former_names(&env).await.map_err(partition_failed)?, None),
+            false => (FormerNames::default(), Some(remedy(&env, path, &mut bar).await)),
         };
-        Ok::<_, CheckError>((found, names))
+        Ok::<_, CheckError>((found, names, remedy))
     });
     bar.clear();
-    let (found, names) = outcome?;
-    let mut text = text(path, &found);
+    let (found, names, remedy) = outcome?;
+    let mut text = text(path, &found, remedy.as_ref());
     put_former_names(&mut text, path, &names);
     // A closed standard output changes nothing about the exit code.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(if found.damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_DAMAGED) })
 }
 
-/// Looks for blobs whose names no new blob gets. What opening the layers writes goes to a disk in memory over the folder.
+/// Looks for blobs whose names no new blob gets.
 async fn former_names(env: &Environment) -> Result<FormerNames, PartitionError> {
-    let env = &Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() };
-    let settings =
-        StreamSettings { scrub_bytes_per_second: 0, reserve_size_bytes: 0, ..StreamSettings::default() };
-    let streams = Streams::open(env, settings).await?;
-    let partitions = Partitions::open(env, streams.clone(), PartitionSettings::default()).await?;
-    let found = find_former_names(&partitions, FORMER_NAMES_MAX).await;
-    partitions.close().await;
-    streams.close().await;
+    let opened = Opened::over(env).await?;
+    let found = find_former_names(&opened.partitions, FORMER_NAMES_MAX).await;
+    opened.close().await;
     found.map_err(|error| match error {
         BlobError::Partition(error) => error,
         other => PartitionError::Unavailable(other.to_string()),
     })
+}
+
+/// What a repair would do about the damage.
+async fn remedy(env: &Environment, path: &Path, progress: &mut Progress) -> Remedy {
+    match plan_for(env, path.display().to_string(), progress).await {
+        Ok((plan, names)) => Remedy { plan: Ok(plan), names },
+        Err(error) => Remedy { plan: Err(error.to_string()), names: container_names(env).await },
+    }
+}
+
+/// What is known of damage besides where it is.
+struct Remedy {
+    /// What a repair would do, or why nobody knows.
+    plan: Result<Plan, String>,
+    names: ContainerNames,
 }
 
 fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
@@ -101,7 +115,7 @@ fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
     }
 }
 
-fn text(path: &Path, found: &FolderCheck) -> String {
+fn text(path: &Path, found: &FolderCheck, remedy: Option<&Remedy>) -> String {
     let path = path.display();
     if found.is_fresh {
         return format!("{path}: nothing was ever stored here\n");
@@ -112,6 +126,9 @@ fn text(path: &Path, found: &FolderCheck) -> String {
             "{}\n  problem: {}\n  meaning: {}\n",
             damage.place, damage.problem, damage.meaning
         ));
+        if let (Some(remedy), Some((table, keys))) = (remedy, &damage.rows) {
+            text.push_str(&format!("  rows: {}\n", remedy.names.of_range(*table, keys)));
+        }
     }
     let verdict = match found.damages.len() {
         0 => "no damage found".to_owned(),
@@ -120,6 +137,13 @@ fn text(path: &Path, found: &FolderCheck) -> String {
     };
     if let Some(torn) = &found.torn {
         text.push_str(&format!("{path}: {torn}\n"));
+    }
+    if found.journaled_bytes > 0 {
+        text.push_str(&format!(
+            "{path}: the journal holds {} that are missing in their extents or are others there: the next start writes them \
+             there\n",
+            ByteSize(found.journaled_bytes)
+        ));
     }
     if found.undigested_extent_count > 0 {
         text.push_str(&format!(
@@ -137,53 +161,69 @@ fn text(path: &Path, found: &FolderCheck) -> String {
         found.row_count,
         found.log_change_count
     ));
+    if let Some(remedy) = remedy {
+        put_remedy(&mut text, &path.to_string(), &remedy.plan);
+    }
     text
 }
 
-/// A bar on standard error, if that is a terminal.
-struct ProgressBar {
-    is_terminal: bool,
-    /// Columns that are filled; `None`: nothing is shown.
-    shown: Option<u64>,
-}
-
-impl ProgressBar {
-    fn new() -> Self {
-        ProgressBar { is_terminal: std::io::stderr().is_terminal(), shown: None }
-    }
-
-    fn show(&mut self, read: u64, all: u64) {
-        let filled = (read * BAR_WIDTH).checked_div(all).unwrap_or(BAR_WIDTH).min(BAR_WIDTH);
-        if !self.is_terminal || self.shown == Some(filled) {
+/// What is lost, and what a repair would do.
+fn put_remedy(text: &mut String, path: &str, plan: &Result<Plan, String>) {
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => {
+            text.push_str(&format!("{path}: what a repair would do can't be found out: {error}\n"));
             return;
         }
-        self.shown = Some(filled);
-        let (done, left) = ("#".repeat(filled as usize), ".".repeat((BAR_WIDTH - filled) as usize));
-        // A bar that can't be drawn is no reason to stop.
-        let _ = write!(std::io::stderr(), "\r[{done}{left}] {} of {} MiB", read >> 20, all >> 20);
-    }
-
-    fn clear(&mut self) {
-        if self.shown.take().is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+    };
+    let mut put = |title: &str, lines: Vec<String>, count: usize| {
+        if count > 0 {
+            text.push_str(&format!("{path}: {title}:\n"));
+            lines.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
-    }
+        if count > lines.len() {
+            text.push_str(&format!("  and {} more\n", count - lines.len()));
+        }
+    };
+    let losses = plan.losses.iter().take(TOLD_MAX).map(ToString::to_string);
+    put("what the damage touches (lost, older, or uncertain)", losses.collect(), plan.losses.len());
+    let actions = plan.actions.iter().take(TOLD_MAX).cloned();
+    put("what a repair would do", actions.collect(), plan.actions.len());
+    text.push_str(&match plan.actions.is_empty() {
+        true => format!("{path}: there is nothing that a repair would do\n"),
+        false => format!("{path}: larimar repair {path} plans it, and changes nothing without --apply\n"),
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use partition::Damage;
+    use partition::{Damage, KeyRange, ObjectTable};
 
     #[test]
     fn damage_is_told_with_its_meaning() {
-        let damage = Damage { place: "a".to_owned(), problem: "b".to_owned(), meaning: "c".to_owned() };
+        let rows = Some((ObjectTable::Entity, KeyRange::container("acct", 7)));
+        let (place, problem, meaning) = ("a".to_owned(), "b".to_owned(), "c".to_owned());
+        let damage = Damage { place, problem, meaning, rows };
         let found = FolderCheck { damages: vec![damage], ..FolderCheck::default() };
-        let told = text(Path::new("d"), &found);
+        let told = text(Path::new("d"), &found, None);
         assert!(told.starts_with("a\n  problem: b\n  meaning: c\nd: 1 damaged place; "), "{told}");
-        assert!(text(Path::new("d"), &FolderCheck::default()).starts_with("d: no damage found; "));
+        assert!(text(Path::new("d"), &FolderCheck::default(), None).starts_with("d: no damage found; "));
+        let actions: Vec<_> = (0..TOLD_MAX + 2).map(|number| format!("action {number}")).collect();
+        let plan = Ok(Plan { actions, ..Plan::default() });
+        let remedy = Remedy { plan, names: ContainerNames::default() };
+        let told = text(Path::new("d"), &found, Some(&remedy));
+        assert!(told.contains("\n  meaning: c\n  rows: entities of the table with the id 7 "), "{told}");
+        assert!(told.contains("\nd: what a repair would do:\n  action 0\n"), "{told}");
+        assert!(told.contains("\n  and 2 more\nd: larimar repair d plans it"), "{told}");
+        let unknown = Remedy { plan: Err("e".to_owned()), names: ContainerNames::default() };
+        assert!(text(Path::new("d"), &found, Some(&unknown)).ends_with("can't be found out: e\n"));
+        let journaled = FolderCheck { journaled_bytes: 7, ..FolderCheck::default() };
+        assert!(
+            text(Path::new("d"), &journaled, None).contains("d: the journal holds 7 bytes that are missing")
+        );
         let older = FolderCheck { undigested_extent_count: 2, ..FolderCheck::default() };
-        let told = text(Path::new("d"), &older);
+        let told = text(Path::new("d"), &older, None);
         assert!(told.starts_with("d: 2 extents were begun by an earlier version"), "{told}");
         assert!(told.contains("\nd: no damage found; "), "{told}");
     }

@@ -24,8 +24,8 @@ pub(crate) enum FolderError {
     InUse { path: PathBuf, holder: String },
     #[error("the data folder {} can't be read: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
-    #[error("the data folder {} is in use by another process{holder}; stop it before the check", path.display())]
-    InUseAtCheck { path: PathBuf, holder: String },
+    #[error("the data folder {} is in use by another process{holder}; stop it first", path.display())]
+    InUseOffline { path: PathBuf, holder: String },
     #[error("the data folder {} can't be locked: {error}; {}", path.display(), advice(error))]
     Lock { path: PathBuf, error: std::io::Error },
 }
@@ -128,7 +128,7 @@ pub(crate) fn hold_for_reading(path: &Path) -> Result<Option<FolderLock>, Folder
         Err(error) => return Err(unreadable(error)),
     };
     take(&mut file, path).map_err(|error| match error {
-        FolderError::InUse { path, holder } => FolderError::InUseAtCheck { path, holder },
+        FolderError::InUse { path, holder } => FolderError::InUseOffline { path, holder },
         other => other,
     })?;
     Ok(Some(FolderLock { _file: file }))

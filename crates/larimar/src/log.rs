@@ -18,7 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Names what is logged.
 const VARIABLE: &str = "LARIMAR_LOG";
 /// What is logged if nobody says otherwise: warnings and worse.
-const USUAL: &str = "warn";
+pub(crate) const USUAL: &str = "warn";
 /// Whoever sets it to something wants no colours anywhere.
 const NO_COLOR: &str = "NO_COLOR";
 
@@ -31,12 +31,17 @@ pub(crate) struct LogError {
     value: OsString,
 }
 
+/// Nothing, for commands that try things out in memory: what is said of these is not so on disk, and they print what they
+/// found.
+pub(crate) const OFF: &str = "off";
+
 /// Starts the log, as the environment asks for it.
 pub(crate) fn start(
     environment: &dyn Fn(&str) -> Option<OsString>,
+    usual: &str,
     clock: Arc<dyn Clock>,
 ) -> Result<(), LogError> {
-    let filter = parse_filter(environment(VARIABLE))?;
+    let filter = parse_filter(environment(VARIABLE), usual)?;
     let wants_no_colours = environment(NO_COLOR).is_some_and(|value| !value.is_empty());
     let in_colours = std::io::stderr().is_terminal() && !wants_no_colours;
     subscriber(filter, in_colours, clock, std::io::stderr).init();
@@ -59,10 +64,10 @@ where
 }
 
 /// What is logged. A word alone is a level: a misspelt one would be taken for the name of a module, and nothing logged.
-fn parse_filter(value: Option<OsString>) -> Result<Targets, LogError> {
+fn parse_filter(value: Option<OsString>, usual: &str) -> Result<Targets, LogError> {
     let value = value.unwrap_or_default();
     let parsed = value.to_str().and_then(|text| {
-        let text = if text.trim().is_empty() { USUAL } else { text };
+        let text = if text.trim().is_empty() { usual } else { text };
         let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
         let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
         // By modules only: filters by spans and their fields would bring a library of regular expressions with them.
@@ -155,7 +160,7 @@ mod tests {
     fn equal_warnings_are_few_lines_and_other_events_all_of_theirs() {
         let (clock, written) = (Arc::new(SetClock::default()), Written::default());
         let writer = written.clone();
-        let filter = parse_filter(Some("info".into())).unwrap();
+        let filter = parse_filter(Some("info".into()), USUAL).unwrap();
         let subscriber = subscriber(filter, false, clock.clone(), move || writer.clone());
         tracing::subscriber::with_default(subscriber, || {
             for second in [0, 1, 2, 11] {
@@ -188,14 +193,14 @@ mod tests {
             (Some("OFF"), "off"),
             (Some("warn,partition=debug"), "partition=debug,warn"),
         ] {
-            let filter = parse_filter(value.map(OsString::from)).expect("understood");
+            let filter = parse_filter(value.map(OsString::from), USUAL).expect("understood");
             assert_eq!(filter.to_string(), expected, "{value:?}");
         }
         let garbage = OsString::from_vec(vec![b'i', 0xff]);
         for value in
             [OsString::from("inof"), "partition=loud".into(), "warn,=,".into(), "a[b]=info".into(), garbage]
         {
-            let refused = parse_filter(Some(value)).expect_err("refused").to_string();
+            let refused = parse_filter(Some(value), USUAL).expect_err("refused").to_string();
             assert!(refused.starts_with("LARIMAR_LOG ") && refused.lines().count() == 1, "{refused}");
         }
     }

@@ -7,11 +7,15 @@ mod byte_size;
 mod certificate;
 mod check;
 mod configuration;
+mod container_names;
 mod data_folder;
 mod life;
 mod log;
 mod machine_memory;
 mod open_files;
+mod places;
+mod progress;
+mod repair;
 mod repeated_lines;
 mod report;
 mod sas;
@@ -67,10 +71,13 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let environment = |name: &str| std::env::var_os(name);
     let clock = Arc::new(base::system::SystemClock::new());
     let now = clock.now();
-    log::start(&environment, clock).map_err(|error| Failure::of_settings(&error))?;
-    match arguments.chore() {
+    let chore = arguments.chore();
+    let usual = if matches!(chore, Chore::Check(_) | Chore::Repair(_)) { log::OFF } else { log::USUAL };
+    log::start(&environment, usual, clock).map_err(|error| Failure::of_settings(&error))?;
+    match chore {
         Chore::Serve(arguments) => serve(*arguments, &environment),
         Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| Failure::of_work(&error)),
+        Chore::Repair(arguments) => repair::repair(&arguments).map_err(|error| Failure::of_work(&error)),
         Chore::Sas(arguments) => {
             sas::sas(&arguments, &environment, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)

@@ -2,37 +2,12 @@
 //! a folder in use is refused with one line, and nothing is ever changed.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
+mod served;
+
 use base::checksum::crc64;
-use std::collections::BTreeMap;
+use served::{PROGRAM, contents, flip, serve};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
-const READY_WITHIN: Duration = Duration::from_secs(20);
-
-/// Starts a server over `data` and waits until it listens.
-fn serve(folder: &Path, data: &Path) -> Child {
-    let ready = folder.join("ready");
-    // A former server's.
-    let _ = std::fs::remove_file(&ready);
-    let mut server = Command::new(PROGRAM);
-    server.arg("--data").arg(data).arg("--ready-file").arg(&ready).args([
-        "--table-port",
-        "0",
-        "--blob-port",
-        "0",
-        "--queue-port",
-        "0",
-    ]);
-    let server = server.stdout(Stdio::null()).stdin(Stdio::null()).spawn().expect("the program");
-    let started = Instant::now();
-    while !ready.exists() {
-        assert!(started.elapsed() < READY_WITHIN, "the server does not start");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    server
-}
+use std::process::{Command, Output, Stdio};
 
 fn check(data: &Path) -> (Output, String) {
     let before = contents(data);
@@ -41,30 +16,6 @@ fn check(data: &Path) -> (Output, String) {
     assert_eq!(contents(data), before, "the check has changed something");
     let told = String::from_utf8(output.stdout.clone()).expect("text");
     (output, told)
-}
-
-/// A digest of each file.
-fn contents(folder: &Path) -> BTreeMap<String, u64> {
-    let mut all = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let digest = crc64(&[&std::fs::read(&path).expect("a file")]);
-                all.insert(path.display().to_string(), digest);
-            }
-        }
-    }
-    all
-}
-
-fn flip(path: &Path, byte: usize) {
-    let mut content = std::fs::read(path).expect("a file");
-    content[byte] ^= 1;
-    std::fs::write(path, content).expect("a file");
 }
 
 #[test]
@@ -126,7 +77,9 @@ fn what_is_no_data_folder_is_refused() {
     let line = String::from_utf8_lossy(&foreign.stderr).into_owned();
     assert!(foreign.status.code() == Some(1) && line.contains("not a Larimar data folder"), "{line}");
     assert!(!line.contains("--data") && !line.contains("storage failed"), "{line}");
-    std::fs::write(folder.path().join("FORMAT"), "larimar data folder, format 999\n").expect("a file");
+    let newer = "larimar data folder, format 999";
+    let newer = format!("{newer}\nchecksum {:016x}\n", crc64(&[newer.as_bytes()]));
+    std::fs::write(folder.path().join("FORMAT"), newer).expect("a file");
     let (newer, _) = check(folder.path());
     let line = String::from_utf8_lossy(&newer.stderr).into_owned();
     assert!(newer.status.code() == Some(1) && line.contains("newer Larimar"), "{line}");

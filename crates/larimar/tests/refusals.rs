@@ -488,7 +488,9 @@ fn a_newer_format() {
     let data = place.served_folder("data");
     let format = data.join("FORMAT");
     let own = std::fs::read_to_string(&format).expect("text");
-    std::fs::write(&format, "larimar data folder, format 999\n").expect("a file");
+    let newer = "larimar data folder, format 999";
+    let newer = format!("{newer}\nchecksum {:016x}\n", base::checksum::crc64(&[newer.as_bytes()]));
+    std::fs::write(&format, newer).expect("a file");
     let name = data.to_str().expect("text");
     place.refused(
         &["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"],

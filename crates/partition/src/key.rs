@@ -11,6 +11,10 @@
 //! What always holds: the encoding is prefix-free, loses nothing, and byte order is
 //! (account, id, partition name, object name) order, each name in UTF-16 order.
 
+mod start;
+
+pub use start::{KeyStart, parse_key_start};
+
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::VecDeque;

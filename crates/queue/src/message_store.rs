@@ -114,6 +114,16 @@ pub(crate) fn position_of(key: &[u8]) -> Option<Position> {
     Some(Position { visible_at: Ticks(parse_hex(visible_at)?), insertion: parse_hex(insertion)? })
 }
 
+/// The insertion of the message that a row's object name tells: its own row's, or that of a mark of earlier builds.
+pub(crate) fn insertion_of(object_name: &str) -> Option<u64> {
+    let digits = match object_name.split_at_checked(1)? {
+        ("m", digits) if digits.len() == POSITION_LEN => digits.split_at_checked(POSITION_LEN / 2)?.1,
+        ("i", digits) if digits.len() == POSITION_LEN / 2 => digits,
+        _ => return None,
+    };
+    parse_hex(digits.as_bytes())
+}
+
 fn push_hex(out: &mut String, number: u64) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for shift in (0..64).step_by(4).rev() {

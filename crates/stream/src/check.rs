@@ -68,6 +68,8 @@ pub struct StreamCheck {
     pub block_count: u64,
     /// Bytes of extents.
     pub size_bytes: u64,
+    /// Bytes that only the journal holds: the next start writes them to their extents, over whatever is there.
+    pub journaled_bytes: u64,
     /// The folder was never finished or is empty: there is nothing in it.
     pub is_fresh: bool,
     /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can tell.
@@ -154,6 +156,7 @@ async fn check_extents(
         found.extent_count += 1;
         found.undigested_extent_count += u64::from(state.digest.is_none());
         found.block_count += checked.block_count;
+        found.journaled_bytes += checked.journaled_bytes;
         found.size_bytes += state.length;
         let wanted =
             listed.is_none_or(|state| state.extents.get(&extent).is_some_and(|info| info.references > 0));

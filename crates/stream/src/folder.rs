@@ -9,6 +9,7 @@
 //! journal/ extents/  the extent node
 //! stream_manager/    the stream manager
 //! reserve            space that is kept back for a full disk (see `space.rs`)
+//! repair/            plans of repairs, and what they have replaced (made by the binary)
 //! ```
 
 use crate::error::{StreamError, is_disk_full};
@@ -30,7 +31,7 @@ const CHECKSUM_PREFIX: &str = "checksum ";
 const FORMAT_PREFIX: &str = "larimar data folder, format ";
 const FORMAT_SIZE_BYTES_MAX: u64 = 256;
 /// Names that a folder may hold whose making was cut off.
-const OWN_NAMES: [&str; 8] = [
+const OWN_NAMES: [&str; 9] = [
     "LOCK",
     FORMAT_PATHS[1],
     FORMAT_NEW_PATH,
@@ -38,6 +39,7 @@ const OWN_NAMES: [&str; 8] = [
     RESERVE_PATH,
     "extents",
     "journal",
+    "repair",
     "stream_manager",
 ];
 

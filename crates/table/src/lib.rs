@@ -25,6 +25,7 @@ mod name;
 mod page_budget;
 mod page_walk;
 mod query;
+mod row_names;
 mod set_table_policies;
 mod table_list;
 mod table_row;
@@ -41,4 +42,5 @@ pub use partition::PartitionError;
 pub use query::{
     EntityPage, EntityQuery, EntityToken, Projection, QueryClass, TableListPage, TableListQuery,
 };
+pub use row_names::{EntityName, entity_name_of, table_name_of};
 pub use table_service::{EntityOutcome, TableService};

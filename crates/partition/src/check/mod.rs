@@ -13,8 +13,10 @@ pub(crate) use words::describe_range;
 use crate::block_cache::BlockCache;
 use crate::data_writer::DataWriter;
 use crate::error::PartitionError;
+use crate::key::KeyRange;
 use crate::maintenance::Maintenance;
 use crate::memory_budget::MemoryBudget;
+use crate::operation::ObjectTable;
 use crate::range_partition::Shared;
 use crate::settings::PartitionSettings;
 use base::overlay_disk::OverlayDisk;
@@ -32,6 +34,8 @@ pub struct Damage {
     pub problem: String,
     /// What that means for which rows.
     pub meaning: String,
+    /// Which rows, if it is known.
+    pub rows: Option<(ObjectTable, KeyRange)>,
 }
 
 /// What a check found.
@@ -53,6 +57,8 @@ pub struct FolderCheck {
     pub row_count: u64,
     /// Changes in the logs that are not in checkpoints yet.
     pub log_change_count: u64,
+    /// Bytes that only the journal holds: the next start writes them to their extents.
+    pub journaled_bytes: u64,
     /// Nothing was ever stored in the folder.
     pub is_fresh: bool,
     /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can tell.
@@ -75,6 +81,7 @@ pub fn check_folder<'a>(
             undigested_extent_count,
             block_count,
             size_bytes,
+            journaled_bytes: streams.journaled_bytes,
             is_fresh,
             torn: streams.torn,
             ..FolderCheck::default()
@@ -97,6 +104,7 @@ pub fn check_folder<'a>(
                 place: "the folder".to_owned(),
                 problem: error.to_string(),
                 meaning: words::NO_START.to_owned(),
+                rows: None,
             }),
             // Said already.
             Err(_) => {}
@@ -113,7 +121,7 @@ pub fn check_folder<'a>(
 
 fn told(damage: StreamDamage) -> Damage {
     let meaning = words::meaning_of(&damage);
-    Damage { place: damage.place, problem: damage.problem, meaning }
+    Damage { place: damage.place, problem: damage.problem, meaning, rows: None }
 }
 
 /// What loading a range takes; nothing runs in the background.

@@ -55,8 +55,15 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    fn tell(&self, found: &mut FolderCheck, place: String, error: &PartitionError, meaning: String) {
-        found.damages.push(Damage { place, problem: error.to_string(), meaning });
+    fn tell(
+        &self,
+        found: &mut FolderCheck,
+        place: String,
+        error: &PartitionError,
+        meaning: String,
+        rows: Option<(ObjectTable, KeyRange)>,
+    ) {
+        found.damages.push(Damage { place, problem: error.to_string(), meaning, rows });
     }
 
     /// Whether blocks of this stream are damaged: then those are told, with their places.
@@ -73,17 +80,23 @@ impl<'a> RangeCheck<'a> {
                     && !self.is_told(RangeStreams::new(ObjectTable::PartitionMap, FIRST_RANGE_ID).metadata())
                     && !self.is_told(RangeStreams::new(ObjectTable::PartitionMap, FIRST_RANGE_ID).log())
                 {
-                    self.tell(found, "the partition map".to_owned(), &error, MAP_MENDED.to_owned());
+                    self.tell(found, "the partition map".to_owned(), &error, MAP_MENDED.to_owned(), None);
                 }
                 if let Some(error) = copy
                     && !self.is_told(&name)
                 {
-                    self.tell(found, "the partition map's copy".to_owned(), &error, COPY_MENDED.to_owned());
+                    self.tell(
+                        found,
+                        "the partition map's copy".to_owned(),
+                        &error,
+                        COPY_MENDED.to_owned(),
+                        None,
+                    );
                 }
                 Some(entries)
             }
             Err(error) => {
-                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned());
+                self.tell(found, "the partition map".to_owned(), &error, NO_START.to_owned(), None);
                 None
             }
         }
@@ -97,6 +110,7 @@ impl<'a> RangeCheck<'a> {
         found: &mut FolderCheck,
     ) {
         found.range_count += 1;
+        let rows_of = |keys: Option<&KeyRange>| keys.map(|keys| (table, keys.clone()));
         let names = RangeStreams::new(table, id);
         let place = format!("range {id} of table {}", table.name());
         let streams = self.shared.streams.clone();
@@ -108,18 +122,19 @@ impl<'a> RangeCheck<'a> {
             Ok(None) => {
                 let error = PartitionError::Storage("it has no metadata".to_owned());
                 let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
-                return self.tell(found, place, &error, not_served(table, &rows));
+                return self.tell(found, place, &error, not_served(table, &rows), rows_of(expected));
             }
             Err(_) if self.is_told(names.metadata()) => return,
             Err(error) => {
                 let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
-                return self.tell(found, format!("{place}, metadata"), &error, not_served(table, &rows));
+                let meaning = not_served(table, &rows);
+                return self.tell(found, format!("{place}, metadata"), &error, meaning, rows_of(expected));
             }
         };
         if expected.is_some_and(|expected| *expected != metadata.range) {
             let error = PartitionError::Storage("the partition map gives it other keys".to_owned());
             let rows = expected.map_or_else(|| "its keys".to_owned(), describe_range);
-            self.tell(found, place.clone(), &error, not_served(table, &rows));
+            self.tell(found, place.clone(), &error, not_served(table, &rows), rows_of(expected));
         }
         for reference in &metadata.checkpoints {
             if !self.walked.insert((reference.root, reference.limit.start.clone())) {
@@ -131,7 +146,7 @@ impl<'a> RangeCheck<'a> {
                 Err(error) => {
                     self.explained.push((root.extent, root.offset));
                     let rows = describe_range(&metadata.range);
-                    self.tell(found, place, &error, not_served(table, &rows));
+                    self.tell(found, place, &error, not_served(table, &rows), rows_of(Some(&metadata.range)));
                 }
                 Ok(checkpoint) => {
                     let checked = checkpoint.check(&reference.limit.start).await;
@@ -144,7 +159,8 @@ impl<'a> RangeCheck<'a> {
                              requests for them fail, all others are answered",
                             table.name()
                         );
-                        found.damages.push(Damage { place: place.clone(), problem: damage.problem, meaning });
+                        let (place, rows) = (place.clone(), rows_of(Some(&damage.keys)));
+                        found.damages.push(Damage { place, problem: damage.problem, meaning, rows });
                     }
                 }
             }
@@ -154,7 +170,8 @@ impl<'a> RangeCheck<'a> {
             Err(_) if self.is_told(names.log()) => {}
             Err(error) => {
                 let rows = describe_range(&metadata.range);
-                self.tell(found, format!("{place}, log"), &error, not_served(table, &rows));
+                let meaning = not_served(table, &rows);
+                self.tell(found, format!("{place}, log"), &error, meaning, rows_of(Some(&metadata.range)));
             }
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct ExtentDamage {
 pub(crate) struct CheckedExtent {
     pub(crate) damages: Vec<ExtentDamage>,
     pub(crate) block_count: u64,
+    /// Bytes that the journal has, and the file not or not so.
+    pub(crate) journaled_bytes: u64,
 }
 
 /// Reads the journal. `listed` are the extents that streams have, if that is known.
@@ -71,29 +73,32 @@ impl NodeFacts {
         read: &mut (dyn FnMut(u64) + Send),
     ) -> CheckedExtent {
         match self.content(disk, extent, state, read).await {
-            Ok(content) if state.in_doubt => {
+            Ok((content, journaled_bytes)) if state.in_doubt => {
                 let mut checked = judge(&content, extent, None);
+                checked.journaled_bytes = journaled_bytes;
                 let problem = "the journal was damaged: blocks that were appended behind its end may be lost";
                 let problem = problem.to_owned();
                 checked.damages.push(ExtentDamage { part: DamagedPart::End { extent }, problem });
                 checked
             }
-            Ok(content) => judge(&content, extent, state.digest),
+            Ok((content, journaled_bytes)) => {
+                CheckedExtent { journaled_bytes, ..judge(&content, extent, state.digest) }
+            }
             Err(problem) => CheckedExtent {
                 damages: vec![ExtentDamage { part: DamagedPart::File, problem }],
-                block_count: 0,
+                ..CheckedExtent::default()
             },
         }
     }
 
-    /// The extent's bytes: those of its file, and over them those that are only journaled.
+    /// The extent's bytes: those of its file, and over them those that are only journaled; how many these are.
     async fn content(
         &self,
         disk: &dyn Disk,
         extent: ExtentId,
         state: ExtentState,
         read: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<Bytes, String> {
+    ) -> Result<(Bytes, u64), String> {
         let failed = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 format!("the file is missing; it should hold {} bytes", state.length)
@@ -109,19 +114,24 @@ impl NodeFacts {
             read(piece.len() as u64);
             content.extend_from_slice(&piece);
         }
+        let mut journaled_bytes = 0;
         for (offset, bytes) in self.appends.get(&extent).into_iter().flatten() {
             let end = offset + bytes.len() as u64;
             if end <= state.length {
                 if (content.len() as u64) < end {
                     content.resize(end as usize, 0);
                 }
-                content[*offset as usize..end as usize].copy_from_slice(bytes);
+                let place = &mut content[*offset as usize..end as usize];
+                if place != bytes {
+                    journaled_bytes += bytes.len() as u64;
+                    place.copy_from_slice(bytes);
+                }
             }
         }
         if (content.len() as u64) < state.length {
             return Err(format!("the file has {size} bytes; it should hold {}", state.length));
         }
-        Ok(content.into())
+        Ok((content.into(), journaled_bytes))
     }
 }
 

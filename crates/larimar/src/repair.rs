@@ -1,0 +1,261 @@
+//! `larimar repair DIR`: makes a damaged folder whole again as far as can be, and says what is lost for that.
+//!
+//! The plan is made by carrying the repair out on a disk in memory over the folder; with `--apply` it is carried out again, on
+//! the folder. What always holds: without `--apply` nothing is changed; nothing is changed before the plan and copies of what
+//! may be replaced are durable in the folder (`run_folder.rs`); what a run that was broken off may have lost, the next one
+//! tells again. The exit code is 0 if there is nothing to do or all is done and whole, 3 if there is something to do, 1 if that
+//! could not be found out or not be done.
+
+mod plan;
+mod run_folder;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use plan::Plan;
+
+use crate::arguments::RepairArguments;
+use crate::container_names::container_names;
+use crate::data_folder;
+use crate::places::ContainerNames;
+use crate::progress::Progress;
+use base::overlay_disk::OverlayDisk;
+use base::system::SystemDisk;
+use base::{BoxFuture, ByteSize, Environment};
+use partition::{FolderCheck, FolderRepair, PartitionError, check_folder, repair_folder};
+use run_folder::{RunFolder, close_unfinished, files_to_keep, unfinished_runs};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use stream::{Streams, check_streams};
+
+/// Exit code for a folder that a repair would change.
+const EXIT_TO_BE_REPAIRED: u8 = 3;
+/// Exit code for a repair that has not made the folder whole, or has not done what was planned.
+const EXIT_NOT_REPAIRED: u8 = 1;
+/// Bytes that must be free besides those that are counted: for plans and names.
+const MARGIN_SIZE_BYTES: u64 = 1 << 20;
+
+/// Why a folder can't be repaired.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RepairError {
+    #[error(transparent)]
+    Folder(#[from] data_folder::FolderError),
+    #[error("{}: {error}", path.display())]
+    Refused { path: PathBuf, error: stream::StreamError },
+    #[error("the repair failed: {0}")]
+    Failed(#[from] PartitionError),
+    #[error("the operating system refuses the repair's threads: {0}")]
+    Runtime(std::io::Error),
+    #[error("the plan can't be written to {}: {error}; nothing was changed", path.display())]
+    Json { path: PathBuf, error: std::io::Error },
+    #[error(
+        "the repair was broken off: {error}; run it again: its plan, which has all it may have lost, is in {run}"
+    )]
+    BrokenOff { run: String, error: PartitionError },
+    #[error("{path}, which an earlier or this repair keeps in the data folder, can't be used: {error}")]
+    Run { path: String, error: std::io::Error },
+    #[error("no copy of {path} can be kept: {error}; nothing was changed")]
+    Keep { path: String, error: std::io::Error },
+    #[error(
+        "the repair needs {} that are free, and {} are; nothing was changed",
+        ByteSize(*needed_bytes),
+        ByteSize(*free_bytes)
+    )]
+    TooLittleSpace { needed_bytes: u64, free_bytes: u64 },
+}
+
+/// What repairs a folder; tests have others.
+type Core = for<'a> fn(
+    &'a Environment,
+    &'a mut (dyn FnMut(&str) + Send),
+) -> BoxFuture<'a, Result<FolderRepair, PartitionError>>;
+
+/// A folder and how it is repaired.
+struct Repair<'a> {
+    env: &'a Environment,
+    /// As it is called.
+    folder: String,
+    core: Core,
+}
+
+/// What a repair would do.
+struct Planned {
+    plan: Plan,
+    repair: FolderRepair,
+    /// Files that it may replace or remove, with their sizes.
+    files: Vec<(String, u64)>,
+}
+
+/// How a run ended.
+struct Ended {
+    plan: Plan,
+    /// What is to be said.
+    text: String,
+    exit_code: u8,
+}
+
+/// Plans the repair, and carries it out if it is told to.
+pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairError> {
+    let path = &arguments.folder;
+    let mut held = data_folder::hold_for_reading(path)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(RepairError::Runtime)?;
+    let mut progress = Progress::new();
+    let outcome = runtime.block_on(async {
+        let env = &base::system::environment_on(Arc::new(SystemDisk::new(path)));
+        let refused = |error| RepairError::Refused { path: path.clone(), error };
+        Streams::check_folder(env).await.map_err(refused)?;
+        let repair = Repair { env, folder: path.display().to_string(), core: repair_folder };
+        let planned = repair.plan(&mut progress).await?;
+        write_json(arguments.json.as_deref(), &planned.plan)?;
+        if !arguments.apply || planned.plan.is_empty() {
+            return Ok(planned.without_change());
+        }
+        progress.clear();
+        print(&planned.plan.text(false));
+        if held.is_none() {
+            // Nobody has ever served it since it has a lock.
+            held = Some(data_folder::lock(path)?);
+        }
+        repair.apply(planned, &mut progress).await
+    });
+    progress.clear();
+    let ended = outcome?;
+    drop(held);
+    write_json(arguments.json.as_deref(), &ended.plan)?;
+    print(&ended.text);
+    Ok(ExitCode::from(ended.exit_code))
+}
+
+/// A closed standard output changes nothing about what is done.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn write_json(path: Option<&Path>, plan: &Plan) -> Result<(), RepairError> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, plan.to_json()).map_err(|error| RepairError::Json { path: path.to_owned(), error })
+}
+
+/// What a repair of the folder of `env` would do, in words; for who only looks.
+pub(crate) async fn plan_for(
+    env: &Environment,
+    folder: String,
+    progress: &mut Progress,
+) -> Result<(Plan, ContainerNames), RepairError> {
+    let overlay = overlay(env);
+    let repair = repair_folder(&overlay, &mut |text| progress.line(text)).await?;
+    let names = container_names(&overlay).await;
+    let mut plan = Plan { folder, needed_bytes: repair.needed_bytes, ..Plan::default() };
+    plan.put(&repair, &names);
+    Ok((plan, names))
+}
+
+/// The same on a disk in memory over it.
+fn overlay(env: &Environment) -> Environment {
+    Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() }
+}
+
+fn places_of(found: &FolderCheck) -> Vec<String> {
+    found.damages.iter().map(|damage| format!("{}: {}", damage.place, damage.problem)).collect()
+}
+
+impl Repair<'_> {
+    /// Finds out what is to be done, by doing it in memory.
+    async fn plan(&self, progress: &mut Progress) -> Result<Planned, RepairError> {
+        let disk = &*self.env.disk;
+        let overlay = overlay(self.env);
+        let found = check_streams(&overlay, &mut |read, all| progress.bar(read, all)).await?;
+        if found.is_fresh {
+            let plan = Plan { folder: self.folder.clone(), ..Plan::default() };
+            return Ok(Planned { plan, repair: FolderRepair::default(), files: Vec::new() });
+        }
+        let files = files_to_keep(disk, &found.damages).await?;
+        let repair = (self.core)(&overlay, &mut |text| progress.line(text)).await?;
+        let names = container_names(&overlay).await;
+        let after = check_folder(&overlay, &mut |read, all| progress.bar(read, all)).await?;
+        let kept_bytes: u64 = files.iter().map(|(_, size)| size).sum();
+        let needed_bytes = repair.needed_bytes.saturating_add(kept_bytes).saturating_add(MARGIN_SIZE_BYTES);
+        let mut plan = Plan { folder: self.folder.clone(), needed_bytes, ..Plan::default() };
+        plan.put(&repair, &names);
+        plan.still_damaged = places_of(&after);
+        for run in unfinished_runs(disk).await? {
+            plan.add_unfinished(&run.path, &run.plan.losses);
+        }
+        Ok(Planned { plan, repair, files })
+    }
+
+    /// Carries out what was planned.
+    async fn apply(&self, planned: Planned, progress: &mut Progress) -> Result<Ended, RepairError> {
+        let (env, disk) = (self.env, &*self.env.disk);
+        let Planned { plan: intended, repair: expected, files } = planned;
+        let free_bytes =
+            disk.free_bytes().await.map_err(|error| RepairError::Run { path: ".".to_owned(), error })?;
+        if free_bytes < intended.needed_bytes {
+            return Err(RepairError::TooLittleSpace { needed_bytes: intended.needed_bytes, free_bytes });
+        }
+        let run = RunFolder::make(disk, env.clock.now()).await?;
+        run.keep(disk, &files, &mut |text| progress.line(text)).await?;
+        run.write_plan(disk, "plan", &intended).await?;
+        let broken_off =
+            |error| RepairError::BrokenOff { run: format!("{}/{}", self.folder, run.path()), error };
+        let done = (self.core)(env, &mut |text| progress.line(text)).await.map_err(broken_off)?;
+        let names = container_names(env).await;
+        let after = check_folder(env, &mut |read, all| progress.bar(read, all)).await.map_err(broken_off)?;
+        let mut plan = Plan { is_applied: true, is_finished: true, ..intended.clone() };
+        plan.put(&done, &names);
+        plan.still_damaged = places_of(&after);
+        // What was told stays told, also if it turned out otherwise.
+        for loss in &intended.losses {
+            if !plan.losses.contains(loss) {
+                plan.losses.push(loss.clone());
+            }
+        }
+        run.write_plan(disk, "result", &plan).await?;
+        run.finish(disk).await?;
+        for unfinished in &intended.unfinished_runs {
+            close_unfinished(disk, unfinished).await?;
+        }
+        let agrees = (&done.actions, &done.losses) == (&expected.actions, &expected.losses);
+        let is_whole = after.damages.is_empty();
+        let folder = &self.folder;
+        // What was planned was printed already.
+        let mut text = match agrees && is_whole {
+            true => format!("{folder}: done as planned\n"),
+            false => plan.text(false),
+        };
+        text += &format!(
+            "{folder}: the plan, what was done, and copies of what was replaced are in {folder}/{}\n",
+            run.path()
+        );
+        if !agrees {
+            text += &format!(
+                "{folder}: what was done differs from what was planned: compare plan.txt and result.txt\n"
+            );
+        }
+        text += &match is_whole {
+            true => format!("{folder}: repaired; no damage is left\n"),
+            false => format!("{folder}: still damaged\n"),
+        };
+        let exit_code = if agrees && is_whole { 0 } else { EXIT_NOT_REPAIRED };
+        Ok(Ended { plan, text, exit_code })
+    }
+}
+
+impl Planned {
+    /// What is said where nothing was changed.
+    fn without_change(self) -> Ended {
+        let plan = self.plan;
+        let folder = &plan.folder;
+        let (verdict, exit_code) = match (plan.is_empty(), plan.still_damaged.is_empty()) {
+            (true, true) => (format!("{folder}: no damage; nothing was changed\n"), 0),
+            (true, false) => (format!("{folder}: nothing was changed\n"), EXIT_TO_BE_REPAIRED),
+            (false, _) => (
+                format!("{folder}: nothing was changed; run again with --apply to do it\n"),
+                EXIT_TO_BE_REPAIRED,
+            ),
+        };
+        Ended { text: plan.text(false) + &verdict, exit_code, plan }
+    }
+}
