@@ -7,7 +7,7 @@ use crate::container_names::{Opened, container_names};
 use crate::data_folder;
 use crate::places::ContainerNames;
 use crate::progress::Progress;
-use crate::repair::{Plan, plan_for};
+use crate::repair::{Plan, RepairError, plan_for};
 use base::system::SystemDisk;
 use base::{ByteSize, Environment};
 use blob::{BlobError, FormerNames, find_former_names};
@@ -83,7 +83,13 @@ async fn former_names(env: &Environment) -> Result<FormerNames, PartitionError> 
 async fn remedy(env: &Environment, path: &Path, progress: &mut Progress) -> Remedy {
     match plan_for(env, path.display().to_string(), progress).await {
         Ok((plan, names)) => Remedy { plan: Ok(plan), names },
-        Err(error) => Remedy { plan: Err(error.to_string()), names: container_names(env).await },
+        Err(error) => {
+            let why = match error {
+                RepairError::Failed(error) => error.to_string(),
+                other => other.to_string(),
+            };
+            Remedy { plan: Err(why), names: container_names(env).await }
+        }
     }
 }
 
