@@ -62,6 +62,10 @@ pub trait Disk: Send + Sync + 'static {
     async fn exists(&self, path: &str) -> io::Result<bool>;
     /// Bytes that can still be written before the disk is full, as far as known.
     async fn free_bytes(&self) -> io::Result<u64>;
+    /// Bytes of the whole disk, used or free; `u64::MAX`: it has no end, or nobody knows.
+    async fn total_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 }
 
 /// An open file. All methods take offsets, so one handle serves many tasks.

@@ -375,6 +375,10 @@ impl Disk for SystemDisk {
         let stat = rustix::fs::statvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+    async fn total_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.root)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
 }
 
 struct SystemFile {

@@ -79,7 +79,7 @@ fn properties_are_told_and_bytes_are_refused() {
             let bytes = world.disk.contents()[&path].clone();
             let places = bytes.windows(sought.len()).enumerate().filter(|(_, window)| *window == sought);
             for (at, _) in places {
-                world.disk.flip_bit(&path, at as u64 * 8);
+                world.disk.garble(&path, at as u64);
             }
         }
         let outcome = world.run(|env, _| async move {

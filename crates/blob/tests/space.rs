@@ -370,7 +370,7 @@ fn rows_that_can_t_be_read_keep_only_what_is_near_them() {
         (format!("extents/{extent}"), length / 4)
     });
     let (path, at) = damaged.unwrap();
-    disk.flip_bit(&path, at * 8);
+    disk.garble(&path, at);
     world.run(|env, _| async move {
         let stage = Stage::open(&env).await.unwrap();
         let id = stage.service.container(ACCOUNT, "box").await.unwrap().id;

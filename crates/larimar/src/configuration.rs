@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, RESERVE_SIZE_BYTES, StreamSettings};
+use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings};
 
 /// Flags that more than one mistake names.
 pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
@@ -129,11 +129,8 @@ impl Configuration {
         let host = resolve(&arguments.host)?;
         check_keys(&accounts, host)?;
         let partitions = given_partition_settings(&arguments)?;
-        let mut streams = StreamSettings {
-            scrub_bytes_per_second: arguments.scrub_rate,
-            reserve_size_bytes: RESERVE_SIZE_BYTES,
-            ..StreamSettings::default()
-        };
+        let mut streams =
+            StreamSettings { scrub_bytes_per_second: arguments.scrub_rate, ..StreamSettings::default() };
         if arguments.in_memory {
             streams.reserve_size_bytes = 0;
             streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;

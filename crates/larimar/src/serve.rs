@@ -11,13 +11,13 @@ use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
 use blob::BlobService;
 use front_end::{FrontEnd, FrontEndSettings, Limits, Services};
-use partition::{PartitionError, Partitions};
+use partition::{PartitionError, PartitionSettings, Partitions};
 use queue::QueueService;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
-use stream::{StreamError, Streams};
+use stream::{StreamError, StreamSettings, Streams};
 use table::TableService;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
@@ -121,8 +121,9 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
         Arc::new(WorkerSpawner::start(cores, configuration.pin_workers).map_err(ServeError::Runtime)?);
     // The workers end with the process: threads that were started before something failed use their timers to the last.
     std::mem::forget(env.spawner.clone());
-    let streams = Streams::open(&env, configuration.streams.clone()).await.map_err(stream_failed)?;
-    let partitions = Partitions::open(&env, streams.clone(), configuration.partitions.clone()).await;
+    let (streams, partitions) = sized(&configuration, &env).await;
+    let streams = Streams::open(&env, streams).await.map_err(stream_failed)?;
+    let partitions = Partitions::open(&env, streams.clone(), partitions).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
     let services = Services {
@@ -168,6 +169,18 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     streams.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The settings of the lower layers, with the sizes that suit the disk.
+async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSettings, PartitionSettings) {
+    let (streams, partitions) = (configuration.streams.clone(), configuration.partitions.clone());
+    if let Storage::Memory = configuration.storage {
+        return (streams, partitions);
+    }
+    // Where nobody knows how large the disk is it is taken for a large one, as it was when nobody asked.
+    let streams = streams.for_disk(env.disk.total_bytes().await.unwrap_or(u64::MAX / 2));
+    let flush_size_bytes_max = streams.flush_size_bytes_max;
+    (streams, partitions.with_flushes_of(flush_size_bytes_max))
 }
 
 /// Connections that the system keeps for each service until they are taken; it may keep fewer (`net.core.somaxconn`).

@@ -58,7 +58,11 @@ impl Deref for Checkpoints {
 
 impl Checkpoints {
     /// These, with the ones of `range` replaced.
-    pub(crate) fn with_replaced(&self, range: Range<usize>, by: Option<Arc<TreeCheckpoint>>) -> Self {
+    pub(crate) fn with_replaced(
+        &self,
+        range: Range<usize>,
+        by: impl IntoIterator<Item = Arc<TreeCheckpoint>>,
+    ) -> Self {
         let mut list = self.list.clone();
         list.splice(range, by);
         list.into()

@@ -20,6 +20,11 @@ const DEAD_SHARE_DIVISOR: u64 = 10;
 /// The same two, however much is kept back.
 const WORTH_COUNTING_DIVISOR_MAX: u64 = 32;
 const DEAD_SHARE_DIVISOR_MAX: u64 = 40;
+/// The same two where the disk will soon be full, and where it is: a byte that comes back is worth many that are copied.
+const WORTH_COUNTING_DIVISOR_TIGHT: u64 = 24;
+const DEAD_SHARE_DIVISOR_TIGHT: u64 = 32;
+const WORTH_COUNTING_DIVISOR_SCARCE: u64 = 96;
+const DEAD_SHARE_DIVISOR_SCARCE: u64 = 128;
 /// Bytes that one collection copies at most.
 const COPY_SIZE_BYTES_MAX: u64 = 256 << 20;
 /// Rows that one collection rewrites at most.
@@ -32,6 +37,10 @@ const OPEN_DEAD_DIVISOR: u64 = 16;
 pub(crate) enum Pace {
     /// Others may write.
     Busy,
+    /// The disk will soon be full.
+    Tight,
+    /// It is, and nothing is written but deletions.
+    Scarce,
     /// Nobody has written or deleted blob data for a while.
     Quiet {
         /// What the server keeps back of the disk, this range's share of it.
@@ -42,17 +51,40 @@ pub(crate) enum Pace {
 impl Pace {
     /// More than so many of the stored bytes have to be dead for a count to be worth it.
     fn worth_counting_bytes(self, stored_bytes: u64) -> u64 {
-        self.of(stored_bytes, WORTH_COUNTING_DIVISOR, WORTH_COUNTING_DIVISOR_MAX)
+        match self {
+            Pace::Tight => stored_bytes / WORTH_COUNTING_DIVISOR_TIGHT,
+            Pace::Scarce => stored_bytes / WORTH_COUNTING_DIVISOR_SCARCE,
+            _ => self.of(stored_bytes, WORTH_COUNTING_DIVISOR, WORTH_COUNTING_DIVISOR_MAX),
+        }
     }
 
     /// So many of them may be dead after a choice.
     fn left_bytes(self, stored_bytes: u64) -> u64 {
-        self.of(stored_bytes, DEAD_SHARE_DIVISOR, DEAD_SHARE_DIVISOR_MAX)
+        match self {
+            Pace::Tight => stored_bytes / DEAD_SHARE_DIVISOR_TIGHT,
+            Pace::Scarce => stored_bytes / DEAD_SHARE_DIVISOR_SCARCE,
+            _ => self.of(stored_bytes, DEAD_SHARE_DIVISOR, DEAD_SHARE_DIVISOR_MAX),
+        }
+    }
+
+    /// Whether space comes before everything else.
+    pub(crate) fn is_urgent(self) -> bool {
+        matches!(self, Pace::Tight | Pace::Scarce)
+    }
+
+    /// As a number that is kept from one collection to the next.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            Pace::Busy => 0,
+            Pace::Quiet { .. } => 1,
+            Pace::Tight => 2,
+            Pace::Scarce => 3,
+        }
     }
 
     fn of(self, stored_bytes: u64, divisor: u64, divisor_max: u64) -> u64 {
         match self {
-            Pace::Busy => stored_bytes / divisor,
+            Pace::Busy | Pace::Tight | Pace::Scarce => stored_bytes / divisor,
             Pace::Quiet { kept_back_bytes } => {
                 (stored_bytes / divisor).saturating_sub(kept_back_bytes).max(stored_bytes / divisor_max)
             }
@@ -250,6 +282,8 @@ mod tests {
     fn any_pace() -> impl Strategy<Value = Pace> {
         prop_oneof![
             Just(Pace::Busy),
+            Just(Pace::Tight),
+            Just(Pace::Scarce),
             (0u64..2 * FULL).prop_map(|kept_back_bytes| Pace::Quiet { kept_back_bytes })
         ]
     }

@@ -5,7 +5,7 @@
 //! decision, and it is given out only after the range has said that the operation is done.
 
 use crate::error::PartitionError;
-use crate::operation::{Operation, RowChange, RowVersion, Rows};
+use crate::operation::{Operation, Read, RowChange, RowVersion, Rows};
 
 /// What the serial section asks of an operation.
 pub(crate) trait Decider: Send {
@@ -15,6 +15,15 @@ pub(crate) trait Decider: Send {
     /// See [`Operation::gives_back`].
     fn gives_back(&self) -> bool;
 
+    /// Whether it gives space back: it says so, or what was decided last deletes and puts nothing. `None`: nothing was decided.
+    fn reclaims(&self) -> Option<bool>;
+
+    /// See [`Operation::is_collection`].
+    fn is_collection(&self) -> bool;
+
+    /// What it must see, as long as it is there.
+    fn reads(&self) -> Option<Vec<Read>>;
+
     /// Frees the operation once it is decided for good; its reply stays.
     fn drop_operation(&mut self);
 }
@@ -23,12 +32,14 @@ pub(crate) trait Decider: Send {
 pub(crate) struct UnderWay<O: Operation> {
     operation: Option<O>,
     reply: Option<O::Reply>,
+    /// Of what was decided last.
+    only_deletes: Option<bool>,
 }
 
 impl<O: Operation> UnderWay<O> {
     /// Not decided yet.
     pub(crate) fn new(operation: O) -> Self {
-        UnderWay { operation: Some(operation), reply: None }
+        UnderWay { operation: Some(operation), reply: None, only_deletes: None }
     }
 
     /// What was decided last.
@@ -42,11 +53,25 @@ impl<O: Operation> Decider for UnderWay<O> {
         let operation = self.operation.as_ref().ok_or(PartitionError::Operation("it was decided already"))?;
         let decision = operation.decide(rows, version);
         self.reply = Some(decision.reply);
+        let is_deletion = |change: &RowChange| matches!(change, RowChange::Delete { .. });
+        self.only_deletes = Some(!decision.changes.is_empty() && decision.changes.iter().all(is_deletion));
         Ok(decision.changes)
     }
 
     fn gives_back(&self) -> bool {
         self.operation.as_ref().is_some_and(Operation::gives_back)
+    }
+
+    fn reclaims(&self) -> Option<bool> {
+        if self.gives_back() { Some(true) } else { self.only_deletes }
+    }
+
+    fn is_collection(&self) -> bool {
+        self.operation.as_ref().is_some_and(Operation::is_collection)
+    }
+
+    fn reads(&self) -> Option<Vec<Read>> {
+        self.operation.as_ref().map(Operation::reads)
     }
 
     fn drop_operation(&mut self) {

@@ -14,6 +14,7 @@ mod choose_flush;
 mod choose_left_tails;
 mod choose_merge;
 mod choose_range_changes;
+mod choose_reclaim;
 mod choose_rewrite;
 mod choose_split_key;
 mod commit_log;

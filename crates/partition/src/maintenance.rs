@@ -10,7 +10,7 @@ use crate::quiet::Quiet;
 use crate::range_partition::{Collected, Flush, RangePartition};
 use crate::retries::{RangeName, Retries};
 use base::{BoxFuture, Clock, Spawner};
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -28,6 +28,12 @@ const COLLECT_EVERY: Duration = Duration::from_secs(10);
 /// And again so soon after something was given back.
 const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// While the disk is full, and while it will soon be, ranges are looked at this often for dead blob data.
+const SCARCE_COLLECT_EVERY: Duration = Duration::from_millis(250);
+const TIGHT_COLLECT_EVERY: Duration = Duration::from_secs(1);
+/// A round for nothing is not tried again sooner than after so long, nor later than after that: what needed room may have it.
+const SCARCE_REST_MAX: Duration = Duration::from_secs(3);
+
 /// After a round of collections that gave nothing back, the next one rests this many times as long as it took.
 const FRUITLESS_REST_FACTOR: u32 = 10;
 
@@ -40,6 +46,15 @@ fn rest_after_collection(took_for: Duration, collected: Collected, was_disturbed
         _ if made_way => COLLECT_EVERY.max(took_for),
         0 => COLLECT_EVERY.max(took_for.saturating_mul(FRUITLESS_REST_FACTOR)),
         _ => took_for.clamp(COLLECT_AGAIN_AFTER, COLLECT_EVERY),
+    }
+}
+
+/// The same where the disk is full or will soon be. What is not given back makes deletions wait.
+fn rest_while_urgent(pace: Pace, took_for: Duration, collected: Collected) -> Duration {
+    let every = if pace == Pace::Scarce { SCARCE_COLLECT_EVERY } else { TIGHT_COLLECT_EVERY };
+    match collected.extents {
+        0 => took_for.saturating_mul(FRUITLESS_REST_FACTOR).clamp(every, SCARCE_REST_MAX.max(every)),
+        _ => Duration::ZERO,
     }
 }
 
@@ -164,6 +179,13 @@ impl Maintenance {
     /// There may be something to merge or to remove.
     pub(crate) fn wake_merge(&self) {
         self.merge_wake.notify_one();
+    }
+
+    /// Somebody waits for space.
+    pub(crate) fn wake_for_space(&self) {
+        self.flush_wake.notify_one();
+        self.merge_wake.notify_one();
+        self.collect_wake.notify_one();
     }
 
     /// Why a writer of `range` shall not wait for a flush, if flushes fail at present.
@@ -294,6 +316,9 @@ impl Maintenance {
                     pause = shorter(pause, wait_for);
                     continue;
                 }
+                if range.is_scarce() {
+                    pause = shorter(pause, SCARCE_ROUND_EVERY);
+                }
                 match range.merge(|| self.closing()).await {
                     Ok(merged) => {
                         // Newer checkpoints may have been merged past some that do not read.
@@ -350,12 +375,30 @@ impl Maintenance {
         let mut rest_for = COLLECT_EVERY;
         let mut quiet = Quiet::new(clock.monotonic());
         while !self.closing() {
+            let ranges = self.live_ranges();
             let pause = pin!(clock.sleep(rest_for));
             let woken = pin!(self.collect_wake.notified());
-            select(pause, woken).await;
+            match ranges.into_iter().next() {
+                None => {
+                    select(pause, woken).await;
+                }
+                Some(range) => {
+                    let scarce = range.became_scarce();
+                    drop(range);
+                    if let Either::Right((Either::Right(_), _)) = select(pause, select(woken, scarce)).await {
+                        self.flush_wake.notify_one();
+                        self.merge_wake.notify_one();
+                    }
+                }
+            }
             let began_at = clock.monotonic();
             let mut collected = Collected::default();
             let ranges = self.live_ranges();
+            let due_pace = match ranges.first() {
+                Some(range) if range.is_scarce() => Pace::Scarce,
+                Some(range) if range.is_tight().await => Pace::Tight,
+                _ => Pace::Busy,
+            };
             let activity = self.data_activity(&ranges);
             let quiet_pace = quiet_pace(&ranges, quiet.comes_in(activity, began_at));
             let is_disturbed = || self.data_activity(&self.live_ranges()) != activity;
@@ -365,8 +408,8 @@ impl Maintenance {
                     return;
                 }
                 // What is due is due, whoever writes meanwhile.
-                let outcome = if range.is_worth_collecting(Pace::Busy) {
-                    range.collect_data(Pace::Busy, || self.closing(), || false, &mut collected).await
+                let outcome = if range.is_worth_collecting(due_pace) {
+                    range.collect_data(due_pace, || self.closing(), || false, &mut collected).await
                 } else if let Some(pace) = quiet_pace.filter(|pace| range.is_worth_collecting(*pace)) {
                     let outcome = match is_disturbed() {
                         true => Ok(()),
@@ -384,7 +427,10 @@ impl Maintenance {
                 }
             }
             let took_for = clock.monotonic().saturating_sub(began_at);
-            rest_for = rest_after_collection(took_for, collected, was_disturbed);
+            rest_for = match due_pace.is_urgent() {
+                true => rest_while_urgent(due_pace, took_for, collected),
+                false => rest_after_collection(took_for, collected, was_disturbed),
+            };
         }
     }
 

@@ -1,4 +1,5 @@
-//! The format of the partition map's copy: what the map's range holds, once more, in the stream `partition_map/copy`.
+//! The format of the partition map's copy: what the map's range holds, once more, in the stream
+//! `partition_map/copy`.
 //!
 //! ```text
 //! block = u8 format (1), u8 kind, u64 version, varint count, row*
@@ -7,9 +8,9 @@
 //! row   = varint n, n bytes row key, u8 0 gone, or u8 1, u64 row version, varint m, m bytes value
 //! ```
 //!
-//! The version is the newest of any change that the block and those before it know; it never falls. The first block is
-//! a snapshot. What always holds: blocks that read, in order, give the rows of the map's range as they were after one of
-//! its changes; anything else is refused.
+//! The version is the newest of any change that the block and those before it know; it never falls. The first
+//! block is a snapshot. What always holds: blocks that read, in order, give the rows of the map's range as
+//! they were after one of its changes; anything else is refused.
 
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};

@@ -341,7 +341,12 @@ pub(crate) struct MergeCursor {
     current: Option<usize>,
     /// Other sources that stand on the same key, with older changes.
     older: Vec<usize>,
+    /// Only rows of the last source are shown, and of those only the ones that no other has.
+    only_last: bool,
 }
+
+/// Steps over rows that are not shown, after which requests come first.
+const HIDDEN_STEP_COUNT: u64 = 256;
 
 impl MergeCursor {
     /// Over a whole tree, as seen at version `at`.
@@ -379,10 +384,39 @@ impl MergeCursor {
         Ok(Self::new(sources))
     }
 
+    /// Over the rows of a checkpoint that none of the `newer` ones hides, deletions included.
+    pub(crate) async fn over_unhidden(
+        newer: &[Arc<TreeCheckpoint>],
+        of: &Arc<TreeCheckpoint>,
+        range: &KeyRange,
+    ) -> Result<Self, PartitionError> {
+        let mut sources = Vec::with_capacity(newer.len() + 1);
+        let part = of.visible_part(range);
+        add_checkpoints(&mut sources, newer, &part, Caching::Bypass, &TailsRead::None).await?;
+        add_checkpoints(&mut sources, std::slice::from_ref(of), &part, Caching::Bypass, &TailsRead::All)
+            .await?;
+        let mut cursor = Self::new(sources);
+        cursor.only_last = true;
+        cursor.pass_hidden().await?;
+        Ok(cursor)
+    }
+
     fn new(sources: Vec<Source>) -> Self {
-        let mut cursor = MergeCursor { sources, current: None, older: Vec::new() };
+        let mut cursor = MergeCursor { sources, current: None, older: Vec::new(), only_last: false };
         cursor.choose();
         cursor
+    }
+
+    async fn pass_hidden(&mut self) -> Result<(), PartitionError> {
+        let mut passed: u64 = 0;
+        while self.current.is_some_and(|current| current + 1 < self.sources.len()) {
+            self.step_once().await?;
+            passed += 1;
+            if passed.is_multiple_of(HIDDEN_STEP_COUNT) {
+                base::give_way().await;
+            }
+        }
+        Ok(())
     }
 
     /// The row it stands on; `None` at the end.
@@ -420,6 +454,11 @@ impl MergeCursor {
 
     /// Steps to the next key.
     pub(crate) async fn step(&mut self) -> Result<(), PartitionError> {
+        self.step_once().await?;
+        if self.only_last { self.pass_hidden().await } else { Ok(()) }
+    }
+
+    async fn step_once(&mut self) -> Result<(), PartitionError> {
         let Some(current) = self.current else { return Ok(()) };
         self.sources[current].step().await?;
         for older in std::mem::take(&mut self.older) {

@@ -174,6 +174,11 @@ pub trait Operation: Send + Sync + 'static {
         false
     }
 
+    /// Whether it is a part of a collection of blob data, whose space is claimed: it doesn't wait for others'.
+    fn is_collection(&self) -> bool {
+        false
+    }
+
     /// Decides. Pure: the same rows and version give the same decision. `version` is what the changes will carry, and
     /// serves as the time of the decision.
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply>;

@@ -238,6 +238,11 @@ impl Partitions {
         })
     }
 
+    /// Bytes that have to become free on the disk before writes are taken again; 0: they are.
+    pub fn missing_space_bytes(&self) -> u64 {
+        self.server.shared.streams.missing_bytes()
+    }
+
     /// The key ranges of a table, in order, those that are damaged included.
     pub fn ranges(&self, table: ObjectTable) -> Vec<KeyRange> {
         self.server.key_ranges(table)

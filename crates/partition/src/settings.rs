@@ -162,6 +162,12 @@ impl PartitionSettings {
         })
     }
 
+    /// These settings with memory tables whose flush takes at most so many bytes: what a full disk keeps back for it.
+    pub fn with_flushes_of(self, size_bytes_max: u64) -> Self {
+        let memory_table_size_bytes = self.memory_table_size_bytes.min(size_bytes_max);
+        PartitionSettings { memory_table_size_bytes, ..self }
+    }
+
     /// What is wrong with the settings, if anything.
     pub fn check(&self) -> Result<(), SettingError> {
         let (table, all) = (self.memory_table_size_bytes, self.memory_tables_size_bytes_max);

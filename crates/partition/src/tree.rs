@@ -85,6 +85,15 @@ impl Tree {
         Tree { checkpoints: self.checkpoints.with_replaced(start..start + count, result), ..self.clone() }
     }
 
+    /// The tree with the checkpoint of this number replaced by those, newest first.
+    pub(crate) fn with_replaced(&self, number: u64, by: Vec<Arc<TreeCheckpoint>>) -> Tree {
+        let is_it = |checkpoint: &Arc<TreeCheckpoint>| checkpoint.reference.number == number;
+        match self.checkpoints.iter().position(is_it) {
+            Some(at) => Tree { checkpoints: self.checkpoints.with_replaced(at..at + 1, by), ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
     /// The references of its checkpoints, for the metadata.
     pub(crate) fn references(&self) -> Vec<CheckpointReference> {
         self.checkpoints.iter().map(|checkpoint| checkpoint.reference.clone()).collect()

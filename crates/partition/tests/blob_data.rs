@@ -352,6 +352,8 @@ fn blob_data_survives_crashes_splits_and_collections() {
 
 /// So much later the naming comes from step to step.
 const STEP_MS: u64 = 5;
+/// A collection copies several names at once: its steps are closer.
+const NAMED_STEP_MS: u64 = 1;
 
 /// The second look at the rows, at the end of a collection, once could be left out and no test noticed: bytes that
 /// nobody named when it began were named while pieces of other extents were being copied, and left with their extent.
@@ -387,7 +389,7 @@ fn bytes_that_are_named_during_a_collection_stay() {
             assert_eq!(stat.extents.len(), 3, "{stat:?}");
             drop(pins);
             let names_late = async {
-                base::Clock::sleep(&*clock, Duration::from_millis(step * STEP_MS)).await;
+                base::Clock::sleep(&*clock, Duration::from_millis(step * NAMED_STEP_MS)).await;
                 name(50, late).await.unwrap();
                 drop(late_pin);
                 base::Clock::monotonic(&*clock)

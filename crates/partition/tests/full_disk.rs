@@ -347,7 +347,8 @@ const PROPORTIONAL_RESERVE: u64 = 1 << 20;
 fn proportional_settings() -> (StreamSettings, PartitionSettings) {
     const RESERVE: u64 = PROPORTIONAL_RESERVE;
     let stream_settings = StreamSettings {
-        reserve_size_bytes: RESERVE,
+        // An eighth of it is for the next start.
+        reserve_size_bytes: RESERVE / 7 * 8,
         extent_size_bytes_max: 4 * RESERVE,
         journal_segment_size_bytes: RESERVE / 2,
         journaled_append_size_bytes_max: RESERVE / 64,
@@ -459,10 +460,10 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
         }
         assert!(streams.is_scarce());
         let before = partitions.statistics().merged_bytes;
-        for _ in 0..480 {
+        for _ in 0..2400 {
             // Too little for the reserve, and for the rows that such a merge keeps: others use up what comes back.
-            disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
-            env.clock.sleep(Duration::from_millis(250)).await;
+            disk.set_free_bytes(Some(PROPORTIONAL_RESERVE / 2));
+            env.clock.sleep(Duration::from_millis(50)).await;
         }
         assert!(streams.is_scarce());
         let merged_bytes = partitions.statistics().merged_bytes - before;
@@ -517,9 +518,9 @@ fn a_merge_that_found_no_space_is_tried_again() {
             };
             give_up_reserve(&streams, &disk).await;
             // Enough for what is in memory, too little for a merge: others use up what comes back.
-            for _ in 0..80 {
+            for _ in 0..4000 {
                 disk.set_free_bytes(Some(PROPORTIONAL_RESERVE / 8));
-                env.clock.sleep(Duration::from_millis(250)).await;
+                env.clock.sleep(Duration::from_millis(5)).await;
             }
             assert!(streams.is_scarce());
             disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });

@@ -11,6 +11,7 @@
 
 mod rows;
 
+use base::checksum::crc64;
 use base::codec::{Decoder, Encode};
 use base::memory_disk::MemoryDisk;
 use base::{Disk, OpenMode};
@@ -30,6 +31,8 @@ const FORMAT_3: &[u8] = include_bytes!("fixtures/format-3.lz4");
 const FORMAT_4: &[u8] = include_bytes!("fixtures/format-4.lz4");
 /// The first with regions of pages that keep in mind what was cleared, which this layer takes for bytes like others.
 const FORMAT_5: &[u8] = include_bytes!("fixtures/format-5.lz4");
+/// The first with what all streams share kept twice.
+const FORMAT_6: &[u8] = include_bytes!("fixtures/format-6.lz4");
 const EXPECTED: &str = "expected";
 
 fn unpack(fixture: &[u8]) -> (BTreeMap<String, Bytes>, Everything) {
@@ -110,6 +113,14 @@ async fn a_folder_of_format_5_is_read_row_by_row() {
     assert_eq!(checked.undigested_extent_count, 0);
 }
 
+#[tokio::test]
+async fn a_folder_of_format_6_is_read_row_by_row() {
+    let checked = read_row_by_row(FORMAT_6, &format_text(6)).await;
+    assert_eq!(checked.undigested_extent_count, 0);
+    let (files, _) = unpack(FORMAT_6);
+    assert!(files.contains_key("journal/table.second") && files.contains_key("stream_manager/log.second"));
+}
+
 /// Returns what the check said before anything was written.
 async fn read_row_by_row(fixture: &[u8], format: &str) -> FolderCheck {
     let (files, mut expected) = unpack(fixture);
@@ -134,14 +145,21 @@ async fn read_row_by_row(fixture: &[u8], format: &str) -> FolderCheck {
     rows::put(&partitions, &mut expected, key, Some(rows::value(1, 10))).await.unwrap();
     partitions.close().await;
     streams.close().await;
-    let present = format!("larimar data folder, format {}\n", stream::FORMAT_VERSION);
+    let present = format_text(stream::FORMAT_VERSION);
     assert_eq!(content(&disk, "FORMAT").await, present, "older programs refuse it from now on");
+    assert_eq!(content(&disk, "FORMAT.second").await, present);
     assert_eq!(check_folder(&env, &mut |_, _| {}).await.unwrap().damages, []);
     let (streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
     assert!(read_everything(&partitions).await.unwrap() == expected);
     partitions.close().await;
     streams.close().await;
     before
+}
+
+/// What `FORMAT` says from format 6 on.
+fn format_text(version: u32) -> String {
+    let line = format!("larimar data folder, format {version}");
+    format!("{line}\nchecksum {:016x}\n", crc64(&[line.as_bytes()]))
 }
 
 async fn content(disk: &MemoryDisk, path: &str) -> Bytes {
@@ -212,7 +230,7 @@ fn a_folder_is_raised_to_the_present_format_in_one_step() {
 #[tokio::test]
 async fn a_folder_of_a_newer_format_is_refused_and_stays_as_it_is() {
     let (mut files, _) = unpack(FORMAT_1);
-    let newer = format!("larimar data folder, format {}\n", stream::FORMAT_VERSION + 1);
+    let newer = format_text(stream::FORMAT_VERSION + 1) + "and what it says besides\n";
     files.insert("FORMAT".to_owned(), newer.into());
     let disk = disk_with(&files).await;
     let env = base::system::environment_on(disk.clone());

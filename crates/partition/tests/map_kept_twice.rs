@@ -1,5 +1,5 @@
-//! The partition map is kept twice: damage of its range or of its copy, at rest and after a crash anywhere, stops nothing;
-//! with both gone the ranges' own metadata give it, or the start is refused and says so.
+//! The partition map is kept twice: damage of its range or of its copy, at rest and after a crash anywhere,
+//! stops nothing; with both gone the ranges' own metadata give it, or the start is refused and says so.
 
 mod rows;
 
@@ -14,7 +14,8 @@ const COPY: &str = "partition_map/copy";
 /// Lives are cut off at each operation of this many: each would take minutes.
 const CRASH_STEP: usize = 3;
 
-/// Zeroes whatever is stored of the streams whose names start with one of these. Returns how many extents that were.
+/// Zeroes whatever is stored of the streams whose names start with one of these. Returns how many extents
+/// that were.
 fn zero(world: &World, prefixes: &[&str]) -> usize {
     let extents = world.run(|env, _| async move {
         // What is only in the journal comes to its extents.
@@ -103,7 +104,8 @@ fn a_start_that_mends_may_be_cut_off_anywhere() {
     }
 }
 
-/// With the map's range and its copy gone, and one range that does not say which keys are its own, nobody may guess.
+/// With the map's range and its copy gone, and one range that does not say which keys are its own, nobody may
+/// guess.
 #[test]
 fn without_map_copy_and_a_range_s_metadata_the_start_is_refused() {
     let world = World::new(3);
@@ -143,7 +145,8 @@ async fn run(partitions: &Partitions, change: Change) {
     };
 }
 
-/// A life that changes the map, cut off after so many operations of the change, beside writers that go on after it.
+/// A life that changes the map, cut off after so many operations of the change, beside writers that go on
+/// after it.
 fn life(change: Change, crash_after: Option<u64>) -> (World, Everything, u64) {
     let world = World::new(7);
     let disk = world.disk.clone();
@@ -186,7 +189,8 @@ fn life(change: Change, crash_after: Option<u64>) -> (World, Everything, u64) {
     (world, acknowledged.into_inner().unwrap(), operations)
 }
 
-/// An unanswered write of the crash may be there or not: of the rows that were acknowledged, all are, as they were last.
+/// An unanswered write of the crash may be there or not: of the rows that were acknowledged, all are, as they
+/// were last.
 fn holds(found: &Everything, acknowledged: &Everything) -> bool {
     let differing = acknowledged.iter().filter(|(key, row)| found.get(*key) != Some(row));
     let newer = |(key, row): (&Vec<u8>, &(partition::RowVersion, Vec<u8>))| {
@@ -196,7 +200,8 @@ fn holds(found: &Everything, acknowledged: &Everything) -> bool {
     found.len() == acknowledged.len() && differing.len() <= 1 && differing.into_iter().all(newer)
 }
 
-/// A copy that lags behind the map, or a map that lags behind its copy, would serve rows as they were before a split.
+/// A copy that lags behind the map, or a map that lags behind its copy, would serve rows as they were before
+/// a split.
 #[test]
 fn either_of_map_and_copy_alone_is_right_after_a_crash_anywhere() {
     for change in [Change::Split, Change::Merge, Change::Mark] {

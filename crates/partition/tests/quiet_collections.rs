@@ -501,7 +501,7 @@ fn an_extent_that_cannot_be_read_is_not_copied_again_and_again() {
     let sought = [9; 600];
     for (path, content) in world.disk.contents() {
         for at in memchr::memmem::find_iter(&content, &sought) {
-            world.disk.flip_bit(&path, at as u64 * 8);
+            world.disk.garble(&path, at as u64);
         }
     }
     let disk = world.disk.clone();

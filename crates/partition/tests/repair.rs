@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SEED_COUNT: u64 = 150;
+const SEED_COUNT: u64 = 40;
 const NAMES: u64 = 6;
 const ROWS_IN_NAME: u64 = 6;
 const ROUNDS: u64 = 4;

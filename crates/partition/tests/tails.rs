@@ -113,7 +113,7 @@ fn a_damaged_tail_fails_those_who_want_it() {
         for (path, _) in world.disk.files() {
             let content = world.disk.contents()[&path].clone();
             for at in memchr::memmem::find_iter(&content, sought) {
-                world.disk.flip_bit(&path, at as u64 * 8);
+                world.disk.garble(&path, at as u64);
             }
         }
         let key = partition::RowKey::from_bytes(bytes::Bytes::copy_from_slice(row));

@@ -99,6 +99,11 @@ impl QueueService {
         Ok(())
     }
 
+    /// Bytes that have to become free before writes are taken again; 0: they are.
+    pub fn missing_space_bytes(&self) -> u64 {
+        self.partitions.missing_space_bytes()
+    }
+
     /// Has messages of queues that were deleted looked for that nobody retired, now and every now and then, for as long as
     /// the partitions are there.
     pub fn start_retiring(&self, spawner: &dyn Spawner) {

@@ -153,6 +153,12 @@ impl SimDisk {
         tree.names.iter().map(|(path, id)| (path.clone(), tree.files[id].current.len() as u64)).collect()
     }
 
+    /// Flips two bits of one byte of a file, also in what is durable: more than a checksum can undo.
+    pub fn garble(&self, path: &str, at: u64) {
+        self.flip_bit(path, at * 8 + 1);
+        self.flip_bit(path, at * 8 + 6);
+    }
+
     /// Flips one bit of a file, also in what is durable.
     pub fn flip_bit(&self, path: &str, bit: u64) {
         let mut tree = self.tree.lock();
@@ -412,6 +418,11 @@ impl Disk for SimDisk {
         let tree = self.tree.lock();
         let capacity = tree.faults.capacity_bytes;
         Ok(if capacity == 0 { u64::MAX } else { capacity.saturating_sub(tree.used_bytes()) })
+    }
+
+    async fn total_bytes(&self) -> io::Result<u64> {
+        let capacity = self.tree.lock().faults.capacity_bytes;
+        Ok(if capacity == 0 { u64::MAX } else { capacity })
     }
 }
 

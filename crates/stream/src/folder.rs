@@ -125,6 +125,8 @@ fn version_of(content: &[u8]) -> Option<u32> {
     let (line, rest) = text.split_once('\n')?;
     let version = line.strip_prefix(FORMAT_PREFIX)?.parse::<u32>().ok()?;
     let is_whole = match rest.strip_prefix(CHECKSUM_PREFIX) {
+        // What a newer program says besides is its matter.
+        Some(rest) if version > FORMAT_VERSION => rest.starts_with(&checksum_line(line)),
         Some(checksum) => checksum == checksum_line(line),
         None => version < FORMAT_VERSION_TWICE && rest.is_empty(),
     };

@@ -28,5 +28,6 @@ pub use folder::FORMAT_VERSION;
 pub use ids::{ExtentId, Location, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
 pub use repair::Salvaged;
 pub use scrub::ScrubStatistics;
-pub use settings::{IN_MEMORY_SEGMENT_SIZE_BYTES, RESERVE_SIZE_BYTES, StreamSettings};
+pub use settings::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings};
+pub use space::Claim;
 pub use streams::{Replay, StreamChange, StreamStat, Streams};

@@ -256,6 +256,11 @@ pub(crate) fn first(file: &Bytes) -> Option<Record> {
     read_body(file, 0, header_at(file, 0)?)
 }
 
+/// Whether a record begins at the file's start, whole or not.
+pub(crate) fn is_begun(file: &[u8]) -> bool {
+    header_at(file, 0).is_some()
+}
+
 /// What stands behind a file's last record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {

@@ -21,6 +21,8 @@ pub enum Salvaged {
         from: u64,
         /// Up to which byte; `u64::MAX`: nobody knows where the extent ended.
         to: u64,
+        /// The extent's end is in doubt: perhaps nothing is missing.
+        is_end: bool,
         /// Why.
         problem: String,
     },
@@ -42,6 +44,7 @@ impl Streams {
                             extent,
                             from: 0,
                             to: u64::MAX,
+                            is_end: false,
                             problem: error.to_string(),
                         });
                         continue;
@@ -60,16 +63,22 @@ impl Streams {
                         }
                         Walked::Unread { from, to, error } => {
                             end = to;
-                            visit(Salvaged::Missing { extent, from, to, problem: error.to_string() });
+                            visit(Salvaged::Missing {
+                                extent,
+                                from,
+                                to,
+                                is_end: false,
+                                problem: error.to_string(),
+                            });
                         }
                     }
                 }
                 if self.node().is_in_doubt(extent)? {
                     let problem = "the journal was damaged: what was appended last may be lost".to_owned();
-                    visit(Salvaged::Missing { extent, from: end, to: u64::MAX, problem });
+                    visit(Salvaged::Missing { extent, from: end, to: u64::MAX, is_end: true, problem });
                 } else if length.is_some_and(|length| end < length) {
                     let problem = format!("the file ends at byte {end}");
-                    visit(Salvaged::Missing { extent, from: end, to: u64::MAX, problem });
+                    visit(Salvaged::Missing { extent, from: end, to: u64::MAX, is_end: false, problem });
                 }
             }
             Ok(())
@@ -81,6 +90,20 @@ impl Streams {
         Box::pin(async move {
             let mut is_whole = true;
             let mut look = |salvaged| is_whole &= matches!(salvaged, Salvaged::Block(..));
+            self.salvage(stream, &mut look).await?;
+            Ok(is_whole)
+        })
+    }
+
+    /// The same, but that ends may be in doubt: for who knows what the last block must be.
+    pub fn is_whole_but_for_its_end<'a>(
+        &'a self,
+        stream: &'a StreamName,
+    ) -> BoxFuture<'a, Result<bool, StreamError>> {
+        Box::pin(async move {
+            let mut is_whole = true;
+            let mut look =
+                |salvaged| is_whole &= !matches!(salvaged, Salvaged::Missing { is_end: false, .. });
             self.salvage(stream, &mut look).await?;
             Ok(is_whole)
         })

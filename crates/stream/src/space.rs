@@ -3,7 +3,8 @@
 //! Why: whoever wants to delete on a full disk needs space first, for the log of the deletion and for the checkpoint, merge
 //! or copy that gives space back. What always holds: only a write that was refused for want of space has the reserve given
 //! up; from then on space is scarce, also after a restart, and only what gives space back should be asked of this layer,
-//! which is the layer above's to see to; space is no longer scarce once the whole reserve is there again.
+//! which is the layer above's to see to; space is no longer scarce once the whole reserve is there again. A small part of it
+//! is given up by a start only, which has to write before anything can be deleted.
 //!
 //! ```text
 //! reserve       noise, so that no file system stores it in less; its size is all that counts:
@@ -11,10 +12,10 @@
 //! reserve.new   being made for the first time; what a start finds of it is removed
 //! ```
 //!
-//! A folder on a disk that never had room for it has no such file, and there space is never scarce: writes are refused
-//! when the disk is full, deletions as well.
+//! A folder on a disk that never had room for it has no such file: there, too, space is scarce once a write was refused, and
+//! until there is room for a reserve.
 
-use crate::settings::StreamSettings;
+use crate::settings::{START_RESERVE_SIZE_BYTES, StreamSettings};
 use base::random::splitmix64;
 use base::{Clock, Disk, DiskFile, Environment, OpenMode, Random};
 use bytes::Bytes;
@@ -22,17 +23,26 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 pub(crate) const RESERVE_PATH: &str = "reserve";
 pub(crate) const RESERVE_NEW_PATH: &str = "reserve.new";
 /// A reserve that is not whole is looked after this often.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// While space is scarce, this often: deletions wait for what comes back.
+const SCARCE_WATCH_EVERY: Duration = Duration::from_millis(100);
 /// It is written in pieces of this size, with a pause after each: others want the disk, too.
 const PIECE_SIZE_BYTES: u64 = 1 << 20;
 const PIECE_PAUSE: Duration = Duration::from_millis(10);
 /// It is only made while this part of its size stays free besides; else the next write would have it given up again.
 const MARGIN_DIVISOR: u64 = 4;
+/// Where nothing was refused for a while this part does: few bytes were deleted, and they are to be writable.
+const SMALL_MARGIN_DIVISOR: u64 = 32;
+const SMALL_MARGIN_AFTER: Duration = Duration::from_secs(30);
+/// The start's part of a reserve, at most.
+const START_DIVISOR: u64 = 8;
+/// Less than so many times the reserve is free: what is dead is worth more than usual.
+const TIGHT_RESERVE_COUNT: u64 = 4;
 
 /// Up to this part of what is free is little.
 const SMALL_PART_DIVISOR: u64 = 8;
@@ -40,6 +50,7 @@ const SMALL_PART_DIVISOR: u64 = 8;
 /// The reserve of a data folder.
 pub(crate) struct Space {
     disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     /// Of the whole reserve; 0: there is none.
     size_bytes: u64,
@@ -49,7 +60,42 @@ pub(crate) struct Space {
     scarce: AtomicBool,
     /// How often it was given up.
     given_up: AtomicU64,
+    /// Of the reserve, what only a start gives up.
+    start_bytes: u64,
+    /// With less free, deletions wait while space is scarce.
+    floor_bytes: u64,
+    /// What a flush may need, which nobody else claims.
+    flush_bytes: u64,
+    /// What was free when it was looked at last.
+    free_bytes_seen: AtomicU64,
+    /// And what was held of the reserve.
+    held_bytes_seen: AtomicU64,
+    /// Bytes that work which is under way has claimed.
+    claimed_bytes: Arc<AtomicU64>,
+    /// Told when space becomes scarce.
+    became_scarce: Notify,
+    /// Tells the task of it.
+    look_again: Notify,
     closing: watch::Sender<bool>,
+}
+
+/// Space that somebody may fill, until it is dropped.
+pub struct Claim {
+    size_bytes: u64,
+    claimed_bytes: Arc<AtomicU64>,
+}
+
+impl Claim {
+    /// So many bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.claimed_bytes.fetch_sub(self.size_bytes, Ordering::AcqRel);
+    }
 }
 
 /// What there is of the file.
@@ -57,6 +103,8 @@ pub(crate) struct Space {
 struct Reserve {
     file: Option<Arc<dyn DiskFile>>,
     held_bytes: u64,
+    /// When space was refused last.
+    refused_at: Option<Duration>,
     /// Nothing more is tried with the file until the next start.
     failed: bool,
 }
@@ -71,9 +119,8 @@ enum Step {
 }
 
 /// What is done about a reserve of which so much is held, on a disk with so much free.
-fn choose_step(held_bytes: u64, size_bytes: u64, free_bytes: u64) -> Step {
+fn choose_step(held_bytes: u64, size_bytes: u64, free_bytes: u64, margin_bytes: u64) -> Step {
     let missing_bytes = size_bytes.saturating_sub(held_bytes);
-    let margin_bytes = size_bytes / MARGIN_DIVISOR;
     if missing_bytes == 0 || free_bytes < missing_bytes + margin_bytes {
         return Step::Rest;
     }
@@ -116,6 +163,15 @@ impl Space {
             named: AtomicBool::new(named),
             scarce: AtomicBool::new(scarce),
             given_up: AtomicU64::new(0),
+            start_bytes: START_RESERVE_SIZE_BYTES.min(settings.reserve_size_bytes / START_DIVISOR),
+            floor_bytes: settings.floor_size_bytes(),
+            flush_bytes: settings.flush_size_bytes_max.min(settings.reserve_size_bytes / START_DIVISOR),
+            free_bytes_seen: AtomicU64::new(u64::MAX),
+            held_bytes_seen: AtomicU64::new(0),
+            claimed_bytes: Arc::default(),
+            became_scarce: Notify::new(),
+            look_again: Notify::new(),
+            clock: env.clock.clone(),
             closing: watch::Sender::new(false),
         }))
     }
@@ -123,6 +179,57 @@ impl Space {
     /// Whether the reserve was given up and is not there again.
     pub(crate) fn is_scarce(&self) -> bool {
         self.scarce.load(Ordering::Relaxed)
+    }
+
+    /// Returns when space becomes scarce, or has become so since the last time.
+    pub(crate) async fn became_scarce(&self) {
+        self.became_scarce.notified().await;
+    }
+
+    /// Whether so little is free that what takes space before it gives some back must wait.
+    pub(crate) fn is_below_floor(&self) -> bool {
+        self.is_scarce() && self.free_bytes_seen.load(Ordering::Relaxed) < self.floor_bytes
+    }
+
+    /// Whether space is scarce, or will soon be.
+    pub(crate) async fn is_tight(&self) -> bool {
+        if self.size_bytes == 0 {
+            return false;
+        }
+        let tight_bytes = TIGHT_RESERVE_COUNT * self.size_bytes;
+        self.is_scarce() || self.disk.free_bytes().await.is_ok_and(|free_bytes| free_bytes < tight_bytes)
+    }
+
+    /// What is missing until writes are taken again.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        if !self.is_scarce() {
+            return 0;
+        }
+        let wanted_bytes = self.size_bytes + self.size_bytes / SMALL_MARGIN_DIVISOR;
+        let held_bytes = self.held_bytes_seen.load(Ordering::Relaxed);
+        wanted_bytes.saturating_sub(held_bytes).saturating_sub(self.free_bytes_seen.load(Ordering::Relaxed))
+    }
+
+    /// Claims space for work that gives some back in the end: `wanted` bytes or, with less free, as many as there are but not
+    /// fewer than `least`. A flush always has room besides.
+    pub(crate) async fn claim(&self, wanted_bytes: u64, least_bytes: u64) -> Option<Claim> {
+        let free_bytes = match self.size_bytes {
+            0 => u64::MAX,
+            _ => self.disk.free_bytes().await.unwrap_or(0),
+        };
+        // While space isn't scarce its work must not be what has the reserve given up.
+        let kept_bytes = match self.is_scarce() || !self.is_named() {
+            true => self.flush_bytes,
+            false => self.size_bytes / MARGIN_DIVISOR,
+        };
+        let claimed = |claimed_bytes| {
+            let left_bytes = free_bytes.saturating_sub(claimed_bytes).saturating_sub(kept_bytes);
+            let size_bytes = wanted_bytes.min(left_bytes);
+            (size_bytes >= least_bytes).then_some(size_bytes)
+        };
+        let add = |claimed_bytes: u64| Some(claimed_bytes.saturating_add(claimed(claimed_bytes)?));
+        let before = self.claimed_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
+        Some(Claim { size_bytes: claimed(before)?, claimed_bytes: self.claimed_bytes.clone() })
     }
 
     fn is_named(&self) -> bool {
@@ -143,11 +250,12 @@ impl Space {
     /// See [`has_room`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
         // Without a reserve there is none to be lost; a file system that tells nothing useful of its space has none.
-        if !self.is_named() {
+        if !self.is_named() && !self.is_scarce() {
             return true;
         }
         match self.disk.free_bytes().await {
             Ok(free_bytes) => {
+                let free_bytes = free_bytes.saturating_sub(self.claimed_bytes.load(Ordering::Acquire));
                 has_room(self.is_scarce(), free_bytes, size_bytes, self.size_bytes / MARGIN_DIVISOR)
             }
             Err(_) => !self.is_scarce(),
@@ -161,24 +269,42 @@ impl Space {
 
     /// A write found no space that began when the reserve had been given up `seen` times. True: there may be space now.
     pub(crate) async fn give_up(&self, seen: u64) -> bool {
+        self.give_up_to(seen, self.start_bytes).await
+    }
+
+    /// The same for a start, which has a part of the reserve for itself.
+    pub(crate) async fn give_up_at_start(&self, seen: u64) -> bool {
+        self.give_up_to(seen, self.start_bytes).await || self.give_up_to(self.given_up(), 0).await
+    }
+
+    async fn give_up_to(&self, seen: u64, kept_bytes: u64) -> bool {
         let mut reserve = self.reserve.lock().await;
         if self.given_up() != seen {
             return true;
         }
-        let Some(file) = reserve.file.clone().filter(|_| reserve.held_bytes > 0 && !reserve.failed) else {
+        if self.size_bytes == 0 || reserve.failed {
             return false;
-        };
-        // One that was never whole is no reserve yet: its space goes back, and nothing is refused for it.
-        if self.is_named() {
-            self.scarce.store(true, Ordering::Relaxed);
+        }
+        reserve.refused_at = Some(self.clock.monotonic());
+        // One that was never whole is no reserve yet: all of its space goes back.
+        let kept_bytes = if self.is_named() { kept_bytes } else { 0 };
+        if !self.scarce.swap(true, Ordering::Relaxed) {
+            let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
             tracing::warn!(
                 reserve_bytes = reserve.held_bytes,
+                free_bytes,
                 "the disk is full: its reserve is given up, and until there is space only what gives some back is taken"
             );
         }
-        reserve.held_bytes = 0;
+        self.free_bytes_seen.store(0, Ordering::Relaxed);
+        self.became_scarce.notify_one();
+        self.look_again.notify_one();
+        let Some(file) = reserve.file.clone().filter(|_| reserve.held_bytes > kept_bytes) else {
+            return false;
+        };
+        reserve.held_bytes = kept_bytes;
         let emptied = async {
-            file.set_len(0).await?;
+            file.set_len(kept_bytes).await?;
             file.sync_data().await
         };
         if let Err(error) = emptied.await {
@@ -224,9 +350,14 @@ impl Space {
                 biased;
                 // An error would mean that nobody is left to end it.
                 _ = closing.wait_for(|closing| *closing) => return,
+                () = self.look_again.notified() => {}
                 () = clock.sleep(pause_for) => {}
             }
-            pause_for = if self.grow().await { PIECE_PAUSE } else { WATCH_EVERY };
+            pause_for = match self.grow().await {
+                true => PIECE_PAUSE,
+                false if self.is_scarce() => SCARCE_WATCH_EVERY,
+                false => WATCH_EVERY,
+            };
         }
     }
 
@@ -237,9 +368,16 @@ impl Space {
             return false;
         }
         let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
-        let Step::Grow(size_bytes) = choose_step(reserve.held_bytes, self.size_bytes, free_bytes) else {
-            return false;
+        self.free_bytes_seen.store(free_bytes, Ordering::Relaxed);
+        self.held_bytes_seen.store(reserve.held_bytes, Ordering::Relaxed);
+        let refused_for = reserve.refused_at.map(|at| self.clock.monotonic().saturating_sub(at));
+        let margin_divisor = match refused_for {
+            Some(refused_for) if refused_for >= SMALL_MARGIN_AFTER => SMALL_MARGIN_DIVISOR,
+            _ => MARGIN_DIVISOR,
         };
+        let margin_bytes = self.size_bytes / margin_divisor;
+        let step = choose_step(reserve.held_bytes, self.size_bytes, free_bytes, margin_bytes);
+        let Step::Grow(size_bytes) = step else { return false };
         match self.write_piece(&mut reserve, size_bytes).await {
             Ok(()) => {}
             // Somebody else was faster, or may use less than what is free.
@@ -316,7 +454,11 @@ mod tests {
             (65 * MIB, 64 * MIB, u64::MAX, Step::Rest),
             (0, 0, u64::MAX, Step::Rest),
         ] {
-            assert_eq!(choose_step(held, size, free), expected, "{held} of {size}, {free} free");
+            assert_eq!(
+                choose_step(held, size, free, size / MARGIN_DIVISOR),
+                expected,
+                "{held} of {size}, {free} free"
+            );
         }
     }
 

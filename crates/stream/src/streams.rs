@@ -8,7 +8,7 @@ use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
 use crate::rolls::Rolls;
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
-use crate::space::{RESERVE_PATH, Space};
+use crate::space::{Claim, RESERVE_PATH, Space};
 use crate::stream_manager::{Command, State, StreamManager};
 use base::{BoxFuture, Environment};
 use bytes::Bytes;
@@ -111,7 +111,15 @@ impl Streams {
             let recover = || ExtentNode::recover(env, &extents, is_kept_twice);
             let given_up = space.given_up();
             let recovered = match recover().await {
-                Err(StreamError::DiskFull) if space.give_up(given_up).await => recover().await?,
+                Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
+                    let given_up = space.given_up();
+                    match recover().await {
+                        Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
+                            recover().await?
+                        }
+                        recovered => recovered?,
+                    }
+                }
                 recovered => recovered?,
             };
             match folder {
@@ -122,7 +130,7 @@ impl Streams {
                     // From here on journal and log hold what programs of the older format would misread.
                     let given_up = space.given_up();
                     match folder::raise(env).await {
-                        Err(StreamError::DiskFull) if space.give_up(given_up).await => {
+                        Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
                             folder::raise(env).await?
                         }
                         raised => raised?,
@@ -485,6 +493,32 @@ impl Streams {
     /// should be asked for.
     pub fn is_scarce(&self) -> bool {
         self.space.is_scarce()
+    }
+
+    /// Returns when the disk is full and its reserve is given up, or was since the last time. One task can wait.
+    pub fn became_scarce<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async move { self.space.became_scarce().await })
+    }
+
+    /// Whether the disk is full and even what gives space back must wait for what has begun to: it takes some first.
+    pub fn is_below_floor(&self) -> bool {
+        self.space.is_below_floor()
+    }
+
+    /// Whether space is scarce, or will soon be.
+    pub fn is_tight<'a>(&'a self) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.space.is_tight().await })
+    }
+
+    /// Bytes that have to become free before all writes are taken again, while space is scarce.
+    pub fn missing_bytes(&self) -> u64 {
+        self.space.missing_bytes()
+    }
+
+    /// Claims space for work that takes some before it gives more back: `wanted_bytes`, or fewer, but not fewer than
+    /// `least_bytes`. Nobody else is promised them as long as the claim is held.
+    pub fn claim<'a>(&'a self, wanted_bytes: u64, least_bytes: u64) -> BoxFuture<'a, Option<Claim>> {
+        Box::pin(async move { self.space.claim(wanted_bytes, least_bytes).await })
     }
 
     /// Bytes that are kept back for a full disk; 0 while they are given up.

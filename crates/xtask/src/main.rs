@@ -12,6 +12,7 @@ mod blob_kill;
 mod content;
 mod damage;
 mod engine_bench;
+mod full_disk;
 mod fuzz;
 mod http_client;
 mod kill_rounds;
@@ -56,6 +57,8 @@ enum Chore {
     Kill9Blobs(blob_kill::BlobKillArguments),
     /// Damages copies of data folders, and checks that every answer is right or an error, and that a repair lists its losses.
     Damage(Box<damage::DamageArguments>),
+    /// Fills small disks, deletes, and measures when the space is writable again (needs root, for loop devices).
+    FullDisk(full_disk::FullDiskArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Chore::Kill9Queues(arguments) => queue_kill::run(&arguments),
         Chore::Kill9Blobs(arguments) => blob_kill::run(&arguments),
         Chore::Damage(arguments) => damage::run(&arguments),
+        Chore::FullDisk(arguments) => full_disk::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::BareServer(arguments) => bare_server::run(&arguments),
     };

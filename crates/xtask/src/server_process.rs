@@ -35,11 +35,16 @@ impl ServerProcess {
     /// The same with more flags.
     pub(crate) fn start_larimar_with(binary: &Path, data: &Path, flags: &[&str]) -> Outcome<Self> {
         let folder = data.parent().ok_or("the data folder has no parent")?;
-        let mut command = Command::new(binary);
-        command.arg("--data").arg(data);
-        command.args(["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
-        command.args(flags).env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+        let mut command = larimar(binary, data);
+        command.args(flags);
         Self::start(command, &folder.join("ready.json"), &folder.join("server.log"))
+    }
+
+    /// The same for a data folder on a file system of its own: the output and the ready file lie beside that, not on it.
+    pub(crate) fn start_larimar_beside(binary: &Path, data: &Path) -> Outcome<Self> {
+        let mounted_at = data.parent().ok_or("the data folder has no parent")?;
+        let beside = mounted_at.parent().ok_or("the file system has no parent")?;
+        Self::start(larimar(binary, data), &beside.join("ready.json"), &beside.join("server.log"))
     }
 
     /// Starts the bare server of `chores`, which is this program as some profile builds it.
@@ -147,6 +152,15 @@ impl Drop for ServerProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The command that serves a data folder on free ports.
+fn larimar(binary: &Path, data: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.arg("--data").arg(data);
+    command.args(["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
+    command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+    command
 }
 
 /// Where the services listen.

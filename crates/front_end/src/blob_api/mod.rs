@@ -320,6 +320,10 @@ impl ServiceApi for BlobApi {
         set.await.map(|_| ()).map_err(errors::from_container)
     }
 
+    fn missing_space_bytes(&self) -> u64 {
+        self.service.missing_space_bytes()
+    }
+
     async fn properties(&self, account: &str) -> Result<ServiceProperties, ApiError> {
         self.service.service_properties(account).await.map_err(errors::from_blob)
     }

@@ -143,6 +143,9 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
         policies: Vec<StoredPolicy>,
     ) -> impl Future<Output = Result<(), ApiError>> + Send;
 
+    /// Bytes that have to become free before writes are taken again; 0: they are.
+    fn missing_space_bytes(&self) -> u64;
+
     /// The service's settings.
     fn properties(&self, account: &str) -> impl Future<Output = Result<ServiceProperties, ApiError>> + Send;
 
@@ -291,6 +294,7 @@ impl<S: ServiceApi> Pipeline<S> {
         // Also of a body that an operation has no use for: a connection is good for the next request only behind it.
         body.discard_rest(&parts, &*shared.clock).await;
         let tell = |error: ApiError| {
+            let error = storage_failure::with_missing_bytes(error, || self.service.missing_space_bytes());
             tracing::debug!(
                 request_id = request_id.as_str(),
                 code = error.code.as_str(),

@@ -5,6 +5,24 @@ use crate::error_code::ErrorCode;
 use base::ByteSize;
 use partition::PartitionError;
 
+const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
+
+/// The same error; if it tells of a full disk, it tells how much is missing.
+pub(super) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u64) -> ApiError {
+    if error.message() != NO_SPACE {
+        return error;
+    }
+    match missing_bytes() {
+        // By now there is some again.
+        0 => error,
+        missing => {
+            let text =
+                format!("{NO_SPACE} {:.1} MiB must become free first.", missing as f64 / f64::from(1 << 20));
+            ApiError::with_message(ErrorCode::ServerBusy, text)
+        }
+    }
+}
+
 /// The error a client sees.
 pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
     match error {
@@ -15,10 +33,7 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
                 "a write was refused: space is scarce, make room on the disk; writes are taken again once the reserve and a \
                  quarter of it are free (see Disk in docs/settings.md)"
             );
-            ApiError::with_message(
-                ErrorCode::ServerBusy,
-                "The server has no space left for writes. Deletions are taken so far as they find room.",
-            )
+            ApiError::with_message(ErrorCode::ServerBusy, NO_SPACE)
         }
         PartitionError::OutOfFiles(_) => {
             tracing::error!("a write was refused: {error}");

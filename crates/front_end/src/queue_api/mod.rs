@@ -115,6 +115,10 @@ impl ServiceApi for QueueApi {
         self.service.set_queue_policies(account, queue, policies).await.map_err(from_queue)
     }
 
+    fn missing_space_bytes(&self) -> u64 {
+        self.service.missing_space_bytes()
+    }
+
     async fn properties(&self, account: &str) -> Result<ServiceProperties, ApiError> {
         self.service.service_properties(account).await.map_err(from_queue)
     }

@@ -179,6 +179,10 @@ impl ServiceApi for TableApi {
         self.service.set_table_policies(account, table, policies).await.map_err(from_table)
     }
 
+    fn missing_space_bytes(&self) -> u64 {
+        self.service.missing_space_bytes()
+    }
+
     async fn properties(&self, account: &str) -> Result<ServiceProperties, ApiError> {
         self.service.service_properties(account).await.map_err(from_table)
     }

@@ -20,7 +20,7 @@ pub(super) struct RangeCheck<'a> {
     /// Blocks whose damage is told with its meaning.
     explained: Vec<(ExtentId, u64)>,
     /// Checkpoints that were read: after a split two ranges share them.
-    walked: BTreeSet<Location>,
+    walked: BTreeSet<(Location, bytes::Bytes)>,
 }
 
 impl<'a> RangeCheck<'a> {
@@ -137,7 +137,7 @@ impl<'a> RangeCheck<'a> {
             self.tell(found, place.clone(), &error, not_served(table, &rows), rows_of(expected));
         }
         for reference in &metadata.checkpoints {
-            if !self.walked.insert(reference.root) {
+            if !self.walked.insert((reference.root, reference.limit.start.clone())) {
                 continue;
             }
             let place = format!("{place}, checkpoint {}", reference.number);
@@ -149,7 +149,7 @@ impl<'a> RangeCheck<'a> {
                     self.tell(found, place, &error, not_served(table, &rows), rows_of(Some(&metadata.range)));
                 }
                 Ok(checkpoint) => {
-                    let checked = checkpoint.check().await;
+                    let checked = checkpoint.check(&reference.limit.start).await;
                     found.row_count += checked.row_count;
                     for damage in checked.damages {
                         self.explained.extend(damage.block.map(|block| (block.extent, block.offset)));

@@ -51,6 +51,9 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
         count => format!(" (and {} more streams)", count - 1),
     };
     let of_range = format!("range {range} of table {table}{others}");
+    if table == ObjectTable::PartitionMap.name() && !matches!(damage.part, DamagedPart::Flipped { .. }) {
+        return format!("the {purpose} of {of_range}: {MAP_MENDED}");
+    }
     match damage.part {
         DamagedPart::Exchanged => {
             return format!(
@@ -63,7 +66,7 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
                 "it holds the {purpose} of {of_range}: it is read as it was written; a repair writes it anew"
             );
         }
-        DamagedPart::End { .. } if table != ObjectTable::PartitionMap.name() => {
+        DamagedPart::End { .. } => {
             return match purpose {
                 "metadata" | "log" => format!(
                     "it holds the {purpose} of {of_range}: what was appended last may be lost, and any of its rows may \
@@ -75,7 +78,7 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
                 ),
             };
         }
-        DamagedPart::End { .. } | DamagedPart::File | DamagedPart::Block { .. } | DamagedPart::Mended => {}
+        DamagedPart::File | DamagedPart::Block { .. } | DamagedPart::Mended => {}
     }
     let is_file = damage.part == DamagedPart::File;
     match purpose {

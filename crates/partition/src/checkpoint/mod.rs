@@ -36,8 +36,9 @@ use index_block::IndexEntry;
 use key_heads::KeyHeads;
 use row_block::FoundRow;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
-use stream::{Location, Streams};
+use stream::{ExtentId, Location, Streams};
 
 /// A checkpoint, open for reading.
 pub(crate) struct Checkpoint {
@@ -218,14 +219,42 @@ impl Checkpoint {
         Ok(blocks)
     }
 
-    /// Bytes of the tails of its rows, as they are stored.
-    pub(crate) async fn tails_size_bytes(&self) -> Result<u64, PartitionError> {
+    /// Bytes of the tails of its rows from `start` on, as they are stored.
+    pub(crate) async fn tails_size_bytes(&self, start: &[u8]) -> Result<u64, PartitionError> {
         let mut size_bytes = 0;
-        for at in 0..self.root.parts.len() {
+        for at in self.part_of(start)..self.root.parts.len() {
             let index = self.index(at).await?;
-            size_bytes += index.entries.iter().map(|entry| entry.tails_size_bytes).sum::<u64>();
+            let entries = &index.entries[index.first_at_or_after(start)..];
+            size_bytes += entries.iter().map(|entry| entry.tails_size_bytes).sum::<u64>();
         }
         Ok(size_bytes)
+    }
+
+    /// The extents that reads of rows from `start` on need, but for the root's.
+    pub(crate) async fn extents_from(
+        self: &Arc<Self>,
+        start: &[u8],
+        has_tails: bool,
+    ) -> Result<BTreeSet<ExtentId>, PartitionError> {
+        let mut needed = BTreeSet::new();
+        for at in self.part_of(start)..self.root.parts.len() {
+            let part = &self.root.parts[at];
+            needed.extend([part.index.extent, part.filter.extent]);
+            let index = self.index(at).await?;
+            let entries = &index.entries[index.first_at_or_after(start)..];
+            needed.extend(entries.iter().map(|entry| entry.location.extent));
+        }
+        if has_tails {
+            let mut rows =
+                CheckpointCursor::new(self.clone(), start, Caching::Bypass, TailsRead::None).await?;
+            while rows.key().is_some() {
+                if let RowTail::Stored(place) = rows.tail() {
+                    needed.insert(place.location.extent);
+                }
+                rows.step().await?;
+            }
+        }
+        Ok(needed)
     }
 
     /// The filter of the part numbered `at`, held from now on if there is room.

@@ -22,8 +22,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location, OwnerEpoch, StreamName, Streams};
 
-/// Row blocks are appended in batches of about this many bytes.
+/// Row blocks are appended in batches of about this many bytes, and of no more than a part of an extent: a batch that is begun
+/// goes into one extent, however full that is, and a full disk has room for steps of an extent.
 const BATCH_SIZE_BYTES: usize = 4 << 20;
+const BATCHES_OF_EXTENT: u64 = 4;
 /// Row blocks that one part covers at most.
 const PART_BLOCK_COUNT_MAX: usize = 1024;
 /// Keys that one part's filter covers at most.
@@ -48,6 +50,7 @@ pub(crate) struct CheckpointWriter {
     /// Finished row blocks that wait for their append.
     batch: Vec<(BlockFacts, Bytes)>,
     batch_bytes: usize,
+    batch_size_bytes: usize,
     /// Who appends row blocks while others are made; else they are waited for.
     beside: Option<Arc<DataWriter>>,
     /// Row blocks whose append is under way.
@@ -89,7 +92,9 @@ impl CheckpointWriter {
         with_tails: bool,
         beside: Option<Arc<DataWriter>>,
     ) -> Self {
+        let of_extent = usize::try_from(streams.extent_size_bytes_max() / BATCHES_OF_EXTENT);
         CheckpointWriter {
+            batch_size_bytes: of_extent.unwrap_or(usize::MAX).clamp(ROW_BLOCK_SIZE_BYTES, BATCH_SIZE_BYTES),
             streams,
             stream,
             epoch,
@@ -145,7 +150,7 @@ impl CheckpointWriter {
         }
         self.uncounted_bytes += stored.as_ref().map_or(0, |tail| tail.size_bytes as usize);
         self.waiting.add(row.key, row.version, row.value, stored, left);
-        if self.waiting.size_bytes() >= BATCH_SIZE_BYTES {
+        if self.waiting.size_bytes() >= self.batch_size_bytes {
             self.append_tails().await?;
         }
         if self.uncounted_bytes >= ROW_BLOCK_SIZE_BYTES {
@@ -172,7 +177,7 @@ impl CheckpointWriter {
             let part_keys = self.hashes.len() - self.part_hashes_start;
             if covered >= PART_BLOCK_COUNT_MAX || part_keys >= PART_KEY_COUNT_MAX {
                 self.finish_part().await?;
-            } else if self.batch_bytes >= BATCH_SIZE_BYTES {
+            } else if self.batch_bytes >= self.batch_size_bytes {
                 self.append_batch().await?;
             }
             self.count_for_stride().await;

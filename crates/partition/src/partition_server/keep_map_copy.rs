@@ -1,20 +1,21 @@
-//! Keeping the partition map twice: after each change of the map's range the change goes to a stream of its own as well.
+//! Keeping the partition map twice: after each change of the map's range the change goes to a stream of its
+//! own as well.
 //!
-//! The order is: the map's range makes a change durable; then the copy does; only then the change has any effect
-//! elsewhere: heirs serve and streams of parents go after that.
-//! What follows from it:
-//! - The copy lacks at most changes that have had no effect. After a split that was cut off between the two, the map names
-//!   the heirs and the copy the parents, which took no write since; whichever of the two is read by the next start is
-//!   right, and it makes the other one the same before it serves anything. So a copy that is older than the map is never
-//!   taken for the newest state of rows.
-//! - Marks of deleted containers don't wait for the copy, so that a full disk holds up no deletion. A mark in the copy alone is
-//!   of a container whose rows have gone and whose id never comes back: it drops nothing. Of a mark in the map alone only
-//!   garbage is lost, which the services' search finds again.
-//! - A copy that could not be written is not known to be right: then the change of ranges counts as one of which nobody knows
-//!   whether it happened. What may be refused, for want of space say, is done before the map changes.
+//! The order is: the map's range makes a change durable; then the copy does; only then the change has any
+//! effect elsewhere: heirs serve and streams of parents go after that. What follows from it:
+//! - The copy lacks at most changes that have had no effect. After a split that was cut off between the two,
+//!   the map names the heirs and the copy the parents, which took no write since; whichever of the two is
+//!   read by the next start is right, and it makes the other one the same before it serves anything. So a
+//!   copy that is older than the map is never taken for the newest state of rows.
+//! - Marks of deleted containers don't wait for the copy, so that a full disk holds up no deletion. A mark in
+//!   the copy alone is of a container whose rows have gone and whose id never comes back: it drops nothing.
+//!   Of a mark in the map alone only garbage is lost, which the services' search finds again.
+//! - A copy that could not be written is not known to be right: then the change of ranges counts as one of
+//!   which nobody knows whether it happened. What may be refused, for want of space say, is done before the
+//!   map changes.
 //!
-//! The copy is a snapshot and the changes behind it. It is bounded: with [`CHANGES_SIZE_BYTES_MAX`] of changes, or after
-//! [`EXTENT_COUNT_MAX`] extents, a new snapshot replaces all.
+//! The copy is a snapshot and the changes behind it. It is bounded: with [`CHANGES_SIZE_BYTES_MAX`] of
+//! changes, or after [`EXTENT_COUNT_MAX`] extents, a new snapshot replaces all.
 
 use super::PartitionServer;
 use crate::dead_containers::MarkContainer;
@@ -32,7 +33,8 @@ use stream::{ExtentId, OwnerEpoch, StreamChange, StreamError, StreamName, Stream
 const CHANGES_SIZE_BYTES_MAX: u64 = 256 << 10;
 /// Extents of the copy after which a snapshot is due: each start may begin one.
 const EXTENT_COUNT_MAX: usize = 4;
-/// A change that is refused for want of space or of files is tried again after this long, and so many times in all.
+/// A change that is refused for want of space or of files is tried again after this long, and so many times
+/// in all.
 const REFUSED_RETRY_AFTER: Duration = Duration::from_millis(200);
 const TRY_COUNT_MAX: usize = 10;
 
@@ -120,15 +122,15 @@ impl MapCopy {
         Ok(copy)
     }
 
-    /// Makes the copy anew from `content`. What there is of it reads and is older, so it must be gone before the map's changes
-    /// take effect: if that is refused, so is the start.
+    /// Makes the copy anew from `content`. What there is of it reads and is older, so it must be gone before
+    /// the map's changes take effect: if that is refused, so is the start.
     pub(crate) async fn bring_up(streams: &Streams, content: MapContent) -> Result<Self, PartitionError> {
         begin_stream(streams).await?;
         Self::replace(streams, content).await
     }
 
-    /// Makes the stream the same as the content, and sees to it that the next change finds an extent that takes it: what may
-    /// be refused is refused before the map has changed.
+    /// Makes the stream the same as the content, and sees to it that the next change finds an extent that
+    /// takes it: what may be refused is refused before the map has changed.
     async fn prepare(&mut self, streams: &Streams) -> Result<(), PartitionError> {
         let name = copy_name();
         if self.stored == Stored::Nothing {
@@ -165,8 +167,8 @@ impl MapCopy {
 pub(crate) enum MapError {
     /// For certain it is as it was.
     Unchanged(PartitionError),
-    /// It may have changed, or has and its copy could not follow: the change must not take effect before the next start, which
-    /// knows what holds.
+    /// It may have changed, or has and its copy could not follow: the change must not take effect before the
+    /// next start, which knows what holds.
     Unknown(PartitionError),
 }
 
@@ -201,8 +203,8 @@ async fn begin_stream(streams: &Streams) -> Result<(), PartitionError> {
 }
 
 impl PartitionServer {
-    /// Replaces ranges in the map and its copy. Whoever calls acts upon the change only after that. False: the map does not
-    /// hold what was to be replaced.
+    /// Replaces ranges in the map and its copy. Whoever calls acts upon the change only after that. False:
+    /// the map does not hold what was to be replaced.
     pub(super) async fn change_map(&self, change: ChangeMap) -> Result<bool, MapError> {
         let (streams, mut copy) = (&self.shared.streams, self.map_copy.lock().await);
         self.prepare_copy(&mut copy).await.map_err(MapError::Unchanged)?;
@@ -227,8 +229,8 @@ impl PartitionServer {
         }
     }
 
-    /// Sets or removes a mark in the map's range and, if there is room, in the copy. A copy that lacks it, or has it still, is
-    /// right enough for marks; it is brought up to date before the map changes again.
+    /// Sets or removes a mark in the map's range and, if there is room, in the copy. A copy that lacks it, or
+    /// has it still, is right enough for marks; it is brought up to date before the map changes again.
     pub(super) async fn change_mark(&self, mark: MarkContainer) -> Result<(), PartitionError> {
         let (streams, mut copy) = (&self.shared.streams, self.map_copy.lock().await);
         let prepared = self.prepare_copy(&mut copy).await;
@@ -249,11 +251,16 @@ impl PartitionServer {
             // Of the last change it is not known whether the content has it.
             copy.content = self.map_content().await?;
         }
-        copy.prepare(&self.shared.streams).await
+        let prepared = copy.prepare(&self.shared.streams).await;
+        if matches!(prepared, Err(PartitionError::Storage(_))) {
+            // Its stream takes nothing any more: the next change begins another.
+            copy.stored = Stored::Nothing;
+        }
+        prepared
     }
 
-    /// Runs an operation on the map's range. Returns what the copy needs for it, if anything; until it has that, or if the
-    /// requester goes away, it counts as less than the map.
+    /// Runs an operation on the map's range. Returns what the copy needs for it, if anything; until it has
+    /// that, or if the requester goes away, it counts as less than the map.
     async fn change_map_range<O: Operation>(
         &self,
         copy: &mut MapCopy,

@@ -1,9 +1,11 @@
-//! Opening: the partition map says which ranges there are; each is loaded, and what it does not name is removed.
+//! Opening: the partition map says which ranges there are; each is loaded, and what it does not name is
+//! removed.
 //!
-//! What always holds: the ranges of a table cover every key once, or nothing is served. A range that does not load is
-//! damaged and keeps no other from being served; all ranges are read before any is written to. A table without rows in the
-//! map is new, or from before there was a map: then it is one range with the first id. Streams of any other range
-//! while the map names none would mean that the map is lost: that is damage, and nothing is removed.
+//! What always holds: the ranges of a table cover every key once, or nothing is served. A range that does not
+//! load is damaged and keeps no other from being served; all ranges are read before any is written to. A
+//! table without rows in the map is new, or from before there was a map: then it is one range with the first
+//! id. Streams of any other range while the map names none would mean that the map is lost: that is damage,
+//! and nothing is removed.
 
 use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
@@ -110,9 +112,10 @@ impl PartitionServer {
         Ok(Owner::Damaged(Arc::new(DamagedRange::found(name, range.clone(), &error))))
     }
 
-    /// Removes streams of ranges that the map does not name: children of a split that was cut off, or the parent of
-    /// one that was not. Those of a table with a damaged range stay: they may share what a repair needs; and so do all, if the
-    /// map is not first-hand: they go at the next start. Returns the highest id that any stream or range had.
+    /// Removes streams of ranges that the map does not name: children of a split that was cut off, or the
+    /// parent of one that was not. Those of a table with a damaged range stay: they may share what a repair
+    /// needs; and so do all, if the map is not first-hand: they go at the next start. Returns the highest id
+    /// that any stream or range had.
     async fn remove_leftovers(
         &self,
         entries: &[MapEntry],

@@ -1,14 +1,14 @@
 //! Finding the partition map at the start: its range, or its copy, or what the ranges' own metadata say.
 //!
 //! The map's range counts if all of it reads and its rows make sense. If it does not, the copy counts
-//! (`keep_map_copy` says why that is never an older state), and the range is built anew from it: under names of its own at
-//! first, which take the place of the former streams in one change of the stream layer. A start that is cut off before that
-//! begins again, one that is cut off after it finds a map's range that reads. If neither reads, each range knows its own
-//! keys: if these cover every key of each table exactly once, they are the map. Else the start is refused, because a guess
-//! might serve a range in its state before a split.
+//! (`keep_map_copy` says why that is never an older state), and the range is built anew from it: under names
+//! of its own at first, which take the place of the former streams in one change of the stream layer. A start
+//! that is cut off before that begins again, one that is cut off after it finds a map's range that reads. If
+//! neither reads, each range knows its own keys: if these cover every key of each table exactly once, they
+//! are the map. Else the start is refused, because a guess might serve a range in its state before a split.
 //!
-//! What always holds: before anything is served, range and copy hold the same. Marks of deleted containers are never
-//! made up: what is derived has none.
+//! What always holds: before anything is served, range and copy hold the same. Marks of deleted containers
+//! are never made up: what is derived has none.
 
 use super::keep_map_copy::{FoundCopy, MapCopy, read_copy};
 use super::open::{FIRST_RANGE_ID, check_cover, range_ids};
@@ -219,8 +219,9 @@ fn check_content(streams: &Streams, content: &MapContent) -> Result<(), Partitio
     check_cover(&entries)
 }
 
-/// Whether the streams that are there contradict that a copy, beside which the map does not read, is the newest one: it names
-/// a range that has gone, while another one of the same table is there that it does not name.
+/// Whether the streams that are there contradict that a copy, beside which the map does not read, is the
+/// newest one: it names a range that has gone, while another one of the same table is there that it does not
+/// name.
 fn check_is_newest(streams: &Streams, content: &MapContent) -> Result<(), PartitionError> {
     let entries = entries_of(content)?;
     for table in OBJECT_TABLES {
@@ -349,7 +350,8 @@ async fn mend(shared: &Shared, content: &MapContent) -> Result<(Box<ReadRange>, 
     Ok(read_map(shared).await?)
 }
 
-/// The content as a group of operations, and a last one that changes nothing: a replay ends at the content's version.
+/// The content as a group of operations, and a last one that changes nothing: a replay ends at the content's
+/// version.
 fn group_of(content: &MapContent) -> Vec<u8> {
     let mut versions: BTreeMap<RowVersion, Vec<RowChange>> = BTreeMap::new();
     for (key, (version, value)) in &content.rows {

@@ -1,8 +1,10 @@
-//! Who answers for a key range: a range partition that serves it, or the knowledge that its streams are damaged.
+//! Who answers for a key range: a range partition that serves it, or the knowledge that its streams are
+//! damaged.
 //!
-//! What always holds: nothing is read from or written to a damaged range until it is repaired and the process starts
-//! again. Every request for one of its keys gets the same error, because whatever does not read may have changed any of
-//! them; neither an older value nor "no rows" is ever an answer. Background work does not see it.
+//! What always holds: nothing is read from or written to a damaged range until it is repaired and the process
+//! starts again. Every request for one of its keys gets the same error, because whatever does not read may
+//! have changed any of them; neither an older value nor "no rows" is ever an answer. Background work does not
+//! see it.
 
 use crate::check::describe_range;
 use crate::error::PartitionError;

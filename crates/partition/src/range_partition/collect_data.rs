@@ -29,10 +29,14 @@ use crate::piece::{Piece, RowStart};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use stream::{ExtentId, StreamChange};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use stream::{Claim, ExtentId, StreamChange};
+
+/// Names whose pieces are copied at the same time: each has a piece in memory, of 4 MiB at most.
+const NAMES_MOVED_AT_ONCE: usize = 8;
 
 /// What a collection did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,9 +53,9 @@ impl RangePartition {
     /// Whether a collection may give back a fair part of what is stored.
     pub(crate) fn is_worth_collecting(&self, pace: Pace) -> bool {
         let Some(data) = &self.data else { return false };
-        // In quiet less may be dead than the last collection left, if it was not in quiet.
+        // Less may be dead than the last collection left, if that was at a gentler pace.
         let is_as_left = data.changes.load(Ordering::Relaxed) == 0;
-        if is_as_left && (pace == Pace::Busy || data.collected_in_quiet.load(Ordering::Relaxed)) {
+        if is_as_left && pace.rank() <= data.collected_at.load(Ordering::Relaxed) {
             return false;
         }
         let Ok(stat) = self.shared.streams.stat(&data.stream) else { return false };
@@ -93,7 +97,7 @@ impl RangePartition {
             return Ok(());
         }
         data.changes.store(0, Ordering::Relaxed);
-        data.collected_in_quiet.store(pace != Pace::Busy, Ordering::Relaxed);
+        data.collected_at.store(pace.rank(), Ordering::Relaxed);
         let outcome = self.collect_unnamed(data, pace, closing, is_disturbed, collected).await;
         if outcome.is_err() {
             // What failed may work once there is space again.
@@ -140,19 +144,12 @@ impl RangePartition {
             let left_bytes: u64 = left.map(|one| one.dead_bytes()).sum();
             data.left_unreadable_bytes.store(left_bytes, Ordering::Relaxed);
         }
-        let mut chosen = Vec::new();
-        let mut copied_bytes = 0;
-        for one in choose_emptied(&counted, extent_size_bytes_max, pace) {
-            // What needs no copy always has room.
-            let has_room = one.named_bytes == 0
-                || self.shared.streams.has_room_for(copied_bytes + one.named_bytes).await;
-            if has_room {
-                copied_bytes += one.named_bytes;
-                chosen.push(one);
-            } else {
-                // There may be room after others have left.
-                data.changes.fetch_add(1, Ordering::Relaxed);
-            }
+        let wanted = choose_emptied(&counted, extent_size_bytes_max, pace);
+        let wanted_count = wanted.len();
+        let (mut chosen, _claim) = self.with_room(wanted, pace).await;
+        if chosen.len() < wanted_count {
+            // There may be room after others have left.
+            data.changes.fetch_add(1, Ordering::Relaxed);
         }
         if closing() || is_disturbed() {
             // What needs no copy goes.
@@ -187,6 +184,33 @@ impl RangePartition {
             tracing::debug!(range = self.id, extents = released.len(), "blob data is collected");
         }
         Ok(())
+    }
+
+    /// Those of the wanted extents whose copies have room. Where space is what matters, they have it for themselves.
+    async fn with_room(&self, wanted: Vec<CountedExtent>, pace: Pace) -> (Vec<CountedExtent>, Option<Claim>) {
+        let streams = &self.shared.streams;
+        let mut claim = None;
+        let mut room_bytes = u64::MAX;
+        if pace.is_urgent() {
+            // One extent at least, as many as have room at most: what they give back makes room for the next ones.
+            let least = wanted.iter().map(|one| one.named_bytes).find(|bytes| *bytes > 0).unwrap_or(0);
+            let all = wanted.iter().map(|one| one.named_bytes).sum();
+            claim = streams.claim(all, least).await;
+            room_bytes = claim.as_ref().map_or(0, Claim::size_bytes);
+        }
+        let mut copied_bytes = 0;
+        let mut chosen = Vec::new();
+        for one in wanted {
+            // What needs no copy always has room.
+            let bytes = copied_bytes + one.named_bytes;
+            if one.named_bytes == 0
+                || bytes <= room_bytes && (pace.is_urgent() || streams.has_room_for(bytes).await)
+            {
+                copied_bytes += one.named_bytes;
+                chosen.push(one);
+            }
+        }
+        (chosen, claim)
     }
 
     /// Takes those condemned extents that no row names off the stream, and says which.
@@ -262,19 +286,50 @@ impl RangePartition {
         if let Some(error) = find.damage {
             return Err(error);
         }
-        // Of one name: others share none of its pieces, and its rows are durable when the next one begins.
+        let mut names: Vec<Vec<RowKey>> = Vec::new();
+        let name_of = |key: &RowKey| partition_prefix(key.as_bytes()).unwrap_or_default().to_vec();
+        for key in find.keys {
+            match names.last_mut() {
+                Some(last) if name_of(&last[0]) == name_of(&key) => last.push(key),
+                _ => names.push(vec![key]),
+            }
+        }
+        // Several at once: each waits for syncs, which they can share.
+        let copied = AtomicU64::new(0);
+        let ended = AtomicBool::new(false);
+        let moves = futures_util::stream::iter(names.into_iter().map(|keys| {
+            let (copied, ended) = (&copied, &ended);
+            async move {
+                if ended.load(Ordering::Relaxed) || closing() || is_disturbed() {
+                    return Ok(());
+                }
+                let goes_on = self.move_name(keys, extents, closing, copied).await;
+                if !matches!(goes_on, Ok(true)) {
+                    ended.store(true, Ordering::Relaxed);
+                }
+                goes_on.map(|_| ())
+            }
+        }));
+        let outcomes: Vec<Result<(), PartitionError>> =
+            moves.buffer_unordered(NAMES_MOVED_AT_ONCE).collect().await;
+        *copied_bytes += copied.into_inner();
+        outcomes.into_iter().collect()
+    }
+
+    /// The same for the rows of one name: others share none of its pieces. False: those who take over will choose for
+    /// themselves, or it is closing.
+    async fn move_name(
+        self: &Arc<Self>,
+        keys: Vec<RowKey>,
+        extents: &BTreeSet<ExtentId>,
+        closing: &impl Fn() -> bool,
+        copied_bytes: &AtomicU64,
+    ) -> Result<bool, PartitionError> {
         let mut copies: BTreeMap<Piece, Piece> = BTreeMap::new();
         let mut pins = Vec::new();
-        let mut name = Vec::new();
-        for key in find.keys {
-            let its_name = partition_prefix(key.as_bytes()).unwrap_or_default();
-            if closing() || (its_name != name && is_disturbed()) {
-                break;
-            }
-            if its_name != name {
-                name = its_name.to_vec();
-                copies.clear();
-                pins.clear();
+        for key in keys {
+            if closing() {
+                return Ok(false);
             }
             let Some((row, pin)) = self.get_with_data(&key).await? else { continue };
             let pieces = pieces_of(&row.value)?;
@@ -291,10 +346,9 @@ impl RangePartition {
                     bytes.extend_from_slice(&read?);
                 }
                 let Executed::Done((copy, copy_pin)) = self.append_piece(bytes.freeze()).await? else {
-                    // Those who take over will choose for themselves.
-                    return Ok(());
+                    return Ok(false);
                 };
-                *copied_bytes += copy.size_bytes();
+                copied_bytes.fetch_add(copy.size_bytes(), Ordering::Relaxed);
                 copies.insert(piece, copy);
                 pins.push(copy_pin);
             }
@@ -305,10 +359,10 @@ impl RangePartition {
             let reads = operation.reads();
             match self.execute(&mut UnderWay::new(operation), reads).await? {
                 Executed::Done(()) => {}
-                Executed::Moved(_) => break,
+                Executed::Moved(_) => return Ok(false),
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -469,6 +523,10 @@ impl Operation for MovePieces {
 
     fn gives_back(&self) -> bool {
         // Once nobody names it any more, the extent it was copied from goes.
+        true
+    }
+
+    fn is_collection(&self) -> bool {
         true
     }
 

@@ -21,7 +21,7 @@ use base::codec::Decoder;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use stream::{ExtentId, StreamName};
 
@@ -44,8 +44,8 @@ pub(crate) struct RangeData {
     forgotten: Mutex<u64>,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
-    /// The last collection was in quiet.
-    pub(super) collected_in_quiet: AtomicBool,
+    /// The pace of the last collection, see `Pace::rank`.
+    pub(super) collected_at: AtomicU8,
     /// The extent that took appends at the last collection, and its dead bytes that the collection left.
     pub(super) left_in_open: Mutex<Option<(ExtentId, u64)>>,
     /// Dead bytes in extents that the last collection left because they are unreadable.
@@ -88,7 +88,7 @@ impl RangeData {
             named_before_bytes: AtomicI64::new(0),
             forgotten: Mutex::new(0),
             changes: AtomicU64::new(1),
-            collected_in_quiet: AtomicBool::new(false),
+            collected_at: AtomicU8::new(0),
             left_in_open: Mutex::new(None),
             left_unreadable_bytes: AtomicU64::new(0),
             unreadable: Mutex::default(),

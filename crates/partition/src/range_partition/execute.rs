@@ -15,7 +15,7 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
 use crate::memory_table::Found;
 use crate::merge_cursor::{MergeCursor, merge_over};
-use crate::operation::{Read, Row, RowChange, RowPart, RowVersion, Rows};
+use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use crate::tree::Tree;
 use base::Ticks;
 use bytes::Bytes;
@@ -38,6 +38,15 @@ const RANGE_READ_SPARE_COUNT_MAX: usize = 64 << 10;
 
 /// An operation fetches anew so many times because changes have left memory meanwhile, at most. Each flush is one such time.
 const STALE_COUNT_MAX: usize = 32;
+
+/// An operation that gives space back waits so long for some.
+const SPACE_WAIT_MAX: Duration = Duration::from_secs(5);
+/// So long where there is some, but just enough for flushes, merges and collections.
+const FLOOR_WAIT_MAX: Duration = Duration::from_secs(2);
+/// Where that was in vain, nobody waits for that any more for so long.
+const FLOOR_WAIVED_FOR: Duration = Duration::from_secs(10);
+/// And looks this often whether there is any.
+const SPACE_POLL_AFTER: Duration = Duration::from_millis(50);
 
 /// What checkpoints hold for one read.
 enum Fetched {
@@ -77,8 +86,48 @@ pub(crate) enum Executed<R, O = ()> {
 }
 
 impl RangePartition {
-    /// Decides `operation`, whose reads are `reads`. They come back if other ranges take over.
+    /// Decides `operation`, whose reads are `reads`. They come back if other ranges take over. One that gives space back is
+    /// not refused at once where there is none: others that did may be about to.
     pub(crate) async fn execute(
+        &self,
+        operation: &mut dyn Decider,
+        reads: Vec<Read>,
+    ) -> Result<Executed<(), Vec<Read>>, PartitionError> {
+        match self.execute_once(operation, reads).await {
+            // In a box: else each request would have room for it.
+            Err(PartitionError::DiskFull) if operation.reclaims() != Some(false) => {
+                Box::pin(self.execute_once_there_is_space(operation)).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// What was refused for certain is tried again and again.
+    async fn execute_once_there_is_space(
+        &self,
+        operation: &mut dyn Decider,
+    ) -> Result<Executed<(), Vec<Read>>, PartitionError> {
+        let clock = &*self.shared.clock;
+        let began_at = clock.monotonic();
+        loop {
+            let Some(reads) = operation.reads() else { return Err(PartitionError::DiskFull) };
+            self.shared.maintenance.wake_for_space();
+            clock.sleep(SPACE_POLL_AFTER).await;
+            let waited_for = clock.monotonic().saturating_sub(began_at);
+            if waited_for >= FLOOR_WAIT_MAX {
+                // Perhaps nothing is dead yet, and it is what makes something so. Others need not find that out again.
+                let until = clock.monotonic() + FLOOR_WAIVED_FOR;
+                self.floor_waived_until_ms.store(until.as_millis() as u64, Ordering::Relaxed);
+            }
+            match self.execute_once(operation, reads).await {
+                Err(PartitionError::DiskFull)
+                    if operation.reclaims() != Some(false) && waited_for < SPACE_WAIT_MAX => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn execute_once(
         &self,
         operation: &mut dyn Decider,
         reads: Vec<Read>,
@@ -110,7 +159,9 @@ impl RangePartition {
                     }
                     // Before the wait: after it they are no longer in the processor's cache, and trees that are held are
                     // what others have to load the slow way.
-                    operation.drop_operation();
+                    if operation.reclaims() != Some(true) {
+                        operation.drop_operation();
+                    }
                     drop((reads, tree));
                     self.commit_wake.notify_one();
                     waiting.await?;
@@ -178,7 +229,8 @@ impl RangePartition {
             check_changes(&changes, &self.range)?;
             check_size(&changes, serial.pending.size_bytes())?;
             let is_scarce = self.shared.streams.is_scarce();
-            if !has_space(is_scarce, operation.gives_back(), &changes) {
+            if !has_space(is_scarce, operation.gives_back(), &changes) || self.must_wait_for_space(operation)
+            {
                 return Err(PartitionError::DiskFull);
             }
             if let Some(data) = &self.data {
@@ -205,6 +257,18 @@ impl RangePartition {
             return Ok(Verdict::Reply);
         }
         Ok(Verdict::Wait { waiting: serial.pending.wait(), has_changed })
+    }
+}
+
+impl RangePartition {
+    /// Whether what is free is for flushes, merges and collections.
+    fn must_wait_for_space(&self, operation: &dyn Decider) -> bool {
+        // The map is what hand-overs end with, and names no data; a collection has claimed its space.
+        self.table != ObjectTable::PartitionMap
+            && self.shared.streams.is_below_floor()
+            && !operation.is_collection()
+            && self.shared.clock.monotonic().as_millis() as u64
+                >= self.floor_waived_until_ms.load(Ordering::Relaxed)
     }
 }
 

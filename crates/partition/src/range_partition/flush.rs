@@ -14,6 +14,7 @@ use crate::key_groups::{KeyGroup, Place};
 use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -42,6 +43,14 @@ pub(super) struct Written {
     root: Location,
     /// Of all its keys, unless they are too many for a group.
     hashes: Option<Vec<u64>>,
+}
+
+/// How many bytes of rows a checkpoint may have.
+pub(super) enum Room<'a> {
+    /// More are an error.
+    AtMost(u64),
+    /// It ends with the row that makes them more; the key of the next one comes back.
+    Part { size_bytes: u64, rest: &'a mut Option<Bytes> },
 }
 
 /// Why a checkpoint was not written.
@@ -95,7 +104,9 @@ impl RangePartition {
         let keep_deleted = !tree.checkpoints.is_empty();
         let rows = MergeCursor::over_memory(frozen.memory.clone(), self.table.has_data());
         let nothing = LeftTails::default();
-        let written = self.write_checkpoint(rows, keep_deleted, First::Nothing, u64::MAX, &nothing).await?;
+        let written = self
+            .write_checkpoint(rows, keep_deleted, First::Nothing, Room::AtMost(u64::MAX), &nothing)
+            .await?;
         // Those that are there now are older, whatever merges make of them meanwhile.
         let checkpoint = self.open_written(&written, |_| Some(0)).await?;
         let mut metadata = self.metadata.lock().await;
@@ -119,7 +130,7 @@ impl RangePartition {
         Ok(Flush::Done)
     }
 
-    /// Writes rows of at most `bytes_max` as a new checkpoint stream. `None` if no row was kept. After each
+    /// Writes rows that have `room` as a new checkpoint stream. `None` if no row was kept. After each
     /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Tails that are `left` stay where they
     /// are.
     pub(super) async fn write_checkpoint(
@@ -127,7 +138,7 @@ impl RangePartition {
         mut rows: MergeCursor,
         keep_deleted: bool,
         first: First<'_>,
-        bytes_max: u64,
+        mut room: Room<'_>,
         left: &LeftTails,
     ) -> Result<Option<Written>, Unwritten> {
         // Each try that was refused would leave one more behind.
@@ -155,9 +166,17 @@ impl RangePartition {
                 }
                 walked += 1;
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
+                    if let Room::Part { size_bytes, rest } = &mut room
+                        && written_bytes >= *size_bytes
+                    {
+                        **rest = Some(Bytes::copy_from_slice(row.key));
+                        break;
+                    }
                     written_bytes += row.at_hand_bytes();
                     writer.add(row).await?;
-                    if written_bytes > bytes_max {
+                    if let Room::AtMost(bytes_max) = room
+                        && written_bytes > bytes_max
+                    {
                         return Err(Unwritten::TooManyBytes);
                     }
                 }

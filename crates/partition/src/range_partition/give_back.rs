@@ -9,6 +9,7 @@ use super::{RangePartition, Standing};
 use crate::error::PartitionError;
 use crate::merge_cursor::MergeCursor;
 use crate::tree::Tree;
+use base::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -62,6 +63,17 @@ impl RangePartition {
     /// Whether its disk is full.
     pub(crate) fn is_scarce(&self) -> bool {
         self.shared.streams.is_scarce()
+    }
+
+    /// Whether its disk will soon be full.
+    pub(crate) async fn is_tight(&self) -> bool {
+        self.shared.streams.is_tight().await
+    }
+
+    /// Returns when its disk is full. It does not keep the range.
+    pub(crate) fn became_scarce(&self) -> BoxFuture<'static, ()> {
+        let streams = self.shared.streams.clone();
+        Box::pin(async move { streams.became_scarce().await })
     }
 
     /// Bytes that work which only a full disk asks for has to give back, at least.

@@ -65,7 +65,8 @@ impl RangePartition {
         let (mut merged_bytes, mut tails_size_bytes) = (0, 0);
         for checkpoint in merged {
             merged_bytes += checkpoint.checkpoint.root.stored_bytes;
-            tails_size_bytes += checkpoint.checkpoint.tails_size_bytes().await?;
+            tails_size_bytes +=
+                checkpoint.checkpoint.tails_size_bytes(&checkpoint.reference.limit.start).await?;
         }
         if !is_worth_counting(merged_bytes, tails_size_bytes) {
             return Ok(LeftTails::default());

@@ -1,9 +1,10 @@
-//! Loading a range partition: first it is read (its metadata, its checkpoints' roots, its log), then taken over.
+//! Loading a range partition: first it is read (its metadata, its checkpoints' roots, its log), then taken
+//! over.
 //!
-//! What always holds: nothing of a range is written or removed before all that its load needs was read, so a damaged
-//! range stays as it is; any record that does not read fails the load with its place. A log that grew between the read
-//! and the take-over, after which no former owner can add to it, fails the load. What the metadata does not name is an
-//! orphan and is removed last.
+//! What always holds: nothing of a range is written or removed before all that its load needs was read, so a
+//! damaged range stays as it is; any record that does not read fails the load with its place. A log that grew
+//! between the read and the take-over, after which no former owner can add to it, fails the load. What the
+//! metadata does not name is an orphan and is removed last.
 
 use super::Shared;
 use super::data::RangeData;
@@ -211,7 +212,8 @@ impl ReadRange {
         Ok(())
     }
 
-    /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer to.
+    /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer
+    /// to.
     pub(super) async fn take_over(self, shared: &Shared) -> Result<Loaded, LoadError> {
         let ReadRange { names, mut metadata, tree, last_version, log_marks, replayed, log } = self;
         let streams = &shared.streams;

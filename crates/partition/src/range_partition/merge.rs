@@ -5,7 +5,7 @@
 //! it could hide; a replaced checkpoint stays until its last reader is done.
 
 use super::RangePartition;
-use super::flush::Unwritten;
+use super::flush::{Room, Unwritten};
 use crate::checkpoint::{Caching, TailsRead};
 use crate::checkpoints::Checkpoints;
 use crate::choose_merge::{
@@ -102,8 +102,12 @@ impl RangePartition {
                         bytes_max = most_bytes;
                         run
                     }
-                    (None, None) if !is_due => return Ok(0),
-                    _ => return Err(PartitionError::DiskFull),
+                    (rewrite, None) => {
+                        return match self.reclaim(&tree, give_up).await? {
+                            0 if is_due || rewrite.is_some() => Err(PartitionError::DiskFull),
+                            count => Ok(count),
+                        };
+                    }
                 }
             }
         };
@@ -265,7 +269,8 @@ impl RangePartition {
         let left = self.choose_left(&merged, keep_deleted, first).await?;
         let tails_read = TailsRead::NotIn(left.extents.clone());
         let rows = MergeCursor::over_checkpoints(&merged, &self.range, Caching::Bypass, &tails_read).await?;
-        let written = self.write_checkpoint(rows, keep_deleted, first, bytes_max, &left).await?;
+        let written =
+            self.write_checkpoint(rows, keep_deleted, first, Room::AtMost(bytes_max), &left).await?;
         let oldest = numbers.last();
         let older = |checkpoints: &Checkpoints| {
             let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
@@ -350,9 +355,14 @@ impl RangePartition {
             let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
                 Arc::strong_count(checkpoint) == 1 && Arc::strong_count(&checkpoint.checkpoint) == 1
             };
-            retired.extract_if(.., unread).map(|checkpoint| checkpoint.reference.number).collect()
+            let is_shed = |number| self.shed.lock().iter().any(|shed| shed.is_read(number));
+            let is_free = |checkpoint: &mut Arc<TreeCheckpoint>| {
+                unread(checkpoint) && !is_shed(checkpoint.reference.number)
+            };
+            retired.extract_if(.., is_free).map(|checkpoint| checkpoint.reference.number).collect()
         };
         self.unused.lock().extend(free);
+        self.give_back_shed().await?;
         // A flush may be at it as well: nobody takes what another one has taken.
         while let Some(number) = self.take_unused() {
             let stream = self.names.checkpoint(number);

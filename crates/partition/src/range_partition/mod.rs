@@ -26,6 +26,7 @@ mod merge;
 mod merge_in_quiet;
 mod range_time;
 mod read;
+mod reclaim;
 mod size;
 
 pub use collect_data::Collected;
@@ -57,6 +58,7 @@ use load::Loaded;
 use log_marks::LogMarks;
 use parking_lot::Mutex;
 use range_time::RangeTime;
+use reclaim::{Applied, Shed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::{OwnerEpoch, Streams};
@@ -111,6 +113,10 @@ pub(crate) struct RangePartition {
     not_worth_it: Mutex<Vec<(u64, u64)>>,
     /// The newest checkpoint of the merge that failed last because something did not read.
     failed_merge: Mutex<Option<u64>>,
+    /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them so.
+    shed: Mutex<Vec<Shed>>,
+    /// Which checkpoints' deletions were applied to which older ones, since the start.
+    applied: Mutex<Applied>,
     /// The ends of the merge in quiet that failed last.
     failed_in_quiet: Mutex<Option<(u64, u64)>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
@@ -125,6 +131,8 @@ pub(crate) struct RangePartition {
     leaving: AtomicBool,
     /// A hand-over copies what is in memory: nothing is flushed.
     keeps_memory: AtomicBool,
+    /// Until then, in milliseconds of the clock, what gives space back takes what there is.
+    floor_waived_until_ms: AtomicU64,
     admission: Semaphore,
     commit_wake: Notify,
     /// A memory table was frozen: the next group of the log may begin an extent.
@@ -208,6 +216,8 @@ impl RangePartition {
             unused: Mutex::new(Vec::new()),
             not_worth_it: Mutex::new(Vec::new()),
             failed_merge: Mutex::new(None),
+            shed: Mutex::new(Vec::new()),
+            applied: Mutex::default(),
             failed_in_quiet: Mutex::new(None),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
@@ -215,6 +225,7 @@ impl RangePartition {
             replaces_rows: AtomicBool::new(true),
             leaving: AtomicBool::new(false),
             keeps_memory: AtomicBool::new(false),
+            floor_waived_until_ms: AtomicU64::new(0),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
             commit_wake: Notify::new(),
             begins_table: AtomicBool::new(false),

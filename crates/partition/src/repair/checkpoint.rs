@@ -57,7 +57,7 @@ pub(super) async fn examine(shared: &Shared, reference: &CheckpointReference) ->
             own_extents.extend(index.entries.iter().map(|entry| entry.location.extent));
         }
     }
-    let checked = checkpoint.check().await;
+    let checked = checkpoint.check(&reference.limit.start).await;
     let is_whole = checked.damages.is_empty();
     let gaps = checked.damages.into_iter().map(|damage| (damage.keys, damage.problem)).collect();
     let highest_version = RowVersion(checkpoint.root.highest_version);

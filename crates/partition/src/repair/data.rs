@@ -28,7 +28,7 @@ impl DamagedData {
     pub(super) async fn find(streams: &Streams, stream: &StreamName) -> Result<Self, PartitionError> {
         let mut found = DamagedData::default();
         let mut visit = |salvaged| {
-            if let Salvaged::Missing { extent, from, to, problem } = salvaged {
+            if let Salvaged::Missing { extent, from, to, problem, .. } = salvaged {
                 found.places.entry(extent).or_default().push((from, to, problem));
             }
         };

@@ -16,7 +16,6 @@ use crate::memory_table::MemoryTable;
 use crate::merge_cursor::MergeCursor;
 use crate::metadata::{CheckpointReference, Metadata};
 use crate::operation::{ObjectTable, RowChange, RowVersion};
-use crate::partition_server::FIRST_RANGE_ID;
 use crate::range_partition::{RangeStreams, Shared, read_metadata};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -84,7 +83,10 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     let is_log_whole = streams.is_whole(names.log()).await?;
     let mut examined = Vec::with_capacity(metadata.checkpoints.len());
     for reference in &metadata.checkpoints {
-        examined.push(examine(shared, reference).await);
+        let mut found = examine(shared, reference).await;
+        // What nobody needs of it may be damaged, too: it goes.
+        found.is_whole &= streams.is_whole_but_for_its_end(&names.checkpoint(reference.number)).await?;
+        examined.push(found);
     }
     if is_metadata_whole && is_log_whole && examined.iter().all(|examined| examined.is_whole) {
         for reference in &metadata.checkpoints {
@@ -109,10 +111,8 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     }
     if !is_metadata_whole {
         sort_by_version(shared, &mut next.checkpoints).await?;
-        if range.id != FIRST_RANGE_ID || *range.keys != KeyRange::all() {
-            // Which part of each checkpoint counted, nobody knows any more.
-            done.is_uncertain = Some("its metadata is made again, after it was split or merged".to_owned());
-        }
+        // Which part of each checkpoint counted, nobody knows any more: what has given way may be back.
+        done.is_uncertain = Some("the metadata of its range was lost, and is made again".to_owned());
     }
     if let Some(newest) = write_log(shared, range, &names, &log, &mut next).await? {
         next.checkpoints.insert(0, newest);
@@ -256,7 +256,7 @@ async fn salvage_log(
     let mut gap: Option<String> = None;
     let mut visit = |salvaged| match salvaged {
         // What lies before the start is in checkpoints.
-        Salvaged::Missing { extent, from, to, problem } => {
+        Salvaged::Missing { extent, from, to, problem, .. } => {
             let is_flushed =
                 start.is_some_and(|start| extent == start.extent && to <= start.offset && from < to);
             if !is_flushed {

@@ -156,8 +156,8 @@ pub(crate) async fn open(
 }
 
 #[derive(Default)]
-struct Collect {
-    rows: Everything,
+pub(crate) struct Collect {
+    pub(crate) rows: Everything,
 }
 
 impl Scan for Collect {

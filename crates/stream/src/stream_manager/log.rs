@@ -37,6 +37,8 @@ const KIND_COMMANDS: u8 = 1;
 const KIND_SNAPSHOT: u8 = 2;
 /// A log of this size is replaced by a snapshot of the state.
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
+/// And one that has grown so often, as it does in small steps on small disks.
+const LOG_GROWTH_COUNT_MAX: u64 = 32;
 
 /// A list of commands that waits for the log.
 pub(crate) struct Request {
@@ -369,7 +371,8 @@ impl Log {
     }
 
     async fn append(&mut self, next: &State, record: Encoded) -> Result<(), StreamError> {
-        if self.offset > LOG_SIZE_BYTES_MAX && self.may_have_space_for_next().await {
+        let size_bytes_max = LOG_SIZE_BYTES_MAX.min(LOG_GROWTH_COUNT_MAX * self.growth_bytes);
+        if self.offset > size_bytes_max && self.may_have_space_for_next().await {
             let generation = self.generation + 1;
             let snapshot = encode_snapshot(next, generation);
             let size_bytes = PATHS.len() as u64 * (snapshot.bytes.len() as u64 + self.growth_bytes);

@@ -55,7 +55,7 @@ impl StreamManager {
     ) -> Result<Self, StreamError> {
         let given_up = space.given_up();
         let log = match Log::start(env, settings, &recovered, space).await {
-            Err(StreamError::DiskFull) if space.give_up(given_up).await => {
+            Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
                 Log::start(env, settings, &recovered, space).await?
             }
             started => started?,

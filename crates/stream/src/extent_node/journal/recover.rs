@@ -128,7 +128,10 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     segments.sort_by_key(|segment| segment.generation);
     let newest_read = segments.last().map(|segment| segment.generation);
     if let Some(copy) = copy.filter(|copy| copy.is_clean && Some(copy.generation) >= newest_read) {
-        return Ok(after_clean_stop(copy, findings));
+        let mut found = after_clean_stop(copy, findings);
+        found.torn = copies.torn.map(torn_copy);
+        found.appends = known_appends(&segments, &found.table)?;
+        return Ok(found);
     }
     let synced = files.synced.as_deref().and_then(Synced::decode);
     // One that is far from all others is of another folder.
@@ -191,7 +194,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
             note_newest(newest, &mut findings);
             newest.replay(&mut replayed)?;
             match missing_behind(newest, synced) {
-                0 => torn = torn_behind(newest),
+                0 => torn = torn_behind(newest).or(copies.torn.map(torn_copy)),
                 count => {
                     has_gaps = true;
                     replayed.gap();
@@ -244,6 +247,31 @@ fn unconfirmed(newest: &Segment, files: &JournalContents) -> Option<(usize, Byte
     let end = (header.end + END_MARK_SIZE).min(content.len());
     // A copy: it must not keep the whole file.
     Some((newest.file, Bytes::copy_from_slice(content.get(..end)?)))
+}
+
+fn torn_copy(path: &str) -> String {
+    format!(
+        "the copy of the table of extents ({path}) is not whole: a power loss cut it short, or the disk has damaged it since; \
+         nothing is lost, and it is written anew"
+    )
+}
+
+/// What readable segments hold of extents that are there, though it is in them: a damaged block is restored by it.
+fn known_appends(
+    segments: &[Segment],
+    table: &ExtentTable,
+) -> Result<Vec<(ExtentId, u64, Bytes)>, StreamError> {
+    let mut appends = Vec::new();
+    for segment in segments {
+        let mut replayed = Replayed::default();
+        replayed.gap();
+        segment.replay(&mut replayed)?;
+        appends.append(&mut replayed.appends);
+    }
+    appends.retain(|(extent, offset, bytes)| {
+        table.extents.get(extent).is_some_and(|state| offset + bytes.len() as u64 <= state.length)
+    });
+    Ok(appends)
 }
 
 fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> Recovered {

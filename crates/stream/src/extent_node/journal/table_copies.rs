@@ -72,8 +72,10 @@ impl TableCopy {
 pub(crate) struct ReadCopies {
     /// The newest that reads.
     pub(crate) newest: Option<TableCopy>,
-    /// Which of them must have been whole and is not, or had a flipped bit.
+    /// Which of them is damaged.
     pub(crate) damaged: Vec<&'static str>,
+    /// The one that is not whole, as a power loss leaves it that comes while it is written.
+    pub(crate) torn: Option<&'static str>,
 }
 
 /// Reads what the two files hold; `None`: there is no such file.
@@ -85,13 +87,18 @@ pub(crate) fn read_copies(contents: &[Option<Bytes>; 2]) -> ReadCopies {
     let order = |copy: &TableCopy| (copy.generation, copy.is_clean);
     let newest = read.iter().flatten().map(|(copy, _)| copy).max_by_key(|copy| order(copy)).cloned();
     let Some(newest) = newest else { return ReadCopies::default() };
-    let is_whole = |index: usize| match &read[index] {
-        Some((_, is_mended)) => !is_mended,
-        // While one is written over the other is the one before.
-        None => false,
-    };
-    let damaged = (0..2).filter(|index| !is_whole(*index)).map(|index| TABLE_PATHS[index]).collect();
-    ReadCopies { newest: Some(newest), damaged }
+    let mut copies = ReadCopies { newest: Some(newest), ..ReadCopies::default() };
+    for (index, path) in TABLE_PATHS.into_iter().enumerate() {
+        match (&read[index], &contents[index]) {
+            (Some((_, false)), _) => {}
+            // A sector is written whole or not at all: the header is the new one or the old one.
+            (None, Some(content)) if record::is_begun(content) && copies.torn.is_none() => {
+                copies.torn = Some(path);
+            }
+            _ => copies.damaged.push(path),
+        }
+    }
+    copies
 }
 
 /// The open files.
@@ -182,18 +189,26 @@ mod tests {
     fn the_newest_that_reads_counts() {
         let content = |copy: &TableCopy| Some(copy.encode().bytes);
         let (old, new, clean) = (copy(4, false), copy(5, false), copy(5, true));
-        let torn = || Some(Bytes::from(vec![0; 8192]));
+        let zeroed = || Some(Bytes::from(vec![0; 8192]));
+        let torn = || {
+            let mut content = copy(5, false).encode().bytes.to_vec();
+            content[50..54].fill(7);
+            Some(Bytes::from(content))
+        };
         for (contents, newest, damaged) in [
             ([content(&new), content(&new)], &new, 0),
             ([content(&new), content(&old)], &new, 0),
             ([content(&clean), content(&new)], &clean, 0),
-            ([torn(), content(&old)], &old, 1),
-            ([content(&new), torn()], &new, 1),
+            ([zeroed(), content(&old)], &old, 1),
+            ([content(&new), zeroed()], &new, 1),
             ([None, content(&new)], &new, 1),
+            ([torn(), content(&old)], &old, 0),
+            ([content(&new), torn()], &new, 0),
         ] {
             let read = read_copies(&contents);
             assert_eq!((read.newest.as_ref(), read.damaged.len()), (Some(newest), damaged));
         }
-        assert_eq!(read_copies(&[None, torn()]).newest, None);
+        assert_eq!(read_copies(&[content(&new), torn()]).torn, Some(TABLE_PATHS[1]));
+        assert_eq!(read_copies(&[None, zeroed()]).newest, None);
     }
 }

@@ -238,10 +238,12 @@ fn records_that_were_synced_and_do_not_read_are_damage() {
 fn after_a_clean_stop_no_byte_of_the_journal_is_needed() {
     let (mut files, table) = journal();
     files.copies[0] = Some(copy(9, 7, 8, &table, true));
-    for segments in [[None, None, None], files.segments.clone().map(|_| Some(vec![7; 100]))] {
+    let noise = files.segments.clone().map(|_| Some(vec![7; 100]));
+    // What reads of it restores damaged blocks.
+    for (segments, appends) in [([None, None, None], 0), (noise, 0), (files.segments.clone(), 5)] {
         let found = Files { segments, ..files.clone() }.recover().unwrap();
         assert_eq!((found.table, found.findings, found.torn), (table.clone(), vec![], None));
-        assert_eq!((found.generation, found.sequence, found.appends.len()), (9, 7, 0));
+        assert_eq!((found.generation, found.sequence, found.appends.len()), (9, 7, appends));
     }
     // It was started again since, and stopped before the copies were written.
     files.segments[2] = Some(file(10, 10, 8, &table, &[]));

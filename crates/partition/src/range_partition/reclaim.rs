@@ -1,0 +1,189 @@
+//! Reclaiming on a full disk: one checkpoint loses the rows that newer ones hide, in parts that fit what is free.
+//!
+//! 1. `choose_reclaim` says which one, and how much of it stays, roughly. For the next part space is claimed.
+//! 2. Its first rows that stay become a checkpoint of their own, in front of it. What is left of it is read from the next row
+//!    on: its reference has a later start. Both are one change of the metadata.
+//! 3. Once nobody reads it as it was, its extents that only the rows before that start needed leave its stream. When nothing
+//!    is left of it, it goes as a whole.
+//!
+//! What always holds: each row is seen in one of the two at any moment; an extent leaves only while no row needs it that this
+//! range, an heir or a reader may see; a part takes no more than was claimed.
+
+use super::RangePartition;
+use super::flush::Room;
+use super::left_tails::LeftTails;
+use super::merge::newer_than;
+use crate::choose_reclaim::{Holding, choose_reclaim};
+use crate::error::PartitionError;
+use crate::key::KeyRange;
+use crate::merge_cursor::MergeCursor;
+use crate::metadata::CheckpointReference;
+use crate::tree::{Tree, TreeCheckpoint};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use stream::StreamChange;
+
+/// Bytes of rows of one part, at most.
+const PART_SIZE_BYTES_MAX: u64 = 64 << 20;
+/// A part is not worth its files below this share of an extent.
+const PART_OF_EXTENT_MIN: u64 = 4;
+/// What a part's index, filters and headers take besides its rows, as a share of what is claimed.
+const OVERHEAD_DIVISOR: u64 = 8;
+
+/// A checkpoint as it was before its first rows moved.
+pub(super) struct Shed {
+    former: Arc<TreeCheckpoint>,
+}
+
+impl Shed {
+    fn number(&self) -> u64 {
+        self.former.reference.number
+    }
+
+    /// Whether it is the checkpoint of this number and somebody may read it as it was.
+    pub(super) fn is_read(&self, number: u64) -> bool {
+        self.number() == number
+            && (Arc::strong_count(&self.former) > 1 || Arc::strong_count(&self.former.checkpoint) > 1)
+    }
+}
+
+/// By the number of a checkpoint, the numbers of the newer ones whose hidden rows it has lost.
+#[derive(Default)]
+pub(super) struct Applied(BTreeMap<u64, BTreeSet<u64>>);
+
+impl Applied {
+    fn keep(&mut self, numbers: &BTreeSet<u64>) {
+        self.0.retain(|number, _| numbers.contains(number));
+        self.0.values_mut().for_each(|newer| newer.retain(|number| numbers.contains(number)));
+    }
+
+    fn has(&self, number: u64, newer: u64) -> bool {
+        self.0.get(&number).is_some_and(|applied| applied.contains(&newer))
+    }
+}
+
+impl RangePartition {
+    /// Takes one part off a checkpoint, if that is worth it. Returns how many were written or found empty.
+    pub(super) async fn reclaim(
+        &self,
+        tree: &Tree,
+        give_up: &(dyn Fn() -> bool + Sync),
+    ) -> Result<u64, PartitionError> {
+        if !self.is_tight().await {
+            return Ok(0);
+        }
+        let checkpoints = &tree.checkpoints;
+        let numbers: Vec<u64> = checkpoints.iter().map(|one| one.reference.number).collect();
+        self.applied.lock().keep(&numbers.iter().copied().collect());
+        let dead = self.shared.dead.of_table(self.table);
+        let mut held = Vec::with_capacity(checkpoints.len());
+        for (index, checkpoint) in checkpoints.iter().enumerate() {
+            let root = &checkpoint.checkpoint.root;
+            let size_bytes = checkpoint.visible_bytes().await?;
+            let scaled = |count: u64| {
+                let scaled =
+                    u128::from(count) * u128::from(size_bytes) / u128::from(root.stored_bytes.max(1));
+                u64::try_from(scaled).unwrap_or(count).min(count)
+            };
+            let dead_bytes = if dead.is_empty() { 0 } else { checkpoint.dead_bytes(&dead).await? };
+            let applied = self.applied.lock();
+            held.push(Holding {
+                size_bytes,
+                row_count: scaled(root.row_count),
+                deleted_count: scaled(root.deleted_count),
+                dead_bytes,
+                is_begun: checkpoint.reference.limit.start > self.range.start,
+                applied: numbers[..index].iter().map(|newer| applied.has(numbers[index], *newer)).collect(),
+            });
+        }
+        let Some(chosen) = choose_reclaim(&held, self.gain_min_bytes()) else { return Ok(0) };
+        let extent_bytes = self.shared.streams.extent_size_bytes_max();
+        let wanted = chosen.kept_bytes.clamp(extent_bytes / PART_OF_EXTENT_MIN, PART_SIZE_BYTES_MAX);
+        let wanted = wanted + wanted / OVERHEAD_DIVISOR;
+        let least = (extent_bytes / PART_OF_EXTENT_MIN).min(wanted);
+        let Some(claim) = self.shared.streams.claim(wanted, least).await else { return Ok(0) };
+        let former = checkpoints[chosen.index].clone();
+        let hiding = checkpoints[..chosen.index].iter().filter(|one| one.checkpoint.root.deleted_count > 0);
+        let hiding: Vec<Arc<TreeCheckpoint>> = hiding.cloned().collect();
+        let size_bytes = claim.size_bytes() - claim.size_bytes() / OVERHEAD_DIVISOR;
+        let mut rest = None;
+        let merges = AtomicU64::new(0);
+        let run = [former.clone()];
+        let first = newer_than(&run, give_up, &merges);
+        let rows = MergeCursor::over_unhidden(&hiding, &former, &self.range).await?;
+        let room = Room::Part { size_bytes, rest: &mut rest };
+        let nothing = LeftTails::default();
+        let written = self.write_checkpoint(rows, !chosen.drops_deletions, first, room, &nothing).await?;
+        drop((claim, run));
+        let output = self.open_written(&written, |_| None).await?;
+        let left = rest.map(|start| self.without_rows_before(&former, start));
+        let output_number = output.as_ref().map(|output| output.reference.number);
+        let by: Vec<Arc<TreeCheckpoint>> = output.into_iter().chain(left.clone()).collect();
+        let mut metadata = self.metadata.lock().await;
+        let mut next = metadata.clone();
+        next.checkpoints = self.tree().with_replaced(former.reference.number, by.clone()).references();
+        self.adopt(&mut metadata, next, &written).await?;
+        self.replace_tree(|tree| tree.with_replaced(former.reference.number, by));
+        drop(metadata);
+        if let Some(number) = output_number {
+            let mut applied = self.applied.lock();
+            let mut done: BTreeSet<u64> = numbers[..chosen.index].iter().copied().collect();
+            done.extend(applied.0.get(&former.reference.number).into_iter().flatten());
+            applied.0.insert(number, done);
+        }
+        tracing::debug!(
+            table = self.table.name(),
+            number = former.reference.number,
+            is_done = left.is_none(),
+            "a part of a checkpoint is reclaimed"
+        );
+        match left {
+            Some(_) => self.shed.lock().push(Shed { former }),
+            None => self.retired.lock().push(former),
+        }
+        if let Err(error) = self.remove_unused().await {
+            tracing::debug!(table = self.table.name(), id = self.id, %error, "reclaimed space stays for now");
+        }
+        Ok(1 + merges.into_inner())
+    }
+
+    /// The checkpoint without its first rows, for readers that come from now on.
+    fn without_rows_before(&self, former: &TreeCheckpoint, start: Bytes) -> Arc<TreeCheckpoint> {
+        let limit = KeyRange { start, end: former.reference.limit.end.clone() };
+        let reference = CheckpointReference { limit, ..former.reference.clone() };
+        Arc::new(TreeCheckpoint::new(Arc::new(former.checkpoint.reopened()), reference))
+    }
+
+    /// Gives back the extents of what moved, where nobody reads it as it was.
+    pub(super) async fn give_back_shed(&self) -> Result<(), PartitionError> {
+        let unread: BTreeSet<u64> = {
+            let mut shed = self.shed.lock();
+            let numbers: BTreeSet<u64> = shed.iter().map(Shed::number).collect();
+            let is_read = |number: &u64| shed.iter().any(|one| one.is_read(*number));
+            let unread: BTreeSet<u64> = numbers.into_iter().filter(|number| !is_read(number)).collect();
+            shed.retain(|one| !unread.contains(&one.number()));
+            unread
+        };
+        for number in unread {
+            let tree = self.tree();
+            let now = tree.checkpoints.iter().find(|one| one.reference.number == number);
+            // Else it has gone as a whole.
+            let Some(now) = now else { continue };
+            let start = &now.reference.limit.start;
+            let needed = now.checkpoint.extents_from(start, self.table.has_data()).await?;
+            let stream = self.names.checkpoint(number);
+            let listed = self.shared.streams.stat(&stream)?.extents;
+            // The last one has the root, and may be open.
+            let before_last = listed.iter().take(listed.len().saturating_sub(1)).map(|(extent, _)| *extent);
+            let root = now.reference.root.extent;
+            let extents: Vec<_> =
+                before_last.filter(|extent| *extent != root && !needed.contains(extent)).collect();
+            if !extents.is_empty() {
+                self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
+            }
+        }
+        Ok(())
+    }
+}
