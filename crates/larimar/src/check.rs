@@ -7,7 +7,7 @@ use crate::container_names::{Opened, container_names};
 use crate::data_folder;
 use crate::places::ContainerNames;
 use crate::progress::Progress;
-use crate::repair::{Plan, plan_for};
+use crate::repair::{Plan, RepairError, plan_for};
 use base::system::SystemDisk;
 use base::{ByteSize, Environment};
 use blob::{BlobError, FormerNames, find_former_names};
@@ -55,7 +55,7 @@ pub(crate) fn check(path: &Path) -> Result<ExitCode, CheckError> {
         let (names, remedy) = match found.damages.is_empty() {
             true if found.is_fresh => (FormerNames::default(), None),
             true => (former_names(&env).await.map_err(partition_failed)?, None),
-            false => (FormerNames::default(), Some(remedy(&env, path, &mut bar).await)),
+            false => (FormerNames::default(), Some(remedy(&env, path, &found, &mut bar).await)),
         };
         Ok::<_, CheckError>((found, names, remedy))
     });
@@ -80,10 +80,17 @@ async fn former_names(env: &Environment) -> Result<FormerNames, PartitionError> 
 }
 
 /// What a repair would do about the damage.
-async fn remedy(env: &Environment, path: &Path, progress: &mut Progress) -> Remedy {
-    match plan_for(env, path.display().to_string(), progress).await {
+async fn remedy(env: &Environment, path: &Path, found: &FolderCheck, progress: &mut Progress) -> Remedy {
+    let damaged = found.damages.iter().map(|damage| damage.place.clone()).collect();
+    match plan_for(env, path.display().to_string(), damaged, progress).await {
         Ok((plan, names)) => Remedy { plan: Ok(plan), names },
-        Err(error) => Remedy { plan: Err(error.to_string()), names: container_names(env).await },
+        Err(error) => {
+            let why = match error {
+                RepairError::Failed(error) => error.to_string(),
+                other => other.to_string(),
+            };
+            Remedy { plan: Err(why), names: container_names(env).await }
+        }
     }
 }
 

@@ -18,6 +18,15 @@ fn check(data: &Path) -> (Output, String) {
     (output, told)
 }
 
+/// The check finds damage in this file, and says what it means and what can be done.
+fn is_told(data: &Path, name: &str) {
+    let (damaged, told) = check(data);
+    assert_eq!(damaged.status.code(), Some(3), "{name}: {told}");
+    let place = told.lines().any(|line| line == name || line.starts_with("range"));
+    assert!(place && told.contains("meaning: ") && told.contains("larimar repair "), "{told}");
+    assert!(damaged.stderr.is_empty(), "what is tried out in memory is not logged");
+}
+
 #[test]
 fn a_folder_is_checked_unless_it_is_in_use() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -36,32 +45,32 @@ fn a_folder_is_checked_unless_it_is_in_use() {
     assert_eq!(healthy.status.code(), Some(0), "{told}");
     assert!(told.contains("no damage found") && healthy.stderr.is_empty(), "{told}");
 
-    // After a clean stop everything is in the extents.
     let mut server = serve(folder.path(), &data);
     let stop = Command::new("kill").args(["-TERM", &server.id().to_string()]).status().expect("kill");
     assert!(stop.success() && server.wait().expect("a child").success());
-    // The snapshot in the stream manager's log, and a block of an extent.
-    for kind in ["stream_manager/log", "extents"] {
-        let path = data.join(kind);
-        let path = match kind {
-            "extents" => {
-                let files =
-                    std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("a file").path());
-                files
-                    .filter(|path| path.metadata().is_ok_and(|file| file.len() > 40))
-                    .min()
-                    .expect("an extent")
-            }
-            _ => path,
-        };
-        flip(&path, 35);
-        let (damaged, told) = check(&data);
-        assert_eq!(damaged.status.code(), Some(3), "{kind}: {told}");
-        let name = path.strip_prefix(&data).expect("inside").display().to_string();
-        let place = told.lines().any(|line| line == name || line.starts_with("range"));
-        assert!(place && told.contains("meaning: "), "{told}");
-        flip(&path, 35);
-    }
+    // The snapshot in the stream manager's log.
+    let log = data.join("stream_manager/log");
+    flip(&log, 35);
+    is_told(&data, "stream_manager/log");
+    flip(&log, 35);
+
+    // After a clean stop everything is in the extents, and the journal still has what was written last.
+    let files = std::fs::read_dir(data.join("extents")).expect("a folder");
+    let files = files.map(|entry| entry.expect("a file").path());
+    let extent = files.filter(|path| path.metadata().is_ok_and(|file| file.len() > 40)).min();
+    let extent = extent.expect("an extent");
+    flip(&extent, 35);
+    let (restored, told) = check(&data);
+    assert_eq!(restored.status.code(), Some(0), "{told}");
+    assert!(told.contains(": the journal holds ") && told.contains("no damage found"), "{told}");
+    flip(&extent, 35);
+    let away = folder.path().join("away");
+    std::fs::rename(&extent, &away).expect("a file");
+    is_told(&data, &extent.strip_prefix(&data).expect("inside").display().to_string());
+    // What only opening the folder mends is something to do, too.
+    let planned = Command::new(PROGRAM).arg("repair").arg(&data).output().expect("the program");
+    assert_eq!(planned.status.code(), Some(3), "{}", String::from_utf8_lossy(&planned.stdout));
+    std::fs::rename(&away, &extent).expect("a file");
     assert_eq!(check(&data).0.status.code(), Some(0));
 }
 

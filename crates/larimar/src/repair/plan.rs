@@ -7,6 +7,7 @@ mod json;
 use crate::places::{ContainerNames, Place, PlaceRange, Service};
 use base::ByteSize;
 use partition::{FolderRepair, LossOutcome, LostKeys, RowLoss};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fmt::Write as _;
 
@@ -58,17 +59,20 @@ impl Plan {
     /// Takes in what the core says.
     pub(crate) fn put(&mut self, repair: &FolderRepair, names: &ContainerNames) {
         self.actions.clone_from(&repair.actions);
-        self.losses = repair.losses.iter().map(|loss| loss_of(loss, names)).collect();
+        self.losses.clear();
+        self.add_losses(repair.losses.iter().map(|loss| loss_of(loss, names)));
     }
 
     /// Takes in what an earlier run, which was broken off, may have lost.
     pub(crate) fn add_unfinished(&mut self, run: &str, losses: &[Loss]) {
         self.unfinished_runs.push(run.to_owned());
-        for loss in losses {
-            if !self.losses.contains(loss) {
-                self.losses.push(loss.clone());
-            }
-        }
+        self.add_losses(losses.iter().cloned());
+    }
+
+    /// Adds losses that are not told yet: several rows may be those of one blob.
+    pub(crate) fn add_losses(&mut self, losses: impl IntoIterator<Item = Loss>) {
+        let mut told: BTreeSet<String> = self.losses.iter().map(Loss::to_string).collect();
+        self.losses.extend(losses.into_iter().filter(|loss| told.insert(loss.to_string())));
     }
 
     /// As text, with all losses or as many as people read.

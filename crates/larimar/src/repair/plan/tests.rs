@@ -78,6 +78,8 @@ fn a_plan_is_told_in_words() {
         assert!(told.contains(part), "{part:?} in {told}");
     }
     let again = plan.losses[0].clone();
+    plan.add_losses([again.clone()]);
+    assert_eq!(plan.losses.len(), 8, "each is told once");
     plan.losses = vec![again; LOSSES_PRINTED_MAX + 2];
     assert!(plan.text(false).contains("\n  and 2 more; --json FILE lists all of them\n"));
     assert_eq!(plan.text(true).matches("lost: entity").count(), LOSSES_PRINTED_MAX + 2);
