@@ -353,7 +353,7 @@ fn blob_data_survives_crashes_splits_and_collections() {
 /// So much later the naming comes from step to step.
 const STEP_MS: u64 = 5;
 /// A collection copies several names at once: its steps are closer.
-const NAMED_STEP_MS: u64 = 1;
+const NAMED_STEP_MS: u64 = 3;
 
 /// The second look at the rows, at the end of a collection, once could be left out and no test noticed: bytes that
 /// nobody named when it began were named while pieces of other extents were being copied, and left with their extent.

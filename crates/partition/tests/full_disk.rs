@@ -20,6 +20,8 @@ use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
 const BLOB_COUNT: u64 = 60;
 const BLOB_SIZE: usize = 8000;
 const RESERVE: u64 = 256 << 10;
+/// Of each of the two files of the stream manager's log.
+const LOG_GROWTH: u64 = 16 << 10;
 
 /// Puts or deletes a row of blob data.
 struct NameBlob {
@@ -57,7 +59,11 @@ async fn put_blob(partitions: &Partitions, name: u64) -> Result<(), PartitionErr
 }
 
 async fn open(env: &Environment) -> Result<(Arc<Streams>, Partitions), PartitionError> {
-    let settings = StreamSettings { reserve_size_bytes: RESERVE, ..StreamSettings::tiny() };
+    let settings = StreamSettings {
+        reserve_size_bytes: RESERVE,
+        manager_log_growth_bytes: LOG_GROWTH,
+        ..StreamSettings::tiny()
+    };
     let streams = Streams::open(env, settings).await?;
     let partitions = Partitions::open(env, streams.clone(), PartitionSettings::tiny()).await?;
     Ok((streams, partitions))
@@ -138,7 +144,11 @@ fn a_deleted_table_gives_its_space_back_where_merges_have_no_room() {
         let disk = world.disk.clone();
         world
             .run(|env, _| async move {
-                let streams = StreamSettings { reserve_size_bytes: RESERVE, ..StreamSettings::tiny() };
+                let streams = StreamSettings {
+                    reserve_size_bytes: RESERVE,
+                    manager_log_growth_bytes: LOG_GROWTH,
+                    ..StreamSettings::tiny()
+                };
                 let streams = Streams::open(&env, streams).await.unwrap();
                 let whole = PartitionSettings { range_size_bytes_max: 64 << 20, ..PartitionSettings::tiny() };
                 let partitions = Partitions::open(&env, streams.clone(), whole).await.unwrap();
@@ -626,15 +636,15 @@ fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() 
             for _ in 0..GROWTH / PAGE - 1 - spare {
                 create().await.unwrap();
             }
-            // Enough for a flush, too little for the manager's log.
-            disk.set_free_bytes(Some(GROWTH - 1000));
+            // Enough for a flush, too little for the two files of the manager's log.
+            disk.set_free_bytes(Some(2 * GROWTH - 1000));
             env.clock.sleep(Duration::from_secs(10)).await;
             let checkpoints = partitions.range_statistics(TABLE)[0].checkpoints;
             let after = streams.stat(&log).unwrap().extents;
             if checkpoints == 0 || after.len() == 1 || after[0] != before[0] {
                 return false;
             }
-            disk.set_free_bytes(Some(GROWTH - 1000));
+            disk.set_free_bytes(Some(2 * GROWTH - 1000));
             for at in 0..2 * ROWS {
                 let changes = vec![(key(1, "p", &format!("x{at:02}")), Some(value(at, 1000)))];
                 partitions.execute(PutAnyway(Write { changes })).await.unwrap();
@@ -642,7 +652,7 @@ fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() 
             // They come to their extent, which takes space as well.
             env.clock.sleep(Duration::from_secs(3)).await;
             // Enough for the manager's log, too little for another flush.
-            disk.set_free_bytes(Some(GROWTH + 1000));
+            disk.set_free_bytes(Some(2 * GROWTH + 1000));
             env.clock.sleep(Duration::from_secs(30)).await;
             let trimmed = streams.stat(&log).unwrap().extents;
             assert!(trimmed[0].0 > before[0].0, "spare {spare}: {before:?}, then {trimmed:?}");

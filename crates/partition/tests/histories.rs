@@ -594,13 +594,13 @@ fn history(seed: u64, planted: Planted) -> Outcome {
         let random = &world.random;
         let used: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
         let create_refused_one_in = if matches!(planted, Planted::None) && random.one_in(6) { 4 } else { 0 };
-        let capacity_bytes = if used > 0 && random.one_in(6) { used + random.below(100_000) } else { 0 };
+        let capacity_bytes = if used > 0 && random.one_in(6) { used + random.below(250_000) } else { 0 };
         let refuses = create_refused_one_in > 0 || capacity_bytes > 0;
         // Half of the lives on a disk that refuses things go on, to see that nothing stays of what was refused.
         let crash_at_operation = if random.one_in(if refuses { 2 } else { 4 }) {
             0
         } else {
-            world.disk.operation_count() + 1 + random.below(500)
+            world.disk.operation_count() + 1 + random.below(700)
         };
         let faults = Faults {
             slow_one_in: 4,

@@ -137,9 +137,9 @@ impl Streams {
                     }
                 }
             }
-            let has_losses = recovered.has_losses;
+            let (has_losses, next_extent) = (recovered.has_losses, recovered.next_extent);
             let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
-            let manager = Arc::new(StreamManager::start(env, &settings, listed, &space).await?);
+            let manager = Arc::new(StreamManager::start(env, &settings, listed, next_extent, &space).await?);
             let rolling = Arc::new(tokio::sync::Mutex::default());
             let collecting = Default::default();
             let scrub = Arc::new(Scrub::default());

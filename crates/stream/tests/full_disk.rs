@@ -268,7 +268,9 @@ fn a_reserve_makes_room_in_the_managers_log() {
     let disk = world.disk.clone();
     world
         .run(|env, _| async move {
-            let streams = Streams::open(&env, with_reserve()).await.unwrap();
+            // Each of its two files grows by so much.
+            let settings = StreamSettings { manager_log_growth_bytes: 16 << 10, ..with_reserve() };
+            let streams = Streams::open(&env, settings).await.unwrap();
             env.clock.sleep(Duration::from_secs(10)).await;
             fill_up(&disk);
             let mut count = 0;

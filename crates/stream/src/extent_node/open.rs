@@ -34,6 +34,8 @@ pub(crate) struct RecoveredNode {
     extents: BTreeMap<ExtentId, Arc<Extent>>,
     /// Files in the extents' folder that no extent has.
     orphans: Vec<String>,
+    /// No extent that is known, and no file, has this id or a higher one.
+    pub(crate) next_extent: u64,
     /// What journal and streams say of the extents is damaged: nothing that only seems to be left over is to be removed.
     pub(crate) has_losses: bool,
 }
@@ -105,9 +107,12 @@ impl ExtentNode {
             }
         }
         let (extents, orphans) = open_extents(&*env.disk, &mut recovered).await?;
+        let of_files = orphans.iter().filter_map(|name| u64::from_str_radix(name.get(..16)?, 16).ok());
+        let of_extents = extents.keys().map(|extent| extent.0);
+        let next_extent = of_files.chain(of_extents).max().map_or(0, |highest| highest.saturating_add(1));
         // Where something is lost a file that nobody knows may be what is missing.
         let orphans = if has_losses { Vec::new() } else { orphans };
-        Ok(RecoveredNode { recovered, extents, orphans, has_losses })
+        Ok(RecoveredNode { recovered, extents, orphans, next_extent, has_losses })
     }
 
     /// Starts a new generation of the journal, and the node's tasks.
@@ -117,7 +122,7 @@ impl ExtentNode {
         node: RecoveredNode,
         space: Arc<Space>,
     ) -> Result<Arc<Self>, StreamError> {
-        let RecoveredNode { recovered, extents, orphans, has_losses: _ } = node;
+        let RecoveredNode { recovered, extents, orphans, .. } = node;
         if let Some((file, header)) = recovered.unconfirmed {
             // The former process may have ended before its sync, or in spite of it: written again, it is on the disk for
             // certain before the older segments are written over, which it takes the place of.

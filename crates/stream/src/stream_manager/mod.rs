@@ -46,11 +46,13 @@ impl StreamManager {
         log::read(env, is_kept_twice).await
     }
 
-    /// Starts a new log from what was read, and its task.
+    /// Starts a new log from what was read, and its task. New extents get `next_extent` or higher ids: files of others may
+    /// be there that nobody lists.
     pub(crate) async fn start(
         env: &Environment,
         settings: &StreamSettings,
         recovered: Recovered,
+        next_extent: u64,
         space: &Arc<Space>,
     ) -> Result<Self, StreamError> {
         let given_up = space.given_up();
@@ -60,7 +62,7 @@ impl StreamManager {
             }
             started => started?,
         };
-        let next_extent = AtomicU64::new(recovered.state.next_extent);
+        let next_extent = AtomicU64::new(recovered.state.next_extent.max(next_extent));
         let state = Arc::new(RwLock::new(recovered.state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);
         let task = log.run(state.clone(), requests);
