@@ -105,6 +105,10 @@ async fn bring_up(
 ) -> Result<(), StreamError> {
     let path = extent_path(extent);
     for (offset, bytes) in journaled {
+        // Most of it is there. It is synced all the same: a process that was killed may have written it only.
+        if file.read_at(*offset, bytes.len()).await.is_ok_and(|found| found == *bytes) {
+            continue;
+        }
         file.write_at(*offset, bytes.clone()).await.map_err(|error| write_failed(&path, error))?;
     }
     let len = file.size().await.map_err(|error| StreamError::read(&path, &error))?;
