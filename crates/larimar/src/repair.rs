@@ -21,13 +21,17 @@ use crate::progress::Progress;
 use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
 use base::{BoxFuture, ByteSize, Environment};
-use partition::{FolderCheck, FolderRepair, PartitionError, check_folder, repair_folder};
+use partition::{
+    FolderCheck, FolderRepair, ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder,
+    repair_folder,
+};
+use queue::recount_messages;
 use run_folder::{RunFolder, close_unfinished, files_to_keep, unfinished_runs};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use stream::{Streams, check_streams};
+use stream::{StreamSettings, Streams, check_streams};
 
 /// Exit code for a folder that a repair would change.
 const EXIT_TO_BE_REPAIRED: u8 = 3;
@@ -106,7 +110,7 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairErro
         let env = &base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let refused = |error| RepairError::Refused { path: path.clone(), error };
         Streams::check_folder(env).await.map_err(refused)?;
-        let repair = Repair { env, folder: path.display().to_string(), core: repair_folder };
+        let repair = Repair { env, folder: path.display().to_string(), core: repair_all };
         let planned = repair.plan(&mut progress).await?;
         write_json(arguments.json.as_deref(), &planned.plan)?;
         if !arguments.apply || planned.plan.is_empty() {
@@ -128,6 +132,28 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairErro
     Ok(ExitCode::from(ended.exit_code))
 }
 
+/// Repairs what the layers keep, then what queues count.
+fn repair_all<'a>(
+    env: &'a Environment,
+    progress: &'a mut (dyn FnMut(&str) + Send),
+) -> BoxFuture<'a, Result<FolderRepair, PartitionError>> {
+    Box::pin(async move {
+        let mut done = repair_folder(env, progress).await?;
+        if done.losses.iter().any(|loss| loss.table == ObjectTable::Message) {
+            progress("counting messages");
+            let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
+            let streams = Streams::open(env, settings).await?;
+            let partitions = Partitions::open(env, streams.clone(), PartitionSettings::default()).await?;
+            let recounted = recount_messages(&partitions).await;
+            partitions.close().await;
+            streams.close().await;
+            recounted?;
+            done.actions.push("the messages of all queues are counted anew".to_owned());
+        }
+        Ok(done)
+    })
+}
+
 /// A closed standard output changes nothing about what is done.
 fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -145,7 +171,7 @@ pub(crate) async fn plan_for(
     damaged: Vec<String>,
     progress: &mut Progress,
 ) -> Result<(Plan, ContainerNames), RepairError> {
-    let repair = Repair { env, folder, core: repair_folder };
+    let repair = Repair { env, folder, core: repair_all };
     let (plan, _, names) = repair.try_out(damaged, progress).await?;
     Ok((plan, names))
 }

@@ -34,6 +34,11 @@ impl HeadRow {
     const EMPTY: HeadRow =
         HeadRow { message_count: 0, low_water: Ticks(0), swept_expiry: NEVER, new_expiry: NEVER };
 
+    /// So many messages, of which nothing else is known: any may be visible, and may have expired.
+    pub(crate) fn of_unknown(message_count: u64) -> Self {
+        HeadRow { message_count, low_water: Ticks(0), swept_expiry: Ticks(0), new_expiry: Ticks(0) }
+    }
+
     /// Reads the row; without one nothing was put yet.
     pub(crate) fn open(row: Option<&Row>) -> Result<Self, DecodeError> {
         row.map_or(Ok(HeadRow::EMPTY), |row| HeadRow::decode(&row.value))
