@@ -1,5 +1,5 @@
-//! Seeded histories of range partitions on the simulated disk: many of them, in release, with the seeds printed; damage
-//! at rest, and hand-overs cut off at each of their operations.
+//! Seeded histories of streams and range partitions on the simulated disk: many of them, in release, with the seeds printed;
+//! damage at rest and its repair, disks that are small, and hand-overs cut off at each of their operations.
 
 use crate::{Outcome, workspace};
 
@@ -10,24 +10,22 @@ pub(crate) struct SimulationArguments {
     pub(crate) seeds: u64,
 }
 
+/// Test programs that run so many seeds, by their crate.
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("stream", &["histories", "damage"]),
+    ("partition", &["histories", "damage", "contained_damage", "repair", "small_disk", "hand_over_crashes"]),
+];
+
 pub(crate) fn run(arguments: &SimulationArguments) -> Outcome<()> {
-    let status = workspace::cargo()?
-        .args([
-            "test",
-            "--quiet",
-            "--release",
-            "--package",
-            "partition",
-            "--test",
-            "histories",
-            "--test",
-            "damage",
-            "--test",
-            "hand_over_crashes",
-            "--",
-            "--nocapture",
-        ])
-        .env("LARIMAR_SIM_SEEDS", arguments.seeds.to_string())
-        .status()?;
-    if status.success() { Ok(()) } else { Err("a seeded history failed".into()) }
+    for (package, programs) in PROGRAMS {
+        let mut command = workspace::cargo()?;
+        command.args(["test", "--quiet", "--release", "--package", package]);
+        command.args(programs.iter().flat_map(|program| ["--test", program]));
+        command.args(["--", "--nocapture"]);
+        let status = command.env("LARIMAR_SIM_SEEDS", arguments.seeds.to_string()).status()?;
+        if !status.success() {
+            return Err(format!("a seeded history of {package} failed").into());
+        }
+    }
+    Ok(())
 }
