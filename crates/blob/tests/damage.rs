@@ -74,6 +74,8 @@ fn properties_are_told_and_bytes_are_refused() {
     let (mut damaged, mut whole) = (0, 0);
     for number in 0..BLOBS {
         let world = world.copy(u64::from(number));
+        // Else the journal would restore what is damaged.
+        ["journal/0", "journal/1", "journal/2"].iter().for_each(|path| world.disk.cut(path, None));
         let sought = &content(number)[SIZE_BYTES - 500..SIZE_BYTES - 484];
         for (path, _) in world.disk.files() {
             let bytes = world.disk.contents()[&path].clone();
@@ -90,6 +92,10 @@ fn properties_are_told_and_bytes_are_refused() {
             Some((found, read(&service, &at).await))
         });
         let Some((found, bytes)) = outcome.unwrap() else { continue };
+        // It was in a log, without which nothing of the range is certain.
+        if matches!(found, Err(BlobError::Partition(PartitionError::Storage(_)))) {
+            continue;
+        }
         assert_eq!(found.unwrap().record.size, SIZE_BYTES as u64, "{number}");
         match bytes {
             Ok(bytes) => {

@@ -126,15 +126,17 @@ impl Streams {
     }
 
     /// The extents that this stream lists whose ends are in doubt end where they do from now on. Only for who has read all
-    /// that is there of them, and has said what may be missing.
-    pub fn accept_ends<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<(), StreamError>> {
+    /// that is there of them, and has said what may be missing. Returns how many there were.
+    pub fn accept_ends<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<u64, StreamError>> {
         Box::pin(async move {
+            let mut accepted = 0;
             for (extent, _) in self.listed(stream)? {
                 if self.node().is_in_doubt(extent)? {
                     self.node().accept_end(extent).await?;
+                    accepted += 1;
                 }
             }
-            Ok(())
+            Ok(accepted)
         })
     }
 }

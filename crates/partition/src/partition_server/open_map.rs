@@ -20,12 +20,10 @@ use crate::map_copy::{CollectMap, MapContent, MapRow};
 use crate::metadata::Metadata;
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowChange, RowVersion};
 use crate::partition_map::{MapEntry, ReadMap};
-use crate::range_partition::{
-    self, LoadError, RangePartition, RangeStreams, ReadRange, Shared, is_empty, read_metadata,
-};
+use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared, is_empty};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stream::{OwnerEpoch, StreamChange, StreamName, Streams};
+use stream::{OwnerEpoch, Salvaged, StreamChange, StreamName, Streams};
 
 /// Where a map's range is built before it takes its place.
 const MENDED_FOLDER: &str = "partition_map/mended/";
@@ -289,9 +287,22 @@ async fn derive(shared: &Shared, why: &str) -> Result<MapContent, PartitionError
             if streams.stat(names.metadata()).is_ok_and(|stat| is_empty(&stat)) {
                 continue;
             }
-            match read_metadata(streams, names.metadata()).await.map_err(LoadError::from) {
-                Ok(Some(Metadata { range, .. })) => entries.push(MapEntry { table, id, range }),
-                Ok(None) => {}
+            // Any block tells: the keys of a range never change, and another one has another id.
+            let mut found = None;
+            let mut visit = |salvaged| {
+                if let Salvaged::Block(_, block) = salvaged
+                    && let Ok(Metadata { range, .. }) = Metadata::decode(&block)
+                {
+                    found = Some(range);
+                }
+            };
+            match streams.salvage(names.metadata(), &mut visit).await.map_err(LoadError::from) {
+                Ok(()) => match found {
+                    Some(range) => entries.push(MapEntry { table, id, range }),
+                    None => {
+                        problems.push(format!("no metadata of range {id} of table {} reads", table.name()))
+                    }
+                },
                 Err(LoadError::Failed(error)) => return Err(error),
                 Err(LoadError::Damaged(error)) => problems.push(error.to_string()),
             }

@@ -21,6 +21,8 @@ const REMOVED_ROW_COUNT_MAX: usize = 1000;
 pub(super) struct DamagedData {
     /// Bytes from, up to, and why, by extent.
     places: BTreeMap<ExtentId, Vec<(u64, u64, String)>>,
+    /// Extents of which more than the end is in doubt.
+    damaged: BTreeSet<ExtentId>,
 }
 
 impl DamagedData {
@@ -28,7 +30,10 @@ impl DamagedData {
     pub(super) async fn find(streams: &Streams, stream: &StreamName) -> Result<Self, PartitionError> {
         let mut found = DamagedData::default();
         let mut visit = |salvaged| {
-            if let Salvaged::Missing { extent, from, to, problem, .. } = salvaged {
+            if let Salvaged::Missing { extent, from, to, is_end, problem } = salvaged {
+                if !is_end {
+                    found.damaged.insert(extent);
+                }
                 found.places.entry(extent).or_default().push((from, to, problem));
             }
         };
@@ -40,8 +45,9 @@ impl DamagedData {
         self.places.is_empty()
     }
 
-    pub(super) fn extents(&self) -> BTreeSet<ExtentId> {
-        self.places.keys().copied().collect()
+    /// Extents that are to be left.
+    pub(super) fn extents(&self) -> &BTreeSet<ExtentId> {
+        &self.damaged
     }
 
     /// Why a piece does not read, if it does not.

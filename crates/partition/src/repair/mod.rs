@@ -137,7 +137,14 @@ async fn repair_data(
         });
     }
     let place = format!("range {} of table {}", entry.id, entry.table.name());
-    done.actions.push(format!("{place}: {} damaged extents of blob data are left", damaged.extents().len()));
-    done.needed_bytes += range.empty_extents(&damaged.extents()).await?;
+    // Nothing names what may have been behind them any more.
+    if streams.accept_ends(stream).await? > 0 {
+        done.actions.push(format!("{place}: its blob data ends where it does"));
+    }
+    let left = damaged.extents();
+    if !left.is_empty() {
+        done.actions.push(format!("{place}: {} damaged extents of blob data are left", left.len()));
+        done.needed_bytes += range.empty_extents(left).await?;
+    }
     Ok(())
 }

@@ -69,14 +69,15 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     let mut done = RangeRepair::default();
     let names = RangeStreams::new(range.table, range.id);
     let streams = &shared.streams;
-    if let Some(data) = names.data() {
-        // Its pieces are looked at one by one.
-        streams.accept_ends(data).await?;
-    }
     let read = read_metadata(streams, names.metadata()).await;
     let read = read.ok().flatten().filter(|metadata| metadata.range == *range.keys);
     let is_metadata_whole = read.is_some();
-    let metadata = match read {
+    let newest = match read {
+        Some(_) => None,
+        None => newest_that_reads(shared, &names, range).await?,
+    };
+    let is_known = is_metadata_whole || newest.is_some();
+    let metadata = match read.or(newest) {
         Some(metadata) => metadata,
         None => rebuilt(shared, &names, range).await?,
     };
@@ -89,13 +90,18 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
         examined.push(found);
     }
     if is_metadata_whole && is_log_whole && examined.iter().all(|examined| examined.is_whole) {
+        let mut accepted = 0;
         for reference in &metadata.checkpoints {
-            streams.accept_ends(&names.checkpoint(reference.number)).await?;
+            accepted += streams.accept_ends(&names.checkpoint(reference.number)).await?;
+        }
+        if accepted > 0 {
+            done.actions.push(format!("{}: its checkpoints are whole and end where they do", range.name()));
         }
         return Ok(done);
     }
     if !is_metadata_whole {
-        done.actions.push(format!("{}: its metadata is made again from its checkpoints", range.name()));
+        let from = if is_known { "what reads of it" } else { "its checkpoints" };
+        done.actions.push(format!("{}: its metadata is made again from {from}", range.name()));
     }
     let epoch = next_epoch(shared, &names)?;
     let mut next = Metadata { epoch, ..metadata.clone() };
@@ -109,7 +115,7 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     if !is_log_whole {
         done.actions.push(format!("{}: its log is written anew", range.name()));
     }
-    if !is_metadata_whole {
+    if !is_known {
         sort_by_version(shared, &mut next.checkpoints).await?;
         // Which part of each checkpoint counted, nobody knows any more: what has given way may be back.
         done.is_uncertain = Some("the metadata of its range was lost, and is made again".to_owned());
@@ -149,6 +155,40 @@ fn highest_number(shared: &Shared, names: &RangeStreams) -> u64 {
 fn numbers(shared: &Shared, names: &RangeStreams) -> Vec<u64> {
     let listed = shared.streams.list(names.row_data());
     listed.iter().filter_map(|name| name.as_str().rsplit('/').next()?.parse().ok()).collect()
+}
+
+/// The last metadata that reads, if nothing speaks against its being the last that there was: what it names is there, and no
+/// checkpoint is younger.
+async fn newest_that_reads(
+    shared: &Shared,
+    names: &RangeStreams,
+    range: &Range<'_>,
+) -> Result<Option<Metadata>, PartitionError> {
+    let mut newest = None;
+    let mut is_behind = false;
+    let mut visit = |salvaged| match salvaged {
+        Salvaged::Block(_, block) => {
+            newest = Metadata::decode(&block).ok();
+            is_behind = false;
+        }
+        // Where an end is in doubt there may be nothing.
+        Salvaged::Missing { is_end, .. } => is_behind |= !is_end,
+    };
+    shared.streams.salvage(names.metadata(), &mut visit).await?;
+    let Some(metadata) = newest.filter(|newest: &Metadata| !is_behind && newest.range == *range.keys) else {
+        return Ok(None);
+    };
+    let is_oldest_of = |number: &u64| *number < metadata.next_checkpoint;
+    let log_is_there = match (metadata.log_start, shared.streams.stat(names.log())) {
+        (Some(start), Ok(stat)) => stat.extents.iter().any(|(extent, _)| *extent == start.extent),
+        (None, _) => true,
+        (Some(_), Err(_)) => false,
+    };
+    let mut is_there = log_is_there && numbers(shared, names).iter().all(is_oldest_of);
+    for reference in &metadata.checkpoints {
+        is_there &= root_at(shared, reference.root).await.is_ok();
+    }
+    Ok(Some(metadata).filter(|_| is_there))
 }
 
 /// Metadata of a range of which none reads: its checkpoints, newest first, and all of its log.

@@ -17,11 +17,20 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Opens every extent's file, writes what only the journal has, and syncs it. Returns the names of files besides, too.
+/// The files of extents, opened.
+pub(super) struct OpenedExtents {
+    pub(super) extents: BTreeMap<ExtentId, Arc<Extent>>,
+    /// Names of files besides.
+    pub(super) others: Vec<String>,
+    /// A file is missing, short, or another's.
+    pub(super) has_losses: bool,
+}
+
+/// Opens every extent's file, writes what only the journal has, and syncs it.
 pub(super) async fn open_extents(
     disk: &dyn Disk,
     recovered: &mut Recovered,
-) -> Result<(BTreeMap<ExtentId, Arc<Extent>>, Vec<String>), StreamError> {
+) -> Result<OpenedExtents, StreamError> {
     for found in put_in_place(disk, &recovered.table).await? {
         tracing::warn!("{found}: it was moved to its name");
     }
@@ -32,24 +41,26 @@ pub(super) async fn open_extents(
         appends.entry(*extent).or_default().push((*offset, bytes.clone()));
     }
     let mut extents = BTreeMap::new();
+    let mut has_losses = false;
     for (&id, state) in &mut recovered.table.extents {
         let path = extent_path(id);
         names.retain(|name| path.rsplit('/').next() != Some(name));
         let journaled = appends.remove(&id).unwrap_or_default();
         let file = match open_file(disk, id, *state, &journaled).await? {
             Ok(file) => {
-                bring_up(&*file, id, state, &journaled).await?;
+                has_losses |= bring_up(&*file, id, state, &journaled, recovered.is_clean).await?;
                 file
             }
             Err(problem) => {
                 tell(id, &problem);
+                has_losses = true;
                 state.frozen = true;
                 Arc::new(LostFile(problem))
             }
         };
         extents.insert(id, Arc::new(Extent::new(id, file, *state)));
     }
-    Ok((extents, names))
+    Ok(OpenedExtents { extents, others: names, has_losses })
 }
 
 fn tell(extent: ExtentId, problem: &str) {
@@ -96,17 +107,23 @@ fn write_failed(path: &str, error: std::io::Error) -> StreamError {
     if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(path, &error) }
 }
 
-/// Writes what is only journaled, and cuts off what lies beyond the length: it was never acknowledged.
+/// Writes what is only journaled, and cuts off what lies beyond the length: it was never acknowledged. After a clean stop all
+/// of it is there, and only damaged blocks are written. True: the file is too short.
 async fn bring_up(
     file: &dyn DiskFile,
     extent: ExtentId,
     state: &mut ExtentState,
     journaled: &[(u64, Bytes)],
-) -> Result<(), StreamError> {
+    is_clean: bool,
+) -> Result<bool, StreamError> {
     let path = extent_path(extent);
     for (offset, bytes) in journaled {
         // Most of it is there. It is synced all the same: a process that was killed may have written it only.
         if file.read_at(*offset, bytes.len()).await.is_ok_and(|found| found == *bytes) {
+            continue;
+        }
+        if is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
+            // What verifies there is not written over, whatever the journal says.
             continue;
         }
         file.write_at(*offset, bytes.clone()).await.map_err(|error| write_failed(&path, error))?;
@@ -127,7 +144,20 @@ async fn bring_up(
     if !journaled.is_empty() || is_cut {
         file.sync_data().await.map_err(|error| write_failed(&path, error))?;
     }
-    Ok(())
+    Ok(len < state.length)
+}
+
+/// Whether so many bytes from `offset` on are whole blocks of the extent.
+async fn has_whole_blocks(file: &dyn DiskFile, extent: ExtentId, offset: u64, size: u64) -> bool {
+    let end = offset + size;
+    let mut at = offset;
+    while at < end {
+        match block_at(file, extent, at, end).await {
+            Some((next, _)) => at = next,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Takes whole blocks behind the length: whoever appended them may have been told so.

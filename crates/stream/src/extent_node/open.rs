@@ -5,7 +5,7 @@
 
 use super::drain::Drain;
 use super::extent::Extent;
-use super::extent_files::open_extents;
+use super::extent_files::{OpenedExtents, open_extents};
 use super::journal::{
     JournalContents, JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH, SyncedMark,
     TABLE_PATHS, TableCopies, recover, segment_path,
@@ -106,12 +106,16 @@ impl ExtentNode {
                 );
             }
         }
-        let (extents, orphans) = open_extents(&*env.disk, &mut recovered).await?;
-        let of_files = orphans.iter().filter_map(|name| u64::from_str_radix(name.get(..16)?, 16).ok());
+        let OpenedExtents { extents, others, has_losses: lacks_files } =
+            open_extents(&*env.disk, &mut recovered).await?;
+        let has_losses = has_losses || lacks_files;
+        let of_files = others.iter().filter_map(|name| u64::from_str_radix(name.get(..16)?, 16).ok());
         let of_extents = extents.keys().map(|extent| extent.0);
         let next_extent = of_files.chain(of_extents).max().map_or(0, |highest| highest.saturating_add(1));
         // Where something is lost a file that nobody knows may be what is missing.
-        let orphans = if has_losses { Vec::new() } else { orphans };
+        let is_named_by_id = |name: &String| name.len() == 16 && u64::from_str_radix(name, 16).is_ok();
+        let orphans =
+            if has_losses { Vec::new() } else { others.into_iter().filter(is_named_by_id).collect() };
         Ok(RecoveredNode { recovered, extents, orphans, next_extent, has_losses })
     }
 

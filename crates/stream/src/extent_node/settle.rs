@@ -80,6 +80,7 @@ mod tests {
                 extents: BTreeMap::from_iter(state.map(|state| (E, state))),
             },
             in_doubt: BTreeSet::from_iter(in_doubt.then_some(E)),
+            is_clean: false,
             has_gaps,
             appends: Vec::new(),
             generation: 1,

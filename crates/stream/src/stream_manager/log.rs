@@ -181,7 +181,8 @@ struct Merged {
 fn merge(contents: &[Option<Bytes>; 2]) -> Result<Merged, StreamError> {
     let empty = Bytes::new();
     let files = contents.each_ref().map(|content| content.as_ref().unwrap_or(&empty));
-    let firsts = files.map(record::first);
+    // A snapshot is the first record that a generation has.
+    let firsts = files.map(|file| record::first(file).filter(|first| first.sequence == 0));
     let generation = firsts.iter().flatten().map(|first| first.generation).max();
     let generation = generation.ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
     // A log that was about to be replaced is complete, but says nothing of what came later.

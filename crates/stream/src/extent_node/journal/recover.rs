@@ -47,6 +47,8 @@ pub(crate) struct Recovered {
     pub(crate) table: ExtentTable,
     /// Extents that may have had appends that are lost.
     pub(crate) in_doubt: BTreeSet<ExtentId>,
+    /// The node was stopped, and everything is in its extent.
+    pub(crate) is_clean: bool,
     /// Entries are missing: there may be extents that the table does not know.
     pub(crate) has_gaps: bool,
     /// Journaled bytes that may be missing in their extents' files, in order.
@@ -122,7 +124,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     let mut segments = Vec::new();
     for (file, content) in files.segments.iter().enumerate() {
         if let Some(content) = content {
-            segments.extend(read_segment(file, content, copy)?);
+            segments.extend(read_segment(file, content, copy));
         }
     }
     segments.sort_by_key(|segment| segment.generation);
@@ -130,7 +132,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     if let Some(copy) = copy.filter(|copy| copy.is_clean && Some(copy.generation) >= newest_read) {
         let mut found = after_clean_stop(copy, findings);
         found.torn = copies.torn.map(torn_copy);
-        found.appends = known_appends(&segments, &found.table)?;
+        found.appends = known_appends(&segments, &found.table);
         return Ok(found);
     }
     let synced = files.synced.as_deref().and_then(Synced::decode);
@@ -151,7 +153,8 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     };
     let older = if oldest == generation { None } else { segments.pop_if(|older| older.generation == oldest) };
     if oldest != generation {
-        note_older(older.as_ref(), oldest, &mut findings);
+        let next = newest.as_ref().and_then(Segment::first_sequence);
+        note_older(older.as_ref(), (oldest, next), &mut findings);
     }
 
     let mut appends = Vec::new();
@@ -221,6 +224,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     Ok(Recovered {
         table,
         in_doubt,
+        is_clean: false,
         has_gaps,
         appends,
         generation,
@@ -257,27 +261,27 @@ fn torn_copy(path: &str) -> String {
 }
 
 /// What readable segments hold of extents that are there, though it is in them: a damaged block is restored by it.
-fn known_appends(
-    segments: &[Segment],
-    table: &ExtentTable,
-) -> Result<Vec<(ExtentId, u64, Bytes)>, StreamError> {
+fn known_appends(segments: &[Segment], table: &ExtentTable) -> Vec<(ExtentId, u64, Bytes)> {
     let mut appends = Vec::new();
     for segment in segments {
         let mut replayed = Replayed::default();
         replayed.gap();
-        segment.replay(&mut replayed)?;
-        appends.append(&mut replayed.appends);
+        // Nothing of it is needed: what is no segment of ours has nothing to add.
+        if segment.replay(&mut replayed).is_ok() {
+            appends.append(&mut replayed.appends);
+        }
     }
     appends.retain(|(extent, offset, bytes)| {
         table.extents.get(extent).is_some_and(|state| offset + bytes.len() as u64 <= state.length)
     });
-    Ok(appends)
+    appends
 }
 
 fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> Recovered {
     Recovered {
         table: copy.table.clone(),
         in_doubt: BTreeSet::new(),
+        is_clean: true,
         has_gaps: false,
         appends: Vec::new(),
         generation: copy.generation,
@@ -308,8 +312,12 @@ fn finding(segment: Option<&Segment>, problem: String, is_mended: bool) -> Findi
 }
 
 /// What is wrong with the segment before the newest one: only bytes that may be in their extents long since.
-fn note_older(older: Option<&Segment>, oldest: u64, findings: &mut Vec<Finding>) {
-    let is_damaged = older.is_none_or(|older| !older.is_whole());
+fn note_older(older: Option<&Segment>, (oldest, next): (u64, Option<u64>), findings: &mut Vec<Finding>) {
+    // Its last record was synced before the next segment began.
+    let is_damaged = older.is_none_or(|older| {
+        let is_followed = next.is_none_or(|next| next == older.last_sequence() + 1);
+        !older.is_whole() || older.run.end != End::Sure || !is_followed
+    });
     if is_damaged {
         let problem = format!(
             "the segment of generation {oldest} is missing or damaged: appends that were not in their extents yet are lost, and \
@@ -358,13 +366,10 @@ fn torn_behind(newest: &Segment) -> Option<String> {
     }
 }
 
-fn read_segment(
-    file: usize,
-    content: &Bytes,
-    copy: Option<&TableCopy>,
-) -> Result<Option<Segment>, StreamError> {
+fn read_segment(file: usize, content: &Bytes, copy: Option<&TableCopy>) -> Option<Segment> {
     let near = copy.map_or(Wanted::Any, |copy| Wanted::Near(copy.generation));
-    let first = record::first(content);
+    // A file of another folder's journal is none of ours.
+    let first = record::first(content).filter(|first| near.covers_generation(first.generation));
     if first.is_none()
         && let Some(copy) = copy
     {
@@ -374,24 +379,24 @@ fn read_segment(
             let head = Head { oldest: copy.oldest_generation, digests: true, table: copy.table.clone() };
             let mut segment = Segment { file, generation: copy.generation, head: Some(head), run };
             segment.run.records[0].is_mended = true;
-            return Ok(Some(segment));
+            return Some(segment);
         }
     }
     let generation = match first {
         Some(first) => Some(first.generation),
         None => record::find_successor(content, 0, near).map(|record| record.generation),
     };
-    let Some(generation) = generation else { return Ok(None) };
+    let generation = generation?;
     let run = record::read_run(content, generation, None);
     let head = match run.records.first().filter(|first| first.at == 0) {
-        Some(first) => match read_head(first)? {
+        Some(first) => match read_head(first) {
             Some(head) => Some(head),
             // It is no segment: somebody has put another file in its place.
-            None => return Ok(None),
+            None => return None,
         },
         None => None,
     };
-    Ok(Some(Segment { file, generation, head, run }))
+    Some(Segment { file, generation, head, run })
 }
 
 /// The header record of the segment that a copy was made with.
@@ -408,18 +413,18 @@ pub(super) fn put_header(header: &mut RecordBuilder, oldest_generation: u64, tab
     table.encode(header.body());
 }
 
-fn read_head(first: &Record) -> Result<Option<Head>, StreamError> {
-    let malformed = |error: base::codec::DecodeError| damaged(&error.to_string());
+/// The header in a file's first record; `None`: it is no segment's.
+fn read_head(first: &Record) -> Option<Head> {
     let mut header = Decoder::new(&first.body);
-    let digests = match header.u8("kind").map_err(malformed)? {
+    let digests = match header.u8("kind").ok()? {
         KIND_HEADER => true,
         KIND_HEADER_1 => false,
-        _ => return Ok(None),
+        _ => return None,
     };
-    let oldest = header.u64("oldest generation").map_err(malformed)?;
-    let table = ExtentTable::decode(&mut header).map_err(malformed)?;
-    header.finish("segment header").map_err(malformed)?;
-    Ok(Some(Head { oldest, digests, table }))
+    let oldest = header.u64("oldest generation").ok()?;
+    let table = ExtentTable::decode(&mut header).ok()?;
+    header.finish("segment header").ok()?;
+    Some(Head { oldest, digests, table })
 }
 
 fn damaged(why: &str) -> StreamError {

@@ -14,6 +14,7 @@ use base::codec::{Decoder, Encode};
 use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const SYNCED_PATH: &str = "journal/synced";
 const MAGIC: u32 = u32::from_le_bytes(*b"LSY1");
@@ -51,26 +52,44 @@ impl Synced {
 }
 
 /// The open file.
-pub(crate) struct SyncedMark(Arc<dyn DiskFile>);
+pub(crate) struct SyncedMark {
+    file: Arc<dyn DiskFile>,
+    /// A note could not be written, which was told.
+    has_failed: AtomicBool,
+}
 
 impl SyncedMark {
     /// Opens the file, or makes it.
     pub(crate) async fn open(disk: &dyn Disk) -> Result<Self, StreamError> {
         let failed = |error: std::io::Error| not_made(SYNCED_PATH, &error);
-        if disk.exists(SYNCED_PATH).await.map_err(failed)? {
-            return Ok(SyncedMark(disk.open(SYNCED_PATH, OpenMode::Write).await.map_err(failed)?));
+        let is_there = disk.exists(SYNCED_PATH).await.map_err(failed)?;
+        let mode = if is_there { OpenMode::Write } else { OpenMode::CreateNew };
+        let file = disk.open(SYNCED_PATH, mode).await.map_err(failed)?;
+        let has_failed = AtomicBool::new(false);
+        let mark = SyncedMark { file, has_failed };
+        if mark.file.size().await.map_err(failed)? < SIZE as u64 {
+            // So that a note never needs space.
+            mark.write(vec![0; SIZE].into()).await;
+            mark.file.sync_data().await.map_err(failed)?;
         }
-        let file = disk.open(SYNCED_PATH, OpenMode::CreateNew).await.map_err(failed)?;
-        file.write_at(0, vec![0; SIZE].into()).await.map_err(failed)?;
-        file.sync_data().await.map_err(failed)?;
-        disk.sync_folder("journal").await.map_err(failed)?;
-        Ok(SyncedMark(file))
+        if !is_there {
+            disk.sync_folder("journal").await.map_err(failed)?;
+        }
+        Ok(mark)
     }
 
     /// Notes that the journal is synced up to there.
-    pub(crate) async fn note(&self, synced: Synced) -> Result<(), StreamError> {
-        let written = self.0.write_at(0, synced.encode()).await;
-        written.map_err(|error| StreamError::write(SYNCED_PATH, &error))
+    pub(crate) async fn note(&self, synced: Synced) {
+        self.write(synced.encode()).await;
+    }
+
+    /// Without the note less can be told of damage: nothing depends on it.
+    async fn write(&self, note: Bytes) {
+        if let Err(error) = self.file.write_at(0, note).await
+            && !self.has_failed.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(place = SYNCED_PATH, %error, "how far the journal is synced can't be noted");
+        }
     }
 }
 

@@ -333,7 +333,7 @@ impl JournalWriter {
             .map_err(|error| StreamError::write("journal", &error))?;
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
         self.sequence += 1;
-        self.synced.note(Synced { generation: self.generation, sequence: self.sequence }).await?;
+        self.synced.note(Synced { generation: self.generation, sequence: self.sequence }).await;
         self.offset += len as u64;
         self.position += len as u64;
         Ok(bytes)
