@@ -299,9 +299,7 @@ async fn derive(shared: &Shared, why: &str) -> Result<MapContent, PartitionError
             match streams.salvage(names.metadata(), &mut visit).await.map_err(LoadError::from) {
                 Ok(()) => match found {
                     Some(range) => entries.push(MapEntry { table, id, range }),
-                    None => {
-                        problems.push(format!("no metadata of range {id} of table {} reads", table.name()))
-                    }
+                    None => problems.push(format!("stream {}: no block of it reads", names.metadata())),
                 },
                 Err(LoadError::Failed(error)) => return Err(error),
                 Err(LoadError::Damaged(error)) => problems.push(error.to_string()),
