@@ -600,7 +600,7 @@ fn history(seed: u64, planted: Planted) -> Outcome {
         let crash_at_operation = if random.one_in(if refuses { 2 } else { 4 }) {
             0
         } else {
-            world.disk.operation_count() + 1 + random.below(700)
+            world.disk.operation_count() + 1 + random.below(1000)
         };
         let faults = Faults {
             slow_one_in: 4,
