@@ -118,12 +118,9 @@ async fn bring_up(
 ) -> Result<bool, StreamError> {
     let path = extent_path(extent);
     for (offset, bytes) in journaled {
-        // Most of it is there. It is synced all the same: a process that was killed may have written it only.
-        if file.read_at(*offset, bytes.len()).await.is_ok_and(|found| found == *bytes) {
-            continue;
-        }
+        // What verifies is not written over after a clean stop, whatever the journal says. After any other it is, though it
+        // may be there: a sync of it may have failed, and then only what is written again is synced by the next.
         if is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
-            // What verifies there is not written over, whatever the journal says.
             continue;
         }
         file.write_at(*offset, bytes.clone()).await.map_err(|error| write_failed(&path, error))?;
