@@ -159,18 +159,19 @@ impl RangePartition {
     /// Gives back the extents of what moved, where nobody reads it as it was.
     pub(super) async fn give_back_shed(&self) -> Result<(), PartitionError> {
         let unread: BTreeSet<u64> = {
-            let mut shed = self.shed.lock();
+            let shed = self.shed.lock();
             let numbers: BTreeSet<u64> = shed.iter().map(Shed::number).collect();
             let is_read = |number: &u64| shed.iter().any(|one| one.is_read(*number));
-            let unread: BTreeSet<u64> = numbers.into_iter().filter(|number| !is_read(number)).collect();
-            shed.retain(|one| !unread.contains(&one.number()));
-            unread
+            numbers.into_iter().filter(|number| !is_read(number)).collect()
         };
         for number in unread {
             let tree = self.tree();
             let now = tree.checkpoints.iter().find(|one| one.reference.number == number);
-            // Else it has gone as a whole.
-            let Some(now) = now else { continue };
+            let Some(now) = now else {
+                // It has gone as a whole.
+                self.forget_shed(number);
+                continue;
+            };
             let start = &now.reference.limit.start;
             let needed = now.checkpoint.extents_from(start, self.table.has_data()).await?;
             let stream = self.names.checkpoint(number);
@@ -183,7 +184,17 @@ impl RangePartition {
             if !extents.is_empty() {
                 self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
             }
+            // Not before: what is refused now, by a full disk perhaps, is owed until it is done.
+            self.forget_shed(number);
         }
         Ok(())
+    }
+
+    /// Nothing is owed of what this checkpoint was, unless somebody has begun to read it so again.
+    fn forget_shed(&self, number: u64) {
+        let mut shed = self.shed.lock();
+        if !shed.iter().any(|one| one.is_read(number)) {
+            shed.retain(|one| one.number() != number);
+        }
     }
 }
