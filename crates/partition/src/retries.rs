@@ -1,8 +1,8 @@
 //! When background work of a range that failed is tried again: a pure schedule beside what is remembered of each range.
 //!
 //! What always holds: the pause doubles from failure to failure up to a bound, because each try writes much anew; what
-//! a full disk or a want of file descriptors stops is tried again sooner, because writers wait for it; the first failure and each other one after it
-//! are worth a line in the log, the same one again is not.
+//! a full disk or a want of file descriptors stops is tried again sooner, because writers wait for it; the first failure and
+//! each other one after it are worth a line in the log, the same one again is not.
 
 use crate::error::PartitionError;
 use crate::operation::ObjectTable;
@@ -14,6 +14,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// After many.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// While the disk is full, or no file can be opened.
+const REFUSED_RETRY_AFTER: Duration = Duration::from_millis(100);
 const REFUSED_RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
 /// Doublings beyond the longest pause.
 const DOUBLING_COUNT_MAX: u32 = 7;
@@ -35,11 +36,11 @@ pub(crate) struct Retries {
 
 /// How long to wait after `count` failures in a row, the last of which was `error`.
 fn retry_after(count: u32, error: &PartitionError) -> Duration {
-    let longest = match error {
-        refused if refused.is_refusal() => REFUSED_RETRY_AFTER_MAX,
-        _ => RETRY_AFTER_MAX,
+    let (first, longest) = match error {
+        refused if refused.is_refusal() => (REFUSED_RETRY_AFTER, REFUSED_RETRY_AFTER_MAX),
+        _ => (RETRY_AFTER, RETRY_AFTER_MAX),
     };
-    (RETRY_AFTER * 2u32.pow(count.saturating_sub(1).min(DOUBLING_COUNT_MAX))).min(longest)
+    (first * 2u32.pow(count.saturating_sub(1).min(DOUBLING_COUNT_MAX))).min(longest)
 }
 
 impl Retries {
@@ -94,7 +95,7 @@ mod tests {
         let for_good = [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000];
         assert_eq!(pauses(broken("block")), for_good);
         for refused in [PartitionError::DiskFull, PartitionError::OutOfFiles("no more".to_owned())] {
-            assert_eq!(pauses(refused)[..5], [500, 1000, 2000, 2000, 2000]);
+            assert_eq!(pauses(refused)[..7], [100, 200, 400, 800, 1600, 2000, 2000]);
         }
         assert_eq!(retry_after(u32::MAX, &broken("block")), RETRY_AFTER_MAX);
     }

@@ -352,27 +352,41 @@ fn heirs_of_a_split_that_a_full_disk_refused_go_once_there_is_space() {
 
 const PROPORTIONAL_RESERVE: u64 = 1 << 20;
 
-/// A server's proportions, a 64th of each, but with less reserve: a memory table has half its bytes, an extent of the log four
-/// times as many.
+/// A server's proportions on a disk of a GiB, a 64th of each.
 fn proportional_settings() -> (StreamSettings, PartitionSettings) {
     const RESERVE: u64 = PROPORTIONAL_RESERVE;
     let stream_settings = StreamSettings {
-        // An eighth of it is for the next start.
-        reserve_size_bytes: RESERVE / 7 * 8,
-        extent_size_bytes_max: 4 * RESERVE,
-        journal_segment_size_bytes: RESERVE / 2,
+        reserve_size_bytes: RESERVE,
+        extent_size_bytes_max: RESERVE / 4,
+        journal_segment_size_bytes: RESERVE / 4,
         journaled_append_size_bytes_max: RESERVE / 64,
-        manager_log_growth_bytes: RESERVE / 64,
+        manager_log_growth_bytes: RESERVE / 256,
+        flush_size_bytes_max: RESERVE / 8,
         ..StreamSettings::tiny()
     };
     let settings = PartitionSettings {
-        memory_table_size_bytes: RESERVE / 2,
+        memory_table_size_bytes: RESERVE / 8,
         memory_tables_size_bytes_max: 8 * RESERVE,
         cache_size_bytes_max: 8 * RESERVE,
         range_size_bytes_max: 64 * RESERVE,
         ..PartitionSettings::default()
     };
     (stream_settings, settings)
+}
+
+/// Extents larger than the reserve, so that no checkpoint can be reclaimed in parts: what merges do alone.
+fn settings_for_merges_alone() -> (StreamSettings, PartitionSettings) {
+    const RESERVE: u64 = PROPORTIONAL_RESERVE;
+    let (stream_settings, settings) = proportional_settings();
+    let stream_settings = StreamSettings {
+        // An eighth of it is for the next start.
+        reserve_size_bytes: RESERVE / 7 * 8,
+        extent_size_bytes_max: 4 * RESERVE,
+        journal_segment_size_bytes: RESERVE / 2,
+        manager_log_growth_bytes: RESERVE / 64,
+        ..stream_settings
+    };
+    (stream_settings, PartitionSettings { memory_table_size_bytes: RESERVE / 2, ..settings })
 }
 
 /// Rows that are deleted one by one gave nothing back on a full disk: what was in the log stayed because its extent was not
@@ -390,7 +404,7 @@ fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
             let mut all = Everything::new();
             put(&partitions, &mut all, key(1, "kept", "r"), Some(value(1, 100))).await.unwrap();
             env.clock.sleep(Duration::from_secs(10)).await;
-            disk.set_free_bytes(Some(quarter_reserves * PROPORTIONAL_RESERVE / 4));
+            disk.set_free_bytes(Some((quarter_reserves + 3) * PROPORTIONAL_RESERVE / 4));
             let mut put_rows = Vec::new();
             for at in 0..10_000 {
                 let row = key(1, &format!("p{}", at % 7), &format!("{at:06}"));
@@ -443,7 +457,7 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
     const LARGE_ROWS: u64 = 400;
     let world = World::new(1);
     let disk = world.disk.clone();
-    let (stream_settings, settings) = proportional_settings();
+    let (stream_settings, settings) = settings_for_merges_alone();
     let run = world.run(|env, _| async move {
         let streams = Streams::open(&env, stream_settings).await.unwrap();
         // No merge is due for the number of checkpoints.
@@ -503,7 +517,7 @@ fn a_merge_that_found_no_space_is_tried_again() {
     for seed in 0..18 {
         let world = World::new(seed);
         let disk = world.disk.clone();
-        let (stream_settings, settings) = proportional_settings();
+        let (stream_settings, settings) = settings_for_merges_alone();
         let run = world.run(|env, _| async move {
             let streams = Streams::open(&env, stream_settings).await.unwrap();
             // No merge is due for the number of checkpoints, neither under load nor when it is quiet.

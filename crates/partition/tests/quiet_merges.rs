@@ -161,7 +161,7 @@ fn a_merge_in_quiet_that_failed_is_not_tried_again() {
 }
 
 /// A reserve that takes more than is free below, once it was given up.
-const RESERVE: u64 = 4 << 20;
+const RESERVE: u64 = 1 << 20;
 
 async fn open_with_reserve(env: &Environment) -> (Arc<Streams>, Partitions) {
     let stream_settings = StreamSettings { reserve_size_bytes: RESERVE, ..StreamSettings::tiny() };
@@ -210,10 +210,10 @@ fn nothing_is_merged_in_quiet_while_a_merge_is_due_elsewhere() {
         write_checkpoints(&env, &partitions, TABLE, COUNT_MIN_IN_QUIET).await;
         write_checkpoints(&env, &partitions, elsewhere, COUNT_MIN - 1).await;
         // Plenty for the small merge, and no room for the large one.
-        disk.set_free_bytes(Some(RESERVE * 3 / 8));
+        disk.set_free_bytes(Some(RESERVE * 35 / 64));
         write_checkpoints(&env, &partitions, elsewhere, COUNT_MIN).await;
         for _ in 0..240 {
-            disk.set_free_bytes(Some(RESERVE * 3 / 8));
+            disk.set_free_bytes(Some(RESERVE * 35 / 64));
             env.clock.sleep(Duration::from_millis(250)).await;
         }
         let counts = || [TABLE, elsewhere].map(|table| checkpoints(&partitions, table));

@@ -6,6 +6,10 @@
 //! which is the layer above's to see to; space is no longer scarce once the whole reserve is there again. A small part of it
 //! is given up by a start only, which has to write before anything can be deleted.
 //!
+//! Space is scarce, too, while less than half of a reserve's size is free besides: there the reserve stays, and what gives
+//! space back has that room first. So a disk that its users fill, delete from and fill again does not cost the reserve, which
+//! would have to be written anew each time before anybody is served.
+//!
 //! ```text
 //! reserve       noise, so that no file system stores it in less; its size is all that counts:
 //!               whole: kept back; less: given up, and perhaps being made again
@@ -36,13 +40,21 @@ const PIECE_SIZE_BYTES: u64 = 1 << 20;
 const PIECE_PAUSE: Duration = Duration::from_millis(10);
 /// It is only made while this part of its size stays free besides; else the next write would have it given up again.
 const MARGIN_DIVISOR: u64 = 4;
-/// Where nothing was refused for a while this part does: few bytes were deleted, and they are to be writable.
-const SMALL_MARGIN_DIVISOR: u64 = 32;
-const SMALL_MARGIN_AFTER: Duration = Duration::from_secs(30);
+/// And by this part more than the floor, or it would be given up for deletions at once.
+const FLOOR_MARGIN_DIVISOR: u64 = 4;
 /// The start's part of a reserve, at most.
 const START_DIVISOR: u64 = 8;
 /// Less than so many times the reserve is free: what is dead is worth more than usual.
 const TIGHT_RESERVE_COUNT: u64 = 4;
+
+/// With less free than this part of the reserve the disk is nearly full.
+const LOW_DIVISOR: u64 = 2;
+/// And no longer so once this part of the reserve more is free.
+const LOW_MARGIN_DIVISOR: u64 = 32;
+/// What is free is looked at again before it can have been filled at this speed,
+const FILLED_BYTES_PER_SECOND_MAX: u64 = 2 << 30;
+/// but not sooner than after this.
+const LOW_WATCH_EVERY: Duration = Duration::from_millis(20);
 
 /// Up to this part of what is free is little.
 const SMALL_PART_DIVISOR: u64 = 8;
@@ -50,14 +62,16 @@ const SMALL_PART_DIVISOR: u64 = 8;
 /// The reserve of a data folder.
 pub(crate) struct Space {
     disk: Arc<dyn Disk>,
-    clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     /// Of the whole reserve; 0: there is none.
     size_bytes: u64,
     reserve: Mutex<Reserve>,
     /// It was whole once, and has its name. Asked by writers, who must not wait for a piece that is being synced.
     named: AtomicBool,
-    scarce: AtomicBool,
+    /// The reserve was given up and is not whole again.
+    is_given_up: AtomicBool,
+    /// The reserve is whole, and little is free besides.
+    is_low: AtomicBool,
     /// How often it was given up.
     given_up: AtomicU64,
     /// Of the reserve, what only a start gives up.
@@ -103,8 +117,6 @@ impl Drop for Claim {
 struct Reserve {
     file: Option<Arc<dyn DiskFile>>,
     held_bytes: u64,
-    /// When space was refused last.
-    refused_at: Option<Duration>,
     /// Nothing more is tried with the file until the next start.
     failed: bool,
 }
@@ -127,6 +139,19 @@ fn choose_step(held_bytes: u64, size_bytes: u64, free_bytes: u64, margin_bytes: 
     Step::Grow(missing_bytes.min(PIECE_SIZE_BYTES))
 }
 
+/// Whether so much is little, with a reserve of that size.
+fn is_little(was_little: bool, free_bytes: u64, size_bytes: u64) -> bool {
+    let margin_bytes = if was_little { size_bytes / LOW_MARGIN_DIVISOR } else { 0 };
+    free_bytes < size_bytes / LOW_DIVISOR + margin_bytes
+}
+
+/// When to look again at a disk of which so much is free.
+fn look_again_after(free_bytes: u64, size_bytes: u64) -> Duration {
+    let left_bytes = free_bytes.saturating_sub(size_bytes / LOW_DIVISOR);
+    let filled_after = Duration::from_secs_f64(left_bytes as f64 / FILLED_BYTES_PER_SECOND_MAX as f64);
+    filled_after.clamp(LOW_WATCH_EVERY, WATCH_EVERY)
+}
+
 /// Whether there is room for work that gives space back but takes so many bytes first. While space is scarce half of what
 /// is free stays for others: a large merge that fails for want of space would have kept it from all deletions meanwhile.
 /// Else a margin does, or such work would fill the disk, and the reserve would be given up for it again and again; but what
@@ -144,7 +169,7 @@ impl Space {
     pub(crate) async fn open(env: &Environment, settings: &StreamSettings) -> io::Result<Arc<Self>> {
         let mut reserve = Reserve::default();
         let mut named = false;
-        let mut scarce = false;
+        let mut is_given_up = false;
         if env.disk.exists(RESERVE_NEW_PATH).await? {
             env.disk.remove(RESERVE_NEW_PATH).await?;
         }
@@ -153,7 +178,7 @@ impl Space {
             reserve.held_bytes = file.size().await?.min(settings.reserve_size_bytes);
             reserve.file = Some(file);
             named = true;
-            scarce = reserve.held_bytes < settings.reserve_size_bytes;
+            is_given_up = reserve.held_bytes < settings.reserve_size_bytes;
         }
         Ok(Arc::new(Space {
             disk: env.disk.clone(),
@@ -161,7 +186,8 @@ impl Space {
             size_bytes: settings.reserve_size_bytes,
             reserve: Mutex::new(reserve),
             named: AtomicBool::new(named),
-            scarce: AtomicBool::new(scarce),
+            is_given_up: AtomicBool::new(is_given_up),
+            is_low: AtomicBool::new(false),
             given_up: AtomicU64::new(0),
             start_bytes: START_RESERVE_SIZE_BYTES.min(settings.reserve_size_bytes / START_DIVISOR),
             floor_bytes: settings.floor_size_bytes(),
@@ -171,14 +197,18 @@ impl Space {
             claimed_bytes: Arc::default(),
             became_scarce: Notify::new(),
             look_again: Notify::new(),
-            clock: env.clock.clone(),
             closing: watch::Sender::new(false),
         }))
     }
 
     /// Whether the reserve was given up and is not there again.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    /// Whether the disk is full or nearly so: only what gives space back is to be taken.
     pub(crate) fn is_scarce(&self) -> bool {
-        self.scarce.load(Ordering::Relaxed)
+        self.is_given_up() || self.is_low.load(Ordering::Relaxed)
     }
 
     /// Returns when space becomes scarce, or has become so since the last time.
@@ -205,7 +235,8 @@ impl Space {
         if !self.is_scarce() {
             return 0;
         }
-        let wanted_bytes = self.size_bytes + self.size_bytes / SMALL_MARGIN_DIVISOR;
+        let wanted_bytes =
+            self.size_bytes + self.size_bytes / LOW_DIVISOR + self.size_bytes / LOW_MARGIN_DIVISOR;
         let held_bytes = self.held_bytes_seen.load(Ordering::Relaxed);
         wanted_bytes.saturating_sub(held_bytes).saturating_sub(self.free_bytes_seen.load(Ordering::Relaxed))
     }
@@ -213,9 +244,22 @@ impl Space {
     /// Claims space for work that gives some back in the end: `wanted` bytes or, with less free, as many as there are but not
     /// fewer than `least`. A flush always has room besides.
     pub(crate) async fn claim(&self, wanted_bytes: u64, least_bytes: u64) -> Option<Claim> {
+        let claim = self.claim_of(wanted_bytes, least_bytes, 0).await;
+        if claim.is_some() || self.is_given_up() || !self.is_low.load(Ordering::Relaxed) {
+            return claim;
+        }
+        // This is what the reserve is kept for, if it is enough.
+        let given_bytes = self.size_bytes.saturating_sub(self.start_bytes);
+        drop(self.claim_of(wanted_bytes, least_bytes, given_bytes).await?);
+        self.give_up(self.given_up()).await;
+        self.claim_of(wanted_bytes, least_bytes, 0).await
+    }
+
+    /// Claims a part of what is free and of `given_bytes` besides.
+    async fn claim_of(&self, wanted_bytes: u64, least_bytes: u64, given_bytes: u64) -> Option<Claim> {
         let free_bytes = match self.size_bytes {
             0 => u64::MAX,
-            _ => self.disk.free_bytes().await.unwrap_or(0),
+            _ => self.disk.free_bytes().await.unwrap_or(0).saturating_add(given_bytes),
         };
         // While space isn't scarce its work must not be what has the reserve given up.
         let kept_bytes = match self.is_scarce() || !self.is_named() {
@@ -285,10 +329,9 @@ impl Space {
         if self.size_bytes == 0 || reserve.failed {
             return false;
         }
-        reserve.refused_at = Some(self.clock.monotonic());
         // One that was never whole is no reserve yet: all of its space goes back.
         let kept_bytes = if self.is_named() { kept_bytes } else { 0 };
-        if !self.scarce.swap(true, Ordering::Relaxed) {
+        if !self.is_given_up.swap(true, Ordering::Relaxed) {
             let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
             tracing::warn!(
                 reserve_bytes = reserve.held_bytes,
@@ -320,14 +363,15 @@ impl Space {
     async fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
         tracing::warn!(%error, "the reserve for a full disk can't be used");
         reserve.failed = true;
-        self.scarce.store(false, Ordering::Relaxed);
-        if !self.is_named() {
+        self.is_given_up.store(false, Ordering::Relaxed);
+        if !self.named.swap(false, Ordering::Relaxed) {
             reserve.file = None;
             // The last step may have given it its name.
             for path in [RESERVE_NEW_PATH, RESERVE_PATH] {
                 let _ = self.disk.remove(path).await;
             }
         }
+        self.is_low.store(false, Ordering::Relaxed);
     }
 
     /// Learns of the end; made before the task starts, so that closing waits for it.
@@ -344,7 +388,7 @@ impl Space {
     /// The task: makes the reserve, and makes it again after it was given up and there is space.
     pub(crate) async fn run(self: Arc<Self>, mut closing: watch::Receiver<bool>, clock: Arc<dyn Clock>) {
         // A folder that is used for a moment only should not have to pay for it.
-        let mut pause_for = if self.is_scarce() { Duration::ZERO } else { WATCH_EVERY };
+        let mut pause_for = if self.is_named() { Duration::ZERO } else { WATCH_EVERY };
         loop {
             tokio::select! {
                 biased;
@@ -353,11 +397,49 @@ impl Space {
                 () = self.look_again.notified() => {}
                 () = clock.sleep(pause_for) => {}
             }
-            pause_for = match self.grow().await {
-                true => PIECE_PAUSE,
-                false if self.is_scarce() => SCARCE_WATCH_EVERY,
-                false => WATCH_EVERY,
-            };
+            pause_for = self.watch().await;
+        }
+    }
+
+    /// Looks after the reserve and what is free besides. Returns when to do so again.
+    async fn watch(&self) -> Duration {
+        if self.grow().await {
+            return PIECE_PAUSE;
+        }
+        if self.is_given_up() {
+            return SCARCE_WATCH_EVERY;
+        }
+        let Ok(free_bytes) = self.disk.free_bytes().await else { return WATCH_EVERY };
+        if !self.is_named() {
+            return WATCH_EVERY;
+        }
+        self.held_bytes_seen.store(self.size_bytes, Ordering::Relaxed);
+        self.note_free(free_bytes);
+        if free_bytes < self.floor_bytes {
+            // Deletions must not wait for more while there is a reserve.
+            self.give_up(self.given_up()).await;
+            return SCARCE_WATCH_EVERY;
+        }
+        look_again_after(free_bytes, self.size_bytes)
+    }
+
+    /// Notes how much is free, and whether that is little.
+    fn note_free(&self, free_bytes: u64) {
+        self.free_bytes_seen.store(free_bytes, Ordering::Relaxed);
+        let was_low = self.is_low.load(Ordering::Relaxed);
+        let is_low = is_little(was_low, free_bytes, self.size_bytes);
+        if is_low == was_low {
+            return;
+        }
+        self.is_low.store(is_low, Ordering::Relaxed);
+        if is_low {
+            tracing::info!(
+                free_bytes,
+                "the disk is nearly full: until there is space only what gives some back is taken"
+            );
+            self.became_scarce.notify_one();
+        } else {
+            tracing::info!(free_bytes, "the disk has space again: all writes are taken");
         }
     }
 
@@ -370,12 +452,8 @@ impl Space {
         let free_bytes = self.disk.free_bytes().await.unwrap_or(0);
         self.free_bytes_seen.store(free_bytes, Ordering::Relaxed);
         self.held_bytes_seen.store(reserve.held_bytes, Ordering::Relaxed);
-        let refused_for = reserve.refused_at.map(|at| self.clock.monotonic().saturating_sub(at));
-        let margin_divisor = match refused_for {
-            Some(refused_for) if refused_for >= SMALL_MARGIN_AFTER => SMALL_MARGIN_DIVISOR,
-            _ => MARGIN_DIVISOR,
-        };
-        let margin_bytes = self.size_bytes / margin_divisor;
+        let margin_bytes = self.size_bytes / MARGIN_DIVISOR;
+        let margin_bytes = margin_bytes.max(self.floor_bytes + self.floor_bytes / FLOOR_MARGIN_DIVISOR);
         let step = choose_step(reserve.held_bytes, self.size_bytes, free_bytes, margin_bytes);
         let Step::Grow(size_bytes) = step else { return false };
         match self.write_piece(&mut reserve, size_bytes).await {
@@ -395,8 +473,18 @@ impl Space {
             self.fail(&mut reserve, &error).await;
             return false;
         }
-        if is_whole && self.scarce.swap(false, Ordering::Relaxed) {
-            tracing::warn!("the disk has space again: its reserve is there, and all writes are taken");
+        if is_whole {
+            // Never a moment in which neither holds.
+            self.held_bytes_seen.store(self.size_bytes, Ordering::Relaxed);
+            if let Ok(free_bytes) = self.disk.free_bytes().await {
+                self.note_free(free_bytes);
+            }
+            if self.is_given_up.swap(false, Ordering::Relaxed) {
+                tracing::warn!(
+                    is_nearly_full = self.is_scarce(),
+                    "the disk has space again: its reserve is there"
+                );
+            }
         }
         !is_whole
     }
@@ -459,6 +547,31 @@ mod tests {
                 expected,
                 "{held} of {size}, {free} free"
             );
+        }
+    }
+
+    #[test]
+    fn little_is_free_below_half_a_reserve_and_until_a_bit_more_is() {
+        for (was_little, free, expected) in [
+            (false, 319, true),
+            (false, 320, false),
+            (true, 320, true),
+            (true, 339, true),
+            (true, 340, false),
+        ] {
+            assert_eq!(is_little(was_little, free, 640), expected, "{was_little} {free}");
+        }
+    }
+
+    #[test]
+    fn a_disk_is_looked_at_before_it_can_be_full() {
+        for (free, expected) in [
+            (0, LOW_WATCH_EVERY),
+            (32 << 20, LOW_WATCH_EVERY),
+            ((32 << 20) + (2 << 30), Duration::from_secs(1)),
+            (u64::MAX, WATCH_EVERY),
+        ] {
+            assert_eq!(look_again_after(free, 64 << 20), expected, "{free}");
         }
     }
 

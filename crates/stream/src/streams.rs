@@ -489,13 +489,17 @@ impl Streams {
         self.node.check_writes()
     }
 
-    /// Whether the disk was full and its reserve was given up: until there is space again, only what gives space back
-    /// should be asked for.
+    /// Whether the disk is full, or nearly so: until there is space again, only what gives space back should be asked for.
     pub fn is_scarce(&self) -> bool {
         self.space.is_scarce()
     }
 
-    /// Returns when the disk is full and its reserve is given up, or was since the last time. One task can wait.
+    /// Whether the disk was full and its reserve was given up and is not whole again.
+    pub fn has_given_up_reserve(&self) -> bool {
+        self.space.is_given_up()
+    }
+
+    /// Returns when space is scarce, or was since the last time. One task can wait.
     pub fn became_scarce<'a>(&'a self) -> BoxFuture<'a, ()> {
         Box::pin(async move { self.space.became_scarce().await })
     }

@@ -261,6 +261,45 @@ fn a_reserve_lets_deletions_go_on_where_the_disk_and_the_journal_are_full() {
     }
 }
 
+/// Whoever fills a disk, deletes and fills it again must not cost the reserve each time.
+#[test]
+fn a_nearly_full_disk_keeps_its_reserve_and_takes_writes_as_soon_as_there_is_space() {
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    world
+        .run(|env, _| async move {
+            let streams = Streams::open(&env, with_reserve()).await.unwrap();
+            streams.create(&[name(0)]).await.unwrap();
+            env.clock.sleep(Duration::from_secs(10)).await;
+            for round in 0..3 {
+                disk.set_free_bytes(Some(RESERVE / 2 - 1));
+                streams.became_scarce().await;
+                env.clock.sleep(Duration::from_secs(10)).await;
+                let state =
+                    || (streams.is_scarce(), streams.has_given_up_reserve(), streams.is_below_floor());
+                assert_eq!((state(), reserve_size(&disk)), ((true, false, false), RESERVE), "round {round}");
+                assert_eq!(streams.missing_bytes(), RESERVE / 32 + 1);
+                disk.set_free_bytes(Some(RESERVE / 2 + RESERVE / 32));
+                env.clock.sleep(Duration::from_millis(100)).await;
+                assert_eq!((state(), reserve_size(&disk)), ((false, false, false), RESERVE), "round {round}");
+            }
+            // Work that finds no room in what is left has the reserve.
+            disk.set_free_bytes(Some(RESERVE / 2 - 1));
+            streams.became_scarce().await;
+            assert!(streams.claim(RESERVE, RESERVE).await.is_some());
+            assert!(streams.has_given_up_reserve() && reserve_size(&disk) == START_RESERVE);
+            disk.set_free_bytes(Some(2 * RESERVE));
+            env.clock.sleep(Duration::from_secs(10)).await;
+            assert!(!streams.has_given_up_reserve() && !streams.is_scarce());
+            // So have deletions before they have to wait.
+            disk.set_free_bytes(Some(RESERVE / 5));
+            env.clock.sleep(Duration::from_millis(500)).await;
+            assert!(streams.has_given_up_reserve() && reserve_size(&disk) == START_RESERVE);
+            assert!(!streams.is_below_floor());
+        })
+        .unwrap();
+}
+
 /// The stream manager's log had no room for the deletion that would have given space back.
 #[test]
 fn a_reserve_makes_room_in_the_managers_log() {

@@ -306,6 +306,21 @@ fn growth_of<'a>(changes: &[RowChange], mut after: Vec<Piece>, seen: impl Iterat
     size_of_distinct(&mut after) as i64 - size_of_distinct(&mut before) as i64
 }
 
+/// Whether changes name bytes that no row did which the decision saw: they were uploaded for it.
+pub(super) fn names_new_bytes<'a>(changes: &[RowChange], seen: impl Iterator<Item = &'a Row>) -> bool {
+    let of = |value: &[u8]| pieces_of(value).unwrap_or_default();
+    let put = changes.iter().filter_map(|change| match change {
+        RowChange::Put { value, .. } => Some(of(value)),
+        RowChange::Delete { .. } => None,
+    });
+    let after: Vec<Piece> = put.flatten().collect();
+    let before: BTreeSet<Piece> = match after.is_empty() {
+        true => BTreeSet::new(),
+        false => seen.flat_map(|row| of(&row.value)).collect(),
+    };
+    after.iter().any(|piece| !before.contains(piece))
+}
+
 /// Bytes that pieces take, each once. With their headers: of small pieces these are much, and would look dead for ever.
 pub(super) fn size_of_distinct(pieces: &mut Vec<Piece>) -> u64 {
     pieces.sort_unstable();

@@ -6,6 +6,7 @@
 //! decision saw or changed is durable, refusals included.
 
 use super::commit;
+use super::data::names_new_bytes;
 use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use super::{RangePartition, Serial, Standing};
 use crate::checkpoint::{Aside, Caching, HashedKey, TailsRead};
@@ -229,8 +230,10 @@ impl RangePartition {
             check_changes(&changes, &self.range)?;
             check_size(&changes, serial.pending.size_bytes())?;
             let is_scarce = self.shared.streams.is_scarce();
-            if !has_space(is_scarce, operation.gives_back(), &changes) || self.must_wait_for_space(operation)
-            {
+            // What a row of uploaded bytes takes is little, and they would be dead without it.
+            let is_taken = has_space(is_scarce, operation.gives_back(), &changes)
+                || self.data.is_some() && names_new_bytes(&changes, rows.all());
+            if !is_taken || self.must_wait_for_space(operation) {
                 return Err(PartitionError::DiskFull);
             }
             if let Some(data) = &self.data {

@@ -277,6 +277,7 @@ impl RangePartition {
             Some(checkpoints.iter().position(is_oldest)? + 1)
         };
         let result = self.open_written(&written, older).await?;
+        let result_number = result.as_ref().map(|result| result.reference.number);
         self.note_rows(&merged, result.as_deref());
         let mut metadata = self.metadata.lock().await;
         let mut next = metadata.clone();
@@ -284,6 +285,11 @@ impl RangePartition {
         next.checkpoints = self.tree().with_merged(&numbers, result.clone()).references();
         self.adopt(&mut metadata, next, &written).await?;
         self.replace_tree(|tree| tree.with_merged(&numbers, result));
+        if let Some(number) = result_number {
+            let deletes = |one: &Arc<TreeCheckpoint>| one.checkpoint.root.deleted_count > 0;
+            let merged: Vec<_> = merged.iter().map(|one| (one.reference.number, deletes(one))).collect();
+            self.applied.lock().note_merged(&merged, number);
+        }
         drop(metadata);
         tracing::debug!(
             table = self.table.name(),

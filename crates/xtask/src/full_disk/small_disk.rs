@@ -9,7 +9,14 @@ use std::process::Command;
 pub(super) struct SmallDisk {
     mounted_at: PathBuf,
     image: PathBuf,
+    /// Of the block device, such as `loop3`.
+    device_name: String,
 }
+
+/// Sectors are counted in so many bytes, whatever the device's own are (`Documentation/block/stat.rst` of Linux).
+const SECTOR_SIZE_BYTES: u64 = 512;
+/// The field of a block device's statistics with the sectors that were written.
+const SECTORS_WRITTEN_FIELD: usize = 6;
 
 /// Runs a program; what it prints, or what it complains of.
 fn run(program: &str, arguments: &[&str]) -> Outcome<String> {
@@ -36,7 +43,8 @@ impl SmallDisk {
         // While it is mounted that waits for the end of the mount, whatever that is.
         run("losetup", &["--detach", &device])?;
         mounted?;
-        Ok(SmallDisk { mounted_at, image })
+        let device_name = device.rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(SmallDisk { mounted_at, image, device_name })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -47,6 +55,13 @@ impl SmallDisk {
     pub(super) fn free_bytes(&self) -> Outcome<u64> {
         let stat = rustix::fs::statvfs(&self.mounted_at)?;
         Ok(stat.f_bavail * stat.f_frsize)
+    }
+
+    /// Bytes that were written to the device since it was made.
+    pub(super) fn written_bytes(&self) -> Outcome<u64> {
+        let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", self.device_name))?;
+        let sectors = stat.split_whitespace().nth(SECTORS_WRITTEN_FIELD).ok_or("a short statistic")?;
+        Ok(sectors.parse::<u64>()? * SECTOR_SIZE_BYTES)
     }
 }
 
