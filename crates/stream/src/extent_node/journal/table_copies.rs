@@ -134,10 +134,15 @@ impl TableCopies {
         Ok(TableCopies { files, size_bytes, growth_bytes: GROWTH_BYTES.min(segment_size_bytes) })
     }
 
+    /// Whether a copy of this size fits.
+    pub(crate) fn has_room(&self, size_bytes: u64) -> bool {
+        size_bytes <= self.size_bytes
+    }
+
     /// Makes sure that a copy of this size fits, whatever becomes of the disk. A full disk is no more than a refusal: nothing
     /// depends on the new bytes yet.
     pub(crate) async fn make_room(&mut self, size_bytes: u64) -> Result<(), StreamError> {
-        if size_bytes <= self.size_bytes {
+        if self.has_room(size_bytes) {
             return Ok(());
         }
         // Twice what is needed now: the table grows by an extent at a time.

@@ -182,7 +182,7 @@ impl JournalWriter {
         }
     }
 
-    fn table_copy(&self, is_clean: bool) -> TableCopy {
+    pub(super) fn table_copy(&self, is_clean: bool) -> TableCopy {
         TableCopy {
             generation: self.generation,
             sequence: self.sequence,
