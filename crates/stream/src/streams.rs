@@ -521,6 +521,11 @@ impl Streams {
         Box::pin(async move { self.space.is_tight().await })
     }
 
+    /// Whether so little space is left that a start should write nothing that can wait.
+    pub fn is_spent<'a>(&'a self) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.space.is_spent().await })
+    }
+
     /// Bytes that have to become free before all writes are taken again, while space is scarce.
     pub fn missing_bytes(&self) -> u64 {
         self.space.missing_bytes()
