@@ -300,6 +300,46 @@ fn starts_take_nothing_that_the_next_one_needs() {
     }
 }
 
+/// A file that is kept twice was damaged, and there was no space to mend it: the start was refused.
+#[test]
+fn what_there_is_no_space_to_mend_is_mended_once_there_is_some() {
+    for path in ["FORMAT", "FORMAT.second", "journal/table", "journal/table.second", "journal/synced"] {
+        for (is_clean, cut_to) in [(false, None), (false, Some(0)), (true, None), (true, Some(0))] {
+            let world = World::new(1);
+            let model = Model::default();
+            let lived = model.clone();
+            world.run(|env, _| async move {
+                let streams = Streams::open(&env, settings(false)).await.unwrap();
+                for at in 0..STREAMS {
+                    create(&streams, &lived, at).await.unwrap();
+                    append(&streams, &lived, &*env.random, at).await.unwrap();
+                }
+                if is_clean {
+                    streams.close().await;
+                }
+            });
+            world.disk.cut(path, cut_to);
+            for start in 0..3 {
+                world.disk.set_free_bytes(Some(0));
+                let lived = model.clone();
+                world.run(|env, _| async move {
+                    let streams = Streams::open(&env, settings(false)).await;
+                    let streams = streams.unwrap_or_else(|error| panic!("{path}, start {start}: {error}"));
+                    verify(&streams, &lived, 1).await;
+                    append(&streams, &lived, &*env.random, start).await.unwrap();
+                });
+            }
+            world.disk.set_free_bytes(None);
+            world.run(|env, _| async move { drop(Streams::open(&env, settings(false)).await.unwrap()) });
+            world.run(|env, _| async move {
+                let checked = check_streams(&env, &mut |_, _| {}).await.unwrap();
+                assert_eq!(checked.damages, [], "{path}");
+                verify(&Streams::open(&env, settings(false)).await.unwrap(), &model, 1).await;
+            });
+        }
+    }
+}
+
 /// The stream manager's log is begun again in its two files one after the other. A former start had ended before its sync of
 /// the one that the next one kept.
 #[test]
@@ -345,7 +385,7 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
     for first in first..first + 6 {
         let killed = killed_at(&used, first, 1);
         let next = begins(&killed);
-        for (second, seed) in (next..next + 6).flat_map(|second| (1..20).map(move |seed| (second, seed))) {
+        for (second, seed) in (next..next + 6).flat_map(|second| (1..8).map(move |seed| (second, seed))) {
             // The disk has what the first had not synced only as far as it happens to.
             let world = killed_at(&used, first, seed);
             let capacity_bytes = world.disk.files().iter().map(|(_, size)| size).sum();
@@ -360,5 +400,5 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
             assert_eq!(found, Some(Ok(names())), "seed {seed}, {first} and {second} operations");
         }
     }
-    assert!(torn_count > 100, "{torn_count} times the two files were not alike");
+    assert!(torn_count > 40, "{torn_count} times the two files were not alike");
 }

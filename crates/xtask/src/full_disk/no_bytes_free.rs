@@ -9,6 +9,9 @@ use crate::server_process::ServerProcess;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const SIZE_MIB: u64 = 300;
@@ -30,6 +33,8 @@ const START_COUNT: usize = 10;
 /// What goes through the journal: groups of entities.
 const SMALL_KIND: Kind = Kind::Entity(1 << 10);
 const SMALL_UNIT_COUNT: u64 = 60;
+/// Somebody else takes what is free so often.
+const FILL_EVERY: Duration = Duration::from_millis(20);
 /// Deletions of each kind after a start.
 const DELETED_PER_START: usize = 3;
 
@@ -146,17 +151,18 @@ fn run_again_and_again(binary: &Path, folder: &Path) -> Outcome<String> {
     let mut slowest_start = Duration::ZERO;
     for number in 0..START_COUNT {
         fill(&foreign)?;
+        let filler = Filler::start(&foreign);
         let began_at = Instant::now();
         let server = ServerProcess::start_larimar_beside(binary, &data);
         let server = server.map_err(|error| format!("start {number}: {error}"))?;
         slowest_start = slowest_start.max(began_at.elapsed());
-        fill(&foreign)?;
         for units in &mut all {
             units.check(&server).map_err(|error| format!("start {number}: {error}"))?;
             units.delete_some(&server).map_err(|error| format!("start {number}: {error}"))?;
         }
         expect_refusal(&mut Client::connect(&server, KIND)?, &disk, &foreign)?;
         server.kill()?;
+        drop(filler);
     }
     fill(&foreign)?;
     let server = ServerProcess::start_larimar_beside(binary, &data)?;
@@ -211,6 +217,33 @@ fn put(client: &mut Client, number: u64) -> Outcome<Unit> {
     match client.put(number)? {
         (Answer::Done, unit) => Ok(unit),
         (other, _) => Err(format!("a put ended with {other:?}").into()),
+    }
+}
+
+/// Fills the disk again and again whenever there is space, until it is dropped.
+struct Filler {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Filler {
+    fn start(path: &Path) -> Self {
+        let (ends, path) = (Arc::new(AtomicBool::new(false)), path.to_owned());
+        let told = ends.clone();
+        let thread = std::thread::spawn(move || {
+            while !told.load(Ordering::Relaxed) && fill(&path).is_ok() {
+                std::thread::sleep(FILL_EVERY);
+            }
+        });
+        Filler { ends, thread: Some(thread) }
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        // It has said nothing that is still to be known.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

@@ -21,9 +21,11 @@ impl JournalWriter {
     pub(crate) async fn go_on(&mut self, segment: &OpenSegment) -> Result<(), StreamError> {
         let failed = |error: std::io::Error| StreamError::write("journal", &error);
         let file = &self.files[self.file];
-        file.write_at(0, segment.content.clone()).await.map_err(failed)?;
+        let end = segment.records.len() as u64;
+        file.write_at(0, segment.records.clone()).await.map_err(failed)?;
+        file.write_at(end, segment.end_mark.clone()).await.map_err(failed)?;
         file.sync_data().await.map_err(failed)?;
-        self.offset = segment.end;
+        self.offset = end;
         self.oldest_generation = segment.oldest_generation;
         // As they were written behind the header, if they were.
         let copy = TableCopy {
@@ -31,10 +33,7 @@ impl JournalWriter {
             table: segment.table.clone(),
             ..self.table_copy(false)
         };
-        if self.copies.has_room(copy.encode().bytes.len() as u64) {
-            self.copies.write(&copy).await?;
-        }
-        Ok(())
+        self.copies.write(&copy).await
     }
 
     /// These bytes are journaled and not in their extents.
@@ -43,6 +42,11 @@ impl JournalWriter {
         extents: &BTreeMap<ExtentId, Arc<Extent>>,
         pending: BTreeMap<ExtentId, Vec<Journaled>>,
     ) {
+        let bytes: usize = pending.values().flatten().map(|chunk| chunk.bytes.len()).sum();
+        tracing::info!(
+            bytes,
+            "there is no space for what is journaled: it stays in the journal and in memory"
+        );
         for is_newest in [false, true] {
             self.position += 1;
             for (id, chunks) in &pending {

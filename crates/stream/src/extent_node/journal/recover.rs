@@ -78,10 +78,10 @@ pub(crate) struct Recovered {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenSegment {
     pub(crate) file: usize,
-    /// All its records, and the end mark of the last.
-    pub(crate) content: Bytes,
-    /// Where the next record goes.
-    pub(crate) end: u64,
+    /// All its records.
+    pub(crate) records: Bytes,
+    /// The page behind the last one, where the next one goes.
+    pub(crate) end_mark: Bytes,
     pub(crate) oldest_generation: u64,
     /// Of the header, and its table.
     pub(crate) first_sequence: u64,
@@ -271,13 +271,12 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
 fn open_segment(newest: &Segment, files: &JournalContents) -> Option<OpenSegment> {
     let head = newest.head.as_ref().filter(|head| head.digests)?;
     let first_sequence = newest.first_sequence()?;
-    let end = newest.run.size();
-    let mark = newest.run.records.last()?.end_mark()?;
-    let records = files.segments[newest.file].as_ref()?.get(..end)?;
+    let content = files.segments[newest.file].as_ref()?;
+    let end = newest.run.size().min(content.len());
     Some(OpenSegment {
         file: newest.file,
-        content: [records, &mark].concat().into(),
-        end: end as u64,
+        records: content.slice(..end),
+        end_mark: Bytes::copy_from_slice(&newest.run.records.last()?.end_mark()?),
         oldest_generation: head.oldest,
         first_sequence,
         table: head.table.clone(),

@@ -310,8 +310,8 @@ fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
     let open = found.open_segment.expect("all of it is whole");
     assert_eq!((open.file, open.oldest_generation, open.first_sequence), (1, 8, 3));
     let newest = files.segments[1].as_ref().unwrap();
-    assert_eq!(open.content, newest[..open.content.len()]);
-    assert_eq!(open.end as usize, open.content.len() - END_MARK_SIZE);
+    let end = open.records.len();
+    assert_eq!([open.records, open.end_mark].concat(), newest[..end + END_MARK_SIZE]);
     let of_newest: Vec<u64> =
         found.appends[found.newest_appends_from..].iter().map(|append| append.1).collect();
     assert_eq!((found.newest_appends_from, of_newest), (2, vec![37, 74, 111]));
@@ -322,7 +322,7 @@ fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
     };
     // A copy of the table is written anew; a record that was begun and its end mark are written over.
     assert!(is_open(&|files| files.copies[1] = None));
-    assert!(is_open(&|files| files.segments[1].as_mut().unwrap()[open.end as usize..].fill(9)));
+    assert!(is_open(&|files| files.segments[1].as_mut().unwrap()[end..].fill(9)));
     for at in [0, 4096, 8192] {
         assert!(!is_open(&|files| files.segments[1].as_mut().unwrap()[at + 50] ^= 1), "a bit at {at}");
     }
