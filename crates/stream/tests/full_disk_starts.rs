@@ -385,7 +385,7 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
     for first in first..first + 6 {
         let killed = killed_at(&used, first, 1);
         let next = begins(&killed);
-        for (second, seed) in (next..next + 6).flat_map(|second| (1..8).map(move |seed| (second, seed))) {
+        for (second, seed) in (next..next + 6).flat_map(|second| (1..5).map(move |seed| (second, seed))) {
             // The disk has what the first had not synced only as far as it happens to.
             let world = killed_at(&used, first, seed);
             let capacity_bytes = world.disk.files().iter().map(|(_, size)| size).sum();
@@ -400,5 +400,5 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
             assert_eq!(found, Some(Ok(names())), "seed {seed}, {first} and {second} operations");
         }
     }
-    assert!(torn_count > 40, "{torn_count} times the two files were not alike");
+    assert!(torn_count > 20, "{torn_count} times the two files were not alike");
 }

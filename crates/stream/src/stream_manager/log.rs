@@ -288,7 +288,7 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recover
 fn is_begun_again(content: &Bytes, first: &Record, is_only: bool) -> bool {
     match record::begun_generation(content) {
         Some(begun) if begun > first.generation => true,
-        Some(begun) if begun == first.generation => is_only,
+        Some(begun) if begun == first.generation => is_only && record::first(content).is_none(),
         _ => is_only && is_older(content, first),
     }
 }

@@ -121,7 +121,10 @@ fn a_log_that_was_being_begun_again_is_no_damage() {
         assert_eq!(streams([next(parts), next(other)]), (3, vec![]), "{parts} and {other} quarters");
         assert_eq!(streams([next(other), next(parts)]).0, 3, "{parts} and {other} quarters, exchanged");
     }
-    // The header does not read either.
+    // A bit was flipped, or the header does not read either.
+    let mut flipped = next(4).unwrap();
+    flipped[70] ^= 1;
+    assert_eq!(streams([Some(flipped), next(4)]), (3, vec![PATHS[0]]));
     let mut damaged = next(4).unwrap();
     damaged[20] ^= 9;
     damaged[700..900].fill(9);
