@@ -76,6 +76,15 @@ pub(crate) struct Encoded {
     pub(crate) len: usize,
 }
 
+impl Record {
+    /// The page that stands behind it if it is the last one; `None`: its format has none.
+    pub(crate) fn end_mark(&self) -> Option<[u8; END_MARK_SIZE]> {
+        let mut page = [0; END_MARK_SIZE];
+        page[..END_MARK_FIELDS_SIZE].copy_from_slice(&end_mark_bytes(self.generation, self.sequence));
+        self.has_end_mark.then_some(page)
+    }
+}
+
 /// Collects a body behind room for the header, so that finishing copies nothing.
 pub(crate) struct RecordBuilder {
     buffer: BytesMut,
@@ -259,6 +268,11 @@ pub(crate) fn first(file: &Bytes) -> Option<Record> {
 /// Whether a record begins at the file's start, whole or not.
 pub(crate) fn is_begun(file: &[u8]) -> bool {
     header_at(file, 0).is_some()
+}
+
+/// The generation of the record that begins at the file's start, whole or not.
+pub(crate) fn begun_generation(file: &[u8]) -> Option<u64> {
+    header_at(file, 0).map(|header| header.generation)
 }
 
 /// What stands behind a file's last record.

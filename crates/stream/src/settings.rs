@@ -31,8 +31,8 @@ const FLUSH_SIZE_BYTES_MIN: u64 = 2 << 20;
 const FLUSH_SIZE_BYTES_MAX: u64 = 32 << 20;
 
 /// What is kept of the reserve for the next start when it is given up: it writes what is journaled and not in its extent,
-/// which on a full disk is a group of the journal at most (4 MiB) and what the drain waits for (1 MiB), and the two files of
-/// the stream manager's log anew, with a MiB of zeros behind each.
+/// which on a full disk is a group of the journal at most (4 MiB) and what the drain waits for (1 MiB). A start that does not
+/// have it any more keeps those bytes pending, so that it serves all the same.
 pub(crate) const START_RESERVE_SIZE_BYTES: u64 = 8 << 20;
 
 /// By so much an extent of blob data may be larger than extents are: the piece that fills it goes into it as a whole.

@@ -230,6 +230,14 @@ impl Space {
         self.is_scarce() || self.disk.free_bytes().await.is_ok_and(|free_bytes| free_bytes < tight_bytes)
     }
 
+    /// Whether there is so little that a start should write nothing that can wait: what it takes the next one would not find.
+    pub(crate) async fn is_spent(&self) -> bool {
+        if self.size_bytes == 0 {
+            return false;
+        }
+        self.is_scarce() || self.disk.free_bytes().await.is_ok_and(|free_bytes| free_bytes < self.start_bytes)
+    }
+
     /// What is missing until writes are taken again.
     pub(crate) fn missing_bytes(&self) -> u64 {
         if !self.is_scarce() {

@@ -2,7 +2,7 @@
 //! bytes?). Upper layers see only this.
 
 use crate::error::StreamError;
-use crate::extent_node::{ExtentNode, ExtentReader, ListedExtent};
+use crate::extent_node::{ExtentNode, ExtentReader, ListedExtent, RecoveredNode};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
 use crate::rolls::Rolls;
@@ -108,24 +108,20 @@ impl Streams {
                 );
             }
             let extents = listed_extents(&listed.state);
-            let recover = || ExtentNode::recover(env, &extents, is_kept_twice);
-            let given_up = space.given_up();
-            let recovered = match recover().await {
-                Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
-                    let given_up = space.given_up();
-                    match recover().await {
-                        Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
-                            recover().await?
-                        }
-                        recovered => recovered?,
-                    }
-                }
-                recovered => recovered?,
-            };
+            let recovered = recover_node(env, &extents, is_kept_twice, &space).await?;
             match folder {
                 Folder::Fresh => {}
                 Folder::Ready { damaged: None } => folder::confirm(env).await?,
-                Folder::Ready { damaged: Some(path) } => folder::mend(env, path).await?,
+                Folder::Ready { damaged: Some(path) } => match folder::mend(env, path).await {
+                    Err(StreamError::DiskFull) => {
+                        tracing::warn!(
+                            place = path,
+                            "the file is missing or damaged, and there is no space for it"
+                        );
+                        folder::confirm(env).await?;
+                    }
+                    mended => mended?,
+                },
                 Folder::Older => {
                     // From here on journal and log hold what programs of the older format would misread.
                     let given_up = space.given_up();
@@ -145,7 +141,12 @@ impl Streams {
             let scrub = Arc::new(Scrub::default());
             let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
             let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
-            streams.reconcile(has_losses).await?;
+            match streams.reconcile(has_losses).await {
+                Err(StreamError::DiskFull) => {
+                    tracing::info!("the disk is full: not all that was left to be removed could be");
+                }
+                reconciled => reconciled?,
+            }
             if streams.settings.scrub_bytes_per_second > 0 {
                 let rate = streams.settings.scrub_bytes_per_second;
                 let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
@@ -168,12 +169,21 @@ impl Streams {
     /// Makes the manager and the node, which knows of all extents that streams list, agree after a stop: finishes deletions
     /// and sealings, removes extents that no stream ever listed.
     async fn reconcile(&self, has_losses: bool) -> Result<(), StreamError> {
-        self.collect().await?;
+        let mut outcome = Ok(());
+        // What a full disk has no room for is done later, or by the next start, and keeps nothing else from being done.
+        let mut note = |done: Result<(), StreamError>| match done {
+            Err(StreamError::DiskFull) => {
+                outcome = Err(StreamError::DiskFull);
+                Ok(())
+            }
+            done => done,
+        };
+        note(self.collect().await)?;
         let known = self.manager.with(|state| state.extents.clone());
         for extent in self.node.list() {
             if !known.contains_key(&extent) && !has_losses {
                 tracing::info!(%extent, "removing an extent that no stream lists");
-                self.node.delete(extent).await?;
+                note(self.node.delete(extent).await)?;
             }
         }
         for (extent, info) in known {
@@ -185,10 +195,11 @@ impl Streams {
                 .stat(extent)
                 .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
             if info.sealed.is_none() && stat.frozen {
-                self.manager.multi_modify(vec![Command::Seal { extent, sealed: stat.sealed() }]).await?;
+                let seal = Command::Seal { extent, sealed: stat.sealed() };
+                note(self.manager.multi_modify(vec![seal]).await)?;
             }
         }
-        Ok(())
+        outcome
     }
 
     pub(crate) fn node(&self) -> &ExtentNode {
@@ -514,6 +525,11 @@ impl Streams {
         Box::pin(async move { self.space.is_tight().await })
     }
 
+    /// Whether so little space is left that a start should write nothing that can wait.
+    pub fn is_spent<'a>(&'a self) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.space.is_spent().await })
+    }
+
     /// Bytes that have to become free before all writes are taken again, while space is scarce.
     pub fn missing_bytes(&self) -> u64 {
         self.space.missing_bytes()
@@ -555,6 +571,26 @@ impl Streams {
             self.manager.close().await;
             self.node.close().await;
         })
+    }
+}
+
+/// Recovers the extent node. On a full disk that takes the reserve; what there is no space for then stays pending.
+async fn recover_node(
+    env: &Environment,
+    extents: &[ListedExtent],
+    has_copies: bool,
+    space: &Space,
+) -> Result<RecoveredNode, StreamError> {
+    let mut given_up = space.given_up();
+    let mut keeps_pending = false;
+    loop {
+        match ExtentNode::recover(env, extents, has_copies, keeps_pending).await {
+            Err(StreamError::DiskFull) if !keeps_pending => {
+                keeps_pending = !space.give_up_at_start(given_up).await;
+                given_up = space.given_up();
+            }
+            recovered => return recovered,
+        }
     }
 }
 

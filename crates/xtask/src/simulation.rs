@@ -1,5 +1,5 @@
 //! Seeded histories of streams and range partitions on the simulated disk: many of them, in release, with the seeds printed;
-//! damage at rest and its repair, disks that are small, and hand-overs cut off at each of their operations.
+//! damage at rest and its repair, disks that are small or full at each start, and hand-overs cut off at each of their operations.
 
 use crate::{Outcome, workspace};
 
@@ -12,8 +12,19 @@ pub(crate) struct SimulationArguments {
 
 /// Test programs that run so many seeds, by their crate.
 const PROGRAMS: [(&str, &[&str]); 2] = [
-    ("stream", &["histories", "damage"]),
-    ("partition", &["histories", "damage", "contained_damage", "repair", "small_disk", "hand_over_crashes"]),
+    ("stream", &["histories", "damage", "full_disk_starts"]),
+    (
+        "partition",
+        &[
+            "histories",
+            "damage",
+            "contained_damage",
+            "repair",
+            "small_disk",
+            "full_disk_starts",
+            "hand_over_crashes",
+        ],
+    ),
 ];
 
 pub(crate) fn run(arguments: &SimulationArguments) -> Outcome<()> {

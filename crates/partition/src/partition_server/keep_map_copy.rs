@@ -103,10 +103,23 @@ impl MapCopy {
     /// Takes over a copy that is the same as `content`.
     pub(crate) async fn open(streams: &Streams, content: MapContent) -> Result<Self, LoadError> {
         let name = copy_name();
-        let epoch = OwnerEpoch(streams.epoch(&name)?.0 + 1);
-        streams.take_over(&name, epoch).await?;
+        let taken = match streams.is_spent().await {
+            true => Err(StreamError::DiskFull),
+            false => streams.take_over(&name, OwnerEpoch(streams.epoch(&name)?.0 + 1)).await,
+        };
+        match taken {
+            // As ranges do, it goes on under its former epoch.
+            Err(StreamError::DiskFull) => {}
+            taken => taken?,
+        }
+        Self::as_it_is(streams, content, Stored::Same)
+    }
+
+    fn as_it_is(streams: &Streams, content: MapContent, stored: Stored) -> Result<Self, LoadError> {
+        let name = copy_name();
+        let epoch = streams.epoch(&name)?.max(OwnerEpoch(1));
         let changes_size_bytes = streams.stat(&name)?.extents.iter().map(|(_, size_bytes)| size_bytes).sum();
-        Ok(MapCopy { epoch, content, stored: Stored::Same, changes_size_bytes })
+        Ok(MapCopy { epoch, content, stored, changes_size_bytes })
     }
 
     /// Makes the copy anew from `content`. What there is of it does not read.
@@ -123,10 +136,22 @@ impl MapCopy {
     }
 
     /// Makes the copy anew from `content`. What there is of it reads and is older, so it must be gone before
-    /// the map's changes take effect: if that is refused, so is the start.
-    pub(crate) async fn bring_up(streams: &Streams, content: MapContent) -> Result<Self, PartitionError> {
-        begin_stream(streams).await?;
-        Self::replace(streams, content).await
+    /// the map's changes take effect: if that is refused, so is the start. Unless it differs in marks only: then it is right
+    /// enough, and is brought up before the map changes again.
+    pub(crate) async fn bring_up(
+        streams: &Streams,
+        content: MapContent,
+        differs_in_marks_only: bool,
+    ) -> Result<Self, PartitionError> {
+        match begin_stream(streams).await {
+            Err(PartitionError::DiskFull) if differs_in_marks_only => {
+                Ok(Self::as_it_is(streams, content, Stored::Less)?)
+            }
+            begun => {
+                begun?;
+                Self::replace(streams, content).await
+            }
+        }
     }
 
     /// Makes the stream the same as the content, and sees to it that the next change finds an extent that

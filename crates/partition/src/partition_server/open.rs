@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use stream::{StreamChange, StreamName, Streams};
+use stream::{StreamChange, StreamError, StreamName, Streams};
 use tokio::sync::Notify;
 
 /// The partition map's only range and the first range of each table have this id.
@@ -142,7 +142,14 @@ impl PartitionServer {
             }
         }
         if !deletes.is_empty() {
-            self.shared.streams.multi_modify(&deletes).await?;
+            match self.shared.streams.multi_modify(&deletes).await {
+                Err(StreamError::DiskFull) => {
+                    tracing::info!(
+                        "there is no space to remove ranges that the map does not name: the next start does"
+                    );
+                }
+                removed => removed?,
+            }
         }
         Ok(highest_id)
     }

@@ -262,9 +262,11 @@ async fn open_copy(
                 Err(LoadError::Damaged(error)) => warn_of_copy(&error),
             }
         }
-        FoundCopy::Whole(_) => {
+        FoundCopy::Whole(copy) => {
             tracing::info!("the partition map's copy lacks the map's last change, and gets it now");
-            return MapCopy::bring_up(streams, content.clone()).await;
+            let differs_in_marks_only =
+                entries_of(&copy).is_ok_and(|entries| entries_of(content) == Ok(entries));
+            return MapCopy::bring_up(streams, content.clone(), differs_in_marks_only).await;
         }
         FoundCopy::Absent => {}
         FoundCopy::Damaged(error) => warn_of_copy(&error),

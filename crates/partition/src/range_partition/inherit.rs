@@ -261,7 +261,15 @@ impl Heir {
             fetch_epoch: 0,
         };
         let (last_version, log_marks, data) = (self.log_end, self.log_marks, self.data);
-        let loaded = Loaded { metadata: self.metadata, tree, last_version, log_marks, data, replayed: 0 };
+        let loaded = Loaded {
+            metadata: self.metadata,
+            tree,
+            last_version,
+            log_marks,
+            data,
+            replayed: 0,
+            unused: Vec::new(),
+        };
         let started = RangePartition::start(shared.clone(), self.table, self.id, loaded);
         parents.iter().for_each(|parent| started.time.go_on_from(&parent.time));
         started

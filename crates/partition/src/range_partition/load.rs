@@ -4,7 +4,8 @@
 //! What always holds: nothing of a range is written or removed before all that its load needs was read, so a
 //! damaged range stays as it is; any record that does not read fails the load with its place. A log that grew
 //! between the read and the take-over, after which no former owner can add to it, fails the load. What the
-//! metadata does not name is an orphan and is removed last.
+//! metadata does not name is an orphan and is removed last. Where there is no space, nothing is written: the range goes on as
+//! the owner that it had, which nobody else can be, as one process at a time has the folder.
 
 use super::Shared;
 use super::data::RangeData;
@@ -84,6 +85,8 @@ pub(crate) struct Loaded {
     pub(super) data: Option<RangeData>,
     /// Changes replayed.
     pub(super) replayed: u64,
+    /// Orphans that there was no space to remove.
+    pub(super) unused: Vec<u64>,
 }
 
 /// A range as its streams hold it, before anything was written for it.
@@ -213,35 +216,59 @@ impl ReadRange {
     }
 
     /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer
-    /// to.
-    pub(super) async fn take_over(self, shared: &Shared) -> Result<Loaded, LoadError> {
-        let ReadRange { names, mut metadata, tree, last_version, log_marks, replayed, log } = self;
+    /// to. On a full disk nothing of this is done that finds no space: each start would use up some of what is left.
+    pub(super) async fn take_over(mut self, shared: &Shared) -> Result<Loaded, LoadError> {
         let streams = &shared.streams;
-        let mut newest = streams.epoch(&names.metadata)?.max(streams.epoch(&names.log)?);
-        if let Some(data) = &names.data {
+        let newest = self.newest_epoch(streams)?;
+        self.metadata.epoch = OwnerEpoch(newest.0 + 1);
+        let taken = match streams.is_spent().await {
+            true => Err(PartitionError::DiskFull.into()),
+            false => self.own_streams(streams).await,
+        };
+        match taken {
+            Err(LoadError::Failed(PartitionError::DiskFull)) => {
+                let log = &self.names.log;
+                tracing::info!(%log, "there is no space to take the range over: it goes on under its former epoch");
+                self.metadata.epoch = self.newest_epoch(streams)?.max(OwnerEpoch(1));
+            }
+            taken => taken?,
+        }
+        let ReadRange { names, mut metadata, tree, last_version, log_marks, replayed, log: _ } = self;
+        let data = names.data.as_ref().map(|data| open_data(streams, data)).transpose()?;
+        let unused = remove_leftovers(streams, &names, &metadata).await?;
+        // Their names are taken.
+        let free_from = unused.iter().map(|number| number + 1).max();
+        metadata.next_checkpoint = metadata.next_checkpoint.max(free_from.unwrap_or(0));
+        Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed, unused })
+    }
+
+    /// Of its streams' owners the newest.
+    fn newest_epoch(&self, streams: &Streams) -> Result<OwnerEpoch, LoadError> {
+        let RangeStreams { metadata, log, data, .. } = &self.names;
+        let mut newest = streams.epoch(metadata)?.max(streams.epoch(log)?);
+        if let Some(data) = data {
             newest = newest.max(streams.epoch(data)?);
         }
-        let epoch = OwnerEpoch(newest.0 + 1);
+        Ok(newest)
+    }
+
+    /// Makes the epoch of the metadata the owner of all streams, and the metadata say so.
+    async fn own_streams(&self, streams: &Streams) -> Result<(), LoadError> {
+        let (names, epoch) = (&self.names, self.metadata.epoch);
         streams.take_over(&names.metadata, epoch).await?;
         streams.take_over(&names.log, epoch).await?;
-        if streams.stat(&names.log)? != log {
+        if streams.stat(&names.log)? != self.log {
             let what = format!("stream {}: another owner has appended while it was read", names.log);
             return Err(LoadError::Failed(PartitionError::Unavailable(what)));
         }
-        let data = match &names.data {
-            Some(data) => {
-                streams.take_over(data, epoch).await?;
-                Some(open_data(streams, data)?)
-            }
-            None => None,
-        };
-        metadata.epoch = epoch;
-        let written = streams.append(&names.metadata, epoch, vec![metadata.encode()]).await?;
+        if let Some(data) = &names.data {
+            streams.take_over(data, epoch).await?;
+        }
+        let written = streams.append(&names.metadata, epoch, vec![self.metadata.encode()]).await?;
         if let Some(place) = written.first() {
             streams.trim(&names.metadata, place.extent).await?;
         }
-        remove_leftovers(streams, &names, &metadata).await?;
-        Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed })
+        Ok(())
     }
 }
 
@@ -260,21 +287,31 @@ pub(super) async fn open_checkpoint(
     Ok(TreeCheckpoint::new(Arc::new(checkpoint), reference))
 }
 
-/// Removes checkpoints that were cut off while they were written, or replaced and not yet removed.
+/// Removes checkpoints that were cut off while they were written, or replaced and not yet removed. Returns the numbers of
+/// those that a full disk keeps.
 async fn remove_leftovers(
     streams: &Streams,
     names: &RangeStreams,
     metadata: &Metadata,
-) -> Result<(), PartitionError> {
+) -> Result<Vec<u64>, PartitionError> {
     let kept: Vec<StreamName> =
         metadata.checkpoints.iter().map(|reference| names.checkpoint(reference.number)).collect();
+    let mut unused = Vec::new();
     for stream in streams.list(&format!("{}/", names.row_data)) {
-        if !kept.contains(&stream) {
-            tracing::info!(%stream, "removing a checkpoint that the range does not refer to");
-            streams.delete(&stream).await?;
+        if kept.contains(&stream) {
+            continue;
+        }
+        tracing::info!(%stream, "removing a checkpoint that the range does not refer to");
+        match streams.delete(&stream).await {
+            // Its extents may be what stays: then the stream layer removes them later.
+            Err(StreamError::DiskFull) => {
+                let number = stream.as_str().rsplit('/').next().and_then(|number| number.parse::<u64>().ok());
+                unused.extend(number.filter(|_| streams.exists(&stream)));
+            }
+            deleted => deleted?,
         }
     }
-    Ok(())
+    Ok(unused)
 }
 
 async fn replay_log(

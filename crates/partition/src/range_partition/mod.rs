@@ -213,7 +213,7 @@ impl RangePartition {
             metadata: tokio::sync::Mutex::new(loaded.metadata),
             log_marks: Mutex::new(loaded.log_marks),
             retired: Mutex::new(Vec::new()),
-            unused: Mutex::new(Vec::new()),
+            unused: Mutex::new(loaded.unused),
             not_worth_it: Mutex::new(Vec::new()),
             failed_merge: Mutex::new(None),
             shed: Mutex::new(Vec::new()),

@@ -1,7 +1,8 @@
 //! Brings the files of extents up to what the journal says of them.
 //!
 //! What always holds: what is wrong with one file keeps no other from being served. A file that can't be used, or lacks
-//! bytes, takes no more appends; what it has is read as ever, each block verified.
+//! bytes, takes no more appends; what it has is read as ever, each block verified. What finds no space in its file is handed
+//! back, if that is asked for, and counts as there.
 
 use super::extent::Extent;
 use super::extent_path;
@@ -17,6 +18,22 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Journaled bytes that may be missing in an extent's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Journaled {
+    pub(super) offset: u64,
+    pub(super) bytes: Bytes,
+    /// The newest segment has them, not the one before it.
+    pub(super) is_newest: bool,
+}
+
+impl Journaled {
+    /// With memory of its own: else it would keep the whole segment's.
+    fn copied(&self) -> Self {
+        Journaled { bytes: Bytes::copy_from_slice(&self.bytes), ..*self }
+    }
+}
+
 /// The files of extents, opened.
 pub(super) struct OpenedExtents {
     pub(super) extents: BTreeMap<ExtentId, Arc<Extent>>,
@@ -24,23 +41,43 @@ pub(super) struct OpenedExtents {
     pub(super) others: Vec<String>,
     /// A file is missing, short, or another's.
     pub(super) has_losses: bool,
+    /// What found no space: at most what the journal's segments hold.
+    pub(super) pending: BTreeMap<ExtentId, Vec<Journaled>>,
 }
 
-/// Opens every extent's file, writes what only the journal has, and syncs it.
+/// What [`open_extents`] does with what it finds.
+#[derive(Clone, Copy)]
+struct How {
+    /// All was in the extents.
+    is_clean: bool,
+    /// What finds no space is handed back.
+    keeps_pending: bool,
+}
+
+/// Opens every extent's file, writes what only the journal has, and syncs it. `keeps_pending`: what finds no space there is
+/// handed back; else that is an error.
 pub(super) async fn open_extents(
     disk: &dyn Disk,
     recovered: &mut Recovered,
+    keeps_pending: bool,
 ) -> Result<OpenedExtents, StreamError> {
     for found in put_in_place(disk, &recovered.table).await? {
         tracing::warn!("{found}: it was moved to its name");
     }
     let mut names =
         disk.list("extents").await.map_err(|error| StreamError::read("folder extents", &error))?;
-    let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
-    for (extent, offset, bytes) in &recovered.appends {
-        appends.entry(*extent).or_default().push((*offset, bytes.clone()));
+    let mut appends: BTreeMap<ExtentId, Vec<Journaled>> = BTreeMap::new();
+    for (index, (extent, offset, bytes)) in recovered.appends.iter().enumerate() {
+        let is_newest = index >= recovered.newest_appends_from;
+        appends.entry(*extent).or_default().push(Journaled {
+            offset: *offset,
+            bytes: bytes.clone(),
+            is_newest,
+        });
     }
+    let how = How { is_clean: recovered.is_clean, keeps_pending };
     let mut extents = BTreeMap::new();
+    let mut pending = BTreeMap::new();
     let mut has_losses = false;
     for (&id, state) in &mut recovered.table.extents {
         let path = extent_path(id);
@@ -48,7 +85,11 @@ pub(super) async fn open_extents(
         let journaled = appends.remove(&id).unwrap_or_default();
         let file = match open_file(disk, id, *state, &journaled).await? {
             Ok(file) => {
-                has_losses |= bring_up(&*file, id, state, &journaled, recovered.is_clean).await?;
+                let brought = bring_up(&*file, id, state, &journaled, how).await?;
+                has_losses |= brought.is_short;
+                if !brought.pending.is_empty() {
+                    pending.insert(id, brought.pending);
+                }
                 file
             }
             Err(problem) => {
@@ -60,7 +101,7 @@ pub(super) async fn open_extents(
         };
         extents.insert(id, Arc::new(Extent::new(id, file, *state)));
     }
-    Ok(OpenedExtents { extents, others: names, has_losses })
+    Ok(OpenedExtents { extents, others: names, has_losses, pending })
 }
 
 fn tell(extent: ExtentId, problem: &str) {
@@ -77,7 +118,7 @@ async fn open_file(
     disk: &dyn Disk,
     extent: ExtentId,
     state: ExtentState,
-    journaled: &[(u64, Bytes)],
+    journaled: &[Journaled],
 ) -> Result<Result<Arc<dyn DiskFile>, String>, StreamError> {
     let path = extent_path(extent);
     let file = match disk.open(&path, OpenMode::Write).await {
@@ -107,29 +148,43 @@ fn write_failed(path: &str, error: std::io::Error) -> StreamError {
     if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(path, &error) }
 }
 
+/// What became of an extent's file.
+#[derive(Default)]
+struct Brought {
+    is_short: bool,
+    /// What found no space in it.
+    pending: Vec<Journaled>,
+}
+
 /// Writes what is only journaled, and cuts off what lies beyond the length: it was never acknowledged. After a clean stop all
-/// of it is there, and only damaged blocks are written. True: the file is too short.
+/// of it is there, and only damaged blocks are written.
 async fn bring_up(
     file: &dyn DiskFile,
     extent: ExtentId,
     state: &mut ExtentState,
-    journaled: &[(u64, Bytes)],
-    is_clean: bool,
-) -> Result<bool, StreamError> {
+    journaled: &[Journaled],
+    how: How,
+) -> Result<Brought, StreamError> {
     let path = extent_path(extent);
-    for (offset, bytes) in journaled {
+    let mut pending = Vec::new();
+    for chunk in journaled {
+        let Journaled { offset, bytes, .. } = chunk;
         // What verifies is not written over after a clean stop, whatever the journal says. After any other it is, though it
         // may be there: a sync of it may have failed, and then only what is written again is synced by the next.
-        if is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
+        if how.is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
             continue;
         }
-        file.write_at(*offset, bytes.clone()).await.map_err(|error| write_failed(&path, error))?;
+        match file.write_at(*offset, bytes.clone()).await {
+            Err(error) if is_disk_full(&error) && how.keeps_pending => pending.push(chunk.copied()),
+            written => written.map_err(|error| write_failed(&path, error))?,
+        }
     }
     let len = file.size().await.map_err(|error| StreamError::read(&path, &error))?;
     if state.in_doubt {
         find_end(file, extent, state, len).await;
     }
-    if len < state.length {
+    let is_short = end_with(len, &pending) < state.length;
+    if is_short {
         tell(extent, &format!("the file has {len} bytes; it should hold {}", state.length));
         state.frozen = true;
     }
@@ -139,9 +194,23 @@ async fn bring_up(
         file.set_len(state.length).await.map_err(|error| write_failed(&path, error))?;
     }
     if !journaled.is_empty() || is_cut {
-        file.sync_data().await.map_err(|error| write_failed(&path, error))?;
+        match file.sync_data().await {
+            // Nobody knows what of it is on the disk: all of it is to be written again.
+            Err(error) if is_disk_full(&error) && how.keeps_pending => {
+                pending = journaled.iter().map(Journaled::copied).collect();
+            }
+            synced => synced.map_err(|error| write_failed(&path, error))?,
+        }
     }
-    Ok(len < state.length)
+    Ok(Brought { is_short, pending })
+}
+
+/// Where an extent ends whose file has so many bytes, with these besides, which are in order.
+fn end_with(len: u64, pending: &[Journaled]) -> u64 {
+    pending.iter().fold(len, |end, chunk| match chunk.offset <= end {
+        true => end.max(chunk.offset + chunk.bytes.len() as u64),
+        false => end,
+    })
 }
 
 /// Whether so many bytes from `offset` on are whole blocks of the extent.
@@ -179,4 +248,32 @@ async fn block_at(file: &dyn DiskFile, extent: ExtentId, offset: u64, len: u64) 
     block::verify(&block, location).ok()?;
     let (_, checksum) = block::step(&block, extent, offset).ok()?;
     Some((location.end(), checksum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pending_counts_as_there_unless_something_is_missing_before_it() {
+        let chunk = |(offset, size): &(u64, usize)| Journaled {
+            offset: *offset,
+            bytes: Bytes::from(vec![7; *size]),
+            is_newest: true,
+        };
+        for (len, pending, expected) in [
+            (10, &[] as &[(u64, usize)], 10),
+            (10, &[(10, 5)], 15),
+            (12, &[(10, 5)], 15),
+            (20, &[(10, 5)], 20),
+            (10, &[(10, 5), (15, 5)], 20),
+            // The second one was written, and the first one was not.
+            (20, &[(10, 5)], 20),
+            (9, &[(10, 5)], 9),
+            (10, &[(10, 5), (16, 5)], 15),
+        ] {
+            let pending: Vec<Journaled> = pending.iter().map(chunk).collect();
+            assert_eq!(end_with(len, &pending), expected, "{len} {pending:?}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ mod stop;
 mod walk;
 
 pub(crate) use check::{NodeFacts, read_node};
-pub(crate) use open::read_whole;
+pub(crate) use open::{RecoveredNode, read_whole};
 pub(crate) use read::ExtentReader;
 pub(crate) use settle::ListedExtent;
 pub(crate) use walk::Walked;

@@ -1,14 +1,15 @@
 //! Opening a node: recover the journal, bring every extent's file up to it, start a new generation.
 //!
 //! What always holds: an extent whose file is missing or shorter than its length is served as far as it reads, and takes no
-//! more appends. Files that no journal knows are left-overs of a creation or deletion that was cut off, and are removed.
+//! more appends. Files that no journal knows are left-overs of a creation or deletion that was cut off, and are removed. Where
+//! a full disk has no room for journaled bytes, the journal goes on in its newest segment, and they stay pending.
 
 use super::drain::Drain;
 use super::extent::Extent;
-use super::extent_files::{OpenedExtents, open_extents};
+use super::extent_files::{Journaled, OpenedExtents, open_extents};
 use super::journal::{
-    JournalContents, JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH, SyncedMark,
-    TABLE_PATHS, TableCopies, recover, segment_path,
+    JournalContents, JournalWriter, OpenSegment, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH,
+    SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
 };
 use super::settle::{ListedExtent, settle};
 use super::state::ExtentTable;
@@ -32,6 +33,10 @@ const ZERO_WRITE_SIZE_BYTES: u64 = 1 << 20;
 pub(crate) struct RecoveredNode {
     recovered: Recovered,
     extents: BTreeMap<ExtentId, Arc<Extent>>,
+    /// Journaled bytes for which there was no space in their files: at most what two segments of the journal hold.
+    pending: BTreeMap<ExtentId, Vec<Journaled>>,
+    /// The journal may go on in its newest segment, because nothing is known that it does not say.
+    may_go_on: bool,
     /// Files in the extents' folder that no extent has.
     orphans: Vec<String>,
     /// No extent that is known, and no file, has this id or a higher one.
@@ -78,13 +83,15 @@ impl ExtentNode {
     /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is. `listed` are the
     /// extents that streams have; `has_copies`: the folder is of the present format, which has copies of the journal's
     /// table. One of an older format that is damaged is refused before anything is changed: the program that wrote it may
-    /// be asked first.
+    /// be asked first. `keeps_pending`: what a full disk has no room for stays pending, if nothing is damaged.
     pub(crate) async fn recover(
         env: &Environment,
         listed: &[ListedExtent],
         has_copies: bool,
+        keeps_pending: bool,
     ) -> Result<RecoveredNode, StreamError> {
         let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
+        let as_journaled = recovered.table.clone();
         settle(&mut recovered, listed);
         let lost = recovered.findings.iter().find(|finding| !finding.is_mended || !has_copies);
         if let Some(lost) = lost.filter(|_| !has_copies) {
@@ -106,9 +113,14 @@ impl ExtentNode {
                 );
             }
         }
-        let OpenedExtents { extents, others, has_losses: lacks_files } =
-            open_extents(&*env.disk, &mut recovered).await?;
+        let keeps_pending = keeps_pending && recovered.open_segment.is_some();
+        let OpenedExtents { extents, others, has_losses: lacks_files, pending } =
+            open_extents(&*env.disk, &mut recovered, keeps_pending).await?;
         let has_losses = has_losses || lacks_files;
+        let may_go_on = recovered.open_segment.is_some() && !has_losses && recovered.table == as_journaled;
+        if !pending.is_empty() && !may_go_on {
+            return Err(StreamError::DiskFull);
+        }
         let of_files = others.iter().filter_map(|name| u64::from_str_radix(name.get(..16)?, 16).ok());
         let of_extents = extents.keys().map(|extent| extent.0);
         let next_extent = of_files.chain(of_extents).max().map_or(0, |highest| highest.saturating_add(1));
@@ -116,7 +128,7 @@ impl ExtentNode {
         let is_named_by_id = |name: &String| name.len() == 16 && u64::from_str_radix(name, 16).is_ok();
         let orphans =
             if has_losses { Vec::new() } else { others.into_iter().filter(is_named_by_id).collect() };
-        Ok(RecoveredNode { recovered, extents, orphans, next_extent, has_losses })
+        Ok(RecoveredNode { recovered, extents, pending, may_go_on, orphans, next_extent, has_losses })
     }
 
     /// Starts a new generation of the journal, and the node's tasks.
@@ -126,26 +138,19 @@ impl ExtentNode {
         node: RecoveredNode,
         space: Arc<Space>,
     ) -> Result<Arc<Self>, StreamError> {
-        let RecoveredNode { recovered, extents, orphans, .. } = node;
-        if let Some((file, header)) = recovered.unconfirmed {
-            // The former process may have ended before its sync, or in spite of it: written again, it is on the disk for
-            // certain before the older segments are written over, which it takes the place of.
-            let failed = |error: std::io::Error| StreamError::write("journal", &error);
-            let file = env.disk.open(&segment_path(file), OpenMode::Write).await.map_err(failed)?;
-            file.write_at(0, header).await.map_err(failed)?;
-            file.sync_data().await.map_err(failed)?;
-        }
-        let (file, segment_size_bytes) =
-            choose_file(&*env.disk, &recovered.free_files, recovered.segment_size_bytes).await?;
-        let begin = Begin {
-            table: recovered.table,
-            generation: recovered.generation + 1,
-            sequence: recovered.sequence,
-            file,
-            segment_size_bytes,
+        let RecoveredNode { recovered, extents, pending, may_go_on, orphans, .. } = node;
+        let begun = match pending.is_empty() {
+            true => begin_segment(env, &recovered, &space).await,
+            false => Err(StreamError::DiskFull),
         };
-        let mut writer = new_writer(env, begin, space.clone()).await?;
-        writer.begin().await?;
+        let writer = match (begun, &recovered.open_segment) {
+            (Err(StreamError::DiskFull), Some(segment)) if may_go_on => {
+                let mut writer = go_on(env, &recovered, segment, &space).await?;
+                writer.add_pending(&extents, pending);
+                writer
+            }
+            (begun, _) => begun?,
+        };
         // Not before: what was read of the journal may be more than the disk holds of it.
         remove_orphans(&*env.disk, orphans).await?;
         let (journal, requests) = mpsc::channel(JOURNAL_QUEUE_COUNT_MAX);
@@ -172,6 +177,55 @@ impl ExtentNode {
             space,
         }))
     }
+}
+
+/// Begins the segment after the newest one. Every journaled byte is synced in its extent.
+async fn begin_segment(
+    env: &Environment,
+    recovered: &Recovered,
+    space: &Arc<Space>,
+) -> Result<JournalWriter, StreamError> {
+    if let Some((file, header)) = recovered.unconfirmed.clone() {
+        // The former process may have ended before its sync, or in spite of it: written again, it is on the disk for
+        // certain before the older segments are written over, which it takes the place of.
+        let failed = |error: std::io::Error| StreamError::write("journal", &error);
+        let file = env.disk.open(&segment_path(file), OpenMode::Write).await.map_err(failed)?;
+        file.write_at(0, header).await.map_err(failed)?;
+        file.sync_data().await.map_err(failed)?;
+    }
+    let (file, segment_size_bytes) =
+        choose_file(&*env.disk, &recovered.free_files, recovered.segment_size_bytes).await?;
+    let begin = Begin {
+        table: recovered.table.clone(),
+        generation: recovered.generation + 1,
+        sequence: recovered.sequence,
+        file,
+        segment_size_bytes,
+    };
+    let mut writer = new_writer(env, begin, space.clone()).await?;
+    writer.begin().await?;
+    Ok(writer)
+}
+
+/// Goes on in the newest segment: its bytes, or those of the one before it, are needed, and a start must not use up the
+/// journal, so that the next one finds it as this one did.
+async fn go_on(
+    env: &Environment,
+    recovered: &Recovered,
+    segment: &OpenSegment,
+    space: &Arc<Space>,
+) -> Result<JournalWriter, StreamError> {
+    let (_, segment_size_bytes) = choose_file(&*env.disk, &[], recovered.segment_size_bytes).await?;
+    let begin = Begin {
+        table: recovered.table.clone(),
+        generation: recovered.generation,
+        sequence: recovered.sequence,
+        file: segment.file,
+        segment_size_bytes,
+    };
+    let mut writer = new_writer(env, begin, space.clone()).await?;
+    writer.go_on(segment).await?;
+    Ok(writer)
 }
 
 /// The journal's files as they are.

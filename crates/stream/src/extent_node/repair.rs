@@ -46,11 +46,24 @@ impl ExtentNode {
     }
 }
 
-/// The extent's bytes, as many as its file has of them.
+/// The extent's bytes, as many as its file has of them, and those that wait for it.
 async fn content(extent: &Extent) -> Result<Bytes, StreamError> {
     let failed = |error: std::io::Error| StreamError::read(&format!("extent {}", extent.id), &error);
     let state = extent.state();
     let size = extent.file.size().await.map_err(failed)?;
     let len = if state.in_doubt { size } else { size.min(state.length) };
-    extent.file.read_at(0, len as usize).await.map_err(failed)
+    let content = extent.file.read_at(0, len as usize).await.map_err(failed)?;
+    let pending = extent.pending_below(state.length);
+    if pending.is_empty() {
+        return Ok(content);
+    }
+    let mut content = Vec::from(content);
+    for (offset, bytes) in pending {
+        let (from, end) = (offset as usize, offset as usize + bytes.len());
+        if content.len() < end {
+            content.resize(end, 0);
+        }
+        content[from..end].copy_from_slice(&bytes);
+    }
+    Ok(content.into())
 }

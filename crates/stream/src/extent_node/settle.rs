@@ -83,11 +83,13 @@ mod tests {
             is_clean: false,
             has_gaps,
             appends: Vec::new(),
+            newest_appends_from: 0,
             generation: 1,
             sequence: 1,
             segment_size_bytes: None,
             free_files: Vec::new(),
             unconfirmed: None,
+            open_segment: None,
             torn: None,
             findings: Vec::new(),
         }

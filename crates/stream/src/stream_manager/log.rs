@@ -12,8 +12,10 @@
 //! stream_manager/log.second.new  the same
 //! ```
 //!
-//! What always holds: a list of commands shows in the state after its record is synced in both.
+//! What always holds: a list of commands shows in the state after its record is synced in both. A start begins a new log, in
+//! new files or, where there is no space for them, in the old ones (see `restart_in_place.rs`).
 
+use super::restart_in_place::{BegunAgain, restart_in_place};
 use super::state::{Command, State};
 use crate::error::{StreamError, is_disk_full, not_made};
 use crate::extent_node::read_whole;
@@ -27,7 +29,7 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-const FOLDER: &str = "stream_manager";
+pub(super) const FOLDER: &str = "stream_manager";
 /// In the order in which they are written.
 pub(crate) const PATHS: [&str; 2] = ["stream_manager/log", "stream_manager/log.second"];
 const PATH: &str = PATHS[0];
@@ -62,7 +64,7 @@ pub(crate) struct Log {
     space: Arc<Space>,
 }
 
-fn write_failed(error: std::io::Error) -> StreamError {
+pub(super) fn write_failed(error: std::io::Error) -> StreamError {
     if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(PATH, &error) }
 }
 
@@ -120,7 +122,19 @@ async fn write_snapshot(
     }
     disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(FOLDER, &error))?;
     let files = files.try_into().map_err(|_| StreamError::Folder("stream manager's layout".to_owned()))?;
-    Ok(Log {
+    Ok(new_log(disk, files, generation, (offset, grown_to), growth_bytes, space))
+}
+
+/// A log that has its snapshot only, up to the first of these offsets, and zeros up to the second.
+fn new_log(
+    disk: &Arc<dyn Disk>,
+    files: [Arc<dyn DiskFile>; 2],
+    generation: u64,
+    (offset, grown_to): (u64, u64),
+    growth_bytes: u64,
+    space: &Arc<Space>,
+) -> Log {
+    Log {
         disk: disk.clone(),
         files,
         generation,
@@ -131,7 +145,7 @@ async fn write_snapshot(
         refused_size_bytes: 0,
         stopped: None,
         space: space.clone(),
-    })
+    }
 }
 
 /// Makes the file of the next log, which is as large as `bytes`; or there is none.
@@ -156,9 +170,11 @@ async fn write_new(disk: &dyn Disk, path: &str, bytes: Bytes) -> Result<Arc<dyn 
 /// What the log says after a stop of any kind.
 pub(crate) struct Recovered {
     pub(crate) state: State,
-    generation: u64,
+    pub(super) generation: u64,
     /// Which of its files were missing or damaged.
     pub(crate) damaged: Vec<&'static str>,
+    /// The bytes of each file up to the end of the last record, if it has all records as they were written.
+    pub(super) whole: [Option<Bytes>; 2],
 }
 
 /// Reads the log without changing anything: what reads in neither file is an error, never a shorter history. `is_kept_twice`:
@@ -252,9 +268,29 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recover
             contents[index].as_ref().is_some_and(|content| has_all(content, &records[..before]));
         index == 1 && (all_but_last || contents[1].as_ref().is_some_and(|content| is_older(content, first)))
     };
-    let is_damaged = |index: &usize| is_kept_twice && lacks[*index] && !last_only(*index);
+    let is_begun_again = |index: usize| {
+        let content = contents[index].as_ref();
+        content.is_some_and(|content| is_begun_again(content, first, rest.is_empty()))
+    };
+    let is_damaged =
+        |index: &usize| is_kept_twice && lacks[*index] && !last_only(*index) && !is_begun_again(*index);
     let damaged = (0..PATHS.len()).filter(is_damaged).map(|index| PATHS[index]).collect();
-    Ok(Recovered { state, generation: first.generation, damaged })
+    let used = records.last().map_or(0, |last| last.end);
+    let whole = [0, 1].map(|index| {
+        let content = contents[index].as_ref().filter(|_| !lacks[index])?;
+        content.get(..used).map(|_| content.slice(..used))
+    });
+    Ok(Recovered { state, generation: first.generation, damaged, whole })
+}
+
+/// Whether the file was being begun again in its place when that was cut off. The log's `first` record is what the other file
+/// has: the log as it was before, or the next one, which has no further record before both files have it.
+fn is_begun_again(content: &Bytes, first: &Record, is_only: bool) -> bool {
+    match record::begun_generation(content) {
+        Some(begun) if begun > first.generation => true,
+        Some(begun) if begun == first.generation => is_only && record::first(content).is_none(),
+        _ => is_only && is_older(content, first),
+    }
 }
 
 /// Whether the file has all of these records, as they were written.
@@ -280,7 +316,25 @@ impl Log {
     ) -> Result<Log, StreamError> {
         let generation = recovered.generation + 1;
         let snapshot = encode_snapshot(&recovered.state, generation);
-        write_snapshot(&env.disk, snapshot, generation, settings.manager_log_growth_bytes, space).await
+        let growth_bytes = settings.manager_log_growth_bytes;
+        match write_snapshot(&env.disk, snapshot.clone(), generation, growth_bytes, space).await {
+            Err(StreamError::DiskFull) => {
+                let begun = restart_in_place(&*env.disk, recovered, &snapshot).await?;
+                tracing::info!(
+                    "there is no space for new files of the stream manager's log: it begins anew in the old ones"
+                );
+                let BegunAgain { files, grown_to } = begun;
+                Ok(new_log(
+                    &env.disk,
+                    files,
+                    generation,
+                    (snapshot.len as u64, grown_to),
+                    growth_bytes,
+                    space,
+                ))
+            }
+            started => started,
+        }
     }
 
     /// The log's task: one list of commands at a time. `shown` is what others see.
@@ -413,106 +467,4 @@ impl Log {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::state::ExtentInfo;
-    use super::*;
-    use crate::ids::{ExtentId, StreamName};
-    use crate::record::tests::record_of_format_1;
-    use crate::sealed::Sealed;
-
-    /// The bytes of a snapshot as format 1 wrote them: one stream with a sealed extent and an open one.
-    #[test]
-    fn a_snapshot_of_format_1_is_read() {
-        let mut body = Vec::new();
-        body.put_u8_field(0);
-        body.put_u64_field(7);
-        body.put_varint(2);
-        body.put_u64_field(5);
-        body.put_varint(1000 + 1);
-        body.put_u64_field(6);
-        body.put_varint(0);
-        body.put_varint(1);
-        body.put_bytes_field(b"a/log");
-        body.put_u64_field(3);
-        body.put_varint(2);
-        body.put_u64_field(5);
-        body.put_u64_field(6);
-        let log = Bytes::from(record_of_format_1(&body, 1, 0));
-        let state = recover(&[Some(log), None], false).unwrap().state;
-        let sealed = Some(Sealed { length: 1000, digest: None });
-        assert_eq!(state.extents[&ExtentId(5)], ExtentInfo { sealed, references: 1 });
-        assert_eq!(state.extents[&ExtentId(6)], ExtentInfo { sealed: None, references: 1 });
-        assert_eq!((state.next_extent, state.streams.len()), (7, 1));
-    }
-
-    /// A log of three streams, and how many bytes of it are used.
-    fn log() -> (Bytes, usize) {
-        let mut bytes = encode_snapshot(&State::default(), 9).bytes.to_vec();
-        for at in 0..3u64 {
-            let mut record = RecordBuilder::new();
-            record.body().put_u8_field(KIND_COMMANDS);
-            Command::Create(StreamName::new(&format!("stream/{at}"))).encode(record.body());
-            bytes.truncate(bytes.len() - record::END_MARK_SIZE);
-            bytes.extend_from_slice(&record.finish(9, at + 1).bytes);
-        }
-        let used = bytes.len() - record::END_MARK_SIZE;
-        bytes.resize(bytes.len() + 8192, 0);
-        (bytes.into(), used)
-    }
-
-    fn streams(contents: [Option<Vec<u8>>; 2]) -> (usize, Vec<&'static str>) {
-        let recovered = recover(&contents.map(|content| content.map(Bytes::from)), true).unwrap();
-        (recovered.state.streams.len(), recovered.damaged)
-    }
-
-    #[test]
-    fn whatever_becomes_of_one_file_the_other_has_it() {
-        let (log, used) = log();
-        let whole = || Some(log.to_vec());
-        assert_eq!(streams([whole(), whole()]), (3, vec![]));
-        for (index, path) in PATHS.into_iter().enumerate() {
-            let with =
-                |content: Option<Vec<u8>>| if index == 0 { [content, whole()] } else { [whole(), content] };
-            let mut damages = vec![None, Some(Vec::new()), Some(vec![0; log.len()])];
-            damages.extend([5000, 8200].map(|len| Some(log[..len].to_vec())));
-            for at in (0..used).filter(|at| at % 4096 < 48) {
-                let mut flipped = log.to_vec();
-                flipped[at] ^= 1 << (at % 8);
-                damages.push(Some(flipped));
-            }
-            for at in (0..used).step_by(4096) {
-                let mut zeroed = log.to_vec();
-                zeroed[at..].fill(0);
-                damages.push(Some(zeroed));
-            }
-            for (number, damaged) in damages.into_iter().enumerate() {
-                let is_last_record = damaged
-                    .as_ref()
-                    .is_some_and(|damaged| damaged.get(..used - 4096) == log.get(..used - 4096));
-                let (count, told) = streams(with(damaged));
-                // The second file may lack the last record after a crash.
-                let expected = if index == 1 && is_last_record { told.clone() } else { vec![path] };
-                assert_eq!((count, told), (3, expected), "{path}, damage {number}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_crash_between_the_two_files_is_no_damage() {
-        let (log, used) = log();
-        let mut before = log[..used - 4096].to_vec();
-        before.extend_from_slice(&[0; 8192]);
-        assert_eq!(streams([Some(log.to_vec()), Some(before)]), (3, vec![]));
-        // The new log is in place of the first one only.
-        let next = encode_snapshot(&recover(&[Some(log.clone()), None], false).unwrap().state, 10).bytes;
-        assert_eq!(streams([Some(next.to_vec()), Some(log.to_vec())]), (3, vec![]));
-    }
-
-    #[test]
-    fn what_both_files_have_lost_is_an_error() {
-        let (log, _) = log();
-        let mut lost = log.to_vec();
-        lost[4096..8192].fill(0);
-        assert!(recover(&[Some(lost.clone().into()), Some(lost.into())], true).is_err());
-    }
-}
+mod tests;

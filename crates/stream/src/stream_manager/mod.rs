@@ -4,6 +4,7 @@
 //! state shows it.
 
 mod log;
+mod restart_in_place;
 mod state;
 
 pub(crate) use log::{PATHS as LOG_PATHS, Recovered};

@@ -13,8 +13,10 @@
 //! ```
 //!
 //! What always holds: when a segment of generation n starts, every byte of generations up to n - 2 is synced in its
-//! extent, or that was deleted. So recovery needs the newest segment and the one before it, and the third file is free.
+//! extent, or that was deleted. So recovery needs the newest segment and the one before it, and the third file is free. A start
+//! that finds no space for bytes that are not in their extents begins no segment: it goes on in the newest one.
 
+mod go_on;
 mod record_memory;
 mod recover;
 mod replay;
@@ -23,7 +25,7 @@ mod table_copies;
 mod writer;
 
 pub(crate) use record_memory::RecordMemory;
-pub(crate) use recover::{Finding, JournalContents, Recovered, recover};
+pub(crate) use recover::{Finding, JournalContents, OpenSegment, Recovered, recover};
 pub(crate) use synced_mark::{SYNCED_PATH, SyncedMark};
 pub(crate) use table_copies::{TABLE_PATHS, TableCopies};
 pub(crate) use writer::{JournalWriter, Request};

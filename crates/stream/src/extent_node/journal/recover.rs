@@ -53,6 +53,8 @@ pub(crate) struct Recovered {
     pub(crate) has_gaps: bool,
     /// Journaled bytes that may be missing in their extents' files, in order.
     pub(crate) appends: Vec<(ExtentId, u64, Bytes)>,
+    /// Index of the first of them that the newest segment holds; those before are in the segment before it.
+    pub(crate) newest_appends_from: usize,
     /// Generation of the newest segment.
     pub(crate) generation: u64,
     /// Sequence number of the newest record.
@@ -63,11 +65,27 @@ pub(crate) struct Recovered {
     pub(crate) free_files: Vec<usize>,
     /// The newest segment's file and header, if nothing follows that, which would have been written after it was synced.
     pub(crate) unconfirmed: Option<(usize, Bytes)>,
+    /// The newest segment, if the journal may go on in it.
+    pub(crate) open_segment: Option<OpenSegment>,
     /// That the record after the last one is there and is not whole, in words for the operator: nobody can tell whether it was
     /// never finished or was damaged since.
     pub(crate) torn: Option<String>,
     /// What is damaged.
     pub(crate) findings: Vec<Finding>,
+}
+
+/// A segment that is whole, as is all that is needed beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) file: usize,
+    /// All its records.
+    pub(crate) records: Bytes,
+    /// The page behind the last one, where the next one goes.
+    pub(crate) end_mark: Bytes,
+    pub(crate) oldest_generation: u64,
+    /// Of the header, and its table.
+    pub(crate) first_sequence: u64,
+    pub(crate) table: ExtentTable,
 }
 
 /// A segment's header record, read.
@@ -188,6 +206,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         (None, Some(copy)) => copy.table.clone(),
         (None, None) => derived.ok_or_else(|| damaged("no table of extents is readable"))?,
     };
+    let older_append_count = appends.len();
     let mut replayed = Replayed::new(table);
     replayed.appends = appends;
     let mut torn = None;
@@ -216,24 +235,51 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         }
     }
     let Replayed { table, mut appends, in_doubt, .. } = replayed;
+    let mut of_newest = appends.split_off(older_append_count);
     appends.retain(|(extent, _, _)| table.extents.contains_key(extent));
+    let newest_appends_from = appends.len();
+    of_newest.retain(|(extent, _, _)| table.extents.contains_key(extent));
+    appends.append(&mut of_newest);
     let needed = [newest.as_ref(), older.as_ref()];
     let is_needed = |file: &usize| needed.iter().flatten().any(|segment| segment.file == *file);
     let free_files = (0..SEGMENT_COUNT).filter(|file| !is_needed(file)).collect();
     let unconfirmed = newest.as_ref().and_then(|newest| unconfirmed(newest, files));
+    let is_whole = !has_gaps && findings.iter().all(|finding| TABLE_PATHS.contains(&finding.place.as_str()));
+    let open_segment = newest
+        .as_ref()
+        .filter(|_| is_whole && files.has_copies)
+        .and_then(|newest| open_segment(newest, files));
     Ok(Recovered {
         table,
         in_doubt,
         is_clean: false,
         has_gaps,
         appends,
+        newest_appends_from,
         generation,
         sequence: newest.as_ref().map_or(0, Segment::last_sequence).max(copy.map_or(0, |copy| copy.sequence)),
         segment_size_bytes: copies.newest.as_ref().map(|copy| copy.segment_size_bytes),
         free_files,
         unconfirmed,
+        open_segment,
         torn,
         findings,
+    })
+}
+
+/// The segment as the journal may go on in it.
+fn open_segment(newest: &Segment, files: &JournalContents) -> Option<OpenSegment> {
+    let head = newest.head.as_ref().filter(|head| head.digests)?;
+    let first_sequence = newest.first_sequence()?;
+    let content = files.segments[newest.file].as_ref()?;
+    let end = newest.run.size().min(content.len());
+    Some(OpenSegment {
+        file: newest.file,
+        records: content.slice(..end),
+        end_mark: Bytes::copy_from_slice(&newest.run.records.last()?.end_mark()?),
+        oldest_generation: head.oldest,
+        first_sequence,
+        table: head.table.clone(),
     })
 }
 
@@ -287,8 +333,10 @@ fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> Recovered {
         generation: copy.generation,
         sequence: copy.sequence,
         segment_size_bytes: Some(copy.segment_size_bytes),
+        newest_appends_from: 0,
         free_files: (0..SEGMENT_COUNT).collect(),
         unconfirmed: None,
+        open_segment: None,
         torn: None,
         findings,
     }

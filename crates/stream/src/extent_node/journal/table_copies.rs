@@ -104,8 +104,8 @@ pub(crate) fn read_copies(contents: &[Option<Bytes>; 2]) -> ReadCopies {
 /// The open files.
 pub(crate) struct TableCopies {
     files: [Arc<dyn DiskFile>; 2],
-    /// Each has at least so many bytes.
-    size_bytes: u64,
+    /// So many bytes each has at least.
+    sizes_bytes: [u64; 2],
     growth_bytes: u64,
 }
 
@@ -113,9 +113,9 @@ impl TableCopies {
     /// Opens the files, and makes those that are missing.
     pub(crate) async fn open(disk: &dyn Disk, segment_size_bytes: u64) -> Result<Self, StreamError> {
         let mut files = Vec::with_capacity(2);
-        let mut size_bytes = u64::MAX;
+        let mut sizes_bytes = [0; 2];
         let mut is_new = false;
-        for path in TABLE_PATHS {
+        for (path, size_bytes) in TABLE_PATHS.into_iter().zip(&mut sizes_bytes) {
             let failed = |error: std::io::Error| StreamError::read(path, &error);
             let file = if disk.exists(path).await.map_err(failed)? {
                 disk.open(path, OpenMode::Write).await.map_err(failed)?
@@ -123,7 +123,7 @@ impl TableCopies {
                 is_new = true;
                 disk.open(path, OpenMode::CreateNew).await.map_err(|error| not_made(path, &error))?
             };
-            size_bytes = size_bytes.min(file.size().await.map_err(failed)?);
+            *size_bytes = file.size().await.map_err(failed)?;
             files.push(file);
         }
         if is_new {
@@ -131,20 +131,27 @@ impl TableCopies {
             disk.sync_folder("journal").await.map_err(failed)?;
         }
         let files = files.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
-        Ok(TableCopies { files, size_bytes, growth_bytes: GROWTH_BYTES.min(segment_size_bytes) })
+        Ok(TableCopies { files, sizes_bytes, growth_bytes: GROWTH_BYTES.min(segment_size_bytes) })
+    }
+
+    /// Whether the copy fits in one of the files.
+    pub(crate) fn has_room_in_one(&self, copy: &TableCopy) -> bool {
+        let size_bytes = copy.encode().bytes.len() as u64;
+        self.sizes_bytes.iter().any(|has_bytes| size_bytes <= *has_bytes)
     }
 
     /// Makes sure that a copy of this size fits, whatever becomes of the disk. A full disk is no more than a refusal: nothing
     /// depends on the new bytes yet.
     pub(crate) async fn make_room(&mut self, size_bytes: u64) -> Result<(), StreamError> {
-        if size_bytes <= self.size_bytes {
+        if self.sizes_bytes.iter().all(|has_bytes| size_bytes <= *has_bytes) {
             return Ok(());
         }
         // Twice what is needed now: the table grows by an extent at a time.
         let grown = (2 * size_bytes).next_multiple_of(self.growth_bytes);
-        for (file, path) in self.files.iter().zip(TABLE_PATHS) {
+        for ((file, path), has_bytes) in self.files.iter().zip(TABLE_PATHS).zip(&mut self.sizes_bytes) {
             let size = file.size().await.map_err(|error| StreamError::read(path, &error))?;
             if size >= grown {
+                *has_bytes = size;
                 continue;
             }
             let written = async {
@@ -159,15 +166,19 @@ impl TableCopies {
                 let _ = file.set_len(size).await;
                 return Err(StreamError::DiskFull);
             }
+            *has_bytes = grown;
         }
-        self.size_bytes = grown;
         Ok(())
     }
 
-    /// Writes both, one after the other. There must be room.
+    /// Writes both, one after the other. There must be room; a file that has none, because it was damaged and the disk is full,
+    /// is left out.
     pub(crate) async fn write(&self, copy: &TableCopy) -> Result<(), StreamError> {
         let bytes = copy.encode().bytes;
-        for (file, path) in self.files.iter().zip(TABLE_PATHS) {
+        for ((file, path), has_bytes) in self.files.iter().zip(TABLE_PATHS).zip(self.sizes_bytes) {
+            if has_bytes < bytes.len() as u64 {
+                continue;
+            }
             let failed = |error: std::io::Error| StreamError::write(path, &error);
             file.write_at(0, bytes.clone()).await.map_err(failed)?;
             file.sync_data().await.map_err(failed)?;

@@ -182,7 +182,7 @@ impl JournalWriter {
         }
     }
 
-    fn table_copy(&self, is_clean: bool) -> TableCopy {
+    pub(super) fn table_copy(&self, is_clean: bool) -> TableCopy {
         TableCopy {
             generation: self.generation,
             sequence: self.sequence,
@@ -297,7 +297,11 @@ impl JournalWriter {
 
     /// Writes the first segment's header record and the copies of its table.
     pub(crate) async fn begin(&mut self) -> Result<(), StreamError> {
-        self.make_room_for_copies().await?;
+        match self.make_room_for_copies().await {
+            // The other one was damaged. It is mended before the next segment begins.
+            Err(StreamError::DiskFull) if self.copies.has_room_in_one(&self.table_copy(false)) => {}
+            made => made?,
+        }
         self.start_segment().await
     }
 

@@ -300,3 +300,34 @@ fn a_table_that_differs_in_a_digest_is_damage() {
         assert_eq!(losses(&files.recover().unwrap()), 1, "{digest:?}");
     }
 }
+
+/// The journal goes on in its newest segment only where nothing is wrong with what is needed: else the next start would find
+/// what this one knows besides contradicted.
+#[test]
+fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
+    let (files, _) = journal();
+    let found = files.recover().unwrap();
+    let open = found.open_segment.expect("all of it is whole");
+    assert_eq!((open.file, open.oldest_generation, open.first_sequence), (1, 8, 3));
+    let newest = files.segments[1].as_ref().unwrap();
+    let end = open.records.len();
+    assert_eq!([open.records, open.end_mark].concat(), newest[..end + END_MARK_SIZE]);
+    let of_newest: Vec<u64> =
+        found.appends[found.newest_appends_from..].iter().map(|append| append.1).collect();
+    assert_eq!((found.newest_appends_from, of_newest), (2, vec![37, 74, 111]));
+    let is_open = |change: &dyn Fn(&mut Files)| {
+        let mut files = files.clone();
+        change(&mut files);
+        files.recover().unwrap().open_segment.is_some()
+    };
+    // A copy of the table is written anew; a record that was begun and its end mark are written over.
+    assert!(is_open(&|files| files.copies[1] = None));
+    assert!(is_open(&|files| files.segments[1].as_mut().unwrap()[end..].fill(9)));
+    for at in [0, 4096, 8192] {
+        assert!(!is_open(&|files| files.segments[1].as_mut().unwrap()[at + 50] ^= 1), "a bit at {at}");
+    }
+    assert!(!is_open(&|files| files.segments[0].as_mut().unwrap()[4096..8192].fill(0)));
+    assert!(!is_open(&|files| files.segments[0] = None));
+    let synced = Synced { generation: 9, sequence: 8 }.encode().to_vec();
+    assert!(!is_open(&|files| files.synced = Some(synced.clone())), "records are lost");
+}

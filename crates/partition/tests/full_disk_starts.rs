@@ -1,0 +1,169 @@
+//! Starts with 0 bytes free, again and again, because somebody else fills the disk whenever there is space, some of them cut
+//! off at any operation: each that is not succeeds, has every row, and takes what there is room for; and once there is space
+//! all goes on.
+//!
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, a quarter of which are enough here, `LARIMAR_SIM_SEED` runs one.
+
+mod rows;
+
+use base::Environment;
+use partition::{PartitionError, PartitionSettings, Partitions};
+use rows::{Everything, TABLE, key, put, read_table, value};
+use sim::{Faults, SimDisk, World};
+use std::sync::Arc;
+use std::time::Duration;
+use stream::{StreamSettings, Streams};
+
+const SEED_COUNT: u64 = 48;
+const STARTS: u64 = 10;
+const RESERVE_SIZE_BYTES: u64 = 384 << 10;
+const ROW_SIZE_BYTES: usize = 700;
+const ROW_COUNT: u64 = 400;
+
+fn seeds() -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    match number("LARIMAR_SIM_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT).div_ceil(4)).collect(),
+    }
+}
+
+async fn open(env: &Environment, has_reserve: bool) -> Result<(Arc<Streams>, Partitions), PartitionError> {
+    let streams = StreamSettings {
+        extent_size_bytes_max: 64 << 10,
+        journal_segment_size_bytes: 96 << 10,
+        reserve_size_bytes: if has_reserve { RESERVE_SIZE_BYTES } else { 0 },
+        flush_size_bytes_max: 32 << 10,
+        ..StreamSettings::tiny()
+    };
+    let settings = PartitionSettings {
+        memory_table_size_bytes: 32 << 10,
+        memory_tables_size_bytes_max: 256 << 10,
+        ..PartitionSettings::tiny()
+    };
+    let streams = Streams::open(env, streams).await?;
+    Ok((streams.clone(), Partitions::open(env, streams, settings).await?))
+}
+
+fn row(at: u64) -> partition::RowKey {
+    key(1, &format!("{:04x}", at.wrapping_mul(0x9e37) & 0xffff), &format!("{at:06}"))
+}
+
+/// Puts a row, or deletes it, unless the disk is full. Whether it did.
+async fn try_to_put(partitions: &Partitions, all: &mut Everything, at: u64, is_there: bool) -> bool {
+    match put(partitions, all, row(at), is_there.then(|| value(at, ROW_SIZE_BYTES))).await {
+        Ok(()) => true,
+        Err(PartitionError::DiskFull) => false,
+        Err(other) => panic!("row {at}: {other}"),
+    }
+}
+
+/// One life on a full disk.
+async fn live(env: Environment, disk: Arc<SimDisk>, has_reserve: bool, mut all: Everything) -> Lived {
+    let (streams, partitions) =
+        open(&env, has_reserve).await.unwrap_or_else(|error| panic!("the start: {error}"));
+    // Whatever was to be cut off was not.
+    disk.set_faults(Faults::default());
+    disk.set_free_bytes(Some(0));
+    assert!(read_table(&partitions, TABLE).await.unwrap() == all, "a row is not as it was acknowledged");
+    let (mut deleted, mut put) = (0, 0);
+    for _ in 0..env.random.next_u64() % 20 {
+        let at = env.random.next_u64() % ROW_COUNT;
+        match env.random.next_u64() % 8 {
+            0 => put += u64::from(try_to_put(&partitions, &mut all, ROW_COUNT + at, true).await),
+            1 => disk.set_free_bytes(Some(0)),
+            2 => env.clock.sleep(Duration::from_millis(env.random.next_u64() % 1500)).await,
+            _ => deleted += u64::from(try_to_put(&partitions, &mut all, at, false).await),
+        }
+    }
+    if env.random.next_u64().is_multiple_of(4) {
+        partitions.close().await;
+        streams.close().await;
+    }
+    Lived { all, deleted, put }
+}
+
+struct Lived {
+    all: Everything,
+    deleted: u64,
+    put: u64,
+}
+
+fn history(seed: u64) -> (u64, u64) {
+    let world = World::new(seed);
+    let has_reserve = !seed.is_multiple_of(4);
+    let mut all = world
+        .run(|env, _| async move {
+            let (_streams, partitions) = open(&env, has_reserve).await.unwrap();
+            let mut all = Everything::new();
+            // With time for a reserve.
+            env.clock.sleep(Duration::from_secs(10)).await;
+            for at in 0..ROW_COUNT {
+                assert!(try_to_put(&partitions, &mut all, at, true).await);
+            }
+            all
+        })
+        .unwrap();
+    let (mut deleted, mut put) = (0, 0);
+    let mut starts = 0;
+    while starts < STARTS {
+        let is_cut_off = world.random.one_in(2);
+        world.disk.set_free_bytes(Some(0));
+        if is_cut_off {
+            let capacity_bytes = world.disk.files().iter().map(|(_, size)| size).sum();
+            let crash_at_operation = world.disk.operation_count() + 1 + world.random.below(200);
+            world.disk.set_faults(Faults { capacity_bytes, crash_at_operation, ..Faults::default() });
+        }
+        let life = |env, _| live(env, world.disk.clone(), has_reserve, all.clone());
+        let lived = if world.random.one_in(2) { world.run_until_killed(life) } else { world.run(life) };
+        if let Some(lived) = lived {
+            starts += 1;
+            all = lived.all;
+            deleted += lived.deleted;
+            put += lived.put;
+        }
+    }
+    world.disk.set_faults(Faults::default());
+    world.disk.set_free_bytes(Some(0));
+    let disk = world.disk.clone();
+    let all = world
+        .run(|env, _| async move {
+            let (_streams, partitions) = open(&env, has_reserve).await.unwrap();
+            assert!(read_table(&partitions, TABLE).await.unwrap() == all, "seed {seed}");
+            disk.set_free_bytes(None);
+            env.clock.sleep(Duration::from_secs(20)).await;
+            let mut all = all;
+            for at in 0..ROW_COUNT {
+                assert!(
+                    try_to_put(&partitions, &mut all, at, true).await,
+                    "seed {seed}: there is space again"
+                );
+            }
+            all
+        })
+        .unwrap();
+    world
+        .run(|env, _| async move {
+            let (_streams, partitions) = open(&env, has_reserve).await.unwrap();
+            assert!(read_table(&partitions, TABLE).await.unwrap() == all, "seed {seed}");
+        })
+        .unwrap();
+    (deleted, put)
+}
+
+/// A start on a full disk wrote a metadata block and a command for each stream of each range: one of the next was refused, and
+/// before that, deletions, for which nothing was left.
+#[test]
+fn each_start_on_a_full_disk_has_every_row_and_takes_deletions() {
+    let seeds = seeds();
+    let (mut deleted, mut put) = (0, 0);
+    for seed in seeds.iter().copied() {
+        println!("seed {seed}");
+        let taken = history(seed);
+        deleted += taken.0;
+        put += taken.1;
+    }
+    println!("{deleted} deletions and {put} puts were taken");
+    let too_few = if seeds.len() < 10 { 0 } else { 14 * seeds.len() as u64 };
+    assert!(deleted > too_few && deleted > put, "{deleted} deletions, {put} puts");
+}

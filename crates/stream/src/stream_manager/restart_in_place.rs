@@ -1,0 +1,86 @@
+//! Begins the stream manager's log anew in the files that it has, where there is no space for new ones: so a start on a full
+//! disk takes no space, however often it happens.
+//!
+//! ```text
+//! kept     old log (again)                          snapshot
+//! begun                      snapshot, then synced             then synced
+//! ```
+//!
+//! What always holds: one of the two files is whole and on the disk at any moment. A former process may have ended before its
+//! sync of what is read now, or that may have failed: so the file that is kept is written again and synced before the other is
+//! written over. Acknowledged bytes are the same in both, so that a torn write of them changes nothing.
+
+use super::log::{FOLDER, PATHS, Recovered, write_failed};
+use crate::error::StreamError;
+use crate::record::Encoded;
+use base::{Disk, DiskFile, OpenMode};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// The files, which hold the next log.
+pub(super) struct BegunAgain {
+    pub(super) files: [Arc<dyn DiskFile>; 2],
+    /// Where the zeros behind the snapshot end.
+    pub(super) grown_to: u64,
+}
+
+/// Which file is kept while the other is written, as an index; `None`: neither is whole, or the snapshot does not fit.
+fn choose_kept(whole: [bool; 2], sizes_bytes: [u64; 2], snapshot_bytes: u64) -> Option<usize> {
+    let fits = sizes_bytes.iter().all(|size_bytes| *size_bytes >= snapshot_bytes);
+    whole.iter().position(|is_whole| *is_whole).filter(|_| fits)
+}
+
+/// Writes `snapshot` at the start of both files, one after the other. A disk that is full means that it can't be done so.
+pub(super) async fn restart_in_place(
+    disk: &dyn Disk,
+    recovered: &Recovered,
+    snapshot: &Encoded,
+) -> Result<BegunAgain, StreamError> {
+    let mut files = Vec::with_capacity(PATHS.len());
+    let mut sizes = [0; 2];
+    for (path, size) in PATHS.into_iter().zip(&mut sizes) {
+        let failed = |error: std::io::Error| StreamError::read(path, &error);
+        if !disk.exists(path).await.map_err(failed)? {
+            return Err(StreamError::DiskFull);
+        }
+        let file = disk.open(path, OpenMode::Write).await.map_err(failed)?;
+        *size = file.size().await.map_err(failed)?;
+        files.push(file);
+    }
+    let files: [Arc<dyn DiskFile>; 2] =
+        files.try_into().map_err(|_| StreamError::Folder("stream manager's layout".to_owned()))?;
+    let whole = recovered.whole.each_ref().map(Option::is_some);
+    let kept = choose_kept(whole, sizes, snapshot.bytes.len() as u64);
+    let kept = kept.and_then(|kept| Some((kept, recovered.whole[kept].clone()?)));
+    let (kept, old) = kept.ok_or(StreamError::DiskFull)?;
+    // Their names may be newer than what the disk has of the folder.
+    disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(FOLDER, &error))?;
+    let grown_to = sizes[0].min(sizes[1]);
+    let mut new = Vec::from(snapshot.bytes.clone());
+    new.resize(grown_to as usize, 0);
+    let new = Bytes::from(new);
+    for (index, content) in [(kept, old), (1 - kept, new.clone()), (kept, new)] {
+        files[index].write_at(0, content).await.map_err(write_failed)?;
+        files[index].sync_data().await.map_err(|error| StreamError::write(PATHS[index], &error))?;
+    }
+    Ok(BegunAgain { files, grown_to })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_whole_is_kept_until_the_other_has_the_snapshot() {
+        for (whole, sizes, expected) in [
+            ([true, true], [100, 100], Some(0)),
+            ([false, true], [100, 100], Some(1)),
+            ([true, false], [100, 100], Some(0)),
+            ([false, false], [100, 100], None),
+            ([true, true], [100, 99], None),
+            ([true, true], [99, 100], None),
+        ] {
+            assert_eq!(choose_kept(whole, sizes, 100), expected, "{whole:?} {sizes:?}");
+        }
+    }
+}
