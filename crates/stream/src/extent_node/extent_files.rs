@@ -9,6 +9,7 @@ use super::journal::Recovered;
 use super::lost_file::LostFile;
 use super::misplaced::{owner_of, put_in_place};
 use super::state::ExtentState;
+use super::unsure_end::take_whole_tail;
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::{ExtentId, Location};
@@ -48,6 +49,9 @@ pub(super) async fn open_extents(
         let journaled = appends.remove(&id).unwrap_or_default();
         let file = match open_file(disk, id, *state, &journaled).await? {
             Ok(file) => {
+                if recovered.is_end_unsure && !state.frozen && !state.in_doubt {
+                    take_whole_tail(&*file, id, state).await?;
+                }
                 has_losses |= bring_up(&*file, id, state, &journaled, recovered.is_clean).await?;
                 file
             }
@@ -103,7 +107,7 @@ async fn open_file(
     }
 }
 
-fn write_failed(path: &str, error: std::io::Error) -> StreamError {
+pub(super) fn write_failed(path: &str, error: std::io::Error) -> StreamError {
     if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(path, &error) }
 }
 

@@ -24,6 +24,7 @@ mod repair;
 mod settle;
 mod state;
 mod stop;
+mod unsure_end;
 mod walk;
 
 pub(crate) use check::{NodeFacts, read_node};

@@ -89,6 +89,7 @@ mod tests {
             free_files: Vec::new(),
             unconfirmed: None,
             torn: None,
+            is_end_unsure: false,
             findings: Vec::new(),
         }
     }
