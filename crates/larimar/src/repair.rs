@@ -20,13 +20,15 @@ use crate::places::ContainerNames;
 use crate::progress::Progress;
 use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
-use base::{BoxFuture, ByteSize, Environment};
+use base::{BoxFuture, ByteSize, Disk, Environment};
 use partition::{
-    FolderCheck, FolderRepair, ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder,
-    repair_folder,
+    FolderCheck, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings,
+    Partitions, RowLoss, check_folder, repair_folder,
 };
-use queue::recount_messages;
+use plan::Loss;
+use queue::{SettledMessage, recount_messages};
 use run_folder::{RunFolder, close_unfinished, files_to_keep, unfinished_runs};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -139,7 +141,9 @@ fn repair_all<'a>(
 ) -> BoxFuture<'a, Result<FolderRepair, PartitionError>> {
     Box::pin(async move {
         let mut done = repair_folder(env, progress).await?;
-        if done.losses.iter().any(|loss| loss.table == ObjectTable::Message) {
+        let is_of_messages = |loss: &RowLoss| loss.table == ObjectTable::Message;
+        // An earlier run may have been broken off before it came to the queues.
+        if done.losses.iter().any(is_of_messages) || has_unfinished_queues(&*env.disk).await {
             progress("counting messages");
             let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
             let streams = Streams::open(env, settings).await?;
@@ -147,11 +151,46 @@ fn repair_all<'a>(
             let recounted = recount_messages(&partitions).await;
             partitions.close().await;
             streams.close().await;
-            recounted?;
+            put_settled(&mut done, recounted?.settled);
             done.actions.push("the messages of all queues are counted anew".to_owned());
         }
         Ok(done)
     })
+}
+
+/// Whether an earlier run that was broken off has lost messages. What can't be read of it, its owner is told elsewhere.
+async fn has_unfinished_queues(disk: &dyn Disk) -> bool {
+    let runs = unfinished_runs(disk).await.unwrap_or_default();
+    runs.iter().any(|run| run.plan.losses.iter().any(Loss::is_of_queues))
+}
+
+/// Tells which messages had several rows.
+fn put_settled(done: &mut FolderRepair, settled: Vec<SettledMessage>) {
+    if settled.is_empty() {
+        return;
+    }
+    done.actions.push("messages that were there twice are there once".to_owned());
+    let of_messages = done.losses.iter().filter(|loss| loss.table == ObjectTable::Message);
+    let told: BTreeSet<&[u8]> = of_messages
+        .filter_map(|loss| match &loss.keys {
+            LostKeys::Row(key) => Some(&key[..]),
+            LostKeys::PartitionName(_) | LostKeys::Unknown(_) => None,
+        })
+        .collect();
+    // All rows of a message have the same name.
+    let is_told = |settled: &SettledMessage| {
+        std::iter::once(&settled.kept).chain(&settled.removed).any(|row| told.contains(&row.as_bytes()[..]))
+    };
+    let untold = settled.into_iter().filter(|settled| !is_told(settled));
+    let losses: Vec<RowLoss> = untold
+        .map(|settled| RowLoss {
+            table: ObjectTable::Message,
+            keys: LostKeys::Row(settled.kept.as_bytes().clone()),
+            outcome: LossOutcome::Uncertain,
+            reason: "it was there twice: that it had been moved from one of the places is lost".to_owned(),
+        })
+        .collect();
+    done.losses.extend(losses);
 }
 
 /// A closed standard output changes nothing about what is done.
