@@ -21,13 +21,14 @@ use crate::progress::Progress;
 use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
 use base::{BoxFuture, ByteSize, Disk, Environment};
+use blob::RemoveLostBlobs;
 use partition::{
     FolderCheck, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings,
     Partitions, RowLoss, check_folder, repair_folder,
 };
 use plan::Loss;
 use queue::{SettledMessage, recount_messages};
-use run_folder::{RunFolder, close_unfinished, files_to_keep, unfinished_runs};
+use run_folder::{RunFolder, close_unfinished, files_to_keep, rows_size, unfinished_runs};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -140,7 +141,8 @@ fn repair_all<'a>(
     progress: &'a mut (dyn FnMut(&str) + Send),
 ) -> BoxFuture<'a, Result<FolderRepair, PartitionError>> {
     Box::pin(async move {
-        let mut done = repair_folder(env, progress).await?;
+        let remove_lost = RemoveLostBlobs { clock: env.clock.clone() };
+        let mut done = repair_folder(env, &remove_lost, progress).await?;
         let is_of_messages = |loss: &RowLoss| loss.table == ObjectTable::Message;
         // An earlier run may have been broken off before it came to the queues.
         if done.losses.iter().any(is_of_messages) || has_unfinished_queues(&*env.disk).await {
@@ -179,8 +181,11 @@ fn put_settled(done: &mut FolderRepair, settled: Vec<SettledMessage>) {
         .collect();
     // All rows of a message have the same name.
     let is_told = |settled: &SettledMessage| {
-        std::iter::once(&settled.kept).chain(&settled.removed).any(|row| told.contains(&row.as_bytes()[..]))
+        let removed = settled.removed.iter().map(|row| &row.key);
+        removed.chain([&settled.kept]).any(|key| told.contains(&key.as_bytes()[..]))
     };
+    let removed = settled.iter().flat_map(|settled| &settled.removed);
+    let removed: Vec<_> = removed.map(|row| (ObjectTable::Message, row.clone())).collect();
     let untold = settled.into_iter().filter(|settled| !is_told(settled));
     let losses: Vec<RowLoss> = untold
         .map(|settled| RowLoss {
@@ -191,6 +196,7 @@ fn put_settled(done: &mut FolderRepair, settled: Vec<SettledMessage>) {
         })
         .collect();
     done.losses.extend(losses);
+    done.replaced_rows.extend(removed);
 }
 
 /// A closed standard output changes nothing about what is done.
@@ -243,7 +249,8 @@ impl Repair<'_> {
         let files = files_to_keep(disk, &found.damages).await?;
         let damaged = found.damages.into_iter().map(|damage| damage.place).collect();
         let (mut plan, repair, _) = self.try_out(damaged, progress).await?;
-        let kept_bytes: u64 = files.iter().map(|(_, size)| size).sum();
+        let kept_bytes: u64 =
+            files.iter().map(|(_, size)| size).sum::<u64>() + rows_size(&repair.replaced_rows);
         plan.needed_bytes = plan.needed_bytes.saturating_add(kept_bytes).saturating_add(MARGIN_SIZE_BYTES);
         for run in unfinished_runs(disk).await? {
             plan.add_unfinished(&run.path, &run.plan.losses);
@@ -285,6 +292,7 @@ impl Repair<'_> {
         }
         let run = RunFolder::make(disk, env.clock.now()).await?;
         run.keep(disk, &files, &mut |text| progress.line(text)).await?;
+        run.keep_rows(disk, &expected.replaced_rows).await?;
         run.write_plan(disk, "plan", &intended).await?;
         let broken_off =
             |error| RepairError::BrokenOff { run: format!("{}/{}", self.folder, run.path()), error };

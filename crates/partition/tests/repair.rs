@@ -5,14 +5,14 @@
 
 mod rows;
 
-use base::Environment;
 use base::codec::Decoder;
 use base::overlay_disk::OverlayDisk;
+use base::{BoxFuture, Environment};
 use bytes::Bytes;
 use partition::key::{parse_row_key, partition_prefix};
 use partition::{
-    FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings, Partitions, RowKey,
-    RowVersion, check_folder, put_pieces, repair_folder, take_pieces,
+    FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings, Partitions,
+    RemoveLost, RowKey, RowVersion, check_folder, put_pieces, repair_folder, take_pieces,
 };
 use rows::{Everything, TABLE, WriteBlobRow, key, open, put, put_blob_row, value, value_with_tail};
 use sim::World;
@@ -126,9 +126,23 @@ fn damage(world: &World) -> String {
 fn plan(world: &World) -> Result<FolderRepair, PartitionError> {
     let planned = world.run(|env, _| async move {
         let env = Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env };
-        repair_folder(&env, &mut |_| {}).await
+        repair_folder(&env, &NobodyKnows, &mut |_| {}).await
     });
     planned.unwrap()
+}
+
+/// No service: names go as a whole.
+struct NobodyKnows;
+
+impl RemoveLost for NobodyKnows {
+    fn remove<'a>(
+        &'a self,
+        _: &'a Arc<Partitions>,
+        _: ObjectTable,
+        _: &'a [RowKey],
+    ) -> BoxFuture<'a, Option<Vec<RowKey>>> {
+        Box::pin(async { None })
+    }
 }
 
 /// What the plan says of a row.
@@ -195,7 +209,7 @@ fn after_a_repair_the_folder_is_whole_and_what_is_lost_was_listed() {
         let before = world.disk.contents();
         let planned = plan(&world).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(world.disk.contents() == before, "{what}: a plan has changed something");
-        let applied = world.run(|env, _| async move { repair_folder(&env, &mut |_| {}).await });
+        let applied = world.run(|env, _| async move { repair_folder(&env, &NobodyKnows, &mut |_| {}).await });
         let applied = applied.unwrap().unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(applied.losses, planned.losses, "{what}");
         repaired += u64::from(!applied.is_empty());

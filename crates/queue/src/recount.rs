@@ -12,7 +12,7 @@ use crate::head_row::HeadRow;
 use crate::message_store::{MessageStore, Position, position_of};
 use base::Ticks;
 use partition::{
-    Decision, ObjectTable, Operation, PartitionError, Partitions, Read, RowChange, RowKey, RowRef,
+    Decision, ObjectTable, Operation, PartitionError, Partitions, Read, Row, RowChange, RowKey, RowRef,
     RowVersion, Rows, Scan, ScanEnd, Visit,
 };
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// Messages that are in memory at once: a queue of more is read several times.
 const MESSAGES_AT_ONCE_MAX: usize = 1 << 20;
 /// Rows that one operation removes at most.
-const REMOVED_TOGETHER_MAX: usize = 500;
+const REMOVED_TOGETHER_MAX: usize = 32;
 
 /// What was found and done.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub struct Recounted {
 pub struct SettledMessage {
     /// The key of the row that has stayed: the one that was written last.
     pub kept: RowKey,
-    /// Those of the rows that were removed.
-    pub removed: Vec<RowKey>,
+    /// Those that were removed, as they were.
+    pub removed: Vec<Row>,
 }
 
 /// Leaves each message of every queue one row, counts them, and stores what they are. Nobody may use the queues meanwhile.
@@ -79,10 +79,10 @@ async fn count(
         }
         counted += newest.rows.len() as u64;
         for (kept, stale) in newest.stale() {
-            let removed: Vec<RowKey> =
-                stale.into_iter().map(|position| store.message_key(position)).collect();
-            for keys in removed.chunks(REMOVED_TOGETHER_MAX) {
-                partitions.execute(RemoveRows { keys: keys.to_vec() }).await?;
+            let mut removed = Vec::new();
+            for stale in stale.chunks(REMOVED_TOGETHER_MAX) {
+                let keys = stale.iter().map(|position| store.message_key(*position)).collect();
+                removed.extend(partitions.execute(RemoveRows { keys }).await?);
             }
             settled.push(SettledMessage { kept: store.message_key(kept), removed });
         }
@@ -157,23 +157,25 @@ struct RemoveRows {
 }
 
 impl Operation for RemoveRows {
-    type Reply = ();
+    /// What they were.
+    type Reply = Vec<Row>;
 
     fn object_table(&self) -> ObjectTable {
         ObjectTable::Message
     }
 
     fn reads(&self) -> Vec<Read> {
-        self.keys.first().map(|key| Read::Head(key.clone())).into_iter().collect()
+        self.keys.iter().cloned().map(Read::Point).collect()
     }
 
     fn gives_back(&self) -> bool {
         true
     }
 
-    fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Vec<Row>> {
         let changes = self.keys.iter().map(|key| RowChange::Delete { key: key.clone() }).collect();
-        Decision { changes, reply: () }
+        let found = (0..self.keys.len()).filter_map(|index| rows.point(index).cloned());
+        Decision { changes, reply: found.collect() }
     }
 }
 
@@ -206,7 +208,6 @@ impl Operation for SetHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use partition::Row;
 
     #[test]
     fn the_row_that_was_written_last_is_what_a_message_is() {
