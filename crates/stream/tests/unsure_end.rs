@@ -1,8 +1,9 @@
-//! The journal's last record is damaged after a power loss, so that nobody can tell it from one that was never finished: what
-//! was acknowledged by it is there where its bytes are, and what was refused is not.
+//! Records of the journal that are damaged, where what is left tells what was in them. The last one after a power loss, which
+//! nobody can tell from one that was never finished: what was acknowledged by it is there where its bytes are, and what was
+//! refused is not. One of a deletion: what was deleted is not missed.
 
 use bytes::Bytes;
-use sim::{Faults, World};
+use sim::{Faults, SimDisk, World};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams, check_streams};
@@ -20,25 +21,32 @@ fn large(tag: u8) -> Bytes {
     Bytes::from(vec![tag; LARGE])
 }
 
-/// Damages the newest record of the journal beyond what its checksums undo, and takes the note away that it was synced, as a
-/// power loss may: it is not synced itself.
-fn damage_last_record(world: &World) {
-    let files = world.disk.contents();
+/// Where the newest record of the journal lies: its file and page.
+fn newest_record(disk: &SimDisk) -> (String, usize) {
+    let files = disk.contents();
     let record = |page: &[u8]| {
         let number = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().unwrap());
         (page[..4] == *b"LRC2").then(|| (number(8), number(16)))
     };
     let segments = files.iter().filter(|(path, _)| path.starts_with("journal/") && path.len() == 9);
     let pages = segments.flat_map(|(path, content)| {
-        content
-            .chunks_exact(PAGE)
-            .enumerate()
-            .filter_map(move |(index, page)| Some((record(page)?, path, index)))
+        let pages = content.chunks_exact(PAGE).enumerate();
+        pages.filter_map(move |(index, page)| Some((record(page)?, path.clone(), index)))
     });
     let (_, path, index) = pages.max().unwrap();
-    let mut content = files[path].clone();
+    (path, index)
+}
+
+/// Damages a record beyond what its checksums undo.
+fn damage(disk: &SimDisk, (path, index): (String, usize)) {
+    let mut content = disk.contents()[&path].clone();
     content[index * PAGE + 40..][..16].fill(0xee);
-    world.disk.replace(path, content);
+    disk.replace(&path, content);
+}
+
+/// Damages the newest record, and takes the note away that it was synced, as a power loss may: it is not synced itself.
+fn damage_last_record(world: &World) {
+    damage(&world.disk, newest_record(&world.disk));
     world.disk.cut("journal/synced", None);
 }
 
@@ -119,4 +127,37 @@ fn a_refused_append_is_not_there_though_its_bytes_were_synced() {
         assert!(found == Some(Ok(Vec::new())), "seed {seed}: a refused append is there");
     }
     assert!(refused_count > 10, "{refused_count} were refused");
+}
+
+/// The file was missed for ever: a check called the folder damaged, and no repair could mend it.
+#[test]
+fn an_extent_whose_deletion_is_lost_is_not_missed() {
+    let world = World::new(1);
+    let disk = world.disk.clone();
+    let deletion = world.run(|env, _| async move {
+        let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+        let other = StreamName::new("test/1");
+        streams.create(&[name(), other.clone()]).await.unwrap();
+        streams.append(&name(), EPOCH, vec![large(1)]).await.unwrap();
+        streams.append(&other, EPOCH, vec![large(2)]).await.unwrap();
+        streams.delete(&other).await.unwrap();
+        let deletion = newest_record(&disk);
+        streams.append(&name(), EPOCH, vec![Bytes::from_static(b"behind")]).await.unwrap();
+        env.clock.sleep(std::time::Duration::from_millis(100)).await;
+        deletion
+    });
+    damage(&world.disk, deletion.unwrap());
+    for _ in 0..2 {
+        let damages =
+            world.run(|env, _| async move { check_streams(&env, &mut |_, _| {}).await.unwrap().damages });
+        let missed = damages.unwrap().into_iter().filter(|damage| damage.place.starts_with("extents/"));
+        assert_eq!(missed.map(|damage| damage.problem).collect::<Vec<_>>(), [] as [&str; 0]);
+        let found = world.run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await?;
+            let found = read_all(&streams).await;
+            streams.close().await;
+            found
+        });
+        assert!(found == Some(Ok(vec![large(1), Bytes::from_static(b"behind")])));
+    }
 }

@@ -4,6 +4,7 @@
 //! tail of the journal is not damage, because nothing in it was acknowledged.
 
 use super::extent_path;
+use super::forgotten::forget_deleted;
 use super::journal::{Finding, Recovered, recover};
 use super::open::read_journal;
 use super::settle::{ListedExtent, settle};
@@ -55,6 +56,7 @@ pub(crate) async fn read_node(
 ) -> Result<NodeFacts, StreamError> {
     let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
     settle(&mut recovered, listed);
+    forget_deleted(&*env.disk, &mut recovered, listed).await?;
     let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
     for (extent, offset, bytes) in recovered.appends {
         appends.entry(extent).or_default().push((offset, bytes));

@@ -14,6 +14,7 @@ mod check;
 mod drain;
 mod extent;
 mod extent_files;
+mod forgotten;
 mod journal;
 mod lifecycle;
 mod lost_file;

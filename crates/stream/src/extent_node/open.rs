@@ -6,6 +6,7 @@
 use super::drain::Drain;
 use super::extent::Extent;
 use super::extent_files::{OpenedExtents, open_extents};
+use super::forgotten::forget_deleted;
 use super::journal::{
     JournalContents, JournalWriter, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH, SyncedMark,
     TABLE_PATHS, TableCopies, recover, segment_path,
@@ -86,6 +87,7 @@ impl ExtentNode {
     ) -> Result<RecoveredNode, StreamError> {
         let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
         settle(&mut recovered, listed);
+        forget_deleted(&*env.disk, &mut recovered, listed).await?;
         let lost = recovered.findings.iter().find(|finding| !finding.is_mended || !has_copies);
         if let Some(lost) = lost.filter(|_| !has_copies) {
             return Err(StreamError::Corrupt(format!("{}: {}", lost.place, lost.problem)));
