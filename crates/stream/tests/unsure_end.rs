@@ -76,7 +76,8 @@ fn a_large_append_is_there_though_the_record_of_its_length_is_not() {
     });
     damage_last_record(&world);
     let torn = world.run(|env, _| async move { check_streams(&env, &mut |_, _| {}).await.unwrap().torn });
-    assert!(torn.flatten().is_some(), "the check tells of it");
+    let torn = torn.flatten().unwrap();
+    assert!(torn.contains("the next start takes the 10032 bytes behind the end of extents/"), "{torn}");
     for _ in 0..2 {
         let found = world.run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await?;

@@ -28,6 +28,7 @@ pub(crate) struct NodeFacts {
     appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>>,
     /// That its last record is not whole.
     pub(crate) torn: Option<String>,
+    is_end_unsure: bool,
     /// What is wrong with it.
     pub(crate) findings: Vec<Finding>,
 }
@@ -61,11 +62,20 @@ pub(crate) async fn read_node(
     for (extent, offset, bytes) in recovered.appends {
         appends.entry(extent).or_default().push((offset, bytes));
     }
-    let Recovered { table, torn, findings, .. } = recovered;
-    Ok(NodeFacts { table, appends, torn, findings })
+    let Recovered { table, torn, is_end_unsure, findings, .. } = recovered;
+    Ok(NodeFacts { table, appends, torn, is_end_unsure, findings })
 }
 
 impl NodeFacts {
+    /// Bytes behind the extent's length that the next start takes if they are whole blocks.
+    pub(crate) async fn unsure_bytes(&self, disk: &dyn Disk, extent: ExtentId, state: ExtentState) -> u64 {
+        if !self.is_end_unsure || state.frozen || state.in_doubt {
+            return 0;
+        }
+        let Ok(file) = disk.open(&extent_path(extent), OpenMode::Read).await else { return 0 };
+        file.size().await.unwrap_or_default().saturating_sub(state.length)
+    }
+
     /// Reads every block of an extent; `read` is told of bytes that were read.
     pub(crate) async fn check_extent(
         &self,

@@ -40,7 +40,8 @@ impl Extent {
 
     /// Whether bytes beyond the length have to be cut off before the next append. To be asked with the tail held.
     pub(super) fn is_written_beyond(&self) -> bool {
-        self.written_to.load(Ordering::Relaxed) > self.state().length
+        let written_to = self.written_to.load(Ordering::Relaxed);
+        written_to > 0 && written_to > self.state().length
     }
 
     /// Notes that the file is about to be written up to there, or was cut to its length.
