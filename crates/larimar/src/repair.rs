@@ -26,7 +26,6 @@ use partition::{
     FolderCheck, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings,
     Partitions, RowLoss, check_folder, repair_folder,
 };
-use plan::Loss;
 use queue::{SettledMessage, recount_messages};
 use run_folder::{RunFolder, close_unfinished, files_to_keep, rows_size, unfinished_runs};
 use std::collections::BTreeSet;
@@ -40,6 +39,8 @@ use stream::{StreamSettings, Streams, check_streams};
 const EXIT_TO_BE_REPAIRED: u8 = 3;
 /// Exit code for a repair that has not made the folder whole, or has not done what was planned.
 const EXIT_NOT_REPAIRED: u8 = 1;
+/// What a plan says that counts messages.
+const MESSAGES_COUNTED: &str = "the messages of all queues are counted anew";
 /// Bytes that must be free besides those that are counted: for plans and names.
 const MARGIN_SIZE_BYTES: u64 = 1 << 20;
 
@@ -154,16 +155,17 @@ fn repair_all<'a>(
             partitions.close().await;
             streams.close().await;
             put_settled(&mut done, recounted?.settled);
-            done.actions.push("the messages of all queues are counted anew".to_owned());
+            done.actions.push(MESSAGES_COUNTED.to_owned());
         }
         Ok(done)
     })
 }
 
-/// Whether an earlier run that was broken off has lost messages. What can't be read of it, its owner is told elsewhere.
+/// Whether a run that was not ended was to count messages: an earlier one, or this one, which has planned the same. That a
+/// plan does not read is told elsewhere.
 async fn has_unfinished_queues(disk: &dyn Disk) -> bool {
     let runs = unfinished_runs(disk).await.unwrap_or_default();
-    runs.iter().any(|run| run.plan.losses.iter().any(Loss::is_of_queues))
+    runs.iter().any(|run| run.plan.actions.iter().any(|action| action == MESSAGES_COUNTED))
 }
 
 /// Tells which messages had several rows.

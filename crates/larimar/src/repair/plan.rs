@@ -124,17 +124,6 @@ fn put(text: &mut String, line: fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-impl Loss {
-    /// Whether it is about queues or messages, as far as is known.
-    pub(super) fn is_of_queues(&self) -> bool {
-        let service = match &self.lost {
-            Lost::Named(place) => place.service,
-            Lost::Unnamed(range) => range.within.service,
-        };
-        service == Service::Queue
-    }
-}
-
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Loss { lost, outcome, reason } = self;

@@ -1,5 +1,6 @@
 //! Runs of a repair whose core is a plain one: it writes a file anew that was removed, and says that a row is lost for that.
 
+use super::plan::Loss;
 use super::*;
 use base::OpenMode;
 use base::checksum::crc64;
@@ -261,6 +262,31 @@ async fn a_snapshot_that_does_not_read_goes_alone_and_is_named() {
     let kept = std::fs::read_to_string(folder.folder.path().join(&kept[0])).unwrap();
     assert_eq!(kept.lines().count(), 2, "the snapshot's row, and the head that counts it");
     assert!(folder.plan(repair_all).await.plan.is_empty());
+}
+
+/// Queues that were lost themselves had messages counted that the plan had not said would be: more was done than planned.
+#[tokio::test]
+async fn messages_are_counted_if_a_plan_says_so_and_else_not() {
+    let folder = Folder::damaged().await;
+    let disk = &*folder.env.disk;
+    let of_queue = |action: &str| Plan {
+        actions: vec![action.to_owned()],
+        losses: vec![Loss {
+            lost: plan::Lost::Named(crate::places::Place {
+                service: crate::places::Service::Queue,
+                container: Some("tasks".to_owned()),
+                ..Default::default()
+            }),
+            outcome: LossOutcome::Uncertain,
+            reason: "why".to_owned(),
+        }],
+        ..Plan::default()
+    };
+    for (action, counts) in [("its log is written anew", false), (MESSAGES_COUNTED, true)] {
+        let run = RunFolder::make(disk, folder.env.clock.now()).await.unwrap();
+        run.write_plan(disk, "plan", &of_queue(action)).await.unwrap();
+        assert_eq!(has_unfinished_queues(disk).await, counts, "{action}");
+    }
 }
 
 #[tokio::test]
