@@ -5,7 +5,7 @@
 
 mod text;
 
-use blob::{blob_name_of, container_name_of};
+use blob::{BlobPart, blob_name_of, container_name_of};
 use partition::key::{KeyStart, parse_key_start, parse_row_key};
 use partition::{KeyRange, ObjectTable};
 use queue::{message_name_of, queue_name_of};
@@ -77,6 +77,8 @@ pub(crate) struct Place {
     /// How the message's id starts.
     pub(crate) message_id: Option<String>,
     pub(crate) blob: Option<String>,
+    /// What of the blob, if it is not all of it.
+    pub(crate) blob_part: Option<BlobPart>,
     /// The service's properties.
     pub(crate) is_properties: bool,
 }
@@ -160,6 +162,7 @@ impl ContainerNames {
             }),
             ObjectTable::Blob => blob_name_of(key).map(|name| Place {
                 blob: Some(name.blob),
+                blob_part: name.part,
                 ..self.place_in(service, name.account, name.container_id)
             }),
         }
@@ -170,7 +173,7 @@ impl ContainerNames {
         let place = self.of_row(table, key)?;
         Some(match table {
             ObjectTable::Container => Place { container: None, is_properties: false, ..place },
-            _ => Place { row_key: None, message_id: None, ..place },
+            _ => Place { row_key: None, message_id: None, blob_part: None, ..place },
         })
     }
 

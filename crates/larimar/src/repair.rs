@@ -20,13 +20,15 @@ use crate::places::ContainerNames;
 use crate::progress::Progress;
 use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
-use base::{BoxFuture, ByteSize, Environment};
+use base::{BoxFuture, ByteSize, Disk, Environment};
+use blob::RemoveLostBlobs;
 use partition::{
-    FolderCheck, FolderRepair, ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder,
-    repair_folder,
+    FolderCheck, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings,
+    Partitions, RowLoss, check_folder, repair_folder,
 };
-use queue::recount_messages;
-use run_folder::{RunFolder, close_unfinished, files_to_keep, unfinished_runs};
+use queue::{SettledMessage, recount_messages};
+use run_folder::{RunFolder, close_unfinished, files_to_keep, rows_size, unfinished_runs};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,6 +39,8 @@ use stream::{StreamSettings, Streams, check_streams};
 const EXIT_TO_BE_REPAIRED: u8 = 3;
 /// Exit code for a repair that has not made the folder whole, or has not done what was planned.
 const EXIT_NOT_REPAIRED: u8 = 1;
+/// What a plan says that counts messages.
+const MESSAGES_COUNTED: &str = "the messages of all queues are counted anew";
 /// Bytes that must be free besides those that are counted: for plans and names.
 const MARGIN_SIZE_BYTES: u64 = 1 << 20;
 
@@ -138,8 +142,11 @@ fn repair_all<'a>(
     progress: &'a mut (dyn FnMut(&str) + Send),
 ) -> BoxFuture<'a, Result<FolderRepair, PartitionError>> {
     Box::pin(async move {
-        let mut done = repair_folder(env, progress).await?;
-        if done.losses.iter().any(|loss| loss.table == ObjectTable::Message) {
+        let remove_lost = RemoveLostBlobs { clock: env.clock.clone() };
+        let mut done = repair_folder(env, &remove_lost, progress).await?;
+        let is_of_messages = |loss: &RowLoss| loss.table == ObjectTable::Message;
+        // An earlier run may have been broken off before it came to the queues.
+        if done.losses.iter().any(is_of_messages) || has_unfinished_queues(&*env.disk).await {
             progress("counting messages");
             let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
             let streams = Streams::open(env, settings).await?;
@@ -147,11 +154,51 @@ fn repair_all<'a>(
             let recounted = recount_messages(&partitions).await;
             partitions.close().await;
             streams.close().await;
-            recounted?;
-            done.actions.push("the messages of all queues are counted anew".to_owned());
+            put_settled(&mut done, recounted?.settled);
+            done.actions.push(MESSAGES_COUNTED.to_owned());
         }
         Ok(done)
     })
+}
+
+/// Whether a run that was not ended was to count messages: an earlier one, or this one, which has planned the same. That a
+/// plan does not read is told elsewhere.
+async fn has_unfinished_queues(disk: &dyn Disk) -> bool {
+    let runs = unfinished_runs(disk).await.unwrap_or_default();
+    runs.iter().any(|run| run.plan.actions.iter().any(|action| action == MESSAGES_COUNTED))
+}
+
+/// Tells which messages had several rows.
+fn put_settled(done: &mut FolderRepair, settled: Vec<SettledMessage>) {
+    if settled.is_empty() {
+        return;
+    }
+    done.actions.push("messages that were there twice are there once".to_owned());
+    let of_messages = done.losses.iter().filter(|loss| loss.table == ObjectTable::Message);
+    let told: BTreeSet<&[u8]> = of_messages
+        .filter_map(|loss| match &loss.keys {
+            LostKeys::Row(key) => Some(&key[..]),
+            LostKeys::PartitionName(_) | LostKeys::Unknown(_) => None,
+        })
+        .collect();
+    // All rows of a message have the same name.
+    let is_told = |settled: &SettledMessage| {
+        let removed = settled.removed.iter().map(|row| &row.key);
+        removed.chain([&settled.kept]).any(|key| told.contains(&key.as_bytes()[..]))
+    };
+    let removed = settled.iter().flat_map(|settled| &settled.removed);
+    let removed: Vec<_> = removed.map(|row| (ObjectTable::Message, row.clone())).collect();
+    let untold = settled.into_iter().filter(|settled| !is_told(settled));
+    let losses: Vec<RowLoss> = untold
+        .map(|settled| RowLoss {
+            table: ObjectTable::Message,
+            keys: LostKeys::Row(settled.kept.as_bytes().clone()),
+            outcome: LossOutcome::Uncertain,
+            reason: "it was there twice: that it had been moved from one of the places is lost".to_owned(),
+        })
+        .collect();
+    done.losses.extend(losses);
+    done.replaced_rows.extend(removed);
 }
 
 /// A closed standard output changes nothing about what is done.
@@ -204,7 +251,8 @@ impl Repair<'_> {
         let files = files_to_keep(disk, &found.damages).await?;
         let damaged = found.damages.into_iter().map(|damage| damage.place).collect();
         let (mut plan, repair, _) = self.try_out(damaged, progress).await?;
-        let kept_bytes: u64 = files.iter().map(|(_, size)| size).sum();
+        let kept_bytes: u64 =
+            files.iter().map(|(_, size)| size).sum::<u64>() + rows_size(&repair.replaced_rows);
         plan.needed_bytes = plan.needed_bytes.saturating_add(kept_bytes).saturating_add(MARGIN_SIZE_BYTES);
         for run in unfinished_runs(disk).await? {
             plan.add_unfinished(&run.path, &run.plan.losses);
@@ -246,6 +294,7 @@ impl Repair<'_> {
         }
         let run = RunFolder::make(disk, env.clock.now()).await?;
         run.keep(disk, &files, &mut |text| progress.line(text)).await?;
+        run.keep_rows(disk, &expected.replaced_rows).await?;
         run.write_plan(disk, "plan", &intended).await?;
         let broken_off =
             |error| RepairError::BrokenOff { run: format!("{}/{}", self.folder, run.path()), error };

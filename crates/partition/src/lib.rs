@@ -18,6 +18,7 @@ mod choose_reclaim;
 mod choose_rewrite;
 mod choose_split_key;
 mod commit_log;
+mod data_ends;
 mod data_writer;
 mod dead_containers;
 mod decider;
@@ -59,7 +60,7 @@ pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatisti
 pub use pause::Pause;
 pub use piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, RowStart, put_pieces, take_pieces};
 pub use range_partition::{Collected, DataPin};
-pub use repair::{FolderRepair, LossOutcome, LostKeys, RowLoss, repair_folder};
+pub use repair::{FolderRepair, LossOutcome, LostKeys, RemoveLost, RowLoss, repair_folder};
 pub use settings::{
     MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,
     PlantedFault, SettingError,

@@ -605,6 +605,7 @@ fn history(seed: u64, planted: Planted) -> Outcome {
         let faults = Faults {
             slow_one_in: 4,
             sync_fails_one_in: if random.one_in(5) { 50 } else { 0 },
+            full_at_operation: 0,
             crash_at_operation,
             create_refused_one_in,
             capacity_bytes,

@@ -5,14 +5,14 @@
 
 mod rows;
 
-use base::Environment;
 use base::codec::Decoder;
 use base::overlay_disk::OverlayDisk;
+use base::{BoxFuture, Environment};
 use bytes::Bytes;
 use partition::key::{parse_row_key, partition_prefix};
 use partition::{
-    FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings, Partitions, RowKey,
-    RowVersion, check_folder, put_pieces, repair_folder, take_pieces,
+    Damage, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings, Partitions,
+    Piece, RemoveLost, RowKey, RowVersion, check_folder, put_pieces, repair_folder, take_pieces,
 };
 use rows::{Everything, TABLE, WriteBlobRow, key, open, put, put_blob_row, value, value_with_tail};
 use sim::World;
@@ -126,9 +126,23 @@ fn damage(world: &World) -> String {
 fn plan(world: &World) -> Result<FolderRepair, PartitionError> {
     let planned = world.run(|env, _| async move {
         let env = Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env };
-        repair_folder(&env, &mut |_| {}).await
+        repair_folder(&env, &NobodyKnows, &mut |_| {}).await
     });
     planned.unwrap()
+}
+
+/// No service: names go as a whole.
+struct NobodyKnows;
+
+impl RemoveLost for NobodyKnows {
+    fn remove<'a>(
+        &'a self,
+        _: &'a Arc<Partitions>,
+        _: ObjectTable,
+        _: &'a [RowKey],
+    ) -> BoxFuture<'a, Option<Vec<RowKey>>> {
+        Box::pin(async { None })
+    }
 }
 
 /// What the plan says of a row.
@@ -195,7 +209,7 @@ fn after_a_repair_the_folder_is_whole_and_what_is_lost_was_listed() {
         let before = world.disk.contents();
         let planned = plan(&world).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(world.disk.contents() == before, "{what}: a plan has changed something");
-        let applied = world.run(|env, _| async move { repair_folder(&env, &mut |_| {}).await });
+        let applied = world.run(|env, _| async move { repair_folder(&env, &NobodyKnows, &mut |_| {}).await });
         let applied = applied.unwrap().unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(applied.losses, planned.losses, "{what}");
         repaired += u64::from(!applied.is_empty());
@@ -220,4 +234,59 @@ fn after_a_repair_the_folder_is_whole_and_what_is_lost_was_listed() {
     }
     println!("{repaired} folders were repaired; {} rows are right, {} were listed", counts[0], counts[1]);
     assert!(repaired > 0 && counts[0] > 10 * counts[1]);
+}
+
+/// Every block reads, so the check had nothing to say of a row whose bytes lie behind the end of their extent, and a repair
+/// left it: only a reader was told.
+#[test]
+fn a_row_whose_data_lies_behind_the_end_of_its_extent_is_named_and_goes() {
+    for ends_cleanly in [true, false] {
+        let world = World::new(1);
+        let (whole, cut_off) = (key(3, "whole", "r"), key(3, "cut off", "r"));
+        let rows = [whole.clone(), cut_off.clone()];
+        world.run(|env, _| async move {
+            let (streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            for key in rows {
+                let content = value(1, 5000);
+                let (piece, _pin) = partitions.append_data(ObjectTable::Blob, &key, content).await.unwrap();
+                let mut row = Vec::new();
+                put_pieces(&mut row, &[piece]);
+                if key == cut_off {
+                    let mut fields = Decoder::new(&row);
+                    let [_, extent, offset] = [(); 3].map(|()| fields.varint("field").unwrap());
+                    row.clear();
+                    put_pieces(&mut row, &[Piece::for_tests(extent, offset + 1, 5000)]);
+                }
+                partitions.execute(WriteBlobRow { key, value: Some(row.into()) }).await.unwrap();
+            }
+            if ends_cleanly {
+                partitions.close().await;
+                streams.close().await;
+            } else {
+                env.clock.sleep(Duration::from_millis(100)).await;
+            }
+        });
+        let check = || world.run(|env, _| async move { check_folder(&env, &mut |_, _| {}).await });
+        let found = check().unwrap().unwrap().damages;
+        let [Damage { problem, rows: Some((ObjectTable::Blob, keys)), .. }] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert!(problem.contains("which ends at byte"), "{problem}");
+        let key = key(3, "cut off", "r");
+        assert!(keys.contains(key.as_bytes()) && !keys.contains(whole.as_bytes()));
+        let planned = plan(&world).unwrap();
+        let applied = world.run(|env, _| async move { repair_folder(&env, &NobodyKnows, &mut |_| {}).await });
+        let applied = applied.unwrap().unwrap();
+        assert_eq!((&applied.losses, applied.losses.len()), (&planned.losses, 1));
+        assert_eq!(outcome_of(&applied, ObjectTable::Blob, key.as_bytes()), Some(LossOutcome::Lost));
+        assert_eq!(applied.replaced_rows.len(), 1);
+        assert_eq!(applied.replaced_rows[0].1.key, key);
+        assert_eq!(check().unwrap().unwrap().damages, []);
+        let whole = whole.clone();
+        let read = world.run(|env, _| async move {
+            let (_, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            read_content(&partitions, ObjectTable::Blob, &whole).await
+        });
+        assert_eq!(read, Some(Ok(Some(value(1, 5000)))));
+    }
 }

@@ -42,6 +42,6 @@ pub use message_id::{MessageId, PopReceipt};
 pub use queue_list::{QueueListPage, QueueListQuery, QueueSummary};
 pub use queue_row::Metadata;
 pub use queue_service::{CreatedQueue, QueueProperties, QueueService};
-pub use recount::recount_messages;
+pub use recount::{Recounted, SettledMessage, recount_messages};
 pub use row_names::{MessageName, message_name_of, queue_name_of};
 pub use sweep::SWEEP_EVERY;

@@ -1,53 +1,181 @@
-//! Makes the counters of queues anew from the messages that are there: for an offline repair that has lost rows of either.
+//! Makes the counters of queues anew from the messages that are there, and leaves each message one row: for an offline repair
+//! that has lost rows of either.
 //!
-//! What always holds: afterwards the count is that of the rows, and nothing that is there lies before the low water or expires
-//! before the counters say.
+//! A message moves by one operation: its row goes, and another is put. Where the first change is lost and the second is not,
+//! because they lay in different blocks of checkpoints, the message is there twice, and would be delivered from both rows.
+//! The row that was written last is what the message is; the others go.
+//!
+//! What always holds: afterwards a message has one row, the count is that of the rows, and nothing that is there lies before
+//! the low water or expires before the counters say.
 
 use crate::head_row::HeadRow;
 use crate::message_store::{MessageStore, Position, position_of};
 use base::Ticks;
 use partition::{
-    Decision, ObjectTable, Operation, PartitionError, Partitions, Read, RowRef, RowVersion, Rows, Scan,
-    ScanEnd, Visit,
+    Decision, ObjectTable, Operation, PartitionError, Partitions, Read, Row, RowChange, RowKey, RowRef,
+    RowVersion, Rows, Scan, ScanEnd, Visit,
 };
+use std::collections::BTreeMap;
 
-/// Counts the messages of every queue, and stores what they are. Nobody may use the queues meanwhile. Returns how many queues
-/// had other counters.
-pub async fn recount_messages(partitions: &Partitions) -> Result<u64, PartitionError> {
-    let mut changed = 0;
+/// Messages that are in memory at once: a queue of more is read several times.
+const MESSAGES_AT_ONCE_MAX: usize = 1 << 20;
+/// Rows that one operation removes at most.
+const REMOVED_TOGETHER_MAX: usize = 32;
+
+/// What was found and done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Recounted {
+    /// Queues that had other counters.
+    pub queue_count: u64,
+    /// Messages that had several rows.
+    pub settled: Vec<SettledMessage>,
+}
+
+/// A message that had several rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledMessage {
+    /// The key of the row that has stayed: the one that was written last.
+    pub kept: RowKey,
+    /// Those that were removed, as they were.
+    pub removed: Vec<Row>,
+}
+
+/// Leaves each message of every queue one row, counts them, and stores what they are. Nobody may use the queues meanwhile.
+pub async fn recount_messages(partitions: &Partitions) -> Result<Recounted, PartitionError> {
+    let mut done = Recounted::default();
     let mut after: Option<(String, u64)> = None;
     loop {
         let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
         let Some((account, messages_id)) = partitions.next_container(ObjectTable::Message, place).await?
         else {
-            return Ok(changed);
+            return Ok(done);
         };
         let store = MessageStore { account: account.clone(), messages_id };
-        let message_count = count(partitions, &store).await?;
-        changed += u64::from(partitions.execute(SetHead { store, message_count }).await?);
+        let message_count = count(partitions, &store, MESSAGES_AT_ONCE_MAX, &mut done.settled).await?;
+        done.queue_count += u64::from(partitions.execute(SetHead { store, message_count }).await?);
         after = Some((account, messages_id));
     }
 }
 
-async fn count(partitions: &Partitions, store: &MessageStore) -> Result<u64, PartitionError> {
-    let mut range = store.messages_from(Position::first_at(Ticks(0)), Ticks(u64::MAX));
-    let mut counted = CountMessages(0);
-    loop {
-        let (scan, end) = partitions.scan(ObjectTable::Message, range.clone(), counted).await?;
-        counted = scan;
-        match end {
-            ScanEnd::Complete => return Ok(counted.0),
-            ScanEnd::More(next) => range.start = next,
+/// Counts the messages of a queue, and removes rows that are not the newest of their message.
+async fn count(
+    partitions: &Partitions,
+    store: &MessageStore,
+    at_once_max: usize,
+    settled: &mut Vec<SettledMessage>,
+) -> Result<u64, PartitionError> {
+    let mut counted = 0;
+    let mut from = Some(0);
+    while let Some(first) = from {
+        let mut newest = NewestRows::new(first, at_once_max);
+        let mut range = store.messages_from(Position::first_at(Ticks(0)), Ticks(u64::MAX));
+        loop {
+            let (scan, end) = partitions.scan(ObjectTable::Message, range.clone(), newest).await?;
+            newest = scan;
+            match end {
+                ScanEnd::Complete => break,
+                ScanEnd::More(next) => range.start = next,
+            }
         }
+        counted += newest.rows.len() as u64;
+        for (kept, stale) in newest.stale() {
+            let mut removed = Vec::new();
+            for stale in stale.chunks(REMOVED_TOGETHER_MAX) {
+                let keys = stale.iter().map(|position| store.message_key(*position)).collect();
+                removed.extend(partitions.execute(RemoveRows { keys }).await?);
+            }
+            settled.push(SettledMessage { kept: store.message_key(kept), removed });
+        }
+        from = newest.go_on;
+    }
+    Ok(counted)
+}
+
+/// The rows of the messages that were inserted first, from one insertion on.
+struct NewestRows {
+    first: u64,
+    at_once_max: usize,
+    /// By insertion.
+    rows: BTreeMap<u64, MessageRows>,
+    /// Messages from this insertion on are for the next look.
+    go_on: Option<u64>,
+}
+
+/// The rows of one message.
+struct MessageRows {
+    newest: (RowVersion, Position),
+    stale: Vec<Position>,
+}
+
+impl NewestRows {
+    fn new(first: u64, at_once_max: usize) -> Self {
+        NewestRows { first, at_once_max, rows: BTreeMap::new(), go_on: None }
+    }
+
+    fn add(&mut self, position: Position, version: RowVersion) {
+        let insertion = position.insertion;
+        if insertion < self.first || self.go_on.is_some_and(|go_on| insertion >= go_on) {
+            return;
+        }
+        let found = (version, position);
+        self.rows
+            .entry(insertion)
+            .and_modify(|rows| {
+                let older = found.min(rows.newest);
+                rows.newest = found.max(rows.newest);
+                rows.stale.push(older.1);
+            })
+            .or_insert_with(|| MessageRows { newest: found, stale: Vec::new() });
+        if self.rows.len() > self.at_once_max {
+            self.go_on = self.rows.pop_last().map(|(insertion, _)| insertion);
+        }
+    }
+
+    /// Messages that have several rows: where the newest lies, and the others.
+    fn stale(&mut self) -> Vec<(Position, Vec<Position>)> {
+        let several = self.rows.values_mut().filter(|rows| !rows.stale.is_empty());
+        several.map(|rows| (rows.newest.1, std::mem::take(&mut rows.stale))).collect()
     }
 }
 
-struct CountMessages(u64);
+impl Scan for NewestRows {
+    fn needs_tails(&self) -> bool {
+        false
+    }
 
-impl Scan for CountMessages {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        self.0 += u64::from(position_of(row.key).is_some());
+        if let Some(position) = position_of(row.key) {
+            self.add(position, row.version);
+        }
         Visit::Continue
+    }
+}
+
+/// Removes rows of one queue, which count for nothing: the counters are made anew.
+struct RemoveRows {
+    keys: Vec<RowKey>,
+}
+
+impl Operation for RemoveRows {
+    /// What they were.
+    type Reply = Vec<Row>;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Message
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        self.keys.iter().cloned().map(Read::Point).collect()
+    }
+
+    fn gives_back(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Vec<Row>> {
+        let changes = self.keys.iter().map(|key| RowChange::Delete { key: key.clone() }).collect();
+        let found = (0..self.keys.len()).filter_map(|index| rows.point(index).cloned());
+        Decision { changes, reply: found.collect() }
     }
 }
 
@@ -80,7 +208,29 @@ impl Operation for SetHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use partition::{Row, RowChange};
+
+    #[test]
+    fn the_row_that_was_written_last_is_what_a_message_is() {
+        let position = |(visible_at, insertion)| Position { visible_at: Ticks(visible_at), insertion };
+        // Where a row lies, its message, its version; the second message has three rows, the fourth two.
+        let rows = [(1, 1, 1), (2, 2, 2), (3, 3, 3), (5, 4, 9), (7, 2, 8), (8, 2, 5), (9, 4, 4)];
+        for at_once_max in 1..6 {
+            let (mut from, mut count, mut stale) = (Some(0), 0, Vec::new());
+            while let Some(first) = from {
+                let mut newest = NewestRows::new(first, at_once_max);
+                for (visible_at, insertion, version) in rows {
+                    newest.add(position((visible_at, insertion)), RowVersion(version));
+                }
+                assert!(newest.rows.len() <= at_once_max);
+                count += newest.rows.len();
+                stale.extend(newest.stale());
+                from = newest.go_on;
+            }
+            let second = (position((7, 2)), [(2, 2), (8, 2)].map(position).to_vec());
+            let fourth = (position((5, 4)), [(9, 4)].map(position).to_vec());
+            assert_eq!((count, stale), (4, vec![second, fourth]), "{at_once_max}");
+        }
+    }
 
     #[test]
     fn the_counters_say_what_was_counted_and_nothing_else() {

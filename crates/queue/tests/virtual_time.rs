@@ -6,12 +6,15 @@
 
 use base::clock::TICKS_PER_SECOND;
 use base::{Clock, Environment, Ticks};
+use bytes::Bytes;
 use futures_util::future::join_all;
 use partition::{
-    Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey, RowVersion,
-    Rows,
+    Decision, KeyRange, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey,
+    RowRef, RowVersion, Rows, Scan, Visit,
 };
-use queue::{CreatedQueue, Message, MessageId, PopReceipt, QueueError, QueueService, SWEEP_EVERY};
+use queue::{
+    CreatedQueue, Message, MessageId, PopReceipt, QueueError, QueueService, SWEEP_EVERY, recount_messages,
+};
 use service::container::{SERVICE_QUEUE, container_key};
 use sim::{Faults, SimClock, SimRandom, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -224,6 +227,69 @@ fn a_peek_sees_what_lies_behind_many_expired_messages_of_one_instant() {
             assert_eq!(texts(&stage.peek(count).await), ["b"], "{count}");
         }
         assert_eq!(texts(&stage.take(1, seconds(1)).await), ["b"]);
+    });
+}
+
+/// Stores rows as they are.
+struct PutRows(Vec<(RowKey, Bytes)>);
+
+impl Operation for PutRows {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Message
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        self.0.first().map(|(key, _)| Read::Point(key.clone())).into_iter().collect()
+    }
+
+    fn decide(&self, _: &Rows, _: RowVersion) -> Decision<()> {
+        let put = |(key, value): &(RowKey, Bytes)| RowChange::Put { key: key.clone(), value: value.clone() };
+        Decision { changes: self.0.iter().map(put).collect(), reply: () }
+    }
+}
+
+/// All rows of messages.
+#[derive(Default)]
+struct TakeRows(Vec<(RowKey, Bytes)>);
+
+impl Scan for TakeRows {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        let copy = Bytes::copy_from_slice;
+        self.0.push((RowKey::from_bytes(copy(row.key)), copy(row.value)));
+        Visit::Continue
+    }
+}
+
+/// Damage had taken away that messages were moved: they were counted twice, and delivered from either row.
+#[test]
+fn after_a_recount_a_message_that_lay_in_two_places_is_there_once() {
+    play(|stage| async move {
+        for text in ["a", "b", "c"] {
+            stage.put(text, Duration::ZERO, None).await;
+        }
+        let all = || stage.partitions.scan(ObjectTable::Message, KeyRange::all(), TakeRows::default());
+        let before = all().await.unwrap().0.0;
+        let taken = stage.take(2, seconds(30)).await;
+        // Rows as they were, and those that have moved last.
+        let after = all().await.unwrap().0.0;
+        for rows in [before, after] {
+            stage.partitions.execute(PutRows(rows)).await.unwrap();
+        }
+        let recounted = recount_messages(&stage.partitions).await.unwrap();
+        assert_eq!(recounted.settled.len(), 2);
+        let removed = recounted.settled.iter().map(|settled| settled.removed.len()).sum::<usize>();
+        assert_eq!((stage.count().await, removed), (3, 2));
+        // The receipts of those that had them last are good.
+        assert_eq!(texts(&stage.take(32, seconds(60)).await), ["c"]);
+        stage.delete(taken[0].id, taken[0].receipt).await.unwrap();
+        stage.wait(seconds(31)).await;
+        assert_eq!(texts(&stage.take(32, seconds(60)).await), ["b"]);
+        assert_eq!(
+            (recount_messages(&stage.partitions).await.unwrap().settled, stage.count().await),
+            (vec![], 2)
+        );
     });
 }
 

@@ -32,6 +32,8 @@ pub struct Faults {
     pub create_refused_one_in: u64,
     /// Bytes that all files may hold together; 0 is no limit.
     pub capacity_bytes: u64,
+    /// From this operation on there is no room for more bytes; 0: never.
+    pub full_at_operation: u64,
     /// The disk dies at the operation with this number (see [`SimDisk::operation_count`]); 0 is never.
     pub crash_at_operation: u64,
     /// A fault planted on purpose: syncs of paths with this prefix do nothing and report success.
@@ -285,6 +287,10 @@ impl SimDisk {
                 bytes,
             ];
             tree.trace = crc64(&parts);
+            if tree.faults.full_at_operation == number {
+                // A capacity of 0 would be no limit.
+                tree.faults.capacity_bytes = tree.used_bytes().max(1);
+            }
             (self.random.one_in(tree.faults.slow_one_in), tree.faults.crash_at_operation == number)
         };
         if dies {

@@ -153,6 +153,15 @@ async fn check_extents(
             progress(read_bytes, all_bytes);
         };
         let checked = facts.check_extent(&*env.disk, extent, state, &mut read).await;
+        let unsure_bytes = facts.unsure_bytes(&*env.disk, extent, state).await;
+        if unsure_bytes > 0
+            && let Some(torn) = &mut found.torn
+        {
+            let place = extent_path(extent);
+            *torn += &format!(
+                "; the next start takes the {unsure_bytes} bytes behind the end of {place} if they are whole blocks"
+            );
+        }
         found.extent_count += 1;
         found.undigested_extent_count += u64::from(state.digest.is_none());
         found.block_count += checked.block_count;

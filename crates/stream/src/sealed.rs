@@ -82,6 +82,12 @@ impl Sealed {
         let state = if frozen { "frozen" } else { "open" };
         (!agree).then(|| format!("it was sealed at {self}, the journal says {held} ({state})"))
     }
+
+    /// Whether an extent that was `held` may have become this.
+    pub(crate) fn may_follow(self, held: Sealed) -> bool {
+        self.length > held.length
+            || (self.length == held.length && (self.digest.is_none() || self.digest == held.digest))
+    }
 }
 
 /// What it means that the blocks of an extent read, but have another digest than was recorded.
@@ -176,6 +182,17 @@ mod tests {
         for (manager, node, frozen, agree) in table {
             let found = manager.contradiction(node, frozen);
             assert_eq!(found.is_none(), agree, "{manager:?} {node:?} {frozen}: {found:?}");
+        }
+        let later = [
+            (sealed(9, Some(1)), sealed(9, Some(1)), true),
+            (sealed(9, Some(1)), sealed(9, Some(2)), false),
+            (sealed(9, Some(1)), sealed(9, None), false),
+            (sealed(9, None), sealed(9, Some(1)), true),
+            (sealed(9, Some(1)), sealed(8, Some(2)), true),
+            (sealed(9, Some(1)), sealed(10, Some(1)), false),
+        ];
+        for (manager, node, may_follow) in later {
+            assert_eq!(manager.may_follow(node), may_follow, "{manager:?} {node:?}");
         }
     }
 }

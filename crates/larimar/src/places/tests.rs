@@ -47,6 +47,12 @@ fn rows_are_called_as_their_users_call_them() {
             "blob \"a/b\" of the container with the id 7 (its name was not found) of account acct",
         ),
         (
+            ObjectTable::Blob,
+            RowKey::new("acct", 7, "a/b", "1s0000000000000001"),
+            "the snapshot 1601-01-01T00:00:00.0000001Z of blob \"a/b\" of the container with the id 7 (its name was not \
+             found) of account acct",
+        ),
+        (
             ObjectTable::Container,
             container_key("acct", SERVICE_BLOB, "box"),
             "container box of account acct itself",

@@ -1,6 +1,7 @@
 //! Places in words.
 
 use super::{Place, PlaceRange, Service};
+use blob::BlobPart;
 use std::fmt;
 
 impl Place {
@@ -35,7 +36,17 @@ impl fmt::Display for Place {
             (Some(partition), None, ..) => {
                 write!(f, "all entities of PartitionKey {partition:?} of {container}")
             }
-            (.., Some(blob), _) => write!(f, "blob {blob:?} of {container}"),
+            (.., Some(blob), _) => {
+                match &self.blob_part {
+                    Some(BlobPart::Snapshot(time)) => write!(f, "the snapshot {time} of ")?,
+                    Some(BlobPart::Version(id)) => write!(f, "the version {id} of ")?,
+                    Some(BlobPart::StagedBlock(id)) => {
+                        write!(f, "the staged block with the id {id} (in hexadecimal) of ")?
+                    }
+                    None => {}
+                }
+                write!(f, "blob {blob:?} of {container}")
+            }
             (.., Some(id)) => write!(f, "the message whose id starts with {id} of {container}"),
             _ if self.container_id.is_none() && self.container.is_some() => write!(f, "{container} itself"),
             _ => match self.service {

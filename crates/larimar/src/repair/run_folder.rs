@@ -3,6 +3,8 @@
 //! ```text
 //! repair/2026-11-26T22-31-05Z/     when the run began, in UTC
 //!   kept/PATH                      each file that may be replaced or removed, as it was
+//!   kept/rows.json                 each row that reads and goes or is changed, as it was: one object a line, key and value in
+//!                                  hexadecimal
 //!   plan.txt plan.json             the plan; nothing is changed before they are durable
 //!   result.txt result.json         what was done
 //!   finished                       the run came to its end: its losses were told
@@ -14,6 +16,7 @@
 use super::RepairError;
 use super::plan::Plan;
 use base::{Disk, OpenMode, Ticks};
+use partition::{ObjectTable, Row};
 use service::date_time_text;
 use std::collections::BTreeSet;
 use std::io;
@@ -23,6 +26,9 @@ use stream::{StreamDamage, StreamError};
 const RUNS: &str = "repair";
 const PLAN_JSON: &str = "plan.json";
 const FINISHED: &str = "finished";
+const KEPT_ROWS: &str = "kept/rows.json";
+/// Bytes of a kept row's line besides key and value, at most.
+const ROW_SIZE_BYTES_MAX: u64 = 128;
 /// Files are copied in pieces of this size; those of zeros take no space.
 const PIECE_SIZE_BYTES: u64 = 1 << 20;
 /// Characters of "2026-11-26T22:31:05".
@@ -170,6 +176,38 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Keeps copies of rows that are removed though they read, or are changed: they are nothing without what is lost.
+    pub(super) async fn keep_rows(
+        &self,
+        disk: &dyn Disk,
+        rows: &[(ObjectTable, Row)],
+    ) -> Result<(), RepairError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let path = format!("{}/{KEPT_ROWS}", self.path);
+        let kept = async {
+            let folder = format!("{}/kept", self.path);
+            disk.create_folder(&folder).await?;
+            let file = disk.open(&path, OpenMode::CreateNew).await?;
+            let mut at = 0;
+            let mut piece = Vec::new();
+            for (index, (table, row)) in rows.iter().enumerate() {
+                put_row(&mut piece, *table, row);
+                if piece.len() as u64 >= PIECE_SIZE_BYTES || index + 1 == rows.len() {
+                    let written = std::mem::take(&mut piece);
+                    let len = written.len() as u64;
+                    file.write_at(at, written.into()).await?;
+                    at += len;
+                }
+            }
+            file.sync_data().await?;
+            disk.sync_folder(&folder).await?;
+            disk.sync_folder(&self.path).await
+        };
+        kept.await.map_err(|error| RepairError::Keep { path: "rows that are removed".to_owned(), error })
+    }
+
     /// Writes what is to be done, or was, to files of this name, in one step each.
     pub(super) async fn write_plan(
         &self,
@@ -202,6 +240,25 @@ impl RunFolder {
         };
         written.await.map_err(|error| RepairError::Run { path: path.clone(), error })
     }
+}
+
+/// Bytes that a file of these rows has, at most.
+pub(super) fn rows_size(rows: &[(ObjectTable, Row)]) -> u64 {
+    let hexadecimal = |bytes: &[u8]| 2 * bytes.len() as u64;
+    rows.iter()
+        .map(|(_, row)| ROW_SIZE_BYTES_MAX + hexadecimal(row.key.as_bytes()) + hexadecimal(&row.value))
+        .sum()
+}
+
+fn put_row(out: &mut Vec<u8>, table: ObjectTable, row: &Row) {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let line = serde_json::json!({
+        "table": table.name(),
+        "key": hexadecimal(row.key.as_bytes()),
+        "version": row.version.0.to_string(),
+        "value": hexadecimal(&row.value),
+    });
+    out.extend_from_slice(format!("{line}\n").as_bytes());
 }
 
 /// Copies a file, durably but for its name.

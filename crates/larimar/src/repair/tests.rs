@@ -1,14 +1,22 @@
 //! Runs of a repair whose core is a plain one: it writes a file anew that was removed, and says that a row is lost for that.
 
+use super::plan::Loss;
 use super::*;
 use base::OpenMode;
 use base::checksum::crc64;
-use partition::{LossOutcome, LostKeys, ObjectTable, PartitionSettings, Partitions, RowKey, RowLoss};
+use blob::BlobService;
+use partition::{
+    LossOutcome, LostKeys, ObjectTable, PartitionSettings, Partitions, Row, RowKey, RowLoss, RowVersion,
+};
 use std::collections::BTreeMap;
 use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings, Streams};
 use tempfile::TempDir;
 
 const REMOVED: &str = "FORMAT.second";
+
+fn removed_row() -> Row {
+    Row { key: RowKey::new("acct", 7, "b", "2h"), version: RowVersion(3), value: vec![0, 0xab].into() }
+}
 
 async fn mend(env: &Environment) -> Result<FolderRepair, PartitionError> {
     let failed = |error: std::io::Error| PartitionError::Storage(error.to_string());
@@ -31,6 +39,7 @@ async fn mend(env: &Environment) -> Result<FolderRepair, PartitionError> {
         actions: vec![format!("{REMOVED} is written anew")],
         losses: vec![loss],
         needed_bytes: 100,
+        replaced_rows: vec![(ObjectTable::Blob, removed_row())],
     })
 }
 
@@ -156,6 +165,14 @@ async fn a_plan_is_carried_out_and_kept_with_what_it_replaced() {
         assert_eq!(of_run(&format!("/kept/{kept}")).map(|kept| *kept.1), Some(before[kept]), "{kept}");
     }
     assert!(of_run("/plan.txt").is_some() && of_run("/finished").is_some());
+    let rows = of_run("/kept/rows.json").unwrap().0;
+    let rows = std::fs::read_to_string(folder.folder.path().join(rows)).unwrap();
+    assert!(rows.len() as u64 <= rows_size(&[(ObjectTable::Blob, removed_row())]));
+    let row: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    assert_eq!(
+        (&row["table"], &row["version"], &row["value"]),
+        (&"blob".into(), &"3".into(), &"00ab".into())
+    );
     let (plan, result) = (folder.read("plan.json"), folder.read("result.json"));
     assert!(!plan.is_applied && result.is_applied && result.is_finished);
     assert_eq!((&plan.losses, &plan.actions), (&result.losses, &result.actions));
@@ -184,6 +201,92 @@ async fn what_a_run_that_was_broken_off_may_have_lost_is_told_by_the_next() {
     let ended = folder.apply(plain).await.unwrap();
     assert_eq!((ended.exit_code, ended.plan.losses.len()), (0, 1));
     assert!(folder.plan(plain).await.plan.is_empty());
+}
+
+/// A blob of 3 MB that has a snapshot with other bytes, of as many. Returns the snapshot's name.
+async fn with_snapshot(env: &Environment) -> String {
+    let settings = StreamSettings { reserve_size_bytes: 0, ..StreamSettings::default() };
+    let streams = Streams::open(env, settings).await.unwrap();
+    let partitions = Partitions::open(env, streams.clone(), PartitionSettings::default()).await.unwrap();
+    let partitions = Arc::new(partitions);
+    let service = BlobService::new(partitions.clone(), env.clock.clone(), Default::default());
+    let (access, encryption) = (blob::PublicAccess::None, Default::default());
+    service.create_container("acct", "box", Vec::new(), access, encryption).await.unwrap();
+    let container = service.container("acct", "box").await.unwrap();
+    let at = service.blob("acct", &container, "cat").unwrap();
+    let mut snapshot = None;
+    for tag in [SNAPSHOTS, 2] {
+        let mut upload = service.upload(&at, true, false);
+        upload.write(vec![tag; 3 << 20].into()).await.unwrap();
+        let uploaded = upload.finish().await.unwrap();
+        service.put_blob(&at, blob::BlobType::Block, uploaded, Default::default()).await.unwrap();
+        if tag == SNAPSHOTS {
+            let conditions = blob::Conditions::default();
+            snapshot = Some(service.snapshot(&at, None, conditions).await.unwrap().0);
+        }
+    }
+    partitions.close().await;
+    streams.close().await;
+    service::seven_digits_text(base::Ticks(snapshot.unwrap()))
+}
+
+/// What the snapshot's bytes are.
+const SNAPSHOTS: u8 = 0xa5;
+
+/// The blob went with its snapshot, of which some bytes were gone, and nothing of its rows was kept.
+#[tokio::test]
+async fn a_snapshot_that_does_not_read_goes_alone_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = base::system::environment_on(Arc::new(SystemDisk::new(folder.path())));
+    let snapshot = with_snapshot(&env).await;
+    let folder = Folder { folder, env };
+    let extents = std::fs::read_dir(folder.folder.path().join("extents")).unwrap();
+    let is_damaged = extents.map(|entry| entry.unwrap().path()).any(|path| {
+        let mut content = std::fs::read(&path).unwrap();
+        let at = content.windows(4096).position(|window| window.iter().all(|byte| *byte == SNAPSHOTS));
+        at.map(|at| content[at..at + 512].fill(0)).map(|()| std::fs::write(path, content).unwrap()).is_some()
+    });
+    assert!(is_damaged);
+    let ended = folder.apply(repair_all).await.unwrap();
+    assert_eq!(ended.exit_code, 0, "{}", ended.text);
+    let [Loss { lost: plan::Lost::Named(place), outcome: LossOutcome::Lost, .. }] = &ended.plan.losses[..]
+    else {
+        panic!("{:?}", ended.plan.losses);
+    };
+    assert_eq!(
+        place.to_string(),
+        format!("the snapshot {snapshot} of blob \"cat\" of container box of account acct")
+    );
+    let kept: Vec<_> =
+        folder.contents().into_keys().filter(|path| path.ends_with("kept/rows.json")).collect();
+    let kept = std::fs::read_to_string(folder.folder.path().join(&kept[0])).unwrap();
+    assert_eq!(kept.lines().count(), 2, "the snapshot's row, and the head that counts it");
+    assert!(folder.plan(repair_all).await.plan.is_empty());
+}
+
+/// Queues that were lost themselves had messages counted that the plan had not said would be: more was done than planned.
+#[tokio::test]
+async fn messages_are_counted_if_a_plan_says_so_and_else_not() {
+    let folder = Folder::damaged().await;
+    let disk = &*folder.env.disk;
+    let of_queue = |action: &str| Plan {
+        actions: vec![action.to_owned()],
+        losses: vec![Loss {
+            lost: plan::Lost::Named(crate::places::Place {
+                service: crate::places::Service::Queue,
+                container: Some("tasks".to_owned()),
+                ..Default::default()
+            }),
+            outcome: LossOutcome::Uncertain,
+            reason: "why".to_owned(),
+        }],
+        ..Plan::default()
+    };
+    for (action, counts) in [("its log is written anew", false), (MESSAGES_COUNTED, true)] {
+        let run = RunFolder::make(disk, folder.env.clock.now()).await.unwrap();
+        run.write_plan(disk, "plan", &of_queue(action)).await.unwrap();
+        assert_eq!(has_unfinished_queues(disk).await, counts, "{action}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! its copy, each range's metadata, checkpoints and log. What always holds: damage in one range hides none in another; whatever
 //! makes the server refuse to start, or requests fail, is named.
 
+mod pieces;
 mod ranges;
 mod words;
 

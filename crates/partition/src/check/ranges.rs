@@ -1,15 +1,17 @@
 //! Checks what lies in the streams: the partition map, then each range that it names.
 
+use super::pieces::FindMissing;
 use super::words::{COPY_MENDED, MAP_MENDED, NO_START, NOT_SERVED, describe_range};
 use super::{Damage, FolderCheck};
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
+use crate::data_ends::DataEnds;
 use crate::error::PartitionError;
-use crate::key::KeyRange;
+use crate::key::{KeyRange, parse_row_key};
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
 use crate::partition_map::MapEntry;
 use crate::partition_server::{FIRST_RANGE_ID, MapLook, copy_name, look_at_map, range_ids};
-use crate::range_partition::{RangeStreams, Shared, read_metadata};
+use crate::range_partition::{RangeStreams, Shared, read, read_metadata};
 use std::collections::BTreeSet;
 use stream::{ExtentId, Location, StreamDamage, StreamName};
 
@@ -173,6 +175,44 @@ impl<'a> RangeCheck<'a> {
                 let meaning = not_served(table, &rows);
                 self.tell(found, format!("{place}, log"), &error, meaning, rows_of(Some(&metadata.range)));
             }
+        }
+        if table.has_data() {
+            self.check_pieces(table, names, &metadata.range, &place, found).await;
+        }
+    }
+
+    /// Looks whether what rows name as blob data can be there. What does not read of them is told already.
+    async fn check_pieces(
+        &self,
+        table: ObjectTable,
+        names: RangeStreams,
+        keys: &KeyRange,
+        place: &str,
+        found: &mut FolderCheck,
+    ) {
+        let ends = names.data().map(|stream| DataEnds::of(&self.shared.streams, stream));
+        let Some(Ok(ends)) = ends else { return };
+        let mut missing = FindMissing::new(ends);
+        if let Ok(range) = read(&self.shared, names, keys).await {
+            // What was found before damage is told all the same.
+            let _ = range.scan(keys, &mut missing).await;
+        }
+        let meaning = "requests for these bytes fail; a repair removes what names them".to_owned();
+        for (key, problem) in missing.names {
+            let name = parse_row_key(&key);
+            let keys =
+                name.map(|name| KeyRange::partition(&name.account, name.container_id, &name.partition_name));
+            let rows = keys.as_ref().map_or_else(|| "its keys".to_owned(), describe_range);
+            found.damages.push(Damage {
+                place: format!("{place}, blob data"),
+                problem: format!("rows from {rows} name {problem}"),
+                meaning: meaning.clone(),
+                rows: keys.map(|keys| (table, keys)),
+            });
+        }
+        if missing.untold_count > 0 {
+            let problem = format!("{} more names are of blob data that is not there", missing.untold_count);
+            found.damages.push(Damage { place: format!("{place}, blob data"), problem, meaning, rows: None });
         }
     }
 

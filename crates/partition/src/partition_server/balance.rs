@@ -49,6 +49,7 @@ impl PartitionServer {
         if let Err(error) = self.remove_failed_heirs().await {
             tracing::debug!(%error, "streams of a hand-over that failed can't be removed yet");
         }
+        self.bring_copy_up().await;
         // What fails in one table, for damage perhaps, keeps nothing from the others.
         let mut outcome = self.remove_old_marks().await.map(|_| 0);
         for table in OBJECT_TABLES {

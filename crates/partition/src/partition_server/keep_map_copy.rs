@@ -10,9 +10,11 @@
 //! - Marks of deleted containers don't wait for the copy, so that a full disk holds up no deletion. A mark in
 //!   the copy alone is of a container whose rows have gone and whose id never comes back: it drops nothing.
 //!   Of a mark in the map alone only garbage is lost, which the services' search finds again.
-//! - A copy that could not be written is not known to be right: then the change of ranges counts as one of
-//!   which nobody knows whether it happened. What may be refused, for want of space say, is done before the
-//!   map changes.
+//! - What may be refused, for want of space say, is done before the map changes. Where the copy is refused all
+//!   the same, it is made empty, which takes another file's space: the map alone tells then, and nothing older
+//!   does. If that is refused too, the ranges wait until one of the two is done, and go on.
+//! - A copy that could not be written for another reason is not known to be right: then the change of ranges
+//!   counts as one of which nobody knows whether it happened.
 //!
 //! The copy is a snapshot and the changes behind it. It is bounded: with [`CHANGES_SIZE_BYTES_MAX`] of
 //! changes, or after [`EXTENT_COUNT_MAX`] extents, a new snapshot replaces all.
@@ -26,6 +28,7 @@ use crate::operation::{ObjectTable, Operation, Read, RowPart, RowVersion};
 use crate::partition_map::ChangeMap;
 use crate::range_partition::{LoadError, is_empty};
 use bytes::Bytes;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stream::{ExtentId, OwnerEpoch, StreamChange, StreamError, StreamName, Streams};
 
@@ -34,9 +37,11 @@ const CHANGES_SIZE_BYTES_MAX: u64 = 256 << 10;
 /// Extents of the copy after which a snapshot is due: each start may begin one.
 const EXTENT_COUNT_MAX: usize = 4;
 /// A change that is refused for want of space or of files is tried again after this long, and so many times
-/// in all.
+/// before the copy is made empty instead.
 const REFUSED_RETRY_AFTER: Duration = Duration::from_millis(200);
-const TRY_COUNT_MAX: usize = 10;
+const TRY_COUNT_MAX: usize = 3;
+/// Where that is refused as well, both are tried again after this long.
+const BOTH_REFUSED_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The stream of the copy.
 pub(crate) fn copy_name() -> StreamName {
@@ -180,6 +185,14 @@ impl MapCopy {
         Ok(streams.reserve(&name, self.epoch).await?)
     }
 
+    /// Makes the stream empty: the map alone tells, until there is room for a snapshot.
+    async fn make_empty(&mut self, streams: &Streams) -> Result<(), PartitionError> {
+        begin_stream(streams).await?;
+        (self.epoch, self.stored, self.changes_size_bytes) = (OwnerEpoch(1), Stored::Less, 0);
+        tracing::warn!("the partition map has no copy for now: there was no room for its last change");
+        Ok(())
+    }
+
     async fn append(&self, streams: &Streams, block: Bytes) -> Result<ExtentId, PartitionError> {
         let places = streams.append(&copy_name(), self.epoch, vec![block]).await?;
         let place = places.first().ok_or(StreamError::Closing)?;
@@ -235,22 +248,42 @@ impl PartitionServer {
         self.prepare_copy(&mut copy).await.map_err(MapError::Unchanged)?;
         let (replaced, block) = self.change_map_range(&mut copy, change).await?;
         let Some(block) = block else { return Ok(replaced) };
-        let mut tries_left = TRY_COUNT_MAX;
-        loop {
-            tries_left -= 1;
+        for _ in 0..TRY_COUNT_MAX {
             match copy.append(streams, block.clone()).await {
                 Ok(_) => {
                     copy.stored = Stored::Same;
                     return Ok(replaced);
                 }
-                Err(error) if error.is_refusal() && tries_left > 0 => {
-                    self.shared.clock.sleep(REFUSED_RETRY_AFTER).await;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the partition map has changed and its copy could not be written");
-                    return Err(MapError::Unknown(error));
-                }
+                Err(error) if error.is_refusal() => self.shared.clock.sleep(REFUSED_RETRY_AFTER).await,
+                Err(_) => break,
             }
+        }
+        let mut emptied = copy.make_empty(streams).await;
+        while let Err(error) = emptied {
+            let is_closing = self.closing.load(Ordering::Acquire);
+            if !error.is_refusal() || is_closing {
+                tracing::error!(%error, "the partition map has changed and its copy could not be written");
+                return Err(MapError::Unknown(error));
+            }
+            // Marks of deleted containers don't wait for it.
+            drop(copy);
+            self.shared.clock.sleep(BOTH_REFUSED_RETRY_AFTER).await;
+            copy = self.map_copy.lock().await;
+            emptied = match self.prepare_copy(&mut copy).await {
+                Ok(()) => Ok(()),
+                Err(_) => copy.make_empty(streams).await,
+            };
+        }
+        Ok(replaced)
+    }
+
+    /// Makes the copy anew if it could not follow the map, as it does before the map's next change.
+    pub(super) async fn bring_copy_up(&self) {
+        let mut copy = self.map_copy.lock().await;
+        if copy.stored != Stored::Same
+            && let Err(error) = self.prepare_copy(&mut copy).await
+        {
+            tracing::debug!(%error, "the partition map still has no copy");
         }
     }
 

@@ -204,15 +204,16 @@ impl ReadRange {
         let newest = RowVersion(u64::MAX);
         let mut cursor = MergeCursor::over_tree(&self.tree, keys, newest, Caching::Keep).await?;
         let mut scratch = Vec::new();
-        while let Some(row) = cursor.whole_row(&mut scratch).await? {
+        loop {
+            let row = if scan.needs_tails() { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
+            let Some(row) = row else { return Ok(()) };
             if let Some(value) = row.value
                 && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
             {
-                break;
+                return Ok(());
             }
             cursor.step().await?;
         }
-        Ok(())
     }
 
     /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer

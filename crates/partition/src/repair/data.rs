@@ -1,16 +1,18 @@
-//! Blob data that does not read: the names whose rows name it are removed whole, and what else lies beside it is copied away,
-//! so that no damaged extent is left.
+//! Blob data that does not read, or is not there: the rows that name it go, with what of their name is nothing without them, and
+//! what else lies beside it is copied away, so that no damaged extent is left.
 
+use crate::data_ends::DataEnds;
 use crate::error::PartitionError;
-use crate::key::{KeyRange, RowKey, Span, parse_row_key, partition_prefix};
+use crate::key::{KeyRange, RowKey, Span, partition_prefix};
 use crate::operation::{
-    Decision, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
+    Decision, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
 use crate::piece::{Piece, take_pieces};
 use crate::range_partition::RangePartition;
 use base::codec::Decoder;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use stream::{ExtentId, Salvaged, StreamName, Streams};
 
 /// Rows that one operation removes at most.
@@ -23,12 +25,13 @@ pub(super) struct DamagedData {
     places: BTreeMap<ExtentId, Vec<(u64, u64, String)>>,
     /// Extents of which more than the end is in doubt.
     damaged: BTreeSet<ExtentId>,
+    ends: DataEnds,
 }
 
 impl DamagedData {
     /// Looks at all of a stream.
     pub(super) async fn find(streams: &Streams, stream: &StreamName) -> Result<Self, PartitionError> {
-        let mut found = DamagedData::default();
+        let mut found = DamagedData { ends: DataEnds::of(streams, stream)?, ..DamagedData::default() };
         let mut visit = |salvaged| {
             if let Salvaged::Missing { extent, from, to, is_end, problem } = salvaged {
                 if !is_end {
@@ -41,41 +44,45 @@ impl DamagedData {
         Ok(found)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// Extents that are to be left.
     pub(super) fn extents(&self) -> &BTreeSet<ExtentId> {
         &self.damaged
     }
 
     /// Why a piece does not read, if it does not.
-    fn problem_of(&self, piece: &Piece) -> Option<&str> {
-        let (from, to) = (piece.offset, piece.offset + piece.stored_bytes());
-        let places = self.places.get(&piece.extent)?;
-        let hit = places.iter().find(|(start, end, _)| *start < to && from < *end)?;
-        Some(&hit.2)
+    fn problem_of(&self, piece: &Piece) -> Option<String> {
+        let (from, to) = (piece.offset, piece.offset.saturating_add(piece.stored_bytes()));
+        let mut places = self.places.get(&piece.extent).into_iter().flatten();
+        let hit = places.find(|(start, end, _)| *start < to && from < *end);
+        hit.map(|(.., problem)| problem.clone()).or_else(|| self.ends.problem_of(piece))
     }
 }
 
 /// A name of which something does not read.
 pub(super) struct LostName {
-    /// The key of one of its rows.
-    pub(super) key: Bytes,
+    /// The keys of its rows that name what does not.
+    pub(super) rows: Vec<RowKey>,
+    /// Why the first of them does.
     pub(super) reason: String,
 }
 
 /// The names whose rows name damaged data.
 pub(super) struct FindLost {
-    damaged: DamagedData,
+    damaged: Arc<DamagedData>,
     pub(super) names: Vec<LostName>,
     pub(super) error: Option<PartitionError>,
 }
 
 impl FindLost {
-    pub(super) fn new(damaged: DamagedData) -> Self {
-        FindLost { damaged, names: Vec::new(), error: None }
+    /// Those among `keys`.
+    pub(super) async fn among(
+        range: &RangePartition,
+        keys: &KeyRange,
+        damaged: &Arc<DamagedData>,
+    ) -> Result<Vec<LostName>, PartitionError> {
+        let mut find = FindLost { damaged: damaged.clone(), names: Vec::new(), error: None };
+        range.scan(&[Span::Range(keys.clone())], &mut find).await?;
+        find.error.map_or(Ok(find.names), Err)
     }
 }
 
@@ -85,24 +92,48 @@ impl Scan for FindLost {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        let prefix = partition_prefix(row.key);
-        if self.names.last().is_some_and(|last| partition_prefix(&last.key) == prefix) {
-            return Visit::Continue;
-        }
-        match take_pieces(&mut Decoder::new(row.value)) {
-            Ok(pieces) => {
-                if let Some(problem) = pieces.iter().find_map(|piece| self.damaged.problem_of(piece)) {
-                    let key = Bytes::copy_from_slice(row.key);
-                    self.names.push(LostName { key, reason: problem.to_owned() });
-                }
-                Visit::Continue
-            }
+        let pieces = match take_pieces(&mut Decoder::new(row.value)) {
+            Ok(pieces) => pieces,
             Err(error) => {
                 self.error = Some(PartitionError::Storage(format!("stored row: {error}")));
-                Visit::StopBefore
+                return Visit::StopBefore;
+            }
+        };
+        if let Some(reason) = pieces.iter().find_map(|piece| self.damaged.problem_of(piece)) {
+            let key = RowKey::from_bytes(Bytes::copy_from_slice(row.key));
+            let prefix = partition_prefix(row.key);
+            match self.names.last_mut().filter(|last| {
+                last.rows.first().is_some_and(|first| partition_prefix(first.as_bytes()) == prefix)
+            }) {
+                Some(last) => last.rows.push(key),
+                None => self.names.push(LostName { rows: vec![key], reason }),
             }
         }
+        Visit::Continue
     }
+}
+
+/// Takes rows as they are.
+#[derive(Default)]
+struct TakeRows(BTreeMap<RowKey, Row>);
+
+impl Scan for TakeRows {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        let key = RowKey::from_bytes(Bytes::copy_from_slice(row.key));
+        let value = Bytes::copy_from_slice(row.value);
+        self.0.insert(key.clone(), Row { key, version: row.version, value });
+        Visit::Continue
+    }
+}
+
+/// All rows with these keys.
+pub(super) async fn rows_of(
+    range: &RangePartition,
+    keys: &KeyRange,
+) -> Result<BTreeMap<RowKey, Row>, PartitionError> {
+    let mut taken = TakeRows::default();
+    range.scan(&[Span::Range(keys.clone())], &mut taken).await?;
+    Ok(taken.0)
 }
 
 /// Takes keys of rows.
@@ -150,15 +181,19 @@ impl Operation for RemoveRows {
     }
 }
 
+/// The keys of all rows of a row's name.
+pub(super) fn keys_of_name(key: &RowKey) -> Result<KeyRange, PartitionError> {
+    let parts = key.parts().ok_or(PartitionError::Operation("not a row key"))?;
+    Ok(KeyRange::partition(&parts.account, parts.container_id, &parts.partition_name))
+}
+
 /// Removes all rows of a name.
 pub(super) async fn remove_name(
     partitions: &crate::Partitions,
     range: &RangePartition,
     table: ObjectTable,
-    key: &[u8],
+    keys: &KeyRange,
 ) -> Result<(), PartitionError> {
-    let parts = parse_row_key(key).ok_or(PartitionError::Operation("not a row key"))?;
-    let keys = KeyRange::partition(&parts.account, parts.container_id, &parts.partition_name);
     loop {
         let mut taken = TakeKeys::default();
         range.scan(&[Span::Range(keys.clone())], &mut taken).await?;

@@ -1,7 +1,7 @@
 //! What a repair has done, and what is lost.
 
 use crate::key::KeyRange;
-use crate::operation::ObjectTable;
+use crate::operation::{ObjectTable, Row};
 use bytes::Bytes;
 
 /// What a repair does, or would do.
@@ -13,6 +13,8 @@ pub struct FolderRepair {
     pub losses: Vec<RowLoss>,
     /// Bytes that are written anew: so many, and a little more, must be free.
     pub needed_bytes: u64,
+    /// Rows that read, and are removed or changed for what they name or belong to, as they were.
+    pub replaced_rows: Vec<(ObjectTable, Row)>,
 }
 
 impl FolderRepair {

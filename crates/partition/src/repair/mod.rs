@@ -3,7 +3,7 @@
 //! 1. The streams are opened, which mends what is kept twice; flipped bits are written as they were.
 //! 2. The ranges are opened, which mends the partition map, and closed again.
 //! 3. Each range that is damaged is made whole from what reads of it (`range`, `checkpoint`).
-//! 4. The ranges are opened again. Names with blob data that does not read are removed (`data`), and it is found out what is
+//! 4. The ranges are opened again. Rows with blob data that does not read are removed (`data`), and it is found out what is
 //!    there in place of rows that were lost.
 //!
 //! The same code makes the plan, on a disk in memory over the folder, and carries it out: so the plan says what will happen.
@@ -19,23 +19,36 @@ mod settle;
 pub use losses::{FolderRepair, LossOutcome, LostKeys, RowLoss};
 
 use crate::error::PartitionError;
-use crate::key::Span;
-use crate::operation::ObjectTable;
+use crate::key::{RowKey, Span};
+use crate::operation::{ObjectTable, Row};
 use crate::partition_map::{MapEntry, ReadMap};
 use crate::partition_server::FIRST_RANGE_ID;
-use crate::range_partition::RangeStreams;
+use crate::range_partition::{RangePartition, RangeStreams};
 use crate::settings::PartitionSettings;
 use crate::{KeyRange, Partitions};
 use base::{BoxFuture, Environment};
-use data::{DamagedData, FindLost, remove_name};
+use data::{DamagedData, FindLost, LostName, keys_of_name, remove_name, rows_of};
 use range::{Range, RangeRepair};
 use std::sync::Arc;
 use stream::{DamagedPart, StreamSettings, Streams, check_streams};
 
-/// Repairs the folder of `env`, which nobody serves. `progress` is told what is being done, in words. For a plan, hand in a
+/// A service that knows how to remove of one name what can't be read any more, and to keep the rest.
+pub trait RemoveLost: Send + Sync {
+    /// `rows` are the keys of all rows of one name that name data which is gone. Returns the keys of those rows by which what
+    /// was removed is called; `None`: the name is to go as a whole.
+    fn remove<'a>(
+        &'a self,
+        partitions: &'a Arc<Partitions>,
+        table: ObjectTable,
+        rows: &'a [RowKey],
+    ) -> BoxFuture<'a, Option<Vec<RowKey>>>;
+}
+
+/// Repairs the folder of `env`, which nobody serves. `remove_lost` is asked about names of which some data is gone. `progress` is told what is being done, in words. For a plan, hand in a
 /// disk over the folder (`base::overlay_disk`).
 pub fn repair_folder<'a>(
     env: &'a Environment,
+    remove_lost: &'a dyn RemoveLost,
     progress: &'a mut (dyn FnMut(&str) + Send),
 ) -> BoxFuture<'a, Result<FolderRepair, PartitionError>> {
     Box::pin(async move {
@@ -51,7 +64,7 @@ pub fn repair_folder<'a>(
         }
         let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
         let streams = Streams::open(env, settings).await?;
-        let outcome = repair_streams(env, &streams, progress, &mut done).await;
+        let outcome = repair_streams(env, &streams, remove_lost, progress, &mut done).await;
         streams.close().await;
         outcome.map(|()| done)
     })
@@ -60,6 +73,7 @@ pub fn repair_folder<'a>(
 async fn repair_streams(
     env: &Environment,
     streams: &Arc<Streams>,
+    remove_lost: &dyn RemoveLost,
     progress: &mut (dyn FnMut(&str) + Send),
     done: &mut FolderRepair,
 ) -> Result<(), PartitionError> {
@@ -79,12 +93,13 @@ async fn repair_streams(
     }
     drop(shared);
     let partitions = Partitions::open(env, streams.clone(), PartitionSettings::default()).await?;
+    let partitions = Arc::new(partitions);
     let outcome = async {
         for (entry, range_done) in repaired {
             progress(&format!("range {} of table {}: what is lost", entry.id, entry.table.name()));
             settle::settle(&partitions, &entry, range_done, done).await?;
             if entry.table.has_data() {
-                repair_data(&partitions, streams, &entry, done).await?;
+                repair_data(&partitions, streams, remove_lost, &entry, done).await?;
             }
         }
         Ok(())
@@ -108,33 +123,20 @@ async fn map_entries(env: &Environment, streams: &Arc<Streams>) -> Result<Vec<Ma
     Ok(entries)
 }
 
-/// Removes names of which blob data does not read, and the damaged extents.
+/// Removes what needs blob data that does not read, and the damaged extents.
 async fn repair_data(
-    partitions: &Partitions,
+    partitions: &Arc<Partitions>,
     streams: &Arc<Streams>,
+    remove_lost: &dyn RemoveLost,
     entry: &MapEntry,
     done: &mut FolderRepair,
 ) -> Result<(), PartitionError> {
     let names = RangeStreams::new(entry.table, entry.id);
     let Some(stream) = names.data() else { return Ok(()) };
-    let damaged = DamagedData::find(streams, stream).await?;
-    if damaged.is_empty() {
-        return Ok(());
-    }
+    let damaged = Arc::new(DamagedData::find(streams, stream).await?);
     let range = partitions.server.owner(entry.table, &entry.range.start)?;
-    let mut find = FindLost::new(damaged.clone());
-    range.scan(&[Span::Range(entry.range.clone())], &mut find).await?;
-    if let Some(error) = find.error {
-        return Err(error);
-    }
-    for lost in find.names {
-        remove_name(partitions, &range, entry.table, &lost.key).await?;
-        done.losses.push(RowLoss {
-            table: entry.table,
-            keys: LostKeys::PartitionName(lost.key),
-            outcome: LossOutcome::Lost,
-            reason: lost.reason,
-        });
+    for lost in FindLost::among(&range, &entry.range, &damaged).await? {
+        remove_lost_name(partitions, &range, remove_lost, entry.table, &damaged, lost, done).await?;
     }
     let place = format!("range {} of table {}", entry.id, entry.table.name());
     // Nothing names what may have been behind them any more.
@@ -146,5 +148,40 @@ async fn repair_data(
         done.actions.push(format!("{place}: {} damaged extents of blob data are left", left.len()));
         done.needed_bytes += range.empty_extents(left).await?;
     }
+    Ok(())
+}
+
+/// Removes what of a name can't be read any more, or all of it.
+async fn remove_lost_name(
+    partitions: &Arc<Partitions>,
+    range: &RangePartition,
+    remove_lost: &dyn RemoveLost,
+    table: ObjectTable,
+    damaged: &Arc<DamagedData>,
+    LostName { rows, reason }: LostName,
+    done: &mut FolderRepair,
+) -> Result<(), PartitionError> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    let keys = keys_of_name(first)?;
+    let before = rows_of(range, &keys).await?;
+    let removed = remove_lost.remove(partitions, table, &rows).await;
+    // Whoever was asked may have left what only a sweep would remove.
+    let is_readable = FindLost::among(range, &keys, damaged).await?.is_empty();
+    let outcome = LossOutcome::Lost;
+    match removed.filter(|_| is_readable) {
+        Some(removed) => {
+            let keys = removed.into_iter().map(|key| LostKeys::Row(key.as_bytes().clone()));
+            done.losses.extend(keys.map(|keys| RowLoss { table, keys, outcome, reason: reason.clone() }));
+        }
+        None => {
+            remove_name(partitions, range, table, &keys).await?;
+            let keys = LostKeys::PartitionName(first.as_bytes().clone());
+            done.losses.push(RowLoss { table, keys, outcome, reason });
+        }
+    }
+    let after = rows_of(range, &keys).await?;
+    let is_replaced = |row: &Row| after.get(&row.key).is_none_or(|now| now.value != row.value);
+    let replaced = before.into_values().filter(is_replaced);
+    done.replaced_rows.extend(replaced.map(|row| (table, row)));
     Ok(())
 }

@@ -9,14 +9,17 @@ use crate::ids::{ExtentId, Location, OwnerEpoch};
 use base::disk::write_buffer;
 use bytes::Bytes;
 
-/// Cuts off what lies beyond the extent's length: nobody reads it, and it would keep the last free bytes from everybody. To
-/// be called while no large append is under way; the drain writes below the length only.
-async fn cut_to_length(extent: &Extent) {
+/// Cuts off what lies beyond the extent's length, for certain: nobody reads it, it would keep the last free bytes from
+/// everybody, and a start that can't tell where the journal ended takes whole blocks that lie there for appends that were
+/// not refused. To be called while no large append is under way; the drain writes below the length only.
+async fn cut_to_length(extent: &Extent) -> std::io::Result<()> {
     let length = extent.state().length;
-    if extent.file.size().await.is_ok_and(|size| size > length) {
-        // If it stays, the next large append writes over it, and the next start cuts it off.
-        let _ = extent.file.set_len(length).await;
+    if extent.file.size().await? > length {
+        extent.file.set_len(length).await?;
+        extent.file.sync_data().await?;
     }
+    extent.note_written_to(length);
+    Ok(())
 }
 
 /// Bytes one append may have, blocks and headers together.
@@ -38,12 +41,22 @@ impl ExtentNode {
             return Err(StreamError::TooLarge { size_bytes, size_bytes_max });
         }
         if size_bytes <= self.settings.journaled_append_size_bytes_max {
-            let tail = extent.tail.clone().read_owned().await;
+            let tail = loop {
+                let tail = extent.tail.clone().read_owned().await;
+                if !extent.is_written_beyond() {
+                    break tail;
+                }
+                drop(tail);
+                self.settle_tail(&extent).await?;
+            };
             let request = |reply| Request::Append { extent: extent.clone(), epoch, blocks, tail, reply };
             return self.ask(request).await;
         }
         // Nothing else extends the extent while this lock is held, so its length stands still.
         let tail = extent.tail.clone().write_owned().await;
+        if extent.is_written_beyond() {
+            self.cut(&extent).await?;
+        }
         let state = extent.state();
         if state.frozen {
             return Err(StreamError::Sealed(extent.id));
@@ -62,12 +75,13 @@ impl ExtentNode {
         }
         let what = format!("extent {}", extent.id);
         let given_up = self.space.given_up();
+        extent.note_written_to(state.length.saturating_add(size_bytes));
         if let Err(error) = extent.file.write_at(state.length, Bytes::from(encoded).slice(start..)).await {
             if !is_disk_full(&error) {
                 return Err(self.stopped(StreamError::write(&what, &error)));
             }
             // Beyond the length nothing exists, so a write that failed for want of space has changed nothing.
-            cut_to_length(&extent).await;
+            self.cut(&extent).await?;
             // It may be the one that the reserve is not for: whoever has sent it tries again, or is told.
             self.space.give_up(given_up).await;
             return Err(StreamError::DiskFull);
@@ -79,11 +93,22 @@ impl ExtentNode {
         let asked = self.ask(length).await;
         if let Err(StreamError::DiskFull | StreamError::Sealed(_) | StreamError::OldEpoch { .. }) = asked {
             // Refused, so the journal for certain knows nothing of these bytes. The lock went with the request.
-            let _tail = extent.tail.clone().write_owned().await;
-            cut_to_length(&extent).await;
+            self.settle_tail(&extent).await?;
         }
         asked?;
         Ok(locations)
+    }
+
+    /// Cuts off what a large append has left beyond the length that did not come to its end.
+    async fn settle_tail(&self, extent: &Extent) -> Result<(), StreamError> {
+        let _tail = extent.tail.clone().write_owned().await;
+        if extent.is_written_beyond() { self.cut(extent).await } else { Ok(()) }
+    }
+
+    /// Cuts what lies beyond the length. If that can't be, nobody may be told that it is not there.
+    async fn cut(&self, extent: &Extent) -> Result<(), StreamError> {
+        let what = || format!("extent {}", extent.id);
+        cut_to_length(extent).await.map_err(|error| self.stopped(StreamError::write(&what(), &error)))
     }
 
     fn stopped(&self, error: StreamError) -> StreamError {

@@ -4,6 +4,7 @@
 //! tail of the journal is not damage, because nothing in it was acknowledged.
 
 use super::extent_path;
+use super::forgotten::forget_deleted;
 use super::journal::{Finding, Recovered, recover};
 use super::open::read_journal;
 use super::settle::{ListedExtent, settle};
@@ -27,6 +28,7 @@ pub(crate) struct NodeFacts {
     appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>>,
     /// That its last record is not whole.
     pub(crate) torn: Option<String>,
+    is_end_unsure: bool,
     /// What is wrong with it.
     pub(crate) findings: Vec<Finding>,
 }
@@ -55,15 +57,25 @@ pub(crate) async fn read_node(
 ) -> Result<NodeFacts, StreamError> {
     let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
     settle(&mut recovered, listed);
+    forget_deleted(&*env.disk, &mut recovered, listed).await?;
     let mut appends: BTreeMap<ExtentId, Vec<(u64, Bytes)>> = BTreeMap::new();
     for (extent, offset, bytes) in recovered.appends {
         appends.entry(extent).or_default().push((offset, bytes));
     }
-    let Recovered { table, torn, findings, .. } = recovered;
-    Ok(NodeFacts { table, appends, torn, findings })
+    let Recovered { table, torn, is_end_unsure, findings, .. } = recovered;
+    Ok(NodeFacts { table, appends, torn, is_end_unsure, findings })
 }
 
 impl NodeFacts {
+    /// Bytes behind the extent's length that the next start takes if they are whole blocks.
+    pub(crate) async fn unsure_bytes(&self, disk: &dyn Disk, extent: ExtentId, state: ExtentState) -> u64 {
+        if !self.is_end_unsure || state.frozen || state.in_doubt {
+            return 0;
+        }
+        let Ok(file) = disk.open(&extent_path(extent), OpenMode::Read).await else { return 0 };
+        file.size().await.unwrap_or_default().saturating_sub(state.length)
+    }
+
     /// Reads every block of an extent; `read` is told of bytes that were read.
     pub(crate) async fn check_extent(
         &self,

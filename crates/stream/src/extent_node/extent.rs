@@ -12,6 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) struct Extent {
     pub(crate) id: ExtentId,
@@ -19,6 +20,9 @@ pub(crate) struct Extent {
     /// Shared by appends through the journal until they are durable; alone by an append straight to the file, which
     /// must know its offset before the journal does. The journal's requests hold it, whose requesters may go away.
     pub(crate) tail: Arc<tokio::sync::RwLock<()>>,
+    /// Up to where large appends have written. One that did not come to its end, perhaps because its requester went away,
+    /// has left bytes beyond the length.
+    written_to: AtomicU64,
     published: Mutex<Published>,
 }
 
@@ -31,7 +35,18 @@ struct Published {
 impl Extent {
     pub(crate) fn new(id: ExtentId, file: Arc<dyn DiskFile>, state: ExtentState) -> Self {
         let published = Mutex::new(Published { state, pending: BTreeMap::new() });
-        Extent { id, file, tail: Arc::default(), published }
+        Extent { id, file, tail: Arc::default(), written_to: AtomicU64::new(0), published }
+    }
+
+    /// Whether bytes beyond the length have to be cut off before the next append. To be asked with the tail held.
+    pub(super) fn is_written_beyond(&self) -> bool {
+        let written_to = self.written_to.load(Ordering::Relaxed);
+        written_to > 0 && written_to > self.state().length
+    }
+
+    /// Notes that the file is about to be written up to there, or was cut to its length.
+    pub(super) fn note_written_to(&self, end: u64) {
+        self.written_to.store(end, Ordering::Relaxed);
     }
 
     pub(crate) fn state(&self) -> ExtentState {

@@ -10,6 +10,7 @@ use super::journal::Recovered;
 use super::lost_file::LostFile;
 use super::misplaced::{owner_of, put_in_place};
 use super::state::ExtentState;
+use super::unsure_end::take_whole_tail;
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::{ExtentId, Location};
@@ -85,6 +86,9 @@ pub(super) async fn open_extents(
         let journaled = appends.remove(&id).unwrap_or_default();
         let file = match open_file(disk, id, *state, &journaled).await? {
             Ok(file) => {
+                if recovered.is_end_unsure && !state.frozen && !state.in_doubt {
+                    take_whole_tail(&*file, id, state).await?;
+                }
                 let brought = bring_up(&*file, id, state, &journaled, how).await?;
                 has_losses |= brought.is_short;
                 if !brought.pending.is_empty() {
@@ -144,7 +148,7 @@ async fn open_file(
     }
 }
 
-fn write_failed(path: &str, error: std::io::Error) -> StreamError {
+pub(super) fn write_failed(path: &str, error: std::io::Error) -> StreamError {
     if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(path, &error) }
 }
 

@@ -15,7 +15,7 @@ use crate::ids::{ExtentId, Location};
 use base::{Disk, DiskFile, OpenMode};
 use std::collections::{BTreeMap, BTreeSet};
 
-const FOUND_SUFFIX: &str = ".found";
+pub(super) const FOUND_SUFFIX: &str = ".found";
 
 /// Whose blocks a file has, as far as its first one tells; `None`: it is empty or that block does not read.
 pub(super) async fn owner_of(file: &dyn DiskFile, holder: ExtentId) -> Option<ExtentId> {

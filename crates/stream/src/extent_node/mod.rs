@@ -14,6 +14,7 @@ mod check;
 mod drain;
 mod extent;
 mod extent_files;
+mod forgotten;
 mod journal;
 mod lifecycle;
 mod lost_file;
@@ -24,6 +25,7 @@ mod repair;
 mod settle;
 mod state;
 mod stop;
+mod unsure_end;
 mod walk;
 
 pub(crate) use check::{NodeFacts, read_node};

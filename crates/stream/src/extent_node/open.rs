@@ -7,6 +7,7 @@
 use super::drain::Drain;
 use super::extent::Extent;
 use super::extent_files::{Journaled, OpenedExtents, open_extents};
+use super::forgotten::forget_deleted;
 use super::journal::{
     JournalContents, JournalWriter, OpenSegment, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH,
     SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
@@ -93,6 +94,7 @@ impl ExtentNode {
         let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
         let as_journaled = recovered.table.clone();
         settle(&mut recovered, listed);
+        forget_deleted(&*env.disk, &mut recovered, listed).await?;
         let lost = recovered.findings.iter().find(|finding| !finding.is_mended || !has_copies);
         if let Some(lost) = lost.filter(|_| !has_copies) {
             return Err(StreamError::Corrupt(format!("{}: {}", lost.place, lost.problem)));

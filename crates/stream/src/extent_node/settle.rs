@@ -1,7 +1,8 @@
 //! Brings what a damaged journal says of the extents in line with what their streams' owner knows of them: a pure function.
 //!
 //! What always holds: an extent that a stream lists stays known, whatever the journal says. One whose length nobody knows
-//! for certain is frozen, and its end is in doubt.
+//! for certain is frozen, and its end is in doubt. A seal is taken from the stream manager, who notes it only after the
+//! journal has acknowledged it; so where the journal does not know it, a record is lost, and whatever else that held.
 
 use super::extent_path;
 use super::journal::{Finding, Recovered};
@@ -19,6 +20,17 @@ pub(crate) struct ListedExtent {
 
 /// Settles what `recovered` says of these extents, and notes what is wrong.
 pub(super) fn settle(recovered: &mut Recovered, listed: &[ListedExtent]) {
+    if let Some(extent) = listed.iter().find_map(|listed| shows_loss(recovered, listed)) {
+        // Its last record is not one that was never finished: it was acknowledged, and is damaged.
+        let problem = format!(
+            "the stream manager knows more of extent {extent} than the journal: at least its last record is lost"
+        );
+        recovered.findings.push(Finding { place: "journal".to_owned(), problem, is_mended: false });
+        recovered.torn = None;
+        recovered.has_gaps = true;
+        let open = recovered.table.extents.iter().filter(|(_, state)| !state.frozen);
+        recovered.in_doubt.extend(open.map(|(extent, _)| *extent));
+    }
     let mut in_doubt = std::mem::take(&mut recovered.in_doubt);
     for ListedExtent { extent, sealed } in listed.iter().copied() {
         let known = recovered.table.extents.get_mut(&extent);
@@ -62,6 +74,21 @@ pub(super) fn settle(recovered: &mut Recovered, listed: &[ListedExtent]) {
     }
 }
 
+/// The extent, if what the manager knows of it shows that the journal has lost what it had acknowledged, which it does not
+/// say itself.
+fn shows_loss(recovered: &Recovered, listed: &ListedExtent) -> Option<ExtentId> {
+    if recovered.has_gaps || recovered.in_doubt.contains(&listed.extent) {
+        return None;
+    }
+    let is_lost = match (recovered.table.extents.get(&listed.extent), listed.sealed) {
+        (Some(state), Some(sealed)) => !state.frozen && sealed.may_follow(state.sealed()),
+        // It was made, or else the manager has lost its deletion.
+        (None, None) => recovered.torn.is_some(),
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    is_lost.then_some(listed.extent)
+}
+
 fn settled(epoch: OwnerEpoch, sealed: Sealed) -> ExtentState {
     ExtentState { epoch, length: sealed.length, frozen: true, digest: sealed.digest, in_doubt: false }
 }
@@ -91,6 +118,7 @@ mod tests {
             unconfirmed: None,
             open_segment: None,
             torn: None,
+            is_end_unsure: false,
             findings: Vec::new(),
         }
     }
@@ -105,7 +133,11 @@ mod tests {
             (open, false, false, None, (9, false, false, 0)),
             (frozen, false, false, seal(9), (9, true, false, 0)),
             (frozen, false, false, seal(8), (9, true, true, 1)),
-            (open, false, false, seal(9), (9, true, true, 1)),
+            (frozen, false, false, seal(10), (9, true, true, 1)),
+            // Only the journal has lost the freeze, and perhaps appends before it.
+            (open, false, false, seal(9), (9, true, false, 1)),
+            (open, false, false, seal(12), (12, true, false, 1)),
+            (open, false, false, seal(8), (9, true, true, 1)),
             (open, true, true, None, (9, true, true, 0)),
             (open, true, true, seal(12), (12, true, false, 0)),
             (frozen, false, true, seal(12), (12, true, false, 0)),
@@ -120,6 +152,17 @@ mod tests {
             let settled = (state.length, state.frozen, state.in_doubt, found.findings.len());
             assert_eq!(settled, expected, "{known:?} {in_doubt} {has_gaps} {sealed:?}");
         }
+        // What else was in the record that had the freeze nobody knows: an extent that takes appends is in doubt with it.
+        let mut others = recovered(open, false, false);
+        others.torn = Some("the last record is not whole".to_owned());
+        let (other, sealed) = (ExtentId(2), ExtentId(3));
+        let frozen = frozen.unwrap();
+        others.table.extents.extend([(other, state(5, false)), (sealed, frozen)]);
+        let listed = [(E, seal(9)), (other, None), (sealed, seal(9))];
+        let listed = listed.map(|(extent, sealed)| ListedExtent { extent, sealed });
+        settle(&mut others, &listed);
+        let doubted = [E, other, sealed].map(|extent| others.table.extents[&extent].in_doubt);
+        assert_eq!((doubted, others.torn), ([false, true, false], None));
         let mut unlisted = recovered(open, true, true);
         settle(&mut unlisted, &[]);
         assert!(!unlisted.table.extents[&E].in_doubt, "no stream lists it: it goes");

@@ -34,7 +34,10 @@ const MESSAGE_SIZE_BYTES_MAX: u64 = 2 << 10;
 const DELETED_ONE_IN: u64 = 5;
 const IDLE_FOR: Duration = Duration::from_millis(100);
 const LOAD_FOR: Duration = Duration::from_millis(250);
+/// Containers that are deleted: one long before the end, one in the server's last life.
 const GONE: &str = "gone";
+const GONE_LAST: &str = "gonelast";
+const KINDS_OF_CONTAINERS: [Kind; 3] = [Kind::Table, Kind::Queue, Kind::Container];
 
 /// How the server of a folder was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,29 +89,29 @@ pub(crate) fn build(
 
     let server = start()?;
     let mut clients = Clients::connect(Addresses::of(&server)?)?;
-    for kind in [Kind::Table, Kind::Queue, Kind::Container] {
-        for name in container_names(kind).chain([GONE.to_owned()]) {
+    for kind in KINDS_OF_CONTAINERS {
+        for name in container_names(kind).chain([GONE.to_owned(), GONE_LAST.to_owned()]) {
             let answer = clients.create_container(kind, &name)?;
             expect(&answer, &[201, 204], &name)?;
             containers.fate(&Key::container(kind, &name)).acknowledge(Some(Vec::new()));
         }
     }
-    fill_gone(&mut clients, &mut containers)?;
+    fill(&mut clients, &mut containers, GONE)?;
+    fill(&mut clients, &mut containers, GONE_LAST)?;
     write_rounds(&mut writers, &server, 2)?;
     end(server, Stop::Clean)?;
 
     let server = start()?;
-    let mut clients = Clients::connect(Addresses::of(&server)?)?;
-    for kind in [Kind::Table, Kind::Queue, Kind::Container] {
-        let answer = clients.delete_container(kind, GONE)?;
-        expect(&answer, &[202, 204], &GONE)?;
-        containers.delete_container(kind, GONE);
-    }
+    delete(&mut Clients::connect(Addresses::of(&server)?)?, &mut containers, GONE)?;
     write_rounds(&mut writers, &server, 1)?;
     end(server, Stop::IdleKill)?;
 
     let server = start()?;
+    let mut clients = Clients::connect(Addresses::of(&server)?)?;
+    fill(&mut clients, &mut containers, GONE_LAST)?;
     write_rounds(&mut writers, &server, 1)?;
+    delete(&mut clients, &mut containers, GONE_LAST)?;
+    drop(clients);
     match stop {
         Stop::LoadKill => kill_under_load(&mut writers, server)?,
         Stop::AnswerKill => kill_after_answer(&mut writers[0], server)?,
@@ -126,20 +129,29 @@ fn container_names(kind: Kind) -> impl Iterator<Item = String> {
     (0..count).map(move |number| format!("damage{number}"))
 }
 
-/// Puts something into the containers that will be deleted.
-fn fill_gone(clients: &mut Clients, model: &mut Model) -> Outcome<()> {
+/// Puts something into containers that will be deleted.
+fn fill(clients: &mut Clients, model: &mut Model, name: &str) -> Outcome<()> {
     for number in 0..4 {
-        let value = vec![Part { seed: 1000 + number, size: 500 }];
-        let entity = Key::inside(Kind::Entity, GONE, "p", &number.to_string());
-        expect(&clients.put_entity(&entity, &value)?, &[204], &GONE)?;
+        let value = vec![Part { seed: 1000 + number + model.keys.len() as u64, size: 500 }];
+        let entity = Key::inside(Kind::Entity, name, "p", &number.to_string());
+        expect(&clients.put_entity(&entity, &value)?, &[204], &name)?;
         model.fate(&entity).acknowledge(Some(value.clone()));
-        let blob = Key::inside(Kind::Blob, GONE, "", &format!("s{number}"));
-        expect(&clients.put_blob(&blob, &value)?, &[201], &GONE)?;
+        let blob = Key::inside(Kind::Blob, name, "", &format!("s{number}"));
+        expect(&clients.put_blob(&blob, &value)?, &[201], &name)?;
         model.fate(&blob).acknowledge(Some(value.clone()));
-        let answer = clients.put_message(GONE, &value)?;
-        expect(&answer, &[201], &GONE)?;
-        let message = Key::inside(Kind::Message, GONE, "", &put_message_answer(&answer).0);
+        let answer = clients.put_message(name, &value)?;
+        expect(&answer, &[201], &name)?;
+        let message = Key::inside(Kind::Message, name, "", &put_message_answer(&answer).0);
         model.fate(&message).acknowledge(Some(value));
+    }
+    Ok(())
+}
+
+fn delete(clients: &mut Clients, model: &mut Model, name: &str) -> Outcome<()> {
+    for kind in KINDS_OF_CONTAINERS {
+        let answer = clients.delete_container(kind, name)?;
+        expect(&answer, &[202, 204], &name)?;
+        model.delete_container(kind, name);
     }
     Ok(())
 }
@@ -341,6 +353,7 @@ impl Writer {
 
 /// Whether all keys that writers change were overwritten or deleted at least twice.
 pub(crate) fn is_worn(model: &Model) -> bool {
-    let worn = |(key, fate): (&Key, &Fate)| key.container == GONE || fate.history.len() > 3;
+    let is_gone = |key: &Key| [GONE, GONE_LAST].contains(&key.container.as_str());
+    let worn = |(key, fate): (&Key, &Fate)| is_gone(key) || fate.history.len() > 3;
     model.keys.iter().filter(|(key, _)| matches!(key.kind, Kind::Entity | Kind::Blob)).all(worn)
 }

@@ -229,6 +229,12 @@ impl Model {
         here.map(|(key, _)| key.container.as_str())
     }
 
+    /// Names of the containers of a kind that are there or were.
+    pub(crate) fn known_containers(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        let known = self.keys.keys().filter(move |key| key.kind == kind);
+        known.map(|key| key.container.as_str())
+    }
+
     /// Keys inside a container.
     pub(crate) fn inside<'a>(
         &'a self,

@@ -117,10 +117,11 @@ pub(crate) fn read_all(server: &mut ServerProcess, clients: &mut Clients, model:
     for (table, partition) in partitions {
         reader.query(table, partition);
     }
-    for container in model.containers(Kind::Container) {
+    // Also those that were deleted: nothing of them is to come back.
+    for container in model.known_containers(Kind::Container) {
         reader.list_blobs(container);
     }
-    for queue in model.containers(Kind::Queue) {
+    for queue in model.known_containers(Kind::Queue) {
         reader.peek(queue);
     }
     reader.reading
@@ -301,8 +302,10 @@ impl Reader<'_> {
             }
         }
         let answer = answered(self.clients.queue_get(queue, &[("comp", "metadata")]), self.server);
+        let is_deleted = self.model.containers(Kind::Queue).all(|name| name != queue);
         let verdict = match answer {
             Err(verdict) => verdict,
+            Ok(answer) if answer.status == 404 && is_deleted => Verdict::Right,
             Ok(answer) => match answer.header("x-ms-approximate-messages-count") {
                 Some(count) if count == messages.len().to_string() => Verdict::Right,
                 Some(count) => Verdict::Wrong(format!("{} messages, counted as {count}", messages.len())),

@@ -4,6 +4,7 @@
 
 use super::{Loss, Lost, Plan};
 use crate::places::{Place, PlaceRange, Service};
+use blob::BlobPart;
 use partition::LossOutcome;
 use serde_json::{Map, Value, json};
 
@@ -82,6 +83,11 @@ fn place_value(place: &Place) -> Map<String, Value> {
     let mut value = Map::new();
     let queue = place.container.clone().filter(|_| is_of_messages(place));
     let id = place.container_id.map(|id| id.to_string());
+    let part = |is_it: fn(&BlobPart) -> bool| {
+        place.blob_part.as_ref().filter(|part| is_it(part)).map(|part| match part {
+            BlobPart::Snapshot(name) | BlobPart::Version(name) | BlobPart::StagedBlock(name) => name.clone(),
+        })
+    };
     let texts = [
         ("account", &place.account),
         ("container", &place.container),
@@ -91,6 +97,9 @@ fn place_value(place: &Place) -> Map<String, Value> {
         ("queue", &queue),
         ("message_id", &place.message_id),
         ("blob", &place.blob),
+        ("snapshot", &part(|part| matches!(part, BlobPart::Snapshot(_)))),
+        ("version", &part(|part| matches!(part, BlobPart::Version(_)))),
+        ("staged_block", &part(|part| matches!(part, BlobPart::StagedBlock(_)))),
     ];
     value.insert("service".to_owned(), place.service.name().into());
     value.insert("kind".to_owned(), place.kind().into());
@@ -140,6 +149,10 @@ fn place_from(value: &Value) -> Result<Place, NoPlan> {
         row_key: text_of(value, "row_key"),
         message_id: text_of(value, "message_id"),
         blob: text_of(value, "blob"),
+        blob_part: text_of(value, "snapshot")
+            .map(BlobPart::Snapshot)
+            .or_else(|| text_of(value, "version").map(BlobPart::Version))
+            .or_else(|| text_of(value, "staged_block").map(BlobPart::StagedBlock)),
         is_properties: value["properties"] == true,
     })
 }

@@ -11,6 +11,7 @@ fn plan() -> Plan {
     let entity = RowKey::new("acct", u64::MAX, "p", "r");
     let message = RowKey::new("acct", 7, "", "m00000000000000051122334455667788");
     let blob = RowKey::new("acct", 7, "a/b", "2h");
+    let part = |row| RowKey::new("acct", 7, "a/b", row).as_bytes().clone();
     let container = RowKey::new("acct", 0, "blob", "box");
     let from_blob = KeyRange { start: blob.as_bytes().clone(), end: None };
     let repair = FolderRepair {
@@ -24,8 +25,12 @@ fn plan() -> Plan {
             loss(ObjectTable::Container, LostKeys::Row(container.as_bytes().clone()), LossOutcome::Lost),
             loss(ObjectTable::Container, LostKeys::Unknown(KeyRange::all()), LossOutcome::Lost),
             loss(ObjectTable::Entity, LostKeys::Row("no key".into()), LossOutcome::Lost),
+            loss(ObjectTable::Blob, LostKeys::Row(part("1s0000000000000001")), LossOutcome::Lost),
+            loss(ObjectTable::Blob, LostKeys::Row(part("1v0000000000000001")), LossOutcome::Lost),
+            loss(ObjectTable::Blob, LostKeys::Row(part("5u6964")), LossOutcome::Lost),
         ],
         needed_bytes: 5,
+        replaced_rows: Vec::new(),
     };
     let mut plan = Plan { folder: "dir".to_owned(), needed_bytes: 2048, ..Plan::default() };
     plan.put(&repair, &ContainerNames::default());
@@ -36,7 +41,7 @@ fn plan() -> Plan {
 fn a_plan_comes_back_from_its_json() {
     let mut plan = plan();
     plan.add_unfinished("repair/x", &plan.losses.clone());
-    assert_eq!(plan.losses.len(), 8, "what is told already is not told twice");
+    assert_eq!(plan.losses.len(), 11, "what is told already is not told twice");
     plan.still_damaged.push("extents/1: gone".to_owned());
     let json = plan.to_json();
     assert_eq!(Plan::from_json(json.as_bytes()), Ok(plan));
@@ -59,6 +64,12 @@ fn json_has_the_documented_fields() {
     assert_eq!((&losses[3]["blob"], &losses[3]["service"]), (&"a/b".into(), &"blob".into()));
     let kinds: Vec<_> = (0..8).map(|index| losses[index]["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["entity", "entity", "message", "blob", "blob", "container", "other", "table"]);
+    let time = "1601-01-01T00:00:00.0000001Z";
+    for (index, name, expected) in [(8, "snapshot", time), (9, "version", time), (10, "staged_block", "6964")]
+    {
+        assert_eq!((&losses[index]["blob"], &losses[index][name]), (&"a/b".into(), &expected.into()));
+    }
+    assert!(losses[3].get("snapshot").is_none());
     assert!(losses[4]["keys"]["from"]["blob"] == "a/b" && losses[4]["keys"]["to"].is_null());
     assert!(losses[5]["container"] == "box" && losses[5].get("container_id").is_none());
     assert_eq!((&losses[6]["service"], &losses[7]["service"]), (&"other".into(), &"table".into()));
@@ -79,7 +90,7 @@ fn a_plan_is_told_in_words() {
     }
     let again = plan.losses[0].clone();
     plan.add_losses([again.clone()]);
-    assert_eq!(plan.losses.len(), 8, "each is told once");
+    assert_eq!(plan.losses.len(), 11, "each is told once");
     plan.losses = vec![again; LOSSES_PRINTED_MAX + 2];
     assert!(plan.text(false).contains("\n  and 2 more; --json FILE lists all of them\n"));
     assert_eq!(plan.text(true).matches("lost: entity").count(), LOSSES_PRINTED_MAX + 2);

@@ -70,6 +70,9 @@ pub(crate) struct Recovered {
     /// That the record after the last one is there and is not whole, in words for the operator: nobody can tell whether it was
     /// never finished or was damaged since.
     pub(crate) torn: Option<String>,
+    /// Whether nobody can tell where the journal ended: large appends whose lengths were in its last record may have been
+    /// acknowledged.
+    pub(crate) is_end_unsure: bool,
     /// What is damaged.
     pub(crate) findings: Vec<Finding>,
 }
@@ -210,13 +213,19 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     let mut replayed = Replayed::new(table);
     replayed.appends = appends;
     let mut torn = None;
+    let mut is_end_unsure = false;
     let mut has_gaps = newest.as_ref().is_none_or(|newest| !newest.run.is_whole());
     match &newest {
         Some(newest) => {
             note_newest(newest, &mut findings);
             newest.replay(&mut replayed)?;
             match missing_behind(newest, synced) {
-                0 => torn = torn_behind(newest).or(copies.torn.map(torn_copy)),
+                0 => {
+                    let behind = torn_behind(newest);
+                    // Programs of older formats did not cut what was refused off for certain.
+                    is_end_unsure = behind.is_some() && files.has_copies;
+                    torn = behind.or(copies.torn.map(torn_copy));
+                }
                 count => {
                     has_gaps = true;
                     replayed.gap();
@@ -263,6 +272,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         unconfirmed,
         open_segment,
         torn,
+        is_end_unsure,
         findings,
     })
 }
@@ -338,6 +348,7 @@ fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> Recovered {
         unconfirmed: None,
         open_segment: None,
         torn: None,
+        is_end_unsure: false,
         findings,
     }
 }
