@@ -11,6 +11,8 @@ pub(super) struct SmallDisk {
     image: PathBuf,
     /// Of the block device, such as `loop3`.
     device_name: String,
+    /// What others before had written to it.
+    written_bytes_before: u64,
 }
 
 /// Sectors are counted in so many bytes, whatever the device's own are (`Documentation/block/stat.rst` of Linux).
@@ -29,6 +31,13 @@ fn run(program: &str, arguments: &[&str]) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Bytes that were written to a block device since the machine was started.
+fn written_bytes(device_name: &str) -> Outcome<u64> {
+    let stat = std::fs::read_to_string(format!("/sys/block/{device_name}/stat"))?;
+    let sectors = stat.split_whitespace().nth(SECTORS_WRITTEN_FIELD).ok_or("a short statistic")?;
+    Ok(sectors.parse::<u64>()? * SECTOR_SIZE_BYTES)
+}
+
 impl SmallDisk {
     /// Makes and mounts a file system of so many MiB, in `folder`.
     pub(super) fn create(folder: &Path, size_mib: u64) -> Outcome<Self> {
@@ -44,7 +53,8 @@ impl SmallDisk {
         run("losetup", &["--detach", &device])?;
         mounted?;
         let device_name = device.rsplit('/').next().unwrap_or_default().to_owned();
-        Ok(SmallDisk { mounted_at, image, device_name })
+        let written_bytes_before = written_bytes(&device_name)?;
+        Ok(SmallDisk { mounted_at, image, device_name, written_bytes_before })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -57,11 +67,9 @@ impl SmallDisk {
         Ok(stat.f_bavail * stat.f_frsize)
     }
 
-    /// Bytes that were written to the device since it was made.
+    /// Bytes that were written to the file system.
     pub(super) fn written_bytes(&self) -> Outcome<u64> {
-        let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", self.device_name))?;
-        let sectors = stat.split_whitespace().nth(SECTORS_WRITTEN_FIELD).ok_or("a short statistic")?;
-        Ok(sectors.parse::<u64>()? * SECTOR_SIZE_BYTES)
+        Ok(written_bytes(&self.device_name)? - self.written_bytes_before)
     }
 }
 
