@@ -3,6 +3,7 @@
 //! Every block of every extent may read all the same, so nothing else would tell before a reader does.
 
 use crate::data_ends::DataEnds;
+use crate::dead_containers::DeadFilter;
 use crate::key::partition_prefix;
 use crate::operation::{RowRef, Scan, Visit};
 use crate::piece::take_pieces;
@@ -16,6 +17,8 @@ const NAMES_TOLD_MAX: usize = 1000;
 /// The names whose rows name what is not there.
 pub(super) struct FindMissing {
     ends: Arc<DataEnds>,
+    /// Rows of deleted containers keep nothing: nobody reads them.
+    dead: DeadFilter,
     /// A key of each, and what it names.
     pub(super) names: Vec<(Bytes, String)>,
     /// Those that there was no room for.
@@ -24,8 +27,8 @@ pub(super) struct FindMissing {
 }
 
 impl FindMissing {
-    pub(super) fn new(ends: DataEnds) -> Self {
-        FindMissing { ends: Arc::new(ends), names: Vec::new(), untold_count: 0, last: Bytes::new() }
+    pub(super) fn new(ends: DataEnds, dead: DeadFilter) -> Self {
+        FindMissing { dead, ends: Arc::new(ends), names: Vec::new(), untold_count: 0, last: Bytes::new() }
     }
 }
 
@@ -35,6 +38,9 @@ impl Scan for FindMissing {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        if self.dead.drops(row.key) {
+            return Visit::Continue;
+        }
         // A row that does not read is told as such by who reads it.
         let pieces = take_pieces(&mut Decoder::new(row.value)).unwrap_or_default();
         let Some(problem) = pieces.iter().find_map(|piece| self.ends.problem_of(piece)) else {

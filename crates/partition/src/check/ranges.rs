@@ -6,6 +6,7 @@ use super::{Damage, FolderCheck};
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
 use crate::data_ends::DataEnds;
+use crate::dead_containers::DeadContainers;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, parse_row_key};
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
@@ -23,11 +24,19 @@ pub(super) struct RangeCheck<'a> {
     explained: Vec<(ExtentId, u64)>,
     /// Checkpoints that were read: after a split two ranges share them.
     walked: BTreeSet<(Location, bytes::Bytes)>,
+    /// Nobody reads their rows, which may name what has gone.
+    dead: DeadContainers,
 }
 
 impl<'a> RangeCheck<'a> {
     pub(super) fn new(shared: Shared, stream_damages: &'a [StreamDamage]) -> Self {
-        RangeCheck { shared, stream_damages, explained: Vec::new(), walked: BTreeSet::new() }
+        RangeCheck {
+            shared,
+            stream_damages,
+            explained: Vec::new(),
+            walked: BTreeSet::new(),
+            dead: DeadContainers::default(),
+        }
     }
 
     /// Blocks whose damage is told with its meaning.
@@ -74,9 +83,10 @@ impl<'a> RangeCheck<'a> {
     }
 
     /// Checks the partition map's two places. Returns its entries as the server would find them.
-    async fn check_map(&self, found: &mut FolderCheck) -> Option<Vec<MapEntry>> {
+    async fn check_map(&mut self, found: &mut FolderCheck) -> Option<Vec<MapEntry>> {
         match look_at_map(&self.shared).await {
-            Ok(MapLook { range, copy, entries }) => {
+            Ok(MapLook { range, copy, entries, dead }) => {
+                self.dead = dead;
                 let name = copy_name();
                 if let Some(error) = range
                     && !self.is_told(RangeStreams::new(ObjectTable::PartitionMap, FIRST_RANGE_ID).metadata())
@@ -192,7 +202,7 @@ impl<'a> RangeCheck<'a> {
     ) {
         let ends = names.data().map(|stream| DataEnds::of(&self.shared.streams, stream));
         let Some(Ok(ends)) = ends else { return };
-        let mut missing = FindMissing::new(ends);
+        let mut missing = FindMissing::new(ends, self.dead.filter(table));
         if let Ok(range) = read(&self.shared, names, keys).await {
             // What was found before damage is told all the same.
             let _ = range.scan(keys, &mut missing).await;

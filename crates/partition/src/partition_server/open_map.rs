@@ -13,7 +13,7 @@
 use super::keep_map_copy::{FoundCopy, MapCopy, read_copy};
 use super::open::{FIRST_RANGE_ID, check_cover, range_ids};
 use crate::commit_log;
-use crate::dead_containers::ReadMarks;
+use crate::dead_containers::{DeadContainers, ReadMarks};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::map_copy::{CollectMap, MapContent, MapRow};
@@ -145,6 +145,7 @@ pub(crate) struct MapLook {
     pub(crate) range: Option<PartitionError>,
     pub(crate) copy: Option<PartitionError>,
     pub(crate) entries: Vec<MapEntry>,
+    pub(crate) dead: DeadContainers,
 }
 
 /// Looks at both places of the map. An error is one with which the start is refused.
@@ -160,7 +161,8 @@ pub(crate) async fn look_at_map(shared: &Shared) -> Result<MapLook, PartitionErr
         (Source::Ranges(why), ..) => (Some(lost(why)), derive(shared, why).await?),
         _ => (None, MapContent::default()),
     };
-    Ok(MapLook { range, copy: copy_error, entries: entries_of(&content)? })
+    let dead = marks_of(&content).into_known(&*shared.clock)?;
+    Ok(MapLook { range, copy: copy_error, entries: entries_of(&content)?, dead })
 }
 
 /// The map's range.

@@ -74,6 +74,11 @@ impl RangePartition {
         self.shared.streams.kept_back_bytes()
     }
 
+    /// Tells rows of deleted containers.
+    pub(crate) fn dead_filter(&self) -> DeadFilter {
+        self.shared.dead.filter(self.table)
+    }
+
     /// A container of this range was deleted: how much its rows name is to be counted anew.
     pub(crate) fn forget_data_count(&self) {
         if let Some(data) = &self.data {

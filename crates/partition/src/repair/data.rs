@@ -2,6 +2,7 @@
 //! what else lies beside it is copied away, so that no damaged extent is left.
 
 use crate::data_ends::DataEnds;
+use crate::dead_containers::DeadFilter;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span, partition_prefix};
 use crate::operation::{
@@ -69,6 +70,8 @@ pub(super) struct LostName {
 /// The names whose rows name damaged data.
 pub(super) struct FindLost {
     damaged: Arc<DamagedData>,
+    /// Rows of deleted containers are no loss: nobody reads them.
+    dead: DeadFilter,
     pub(super) names: Vec<LostName>,
     pub(super) error: Option<PartitionError>,
 }
@@ -80,7 +83,8 @@ impl FindLost {
         keys: &KeyRange,
         damaged: &Arc<DamagedData>,
     ) -> Result<Vec<LostName>, PartitionError> {
-        let mut find = FindLost { damaged: damaged.clone(), names: Vec::new(), error: None };
+        let (damaged, dead) = (damaged.clone(), range.dead_filter());
+        let mut find = FindLost { damaged, dead, names: Vec::new(), error: None };
         range.scan(&[Span::Range(keys.clone())], &mut find).await?;
         find.error.map_or(Ok(find.names), Err)
     }
@@ -92,6 +96,9 @@ impl Scan for FindLost {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        if self.dead.drops(row.key) {
+            return Visit::Continue;
+        }
         let pieces = match take_pieces(&mut Decoder::new(row.value)) {
             Ok(pieces) => pieces,
             Err(error) => {
