@@ -25,6 +25,11 @@ const WORTH_COUNTING_DIVISOR_TIGHT: u64 = 24;
 const DEAD_SHARE_DIVISOR_TIGHT: u64 = 32;
 const WORTH_COUNTING_DIVISOR_SCARCE: u64 = 96;
 const DEAD_SHARE_DIVISOR_SCARCE: u64 = 128;
+/// But where the disk is full no more than so many bytes are left dead, however much is stored: it may be all that is missing.
+const WORTH_COUNTING_BYTES_SCARCE_MAX: u64 = 64 << 20;
+const DEAD_BYTES_SCARCE_MAX: u64 = 48 << 20;
+/// For these, extents are emptied of which this part is dead: in a large store a little may be dead in each.
+const WORTH_EMPTYING_DIVISOR: u64 = 16;
 /// Bytes that one collection copies at most.
 const COPY_SIZE_BYTES_MAX: u64 = 256 << 20;
 /// Rows that one collection rewrites at most.
@@ -53,7 +58,9 @@ impl Pace {
     fn worth_counting_bytes(self, stored_bytes: u64) -> u64 {
         match self {
             Pace::Tight => stored_bytes / WORTH_COUNTING_DIVISOR_TIGHT,
-            Pace::Scarce => stored_bytes / WORTH_COUNTING_DIVISOR_SCARCE,
+            Pace::Scarce => {
+                (stored_bytes / WORTH_COUNTING_DIVISOR_SCARCE).min(WORTH_COUNTING_BYTES_SCARCE_MAX)
+            }
             _ => self.of(stored_bytes, WORTH_COUNTING_DIVISOR, WORTH_COUNTING_DIVISOR_MAX),
         }
     }
@@ -166,7 +173,10 @@ pub(crate) fn choose_emptied(
     let mut chosen = Vec::new();
     for one in candidates {
         if one.named_bytes > 0 {
-            let is_clean_enough = dead_bytes <= pace.left_bytes(stored_bytes);
+            let is_clean_enough = dead_bytes <= pace.left_bytes(stored_bytes)
+                && !(pace == Pace::Scarce
+                    && dead_bytes > DEAD_BYTES_SCARCE_MAX
+                    && one.dead_bytes() >= one.size_bytes / WORTH_EMPTYING_DIVISOR);
             let is_too_much = copied_bytes + one.named_bytes > COPY_SIZE_BYTES_MAX
                 || moved_rows + one.named_rows > MOVED_ROW_COUNT_MAX;
             // One alone is never too much: what it takes is spread over several collections.
@@ -208,6 +218,21 @@ mod tests {
 
     fn chosen_at(pace: Pace, extents: &[(u64, u64)]) -> Vec<u64> {
         choose_emptied(&counted(extents), FULL, pace).iter().map(|one| one.extent.0).collect()
+    }
+
+    /// A hundredth of a large store is more than what is missing on a full disk.
+    #[test]
+    fn on_a_full_disk_few_bytes_are_left_dead_however_much_is_stored() {
+        const GIB: u64 = 1 << 30;
+        assert!(!is_worth_counting(900 * GIB, 0, 895 * GIB, Pace::Tight));
+        assert!(is_worth_counting(900 * GIB, 0, 895 * GIB, Pace::Scarce));
+        assert!(!is_worth_counting(900 * GIB, 0, 900 * GIB - (60 << 20), Pace::Scarce));
+        let mut store = vec![(GIB, GIB); 100];
+        store[3].1 = GIB - GIB / 16;
+        store[7].1 = GIB - (40 << 20);
+        store[9].1 = 0;
+        assert_eq!(chosen_at(Pace::Scarce, &store), [9, 3], "and little for what is dead in each");
+        assert_eq!(chosen_at(Pace::Tight, &store), [9]);
     }
 
     #[test]

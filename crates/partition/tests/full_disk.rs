@@ -390,8 +390,8 @@ fn settings_for_merges_alone() -> (StreamSettings, PartitionSettings) {
 }
 
 /// Rows that are deleted one by one gave nothing back on a full disk: what was in the log stayed because its extent was not
-/// full, what was in few checkpoints because they were not many enough for a merge. So it is on a disk that holds less than
-/// one extent of the log, and on larger ones; whether or not the server is stopped in between.
+/// full, what was in few checkpoints because they were not many enough for a merge. So it is on disks of little more than the
+/// reserve and of ten times as much; whether or not the server is stopped in between.
 #[test]
 fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
     for (seed, quarter_reserves) in [(0, 4), (1, 2), (2, 2), (3, 8), (4, 12), (5, 20), (6, 36), (7, 36)] {

@@ -208,7 +208,8 @@ impl Space {
 
     /// Whether the disk is full or nearly so: only what gives space back is to be taken.
     pub(crate) fn is_scarce(&self) -> bool {
-        self.is_given_up() || self.is_low.load(Ordering::Relaxed)
+        // Without a reserve nothing is kept back, so nothing is low.
+        self.is_given_up() || self.is_low.load(Ordering::Relaxed) && self.is_named()
     }
 
     /// Returns when space becomes scarce, or has become so since the last time.
@@ -308,6 +309,10 @@ impl Space {
         match self.disk.free_bytes().await {
             Ok(free_bytes) => {
                 let free_bytes = free_bytes.saturating_sub(self.claimed_bytes.load(Ordering::Acquire));
+                // The reserve is for this: it is given up as soon as the rest is not enough.
+                let is_kept = self.is_scarce() && !self.is_given_up();
+                let given_bytes = if is_kept { self.size_bytes - self.start_bytes } else { 0 };
+                let free_bytes = free_bytes.saturating_add(given_bytes);
                 has_room(self.is_scarce(), free_bytes, size_bytes, self.size_bytes / MARGIN_DIVISOR)
             }
             Err(_) => !self.is_scarce(),
@@ -462,6 +467,8 @@ impl Space {
         self.held_bytes_seen.store(reserve.held_bytes, Ordering::Relaxed);
         let margin_bytes = self.size_bytes / MARGIN_DIVISOR;
         let margin_bytes = margin_bytes.max(self.floor_bytes + self.floor_bytes / FLOOR_MARGIN_DIVISOR);
+        // Whoever it was given up for has not filled it yet.
+        let margin_bytes = margin_bytes + self.claimed_bytes.load(Ordering::Acquire);
         let step = choose_step(reserve.held_bytes, self.size_bytes, free_bytes, margin_bytes);
         let Step::Grow(size_bytes) = step else { return false };
         match self.write_piece(&mut reserve, size_bytes).await {
