@@ -48,7 +48,7 @@ fn scenarios(sizes: &[u64]) -> Vec<Scenario> {
     let mut all = Vec::new();
     for &size_mib in sizes {
         for kind in kinds {
-            let is_huge = matches!(kind, Kind::Blob(100_000_000..));
+            let is_huge = kind.is_huge();
             if is_huge && size_mib < 700 {
                 continue;
             }

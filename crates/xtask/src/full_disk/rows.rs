@@ -31,6 +31,13 @@ pub(super) enum Kind {
     Message(u64),
 }
 
+impl Kind {
+    /// Whether a few of them fill a small disk.
+    pub(super) fn is_huge(self) -> bool {
+        matches!(self, Kind::Blob(100_000_000..))
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, size) = match self {

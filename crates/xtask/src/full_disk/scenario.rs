@@ -227,9 +227,11 @@ impl Scenario {
 
     /// Puts units until all threads are refused.
     fn fill(&self, stage: &Stage<'_>) -> Outcome<Vec<Unit>> {
+        // Each must find room while the others' are under way.
+        let writers = if self.kind.is_huge() { 1 } else { THREAD_COUNT };
         let filled = stage.in_threads(|thread, client| {
             let (mut units, mut number, mut refusals) = (Vec::new(), thread, 0);
-            while refusals < REFUSALS_IN_A_ROW {
+            while thread < writers && refusals < REFUSALS_IN_A_ROW {
                 let (answer, unit) = client.put(number)?;
                 match answer {
                     Answer::Done => {
@@ -242,7 +244,7 @@ impl Scenario {
                     }
                     Answer::Missing => return Err("what is filled is missing".into()),
                 }
-                number += THREAD_COUNT;
+                number += writers;
             }
             Ok(units)
         })?;
