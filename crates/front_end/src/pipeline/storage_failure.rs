@@ -28,10 +28,10 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
     match error {
         PartitionError::Unavailable(_) | PartitionError::Busy => ErrorCode::ServerBusy.into(),
         PartitionError::DiskFull => {
-            // Also while a reserve is being made again: then the disk itself is not full any more.
+            // Also where the rest of the disk is kept back, and while a reserve is made again.
             tracing::error!(
-                "a write was refused: space is scarce, make room on the disk; writes are taken again once the reserve and a \
-                 quarter of it are free (see Disk in docs/settings.md)"
+                "a write was refused: space is scarce, make room on the disk; writes are taken again as soon as there is some \
+                 (see Disk in docs/settings.md)"
             );
             ApiError::with_message(ErrorCode::ServerBusy, NO_SPACE)
         }
