@@ -36,6 +36,8 @@ pub enum PlantedFault {
     WrongHeirRange,
     /// A replay of the log leaves out one record.
     DroppedLogRecord,
+    /// On a full disk a part of a checkpoint takes space, and gives none back before all of it has moved.
+    FruitlessReclaim,
 }
 
 /// Why settings can't be used.

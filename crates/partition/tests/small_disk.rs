@@ -4,7 +4,7 @@
 
 mod rows;
 
-use partition::{PartitionError, PartitionSettings, Partitions};
+use partition::{PartitionError, PartitionSettings, Partitions, PlantedFault};
 use rows::{Everything, TABLE, key, put, read_table, value};
 use sim::{Faults, World};
 use std::time::Duration;
@@ -48,10 +48,11 @@ struct Ended {
 }
 
 /// Fills the disk, deletes every second row in random order, is stopped in between, and writes.
-fn live(seed: u64, reserve_size_bytes: u64) -> Ended {
+fn live(seed: u64, reserve_size_bytes: u64, planted_fault: Option<PlantedFault>) -> Ended {
     let world = World::new(seed);
     world.disk.set_faults(Faults { capacity_bytes: DISK_SIZE_BYTES, ..Faults::default() });
     let (stream_settings, settings) = settings(reserve_size_bytes);
+    let settings = PartitionSettings { planted_fault, ..settings };
     let run = world.run(|env, _| async move {
         let mut streams = Streams::open(&env, stream_settings.clone()).await.unwrap();
         let mut partitions = Partitions::open(&env, streams.clone(), settings.clone()).await.unwrap();
@@ -116,13 +117,21 @@ fn comes_back(ended: &Ended) -> bool {
 #[test]
 fn half_of_what_is_deleted_on_a_small_disk_is_writable_in_a_minute() {
     for seed in 0..6 {
-        let ended = live(seed, RESERVE_SIZE_BYTES);
+        let ended = live(seed, RESERVE_SIZE_BYTES, None);
         assert!(comes_back(&ended), "seed {seed}: {ended:?}");
     }
 }
 
 #[test]
 fn a_reserve_that_is_too_small_is_caught() {
-    let caught = (0..4).filter(|seed| !comes_back(&live(*seed, RESERVE_SIZE_BYTES / 8))).count();
+    let caught = (0..4).filter(|seed| !comes_back(&live(*seed, RESERVE_SIZE_BYTES / 8, None))).count();
+    assert!(caught > 0, "the disk came back each time");
+}
+
+/// A collection that takes space and gives none back must be noticed.
+#[test]
+fn a_collection_that_needs_more_than_it_frees_is_caught() {
+    let fault = Some(PlantedFault::FruitlessReclaim);
+    let caught = (0..4).filter(|seed| !comes_back(&live(*seed, RESERVE_SIZE_BYTES, fault))).count();
     assert!(caught > 0, "the disk came back each time");
 }

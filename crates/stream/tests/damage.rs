@@ -149,7 +149,8 @@ fn whatever_is_damaged_the_rest_is_served_and_nothing_is_wrong() {
         told[usize::from(failed > 0)] += 1;
     }
     println!("{} folders lost nothing, {} some blocks", told[0], told[1]);
-    assert!(told.iter().all(|count| *count > 10), "{told:?}");
+    let count = told[0] + told[1];
+    assert!(count < 100 || told.iter().all(|count| *count > 10), "{told:?}");
 }
 
 #[test]
