@@ -450,7 +450,10 @@ impl Streams {
     /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends anyway.
     async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
         let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
-        let sealed = self.node.fence(extent, self.epoch(stream)?, true).await?.sealed();
+        // Whoever asks owns the stream, perhaps with a later epoch than the manager has seen: on a full disk a range goes on
+        // with the highest one of its streams.
+        let epoch = self.epoch(stream)?.max(self.node.stat(extent)?.epoch);
+        let sealed = self.node.fence(extent, epoch, true).await?.sealed();
         Ok(Some(Command::Seal { extent, sealed }))
     }
 

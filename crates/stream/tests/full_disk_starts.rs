@@ -5,6 +5,7 @@
 
 use base::{Environment, Random};
 use bytes::Bytes;
+use futures_util::future;
 use parking_lot::Mutex;
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
@@ -95,6 +96,25 @@ async fn append(streams: &Streams, model: &Model, random: &dyn Random, at: u64) 
     Ok(())
 }
 
+/// Small appends while others, large ones too, are on their way: one record of the journal has them all.
+async fn append_together(
+    streams: &Streams,
+    model: &Model,
+    random: &dyn Random,
+    at: u64,
+) -> Result<(), StreamError> {
+    let there: Vec<u64> = model.lock().keys().copied().filter(|other| *other != at).collect();
+    let others = there.into_iter().map(|other| append(streams, model, random, other));
+    let own = async {
+        for _ in 0..4 {
+            append(streams, model, random, at).await?;
+        }
+        Ok(())
+    };
+    let (own, others) = future::join(own, future::join_all(others)).await;
+    others.into_iter().fold(own, Result::and)
+}
+
 async fn create(streams: &Streams, model: &Model, at: u64) -> Result<(), StreamError> {
     model.lock().insert(at, Expected { may_be_gone: true, ..Expected::default() });
     match streams.create(&[name(at)]).await {
@@ -143,6 +163,7 @@ async fn do_anything(
                 Err(error) => return Err(error),
             }
         }
+        7..10 if is_there => append_together(streams, model, random, at).await?,
         _ if is_there => append(streams, model, random, at).await?,
         _ => create(streams, model, at).await?,
     }
@@ -240,6 +261,78 @@ fn each_start_on_a_full_disk_succeeds_and_has_all_that_was_acknowledged() {
     for seed in seeds() {
         history(seed);
     }
+}
+
+/// What a record that a power loss tore says of a large append is taken from the extent, and the table of extents then says
+/// more than the journal: each start was refused.
+#[test]
+fn a_torn_record_of_a_large_append_refuses_no_start() {
+    let mut taken_count = 0;
+    let block = |size| vec![Bytes::from(vec![7; size])];
+    for (seed, operation) in (0..12).flat_map(|seed| (0..24).map(move |operation| (seed, operation))) {
+        let world = World::new(seed);
+        world.run_until_killed(|env, _| async move {
+            let streams = Streams::open(&env, settings(false)).await.unwrap();
+            streams.create(&[name(0), name(1)]).await.unwrap();
+            for _ in 0..10 {
+                streams.append(&name(0), OwnerEpoch(1), block(900)).await.unwrap();
+            }
+            env.clock.sleep(Duration::from_millis(100)).await;
+        });
+        let disk = world.disk.clone();
+        world.run(|env, _| async move {
+            let streams = Streams::open(&env, settings(false)).await.unwrap();
+            for _ in 0..6 {
+                streams.append(&name(0), OwnerEpoch(1), block(900)).await.unwrap();
+            }
+            env.clock.sleep(Duration::from_millis(100)).await;
+            let crash_at_operation = disk.operation_count() + 1 + operation;
+            disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
+            let (large, small) = (name(1), name(0));
+            let small = async {
+                for _ in 0..12 {
+                    let two = (0..2).map(|_| streams.append(&small, OwnerEpoch(1), block(900)));
+                    future::join_all(two).await;
+                }
+            };
+            let large = streams.append(&large, OwnerEpoch(1), block(9000));
+            // The crash ends it.
+            let _ = future::join(large, small).await;
+            env.clock.sleep(Duration::from_millis(100)).await;
+        });
+        world.disk.set_faults(Faults::default());
+        let mut found = None;
+        for start in 0..4 {
+            world.disk.set_free_bytes(Some(0));
+            // One of them is cut off as well.
+            if start == 1 {
+                let crash_at_operation = world.disk.operation_count() + 1 + seed % 12;
+                world.disk.set_faults(Faults { crash_at_operation, ..Faults::default() });
+            }
+            let lengths = world.run(|env, _| async move {
+                let streams = Streams::open(&env, settings(false)).await;
+                let streams = streams.unwrap_or_else(|error| {
+                    panic!("seed {seed}, operation {operation}, start {start}: {error}")
+                });
+                [0, 1].map(|at| streams.stat(&name(at)).unwrap().extents)
+            });
+            world.disk.set_faults(Faults::default());
+            let Some(lengths) = lengths else { continue };
+            assert_eq!(*found.get_or_insert(lengths.clone()), lengths, "seed {seed}, operation {operation}");
+            taken_count += u64::from(start == 3 && lengths[1].iter().any(|(_, length)| *length > 0));
+        }
+        world.disk.set_free_bytes(None);
+        let after = world.run(|env, _| async move {
+            let streams = Streams::open(&env, settings(false)).await.unwrap();
+            let lengths = [0, 1].map(|at| streams.stat(&name(at)).unwrap().extents);
+            streams.append(&name(1), OwnerEpoch(1), block(9000)).await.unwrap();
+            lengths
+        });
+        assert_eq!(after, found, "seed {seed}, operation {operation}");
+        let checked = world.run(|env, _| async move { check_streams(&env, &mut |_, _| {}).await.unwrap() });
+        assert_eq!(checked.unwrap().damages, []);
+    }
+    assert!(taken_count > 20, "{taken_count} times the large append was there");
 }
 
 /// Each start took some bytes, so that the last of them was refused.
@@ -394,6 +487,9 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
             assert_eq!(world.run(start), None);
             let before = log(&world);
             torn_count += u64::from(before[0] != before[1]);
+            let checked =
+                world.run(|env, _| async move { check_streams(&env, &mut |_, _| {}).await.unwrap() });
+            assert_eq!(checked.unwrap().damages, [], "seed {seed}, {first} and {second} operations");
             let found = world.run(|env, _| async move {
                 Streams::open(&env, settings(false)).await.map(|streams| streams.list("test/"))
             });
@@ -401,4 +497,30 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
         }
     }
     assert!(torn_count > 20, "{torn_count} times the two files were not alike");
+}
+
+/// A range goes on with the highest epoch of its streams where a full disk has let only some of them be taken over: none of
+/// the others could be sealed any more.
+#[test]
+fn what_was_appended_with_a_later_epoch_than_the_manager_knows_is_sealed() {
+    let block = || vec![Bytes::from(vec![7; 900])];
+    World::new(1)
+        .run(|env, _| async move {
+            let streams = Streams::open(&env, settings(false)).await.unwrap();
+            streams.create(&[name(0)]).await.unwrap();
+            streams.take_over(&name(0), OwnerEpoch(2)).await.unwrap();
+            let placed = streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
+            streams.seal(&name(0), placed[0].extent).await.unwrap();
+            let next = streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
+            assert_ne!(next[0].extent, placed[0].extent);
+            let share = stream::StreamChange::Share { from: name(0), to: name(1) };
+            streams.create(&[name(1)]).await.unwrap();
+            streams.multi_modify(&[share]).await.unwrap();
+            assert_eq!(streams.stat(&name(1)).unwrap(), streams.stat(&name(0)).unwrap());
+            // A seal shuts out no less than before.
+            streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
+            let old = streams.append(&name(0), OwnerEpoch(2), block()).await;
+            assert!(matches!(old, Err(StreamError::OldEpoch { .. })), "{old:?}");
+        })
+        .unwrap();
 }

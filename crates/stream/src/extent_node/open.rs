@@ -13,7 +13,7 @@ use super::journal::{
     SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
 };
 use super::settle::{ListedExtent, settle};
-use super::state::ExtentTable;
+use super::state::{Entry, ExtentTable};
 use super::stop::Stop;
 use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
 use crate::error::{StreamError, is_disk_full, not_made};
@@ -36,8 +36,9 @@ pub(crate) struct RecoveredNode {
     extents: BTreeMap<ExtentId, Arc<Extent>>,
     /// Journaled bytes for which there was no space in their files: at most what two segments of the journal hold.
     pending: BTreeMap<ExtentId, Vec<Journaled>>,
-    /// The journal may go on in its newest segment, because nothing is known that it does not say.
-    may_go_on: bool,
+    /// What the journal is to be told first if it goes on in its newest segment; `None`: it may not, because more is known than
+    /// its entries can say.
+    to_go_on: Option<Vec<Entry<'static>>>,
     /// Files in the extents' folder that no extent has.
     orphans: Vec<String>,
     /// No extent that is known, and no file, has this id or a higher one.
@@ -119,8 +120,9 @@ impl ExtentNode {
         let OpenedExtents { extents, others, has_losses: lacks_files, pending } =
             open_extents(&*env.disk, &mut recovered, keeps_pending).await?;
         let has_losses = has_losses || lacks_files;
-        let may_go_on = recovered.open_segment.is_some() && !has_losses && recovered.table == as_journaled;
-        if !pending.is_empty() && !may_go_on {
+        let may_go_on = recovered.open_segment.is_some() && !has_losses;
+        let to_go_on = as_journaled.changes_to(&recovered.table).filter(|_| may_go_on);
+        if !pending.is_empty() && to_go_on.is_none() {
             return Err(StreamError::DiskFull);
         }
         let of_files = others.iter().filter_map(|name| u64::from_str_radix(name.get(..16)?, 16).ok());
@@ -130,7 +132,7 @@ impl ExtentNode {
         let is_named_by_id = |name: &String| name.len() == 16 && u64::from_str_radix(name, 16).is_ok();
         let orphans =
             if has_losses { Vec::new() } else { others.into_iter().filter(is_named_by_id).collect() };
-        Ok(RecoveredNode { recovered, extents, pending, may_go_on, orphans, next_extent, has_losses })
+        Ok(RecoveredNode { recovered, extents, pending, to_go_on, orphans, next_extent, has_losses })
     }
 
     /// Starts a new generation of the journal, and the node's tasks.
@@ -140,18 +142,18 @@ impl ExtentNode {
         node: RecoveredNode,
         space: Arc<Space>,
     ) -> Result<Arc<Self>, StreamError> {
-        let RecoveredNode { recovered, extents, pending, may_go_on, orphans, .. } = node;
+        let RecoveredNode { recovered, extents, pending, to_go_on, orphans, .. } = node;
         let begun = match pending.is_empty() {
             true => begin_segment(env, &recovered, &space).await,
             false => Err(StreamError::DiskFull),
         };
-        let writer = match (begun, &recovered.open_segment) {
-            (Err(StreamError::DiskFull), Some(segment)) if may_go_on => {
-                let mut writer = go_on(env, &recovered, segment, &space).await?;
+        let writer = match (begun, &recovered.open_segment, to_go_on) {
+            (Err(StreamError::DiskFull), Some(segment), Some(changes)) => {
+                let mut writer = go_on(env, &recovered, (segment, &changes), &space).await?;
                 writer.add_pending(&extents, pending);
                 writer
             }
-            (begun, _) => begun?,
+            (begun, ..) => begun?,
         };
         // Not before: what was read of the journal may be more than the disk holds of it.
         remove_orphans(&*env.disk, orphans).await?;
@@ -214,7 +216,7 @@ async fn begin_segment(
 async fn go_on(
     env: &Environment,
     recovered: &Recovered,
-    segment: &OpenSegment,
+    (segment, changes): (&OpenSegment, &[Entry<'_>]),
     space: &Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
     let (_, segment_size_bytes) = choose_file(&*env.disk, &[], recovered.segment_size_bytes).await?;
@@ -226,7 +228,7 @@ async fn go_on(
         segment_size_bytes,
     };
     let mut writer = new_writer(env, begin, space.clone()).await?;
-    writer.go_on(segment).await?;
+    writer.go_on(segment, changes).await?;
     Ok(writer)
 }
 

@@ -152,6 +152,24 @@ impl ExtentTable {
         Ok(ExtentState { epoch, length, ..state })
     }
 
+    /// The entries that make this table the `next` one, which has longer extents or lacks some; `None`: it differs otherwise.
+    pub(crate) fn changes_to(&self, next: &ExtentTable) -> Option<Vec<Entry<'static>>> {
+        let mut changes = Vec::new();
+        for (&extent, before) in &self.extents {
+            match next.extents.get(&extent) {
+                None => changes.push(Entry::Delete { extent }),
+                Some(after) if after == before => {}
+                Some(&ExtentState { epoch, length, digest, .. }) => {
+                    let (offset, size) = (before.length, length.checked_sub(before.length)?);
+                    changes.push(Entry::Length { extent, epoch, offset, size, digest });
+                }
+            }
+        }
+        let mut changed = self.clone();
+        let applied = changes.iter().try_for_each(|change| changed.apply(change));
+        (applied.is_ok() && changed == *next).then_some(changes)
+    }
+
     /// The table as format 1 knew it.
     pub(crate) fn without_digests(&self) -> Self {
         let extents = self.extents.iter().map(|(id, state)| (*id, ExtentState { digest: None, ..*state }));
@@ -297,6 +315,31 @@ mod tests {
             .apply(&Entry::Append { extent: E, epoch: OwnerEpoch(2), offset: 0, blocks: &block_at(0) })
             .unwrap();
         table
+    }
+
+    #[test]
+    fn longer_extents_and_missing_ones_are_what_entries_can_say() {
+        let before = table();
+        let state = before.extents[&E];
+        let longer = ExtentState { length: 99, digest: Some(ExtentDigest(7)), ..state };
+        let length =
+            Entry::Length { extent: E, epoch: OwnerEpoch(2), offset: 37, size: 62, digest: longer.digest };
+        for (next, expected) in [
+            (Some(state), Some(vec![])),
+            (Some(longer), Some(vec![length])),
+            (None, Some(vec![Entry::Delete { extent: E }])),
+            (Some(ExtentState { length: 36, ..state }), None),
+            (Some(ExtentState { frozen: true, ..state }), None),
+            (Some(ExtentState { frozen: true, ..longer }), None),
+            (Some(ExtentState { in_doubt: true, ..longer }), None),
+        ] {
+            let next = ExtentTable { extents: next.map(|state| (E, state)).into_iter().collect() };
+            assert_eq!(before.changes_to(&next), expected, "{next:?}");
+        }
+        assert_eq!(ExtentTable::default().changes_to(&before), None, "one that the journal does not know");
+        let frozen = ExtentTable { extents: [(E, ExtentState { frozen: true, ..state })].into() };
+        let longer = ExtentTable { extents: [(E, ExtentState { frozen: true, ..longer })].into() };
+        assert_eq!(frozen.changes_to(&longer), None, "a frozen one does not grow");
     }
 
     #[test]

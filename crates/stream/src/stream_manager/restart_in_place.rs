@@ -6,6 +6,8 @@
 //! begun                      snapshot, then synced             then synced
 //! ```
 //!
+//! Of each of these the first sector is written and synced before the rest.
+//!
 //! What always holds: one of the two files is whole and on the disk at any moment. A former process may have ended before its
 //! sync of what is read now, or that may have failed: so the file that is kept is written again and synced before the other is
 //! written over. Acknowledged bytes are the same in both, so that a torn write of them changes nothing.
@@ -16,6 +18,9 @@ use crate::record::Encoded;
 use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
 use std::sync::Arc;
+
+/// A disk writes so many bytes whole or not at all.
+const SECTOR_SIZE: usize = 512;
 
 /// The files, which hold the next log.
 pub(super) struct BegunAgain {
@@ -60,8 +65,12 @@ pub(super) async fn restart_in_place(
     new.resize(grown_to as usize, 0);
     let new = Bytes::from(new);
     for (index, content) in [(kept, old), (1 - kept, new.clone()), (kept, new)] {
-        files[index].write_at(0, content).await.map_err(write_failed)?;
-        files[index].sync_data().await.map_err(|error| StreamError::write(PATHS[index], &error))?;
+        // Apart, so that whatever a power loss leaves of the rest, the header says what was begun: it is no damage.
+        let header = content.slice(..content.len().min(SECTOR_SIZE));
+        for (at, piece) in [(0, header.clone()), (header.len() as u64, content.slice(header.len()..))] {
+            files[index].write_at(at, piece).await.map_err(write_failed)?;
+            files[index].sync_data().await.map_err(|error| StreamError::write(PATHS[index], &error))?;
+        }
     }
     Ok(BegunAgain { files, grown_to })
 }

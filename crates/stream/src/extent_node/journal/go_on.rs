@@ -3,27 +3,40 @@
 //!
 //! What always holds: the bytes stay pending in memory, at most two segments of them, until the drain has written them; the
 //! segments that hold them stay, because the next one waits for the drain as ever; and a start that goes on writes nothing new
-//! to the journal, so that the next start finds what this one did.
+//! to the journal, so that the next start finds what this one did. Only what it took from behind a record that is not whole is
+//! written, in that record's place: whatever a crash leaves of the two shows that the end is not sure, as before.
 
 use super::super::extent::Extent;
 use super::super::extent_files::Journaled;
+use super::super::state::Entry;
+use super::KIND_GROUP;
 use super::recover::OpenSegment;
 use super::table_copies::TableCopy;
 use super::writer::JournalWriter;
 use crate::error::StreamError;
 use crate::ids::ExtentId;
+use crate::record::{END_MARK_SIZE, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
+use base::codec::Encode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl JournalWriter {
     /// Goes on behind the last record of a segment. A former process may have ended before its sync of what was read there, or
-    /// that may have failed: it is written again, so that it is on the disk for certain before anything is acted upon.
-    pub(crate) async fn go_on(&mut self, segment: &OpenSegment) -> Result<(), StreamError> {
+    /// that may have failed: it is written again, so that it is on the disk for certain before anything is acted upon. Then
+    /// comes what is known besides, the `changes`.
+    pub(crate) async fn go_on(
+        &mut self,
+        segment: &OpenSegment,
+        changes: &[Entry<'_>],
+    ) -> Result<(), StreamError> {
         let failed = |error: std::io::Error| StreamError::write("journal", &error);
         let file = &self.files[self.file];
         let end = segment.records.len() as u64;
         file.write_at(0, segment.records.clone()).await.map_err(failed)?;
-        file.write_at(end, segment.end_mark.clone()).await.map_err(failed)?;
+        if changes.is_empty() {
+            // Else what stands there is what tells the next start of the changes, until they are written over it.
+            file.write_at(end, segment.end_mark.clone()).await.map_err(failed)?;
+        }
         file.sync_data().await.map_err(failed)?;
         self.offset = end;
         self.oldest_generation = segment.oldest_generation;
@@ -33,7 +46,29 @@ impl JournalWriter {
             table: segment.table.clone(),
             ..self.table_copy(false)
         };
-        self.copies.write(&copy).await
+        self.copies.write(&copy).await?;
+        self.put_changes(changes).await
+    }
+
+    /// Writes these as a group. The record that they were left out of has almost always left room enough: one page holds some
+    /// 80 of them, and there is one for each large append that the crash cut off. Else the disk must have space for a segment.
+    async fn put_changes(&mut self, changes: &[Entry<'_>]) -> Result<(), StreamError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let mut record = RecordBuilder::new();
+        record.body().put_u8_field(KIND_GROUP);
+        changes.iter().for_each(|change| change.encode(record.body()));
+        let size = padded_size(record.body().len() - RECORD_HEADER_SIZE) + END_MARK_SIZE;
+        if self.offset + size as u64 > self.segment_size_bytes {
+            return Err(StreamError::DiskFull);
+        }
+        self.write_group(record, false).await?;
+        // It may stand where only a mark had room.
+        let has_room_for_mark =
+            self.offset + (padded_size(0) + END_MARK_SIZE) as u64 <= self.segment_size_bytes;
+        self.unmarked = has_room_for_mark;
+        Ok(())
     }
 
     /// These bytes are journaled and not in their extents.

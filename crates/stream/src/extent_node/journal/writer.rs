@@ -314,7 +314,11 @@ impl JournalWriter {
         self.copies.write(&self.table_copy(false)).await
     }
 
-    async fn write_group(&mut self, mut record: RecordBuilder, mark: bool) -> Result<Bytes, StreamError> {
+    pub(super) async fn write_group(
+        &mut self,
+        mut record: RecordBuilder,
+        mark: bool,
+    ) -> Result<Bytes, StreamError> {
         if mark {
             record.body().put_u8_field(KIND_GROUP);
         }

@@ -130,3 +130,29 @@ fn a_log_that_was_being_begun_again_is_no_damage() {
     damaged[700..900].fill(9);
     assert_eq!(streams([Some(damaged), next(4)]), (3, vec![PATHS[0]]));
 }
+
+/// The first sector of a file is on the disk before any other of the next log is written.
+#[test]
+fn a_log_that_is_begun_again_in_its_place_is_no_damage_whatever_is_left_of_the_rest() {
+    let (old, used) = log();
+    let state = recover(&[Some(old.clone()), Some(old.clone())], true).unwrap().state;
+    let mut new = encode_snapshot(&state, 10).bytes.to_vec();
+    new.resize(old.len(), 0);
+    let starts: Vec<usize> =
+        (512..used).step_by(512).filter(|at| old[*at..at + 512] != new[*at..at + 512]).collect();
+    assert!((3..12).contains(&starts.len()), "{starts:?}");
+    for kept in 0..2 {
+        for written in 0..1u32 << starts.len() {
+            let mut torn = old.to_vec();
+            torn[..512].copy_from_slice(&new[..512]);
+            for (_, at) in starts.iter().enumerate().filter(|(index, _)| written >> index & 1 == 1) {
+                torn[*at..at + 512].copy_from_slice(&new[*at..at + 512]);
+            }
+            for other in [&old[..], &new] {
+                let mut contents = [Some(torn.clone()), Some(other.to_vec())];
+                contents.rotate_left(kept);
+                assert_eq!(streams(contents), (3, vec![]), "{kept} {written:b}");
+            }
+        }
+    }
+}
