@@ -509,6 +509,7 @@ fn what_was_appended_with_a_later_epoch_than_the_manager_knows_is_sealed() {
             let streams = Streams::open(&env, settings(false)).await.unwrap();
             streams.create(&[name(0)]).await.unwrap();
             streams.take_over(&name(0), OwnerEpoch(2)).await.unwrap();
+            streams.append(&name(0), OwnerEpoch(2), block()).await.unwrap();
             let placed = streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
             streams.seal(&name(0), placed[0].extent).await.unwrap();
             let next = streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
