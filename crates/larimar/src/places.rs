@@ -113,19 +113,36 @@ pub(crate) struct ContainerNames {
     names: BTreeMap<(Service, String, u64), String>,
 }
 
+/// The container in a row of the Container object table, if it is one that reads: service, account, id and name.
+fn container_of(key: &[u8], value: &[u8]) -> Option<(Service, String, u64, String)> {
+    let parts = parse_row_key(key).filter(is_container)?;
+    let service = Service::parse(&parts.partition_name);
+    let (id, name) = match service {
+        Service::Table => table_name_of(value),
+        Service::Queue => queue_name_of(value),
+        Service::Blob => container_name_of(value),
+        Service::Other => None,
+    }?;
+    Some((service, parts.account, id, name))
+}
+
+/// Of such a container, where its objects are, the account and the id.
+pub(crate) fn container_id_of(key: &[u8], value: &[u8]) -> Option<(ObjectTable, String, u64)> {
+    let (service, account, id, _) = container_of(key, value)?;
+    let objects = match service {
+        Service::Table => ObjectTable::Entity,
+        Service::Queue => ObjectTable::Message,
+        Service::Blob => ObjectTable::Blob,
+        Service::Other => return None,
+    };
+    Some((objects, account, id))
+}
+
 impl ContainerNames {
     /// Notes the container in a row of the Container object table, if it is one that reads.
     pub(crate) fn note(&mut self, key: &[u8], value: &[u8]) {
-        let Some(parts) = parse_row_key(key).filter(is_container) else { return };
-        let service = Service::parse(&parts.partition_name);
-        let named = match service {
-            Service::Table => table_name_of(value),
-            Service::Queue => queue_name_of(value),
-            Service::Blob => container_name_of(value),
-            Service::Other => None,
-        };
-        if let Some((id, name)) = named {
-            self.names.insert((service, parts.account, id), name);
+        if let Some((service, account, id, name)) = container_of(key, value) {
+            self.names.insert((service, account, id), name);
         }
     }
 

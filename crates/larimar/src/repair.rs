@@ -6,6 +6,7 @@
 //! tells again. The exit code is 0 if there is nothing to do or all is done and whole, 3 if there is something to do, 1 if that
 //! could not be found out or not be done.
 
+mod deleted_again;
 mod plan;
 mod run_folder;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
 use base::{BoxFuture, ByteSize, Disk, Environment};
 use blob::RemoveLostBlobs;
+use deleted_again::delete_again;
 use partition::{
     FolderCheck, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings,
     Partitions, RowLoss, check_folder, repair_folder,
@@ -41,6 +43,8 @@ const EXIT_TO_BE_REPAIRED: u8 = 3;
 const EXIT_NOT_REPAIRED: u8 = 1;
 /// What a plan says that counts messages.
 const MESSAGES_COUNTED: &str = "the messages of all queues are counted anew";
+/// What a plan says that deletes containers whose deletion was in what is lost.
+const CONTAINERS_DELETED: &str = "tables, queues and containers whose deletion was lost are deleted again";
 /// Bytes that must be free besides those that are counted: for plans and names.
 const MARGIN_SIZE_BYTES: u64 = 1 << 20;
 
@@ -136,7 +140,7 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairErro
     Ok(ExitCode::from(ended.exit_code))
 }
 
-/// Repairs what the layers keep, then what queues count.
+/// Repairs what the layers keep, then deletes containers that are known to have been deleted, and counts messages.
 fn repair_all<'a>(
     env: &'a Environment,
     progress: &'a mut (dyn FnMut(&str) + Send),
@@ -144,28 +148,42 @@ fn repair_all<'a>(
     Box::pin(async move {
         let remove_lost = RemoveLostBlobs { clock: env.clock.clone() };
         let mut done = repair_folder(env, &remove_lost, progress).await?;
-        let is_of_messages = |loss: &RowLoss| loss.table == ObjectTable::Message;
-        // An earlier run may have been broken off before it came to the queues.
-        if done.losses.iter().any(is_of_messages) || has_unfinished_queues(&*env.disk).await {
-            progress("counting messages");
+        let has_lost = |table| done.losses.iter().any(|loss: &RowLoss| loss.table == table);
+        // An earlier run may have been broken off before it came to this.
+        let counts = has_lost(ObjectTable::Message) || has_planned(&*env.disk, MESSAGES_COUNTED).await;
+        let deletes = has_lost(ObjectTable::Container) || has_planned(&*env.disk, CONTAINERS_DELETED).await;
+        if counts || deletes {
+            progress("looking at containers and messages");
             let settings = StreamSettings { scrub_bytes_per_second: 0, ..StreamSettings::default() };
             let streams = Streams::open(env, settings).await?;
             let partitions = Partitions::open(env, streams.clone(), PartitionSettings::default()).await?;
-            let recounted = recount_messages(&partitions).await;
+            let ended = async {
+                let deleted = if deletes { delete_again(&partitions).await? } else { Vec::new() };
+                let recounted = if counts { Some(recount_messages(&partitions).await?) } else { None };
+                Ok((deleted, recounted))
+            };
+            let ended: Result<_, PartitionError> = ended.await;
             partitions.close().await;
             streams.close().await;
-            put_settled(&mut done, recounted?.settled);
-            done.actions.push(MESSAGES_COUNTED.to_owned());
+            let (deleted, recounted) = ended?;
+            if !deleted.is_empty() {
+                done.actions.push(CONTAINERS_DELETED.to_owned());
+                done.replaced_rows.extend(deleted.into_iter().map(|row| (ObjectTable::Container, row)));
+            }
+            if let Some(recounted) = recounted {
+                put_settled(&mut done, recounted.settled);
+                done.actions.push(MESSAGES_COUNTED.to_owned());
+            }
         }
         Ok(done)
     })
 }
 
-/// Whether a run that was not ended was to count messages: an earlier one, or this one, which has planned the same. That a
-/// plan does not read is told elsewhere.
-async fn has_unfinished_queues(disk: &dyn Disk) -> bool {
+/// Whether a run that was not ended was to do this: an earlier one, or this one, which has planned the same. That a plan does
+/// not read is told elsewhere.
+async fn has_planned(disk: &dyn Disk, wanted: &str) -> bool {
     let runs = unfinished_runs(disk).await.unwrap_or_default();
-    runs.iter().any(|run| run.plan.actions.iter().any(|action| action == MESSAGES_COUNTED))
+    runs.iter().any(|run| run.plan.actions.iter().any(|action| action == wanted))
 }
 
 /// Tells which messages had several rows.

@@ -300,6 +300,11 @@ impl Partitions {
         self.server.next_container(table, after).await
     }
 
+    /// Whether the rows of a container go because it was retired.
+    pub fn is_retired(&self, table: ObjectTable, account: &str, container_id: u64) -> bool {
+        self.server.shared.dead.all().contains_key(&DeadContainer::new(table, account, container_id))
+    }
+
     /// Containers that were retired and may still have rows.
     pub fn retired_container_count(&self) -> usize {
         self.server.shared.dead.count()

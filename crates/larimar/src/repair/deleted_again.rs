@@ -1,0 +1,110 @@
+//! Containers that are there again because the damaged part had their deletion.
+//!
+//! That a container was deleted is also marked where its objects are, after the deletion was durable, and its objects go by
+//! that mark in the background. A container that stays in spite of it would lose whatever is written into it. What always
+//! holds: only containers whose own id is marked go; ids never come back.
+
+use crate::places::container_id_of;
+use partition::{
+    Decision, ObjectTable, Operation, PartitionError, Partitions, Read, Row, RowChange, RowKey, RowRef,
+    RowVersion, Rows, Scan, Visit,
+};
+
+/// Deletes the rows of containers that are marked as deleted, and returns them as they were.
+pub(super) async fn delete_again(partitions: &Partitions) -> Result<Vec<Row>, PartitionError> {
+    let mut found = FindContainers::default();
+    for range in partitions.ranges(ObjectTable::Container) {
+        found = partitions.scan(ObjectTable::Container, range, found).await?.0;
+    }
+    let mut deleted = Vec::new();
+    for (key, objects, account, id) in found.0 {
+        if partitions.is_retired(objects, &account, id) {
+            deleted.extend(partitions.execute(DeleteRow { key }).await?);
+        }
+    }
+    Ok(deleted)
+}
+
+/// The row, the table of its objects, the account and the id of each container.
+#[derive(Default)]
+struct FindContainers(Vec<(RowKey, ObjectTable, String, u64)>);
+
+impl Scan for FindContainers {
+    fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        if let Some((objects, account, id)) = container_id_of(row.key, row.value) {
+            let key = RowKey::from_bytes(row.key.to_vec().into());
+            self.0.push((key, objects, account, id));
+        }
+        Visit::Continue
+    }
+}
+
+/// Deletes one row of the Container object table.
+struct DeleteRow {
+    key: RowKey,
+}
+
+impl Operation for DeleteRow {
+    /// What it was.
+    type Reply = Option<Row>;
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Container
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.key.clone())]
+    }
+
+    fn gives_back(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Option<Row>> {
+        let reply = rows.point(0).cloned();
+        Decision { changes: vec![RowChange::Delete { key: self.key.clone() }], reply }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::system::SystemDisk;
+    use blob::BlobService;
+    use partition::{PartitionSettings, Partitions};
+    use std::sync::Arc;
+    use stream::{StreamSettings, Streams};
+
+    /// A container whose deletion was lost came back, and took blobs that went by the mark on the one before.
+    #[tokio::test]
+    async fn a_container_that_is_marked_as_deleted_goes_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let env = base::system::environment_on(Arc::new(SystemDisk::new(folder.path())));
+        let settings = StreamSettings { reserve_size_bytes: 0, ..StreamSettings::default() };
+        let streams = Streams::open(&env, settings).await.unwrap();
+        let partitions = Partitions::open(&env, streams.clone(), PartitionSettings::default()).await.unwrap();
+        let partitions = Arc::new(partitions);
+        let service = BlobService::new(partitions.clone(), env.clock.clone(), Default::default());
+        for name in ["gone", "kept"] {
+            let (access, encryption) = (blob::PublicAccess::None, Default::default());
+            service.create_container("acct", name, Vec::new(), access, encryption).await.unwrap();
+        }
+        assert_eq!(delete_again(&partitions).await.unwrap(), [], "nothing is marked");
+        let mut found = FindContainers::default();
+        for range in partitions.ranges(ObjectTable::Container) {
+            found = partitions.scan(ObjectTable::Container, range, found).await.unwrap().0;
+        }
+        let is_gone = |key: &RowKey| key.as_bytes().windows(4).any(|part| part == b"gone");
+        let (_, objects, account, id) = found.0.into_iter().find(|(key, ..)| is_gone(key)).unwrap();
+        partitions.retire_container(objects, &account, id).await.unwrap();
+        let deleted = delete_again(&partitions).await.unwrap();
+        assert!(matches!(&deleted[..], [row] if is_gone(&row.key)), "{deleted:?}");
+        assert!(
+            service.container("acct", "gone").await.is_err()
+                && service.container("acct", "kept").await.is_ok()
+        );
+        assert_eq!(delete_again(&partitions).await.unwrap(), []);
+        partitions.close().await;
+        streams.close().await;
+    }
+}
