@@ -47,8 +47,8 @@ pub(crate) struct PartitionServer {
     handed_over: Notify,
     /// Held while ranges change; the next range's id.
     next_range_id: tokio::sync::Mutex<u64>,
-    /// Heirs of hand-overs that failed, whose streams are still to be removed. No hand-over begins before that is done, so
-    /// these are the heirs of one at most.
+    /// Ranges that no map names, whose streams are still to be removed: what a start had no space to remove, and heirs of
+    /// hand-overs that failed. No hand-over begins before that is done, so of these there are the heirs of one at most.
     failed_heirs: Mutex<Vec<RangeName>>,
     /// Held during a round of the partition manager.
     balancing: tokio::sync::Mutex<()>,

@@ -123,7 +123,7 @@ impl PartitionServer {
         is_first_hand: bool,
     ) -> Result<u64, PartitionError> {
         let mut highest_id = entries.iter().map(|entry| entry.id).max().unwrap_or(FIRST_RANGE_ID);
-        let mut deletes = Vec::new();
+        let (mut deletes, mut unnamed) = (Vec::new(), Vec::new());
         for table in OBJECT_TABLES {
             let is_damaged = |(entry, found): (&MapEntry, &FoundRange)| {
                 entry.table == table && matches!(found, FoundRange::Damaged(_))
@@ -138,15 +138,15 @@ impl PartitionServer {
                     tracing::info!(table = table.name(), id, "removing a range that the map does not name");
                     let streams = self.shared.streams.list(&format!("{}/{id}/", table.name()));
                     deletes.extend(streams.into_iter().map(StreamChange::Delete));
+                    unnamed.push((table, id));
                 }
             }
         }
         if !deletes.is_empty() {
             match self.shared.streams.multi_modify(&deletes).await {
                 Err(StreamError::DiskFull) => {
-                    tracing::info!(
-                        "there is no space to remove ranges that the map does not name: the next start does"
-                    );
+                    tracing::info!("there is no space yet to remove ranges that the map does not name");
+                    self.failed_heirs.lock().extend(unnamed);
                 }
                 removed => removed?,
             }
