@@ -3,14 +3,13 @@
 mod rows;
 
 use base::Environment;
-use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use partition::{
-    Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowChange, RowKey,
-    RowVersion, Rows, put_pieces,
+    Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowVersion, Rows,
+    put_pieces,
 };
-use rows::{Everything, TABLE, Write, key, put, read_table, value};
+use rows::{Everything, NameBlob, TABLE, Write, key, put, read_table, value};
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,33 +21,6 @@ const BLOB_SIZE: usize = 8000;
 const RESERVE: u64 = 256 << 10;
 /// Of each of the two files of the stream manager's log.
 const LOG_GROWTH: u64 = 16 << 10;
-
-/// Puts or deletes a row of blob data.
-struct NameBlob {
-    key: RowKey,
-    value: Option<Bytes>,
-}
-
-impl Operation for NameBlob {
-    type Reply = ();
-
-    fn object_table(&self) -> ObjectTable {
-        ObjectTable::Blob
-    }
-
-    fn reads(&self) -> Vec<Read> {
-        vec![Read::Point(self.key.clone())]
-    }
-
-    fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
-        let key = self.key.clone();
-        let change = match &self.value {
-            Some(value) => RowChange::Put { key, value: value.clone() },
-            None => RowChange::Delete { key },
-        };
-        Decision { changes: vec![change], reply: () }
-    }
-}
 
 async fn put_blob(partitions: &Partitions, name: u64) -> Result<(), PartitionError> {
     let key = key(1, &format!("{name:02}"), "b");

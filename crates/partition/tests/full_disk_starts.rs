@@ -7,13 +7,9 @@
 mod rows;
 
 use base::Environment;
-use bytes::Bytes;
 use futures_util::future::{Either, select};
-use partition::{
-    Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowChange, RowKey,
-    RowVersion, Rows, put_pieces,
-};
-use rows::{Everything, TABLE, key, put, read_table, value};
+use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, RowKey, put_pieces};
+use rows::{Everything, NameBlob, TABLE, key, put, read_table, value};
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -180,33 +176,6 @@ fn each_start_on_a_full_disk_has_every_row_and_takes_deletions() {
     println!("{deleted} deletions and {put} puts were taken");
     let too_few = if seeds.len() < 10 { 0 } else { 14 * seeds.len() as u64 };
     assert!(deleted > too_few && deleted > put, "{deleted} deletions, {put} puts");
-}
-
-/// Puts the row of a blob, or deletes it.
-struct NameBlob {
-    key: RowKey,
-    value: Option<Bytes>,
-}
-
-impl Operation for NameBlob {
-    type Reply = ();
-
-    fn object_table(&self) -> ObjectTable {
-        ObjectTable::Blob
-    }
-
-    fn reads(&self) -> Vec<Read> {
-        vec![Read::Point(self.key.clone())]
-    }
-
-    fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
-        let key = self.key.clone();
-        let change = match &self.value {
-            Some(value) => RowChange::Put { key, value: value.clone() },
-            None => RowChange::Delete { key },
-        };
-        Decision { changes: vec![change], reply: () }
-    }
 }
 
 fn blob(at: u64) -> RowKey {

@@ -5,10 +5,8 @@
 //! holds: only containers whose own id is marked go; ids never come back.
 
 use crate::places::container_id_of;
-use partition::{
-    Decision, ObjectTable, Operation, PartitionError, Partitions, Read, Row, RowChange, RowKey, RowRef,
-    RowVersion, Rows, Scan, Visit,
-};
+use partition::{ObjectTable, PartitionError, Partitions, Row, RowKey, RowRef, Scan, Visit};
+use service::DeleteContainer;
 
 /// Deletes the rows of containers that are marked as deleted, and returns them as they were.
 pub(super) async fn delete_again(partitions: &Partitions) -> Result<Vec<Row>, PartitionError> {
@@ -16,53 +14,34 @@ pub(super) async fn delete_again(partitions: &Partitions) -> Result<Vec<Row>, Pa
     for range in partitions.ranges(ObjectTable::Container) {
         found = partitions.scan(ObjectTable::Container, range, found).await?.0;
     }
-    let mut deleted = Vec::new();
-    for (key, objects, account, id) in found.0 {
-        if partitions.is_retired(objects, &account, id) {
-            deleted.extend(partitions.execute(DeleteRow { key }).await?);
-        }
+    let is_dead = |one: &Found| partitions.is_retired(one.objects, &one.account, one.id);
+    let dead: Vec<Row> = found.0.into_iter().filter(is_dead).map(|one| one.row).collect();
+    for row in &dead {
+        partitions.execute(DeleteContainer { key: row.key.clone() }).await?;
     }
-    Ok(deleted)
+    Ok(dead)
 }
 
-/// The row, the table of its objects, the account and the id of each container.
+/// A container: its row, the table of its objects, its account and its id.
+struct Found {
+    row: Row,
+    objects: ObjectTable,
+    account: String,
+    id: u64,
+}
+
+/// All containers that read.
 #[derive(Default)]
-struct FindContainers(Vec<(RowKey, ObjectTable, String, u64)>);
+struct FindContainers(Vec<Found>);
 
 impl Scan for FindContainers {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         if let Some((objects, account, id)) = container_id_of(row.key, row.value) {
             let key = RowKey::from_bytes(row.key.to_vec().into());
-            self.0.push((key, objects, account, id));
+            let row = Row { key, version: row.version, value: row.value.to_vec().into() };
+            self.0.push(Found { row, objects, account, id });
         }
         Visit::Continue
-    }
-}
-
-/// Deletes one row of the Container object table.
-struct DeleteRow {
-    key: RowKey,
-}
-
-impl Operation for DeleteRow {
-    /// What it was.
-    type Reply = Option<Row>;
-
-    fn object_table(&self) -> ObjectTable {
-        ObjectTable::Container
-    }
-
-    fn reads(&self) -> Vec<Read> {
-        vec![Read::Point(self.key.clone())]
-    }
-
-    fn gives_back(&self) -> bool {
-        true
-    }
-
-    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<Option<Row>> {
-        let reply = rows.point(0).cloned();
-        Decision { changes: vec![RowChange::Delete { key: self.key.clone() }], reply }
     }
 }
 
@@ -95,8 +74,8 @@ mod tests {
             found = partitions.scan(ObjectTable::Container, range, found).await.unwrap().0;
         }
         let is_gone = |key: &RowKey| key.as_bytes().windows(4).any(|part| part == b"gone");
-        let (_, objects, account, id) = found.0.into_iter().find(|(key, ..)| is_gone(key)).unwrap();
-        partitions.retire_container(objects, &account, id).await.unwrap();
+        let gone = found.0.into_iter().find(|one| is_gone(&one.row.key)).unwrap();
+        partitions.retire_container(gone.objects, &gone.account, gone.id).await.unwrap();
         let deleted = delete_again(&partitions).await.unwrap();
         assert!(matches!(&deleted[..], [row] if is_gone(&row.key)), "{deleted:?}");
         assert!(

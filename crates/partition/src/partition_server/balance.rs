@@ -46,8 +46,8 @@ impl PartitionServer {
         if let Err(error) = self.shared.streams.collect_left().await {
             tracing::debug!(%error, "extents that no stream lists can't be removed yet");
         }
-        if let Err(error) = self.remove_failed_heirs().await {
-            tracing::debug!(%error, "streams of a hand-over that failed can't be removed yet");
+        if let Err(error) = self.remove_unnamed_ranges().await {
+            tracing::debug!(%error, "streams of ranges that no map names can't be removed yet");
         }
         self.bring_copy_up().await;
         // What fails in one table, for damage perhaps, keeps nothing from the others.

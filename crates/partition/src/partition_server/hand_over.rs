@@ -144,7 +144,7 @@ impl PartitionServer {
             return Err(PartitionError::DiskFull);
         }
         // Each try that was refused would leave some more behind.
-        self.remove_failed_heirs().await?;
+        self.remove_unnamed_ranges().await?;
         let ids = *next_range_id..*next_range_id + ranges.len() as u64;
         *next_range_id = ids.end;
         let began_at = self.shared.clock.monotonic();
@@ -244,8 +244,8 @@ impl PartitionServer {
             Ended::NotDone(error) => {
                 self.shared.maintenance.wake_flush();
                 self.shared.maintenance.wake_merge();
-                self.failed_heirs.lock().extend(ids.iter().map(|id| (table, *id)));
-                if let Err(error) = self.remove_failed_heirs().await {
+                self.unnamed_ranges.lock().extend(ids.iter().map(|id| (table, *id)));
+                if let Err(error) = self.remove_unnamed_ranges().await {
                     tracing::warn!(%error, "streams of a hand-over that failed can't be removed; it is tried again");
                 }
                 Err(error)
@@ -366,9 +366,9 @@ impl PartitionServer {
     }
 
     /// Removes the streams of heirs that inherit nothing after all. What can't be removed now is remembered.
-    pub(super) async fn remove_failed_heirs(&self) -> Result<(), PartitionError> {
+    pub(super) async fn remove_unnamed_ranges(&self) -> Result<(), PartitionError> {
         let streams = &self.shared.streams;
-        while let Some((table, id)) = self.take_failed_heir() {
+        while let Some((table, id)) = self.take_unnamed_range() {
             let names = streams.list(&RangePartition::streams_folder(table, id));
             if names.is_empty() {
                 continue;
@@ -376,15 +376,15 @@ impl PartitionServer {
             let deletes: Vec<_> = names.into_iter().map(StreamChange::Delete).collect();
             if let Err(error) = streams.multi_modify(&deletes).await {
                 // If they have gone nevertheless, there is nothing to do the next time.
-                self.failed_heirs.lock().push((table, id));
+                self.unnamed_ranges.lock().push((table, id));
                 return Err(error.into());
             }
         }
         Ok(())
     }
 
-    fn take_failed_heir(&self) -> Option<RangeName> {
-        self.failed_heirs.lock().pop()
+    fn take_unnamed_range(&self) -> Option<RangeName> {
+        self.unnamed_ranges.lock().pop()
     }
 
     /// The heirs own the parents' keys from now on.

@@ -49,7 +49,7 @@ pub(crate) struct PartitionServer {
     next_range_id: tokio::sync::Mutex<u64>,
     /// Ranges that no map names, whose streams are still to be removed: what a start had no space to remove, and heirs of
     /// hand-overs that failed. No hand-over begins before that is done, so of these there are the heirs of one at most.
-    failed_heirs: Mutex<Vec<RangeName>>,
+    unnamed_ranges: Mutex<Vec<RangeName>>,
     /// Held during a round of the partition manager.
     balancing: tokio::sync::Mutex<()>,
     /// Held while the partition map changes.

@@ -40,7 +40,7 @@ impl PartitionServer {
             routes: ArcSwap::from_pointee(routes.clone()),
             handed_over: Notify::new(),
             next_range_id: tokio::sync::Mutex::new(FIRST_RANGE_ID + 1),
-            failed_heirs: Mutex::default(),
+            unnamed_ranges: Mutex::default(),
             balancing: tokio::sync::Mutex::new(()),
             map_copy: tokio::sync::Mutex::new(copy),
             closing: AtomicBool::new(false),
@@ -146,7 +146,7 @@ impl PartitionServer {
             match self.shared.streams.multi_modify(&deletes).await {
                 Err(StreamError::DiskFull) => {
                     tracing::info!("there is no space yet to remove ranges that the map does not name");
-                    self.failed_heirs.lock().extend(unnamed);
+                    self.unnamed_ranges.lock().extend(unnamed);
                 }
                 removed => removed?,
             }

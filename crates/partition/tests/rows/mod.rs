@@ -274,3 +274,30 @@ pub(crate) async fn varied_life(env: &Environment, value_size_max: u64) -> Every
     }
     expected
 }
+
+/// Puts or deletes a row of blob data.
+pub(crate) struct NameBlob {
+    pub key: RowKey,
+    pub value: Option<Bytes>,
+}
+
+impl Operation for NameBlob {
+    type Reply = ();
+
+    fn object_table(&self) -> ObjectTable {
+        ObjectTable::Blob
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![Read::Point(self.key.clone())]
+    }
+
+    fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+        let key = self.key.clone();
+        let change = match &self.value {
+            Some(value) => RowChange::Put { key, value: value.clone() },
+            None => RowChange::Delete { key },
+        };
+        Decision { changes: vec![change], reply: () }
+    }
+}

@@ -30,6 +30,8 @@ pub(super) async fn forget_deleted(
         }
         if !has_file {
             recovered.table.extents.remove(&extent);
+            let older = &recovered.appends[..recovered.newest_appends_from.min(recovered.appends.len())];
+            recovered.newest_appends_from = older.iter().filter(|(of, ..)| *of != extent).count();
             recovered.appends.retain(|(of, ..)| *of != extent);
         }
     }
