@@ -1,12 +1,12 @@
 //! Appending to an append blob.
 
-use crate::blob_rows::{BlobChange, BlobRows, Stop, chunk_row};
 use crate::condition::Conditions;
 use crate::content::{Block, Chunk, Content, encode_block_row};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{COMMITTED_BLOCKS_MAX, TAIL_BLOCKS_MAX};
-use crate::record::{BlobRecord, BlobType};
+use crate::rows::blob_rows::{BlobChange, BlobRows, Stop, chunk_row};
+use crate::rows::record::{BlobRecord, BlobType};
 use base::Ticks;
 use bytes::Bytes;
 use partition::Piece;
@@ -88,7 +88,7 @@ pub(crate) struct SealBlob {
 }
 
 impl BlobChange for SealBlob {
-    type Reply = crate::put_blob::Written;
+    type Reply = crate::blob::put_blob::Written;
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let live = rows.live()?;
@@ -103,15 +103,15 @@ impl BlobChange for SealBlob {
         // The reference: sealing changes neither ETag nor date.
         let live = rows.live_mut()?;
         live.sealed = true;
-        Ok(crate::put_blob::Written::of(live))
+        Ok(crate::blob::put_blob::Written::of(live))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob_rows::memory::MemoryBlob;
-    use crate::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::rows::blob_rows::memory::MemoryBlob;
 
     fn append(position: Option<u64>, size_max: Option<u64>) -> AppendBlock {
         let pieces = vec![Piece::for_tests(1, 0, 10)];

@@ -2,23 +2,23 @@
 //!
 //! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
 
-use crate::blob_rows::{
-    Asked, BlobAddress, BlobChange, BlobOperation, Done, HEAD, ROUND_COUNT_MAX, RemovePages, Revision, Stop,
-};
+use crate::blob::read_blob::{BlobReader, FoundRecord, find_head, open_reader};
 use crate::condition::Conditions;
-use crate::container_ops::{ContainerAction, ContainerOperation};
-use crate::container_row::{ContainerRow, PublicAccess};
+use crate::container::container_ops::{ContainerAction, ContainerOperation};
+use crate::container::container_row::{ContainerRow, PublicAccess};
+use crate::content::upload::UploadCount;
 use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::limits::BLOB_NAME_CHARS_MAX;
 use crate::listing::{ListPage, ListQuery, list_blobs};
 use crate::name::{LOGS_CONTAINER, Pairs, check_blob, check_container, check_metadata, is_system_container};
-use crate::read_blob::{BlobReader, FoundRecord, find_head, open_reader};
-use crate::record::BlobRecord;
+use crate::rows::blob_rows::{
+    Asked, BlobAddress, BlobChange, BlobOperation, Done, HEAD, ROUND_COUNT_MAX, RemovePages, Revision, Stop,
+};
+use crate::rows::record::BlobRecord;
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
-use crate::sweep;
-use crate::upload::UploadCount;
+use crate::upkeep::sweep;
 use base::codec::DecodeError;
 use base::{Clock, Spawner, Ticks};
 use partition::{ObjectTable, PartitionError, Partitions, Row, RowRef, Scan, ScanEnd, Span, Visit};
@@ -516,9 +516,9 @@ impl BlobService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob_rows::{HEAD, region_row};
-    use crate::put_blob::NewBlob;
-    use crate::record::BlobType;
+    use crate::blob::put_blob::NewBlob;
+    use crate::rows::blob_rows::{HEAD, region_row};
+    use crate::rows::record::BlobType;
     use base::Environment;
     use partition::{Decision, Operation, PartitionSettings, Read, RowChange, RowVersion, Rows, put_pieces};
     use sim::World;

@@ -6,7 +6,7 @@
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::name::Pairs;
-use crate::tag_filter::TagFilter;
+use crate::tags::tag_filter::TagFilter;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;
 

@@ -1,18 +1,18 @@
 //! Copies inside the server. The bytes are read and written again: source and destination may lie in ranges that share
 //! nothing. What always holds: the copy is of one version of the source, and appears whole or not at all.
 
-use crate::blob_rows::Revision;
+use crate::blob::put_blob::{NewBlob, NewContent, PutBlob, Written};
+use crate::blob::read_blob::{BlobReader, FoundRecord, find_head};
+use crate::blob::set_blob::check_tier;
 use crate::blob_service::{BlobAt, BlobService, check_online};
 use crate::condition::{Conditions, ETags, etag_text};
 use crate::content::Block;
+use crate::content::upload::{Upload, Uploaded};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
-use crate::pages::{PageRange, joined};
-use crate::put_blob::{NewBlob, NewContent, PutBlob, Written};
-use crate::read_blob::{BlobReader, FoundRecord, find_head};
-use crate::record::{BlobType, CopyState};
-use crate::set_blob::check_tier;
-use crate::upload::{Upload, Uploaded};
+use crate::page::pages::{PageRange, joined};
+use crate::rows::blob_rows::Revision;
+use crate::rows::record::{BlobType, CopyState};
 use base::checksum::Crc64;
 use bytes::Bytes;
 use partition::{DataPin, PIECE_SIZE_BYTES_MAX};
@@ -241,9 +241,9 @@ impl BlobService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob_rows::Revision;
     use crate::lease::Lease;
-    use crate::record::BlobRecord;
+    use crate::rows::blob_rows::Revision;
+    use crate::rows::record::BlobRecord;
     use base::Ticks;
 
     /// A source that was replaced after its conditions had been checked was copied as it was then.

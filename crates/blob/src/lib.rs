@@ -9,72 +9,57 @@
 //! changes nothing; nothing here knows HTTP, XML or headers.
 
 mod append_block;
-mod blob_rows;
+mod blob;
 mod blob_service;
+mod block;
 mod condition;
-mod container_ops;
-mod container_row;
+mod container;
 mod content;
 mod copy_blob;
-mod delete_blob;
 mod encryption;
 mod error;
-mod fields;
-mod find_blobs;
-mod former_names;
 mod lease;
 pub mod limits;
 mod listing;
-mod md5_lanes;
-mod md5_together;
 mod name;
-mod pages;
-mod put_blob;
-mod put_block;
-mod put_block_list;
-mod put_pages;
-mod read_blob;
-mod record;
-mod remove_expired;
-mod remove_lost;
-mod row_names;
-mod set_blob;
+mod page;
+mod rows;
 mod settings;
-mod sweep;
-mod tag_filter;
-mod upload;
+mod tags;
+mod upkeep;
 mod versions;
-mod write_blob;
 
 pub use append_block::Appended;
-pub use blob_rows::Revision;
+pub use blob::delete_blob::{DeleteSnapshots, TierConditions};
+pub use blob::put_blob::{NewBlob, Written};
+pub use blob::read_blob::{BlobReader, FoundRecord};
+pub use blob::set_blob::{
+    BLOCK_TIERS, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction, check_tier,
+};
+pub use blob::write_blob::{BlockLists, PageLists};
 pub use blob_service::{BlobAt, BlobService, VersionedAccounts};
+pub use block::put_block_list::BlockSource;
 pub use condition::{Conditions, ETags, Present, etag_text};
-pub use container_row::{ContainerRow, PublicAccess};
+pub use container::container_row::{ContainerRow, PublicAccess};
+pub use content::upload::{Upload, Uploaded};
 pub use content::{Block, BlockContent, Chunk, Content};
 pub use copy_blob::{Copied, CopySource};
-pub use delete_blob::{DeleteSnapshots, TierConditions};
 pub use encryption::{ContainerEncryption, Encryption};
 pub use error::{BlobError, LeaseError};
-pub use former_names::{FormerName, FormerNames, find_former_names};
 pub use lease::{
     LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Lease, LeaseAction, LeaseOutcome, LeaseState, parse_lease_id,
 };
+pub use listing::former_names::{FormerName, FormerNames, find_former_names};
 pub use listing::{FoundBlob, ListEntry, ListPage, ListQuery};
 pub use name::{
     Pairs, check_blob, check_container, check_metadata, check_tags, is_former_blob_name,
     without_trailing_dots,
 };
+pub use page::put_pages::{PagesWritten, SequenceConditions};
 pub use partition::PartitionError;
-pub use put_blob::{NewBlob, Written};
-pub use put_block_list::BlockSource;
-pub use put_pages::{PagesWritten, SequenceConditions};
-pub use read_blob::{BlobReader, FoundRecord};
-pub use record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
-pub use remove_lost::RemoveLostBlobs;
-pub use row_names::{BlobName, BlobPart, blob_name_of, container_name_of};
-pub use set_blob::{BLOCK_TIERS, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction, check_tier};
+pub use rows::blob_rows::Revision;
+pub use rows::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+pub use rows::row_names::{BlobName, BlobPart, blob_name_of, container_name_of};
 pub use settings::{BlobSettings, BlobSettingsUpdate};
-pub use tag_filter::TagFilter;
-pub use upload::{Upload, Uploaded};
-pub use write_blob::{BlockLists, PageLists};
+pub use tags::tag_filter::TagFilter;
+pub use upkeep::remove_lost::RemoveLostBlobs;

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::error::BlobError;
-use crate::fields::{put_number, put_text, take_number, take_text};
+use crate::rows::fields::{put_number, put_text, take_number, take_text};
 use base::codec::{DecodeError, Decoder, Encode};
 use partition::{Decision, ObjectTable, Operation, Read, RowChange, RowKey, RowVersion, Rows};
 use service::{ServiceProperties, ServicePropertiesUpdate};

@@ -2,10 +2,10 @@
 //!
 //! An id is the time of the write that made the version, and the version of its row; so ids never repeat under one name.
 
-use crate::blob_rows::{BlobRows, Stop, encode_snapshot, version_row};
 use crate::content::Content;
-use crate::put_pages::copy_regions;
-use crate::record::BlobRecord;
+use crate::page::put_pages::copy_regions;
+use crate::rows::blob_rows::{BlobRows, Stop, encode_snapshot, version_row};
+use crate::rows::record::BlobRecord;
 use base::Ticks;
 
 /// What the owner of a version's pages has besides its id: a snapshot of the same time has pages of its own.
@@ -38,15 +38,15 @@ pub(crate) fn renew_version(rows: &mut BlobRows, now: Ticks) -> Result<(), Stop>
 #[cfg(test)]
 mod tests {
     use super::VERSION_OWNER_BIT;
-    use crate::blob_rows::memory::MemoryBlob;
-    use crate::blob_rows::{Revision, regions_prefix};
+    use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete};
+    use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::set_blob::SetMetadata;
     use crate::condition::Conditions;
-    use crate::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete};
     use crate::error::BlobError;
-    use crate::put_blob::{NewBlob, NewContent, PutBlob};
-    use crate::put_pages::PutPages;
-    use crate::record::BlobType;
-    use crate::set_blob::SetMetadata;
+    use crate::page::put_pages::PutPages;
+    use crate::rows::blob_rows::memory::MemoryBlob;
+    use crate::rows::blob_rows::{Revision, regions_prefix};
+    use crate::rows::record::BlobType;
     use bytes::Bytes;
 
     fn put(bytes: &'static [u8]) -> PutBlob {
@@ -106,7 +106,7 @@ mod tests {
         let before = PutBlob { new: NewBlob::default(), ..put(b"old") };
         assert_eq!(blob.run(before, 1).unwrap().version, None);
         blob.run(put(b"new"), 2).unwrap();
-        assert!(blob.rows.contains_key(&crate::blob_rows::version_row(1)));
+        assert!(blob.rows.contains_key(&crate::rows::blob_rows::version_row(1)));
         let plain = PutBlob { new: NewBlob::default(), ..put(b"plain") };
         blob.run(plain, 3).unwrap();
         assert_eq!(blob.head().versions, 1, "an account that keeps none replaces");
@@ -167,7 +167,7 @@ mod tests {
             block.new.versioned = versioned;
             assert_eq!(blob.run(block, 6).map(drop), refused, "{versioned}");
             let new = NewBlob { versioned, ..NewBlob::default() };
-            let list = crate::put_block_list::PutBlockList { list: Vec::new(), new };
+            let list = crate::block::put_block_list::PutBlockList { list: Vec::new(), new };
             assert_eq!(blob.run(list, 7).map(drop), refused, "{versioned}");
         }
         for version in [3, 4] {

@@ -65,7 +65,7 @@ pub struct Row {
 pub enum Read {
     /// The row at a key, or its absence.
     Point(RowKey),
-    /// The same, but the row may come without its tail (see [`RowStart`](crate::RowStart)): that costs less. Whether it
+    /// The same, but the row may come without its overflow (see [`RowStart`](crate::RowStart)): that costs less. Whether it
     /// does differs from time to time.
     Head(RowKey),
     /// The first `limit` rows of a small range. All of them or none: an operation that would read more than
@@ -83,7 +83,7 @@ pub enum Read {
 pub(crate) enum RowPart {
     /// All of it.
     Whole,
-    /// Its tail need not be there.
+    /// Its overflow need not be there.
     Head,
 }
 
@@ -213,9 +213,9 @@ pub trait Scan: Send + 'static {
     /// spans they lie in.
     fn visit(&mut self, row: RowRef<'_>) -> Visit;
 
-    /// Whether it must see the tails of rows (see [`RowStart`](crate::RowStart)). Else it is shown some rows without
+    /// Whether it must see the overflows of rows (see [`RowStart`](crate::RowStart)). Else it is shown some rows without
     /// theirs, which costs less.
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         true
     }
 

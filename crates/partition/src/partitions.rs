@@ -3,20 +3,20 @@
 //! What always holds: a key that no range owns is an error, never "no rows"; a range that is split or merged makes
 //! requests wait, not fail.
 
-use crate::block_cache::{BlockCache, CacheStatistics};
-use crate::choose_emptied::Pace;
-use crate::data_writer::DataWriter;
-use crate::dead_containers::DeadContainer;
+use crate::background::maintenance::Maintenance;
+use crate::blob_data::choose_emptied::Pace;
+use crate::blob_data::data_writer::DataWriter;
+use crate::blob_data::piece::Piece;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::maintenance::Maintenance;
-use crate::memory_budget::{MemoryBudget, MemoryStatistics};
+use crate::map::dead_containers::DeadContainer;
+use crate::memory::memory_budget::{MemoryBudget, MemoryStatistics};
 use crate::operation::{ObjectTable, Operation, Row, RowPart, RowVersion, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::pause::Pause;
-use crate::piece::Piece;
 use crate::range_partition::{Collected, DataPin, Shared};
 use crate::settings::PartitionSettings;
+use crate::tree::block_cache::{BlockCache, CacheStatistics};
 use base::{BoxFuture, Environment, Ticks};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ pub struct PartitionStatistics {
     /// Memory tables that became checkpoints.
     pub flushes: u64,
     /// Merges of several checkpoints into one.
-    pub merges: u64,
+    pub compactions: u64,
     /// Ranges that are damaged: requests for their keys fail.
     pub damaged_ranges: u64,
     /// Bytes of rows that merges wrote, those of merges that gave up included.
-    pub merged_bytes: u64,
+    pub compacted_bytes: u64,
     /// Ranges that were split.
     pub range_splits: u64,
     /// Pairs of ranges that became one.
@@ -109,13 +109,13 @@ impl Partitions {
     /// What the layer has done in the background since it was opened.
     pub fn statistics(&self) -> PartitionStatistics {
         let shared = &self.server.shared;
-        let (flushes, merges) = shared.maintenance.counts();
+        let (flushes, compactions) = shared.maintenance.counts();
         let counts = self.server.counts();
         PartitionStatistics {
             flushes,
-            merges,
+            compactions,
             damaged_ranges: self.server.damaged_range_count(),
-            merged_bytes: shared.maintenance.merged_bytes(),
+            compacted_bytes: shared.maintenance.compacted_bytes(),
             range_splits: counts.splits,
             range_merges: counts.merges,
             size_splits: counts.size_splits,
@@ -141,7 +141,7 @@ impl Partitions {
         Box::pin(async move { self.server.get(table, key, RowPart::Whole).await })
     }
 
-    /// The same, but the row may come without its tail, as for [`Read::Head`](crate::Read::Head): that costs less.
+    /// The same, but the row may come without its overflow, as for [`Read::Head`](crate::Read::Head): that costs less.
     pub fn get_head<'a>(
         &'a self,
         table: ObjectTable,

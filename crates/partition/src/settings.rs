@@ -13,7 +13,7 @@ pub struct PartitionSettings {
     /// Bytes that cached row blocks, index blocks and filters of all ranges may take together.
     pub cache_size_bytes_max: u64,
     /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and asked more.
-    pub merge_count_min: usize,
+    pub compaction_count_min: usize,
     /// Bytes of rows, keys included, that one operation may read from checkpoints; [`OPERATION_READ_SIZE_BYTES_MAX`] but
     /// in tests.
     pub operation_read_size_bytes_max: u64,
@@ -120,7 +120,7 @@ impl Default for PartitionSettings {
             memory_table_size_bytes: MEMORY_TABLE_SIZE_BYTES_MAX,
             memory_tables_size_bytes_max: 512 << 20,
             cache_size_bytes_max: 512 << 20,
-            merge_count_min: 10,
+            compaction_count_min: 10,
             operation_read_size_bytes_max: OPERATION_READ_SIZE_BYTES_MAX,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,
@@ -198,7 +198,7 @@ impl PartitionSettings {
             memory_table_size_bytes: 24 << 10,
             memory_tables_size_bytes_max: 96 << 10,
             cache_size_bytes_max: 64 << 10,
-            merge_count_min: 4,
+            compaction_count_min: 4,
             range_size_bytes_max: 2 << 10,
             range_count_max: 8,
             ..PartitionSettings::default()

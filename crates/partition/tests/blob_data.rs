@@ -66,11 +66,11 @@ impl Operation for Name {
             None => RowChange::Delete { key },
             Some((pieces, mark)) => {
                 let mut value = Vec::new();
-                let tail = tail_of(*mark);
-                RowStart { pieces: pieces.clone(), tail_size_bytes: tail.len() }.put(&mut value);
+                let overflow = overflow_of(*mark);
+                RowStart { pieces: pieces.clone(), overflow_size_bytes: overflow.len() }.put(&mut value);
                 value.put_u64_field(*mark);
                 value.resize(value.len() + self.padding, 0);
-                value.extend_from_slice(&tail);
+                value.extend_from_slice(&overflow);
                 RowChange::Put { key, value: value.into() }
             }
         };
@@ -85,8 +85,8 @@ fn bytes_of(mark: u64, index: u64) -> Bytes {
     (0..len).map(|at| (mark.wrapping_mul(31).wrapping_add(at / 7 + index)) as u8).collect()
 }
 
-/// The tail of a row that was written with `mark`: often none, sometimes one that is kept apart.
-fn tail_of(mark: u64) -> Bytes {
+/// The overflow of a row that was written with `mark`: often none, sometimes one that is kept apart.
+fn overflow_of(mark: u64) -> Bytes {
     let len = if mark.is_multiple_of(2) { 0 } else { mark / 2 % 3000 };
     (0..len).map(|at| (mark.wrapping_mul(7).wrapping_add(at / 9)) as u8).collect()
 }
@@ -175,10 +175,10 @@ async fn stored_and_named(streams: &Streams, partitions: &Partitions, model: &Mo
 async fn read(partitions: &Partitions, key: &RowKey, seed: u64) -> Result<Option<u64>, PartitionError> {
     let Some((row, pin)) = partitions.get_with_data(TABLE, key).await? else { return Ok(None) };
     let mut decoder = Decoder::new(&row.value);
-    let RowStart { pieces, tail_size_bytes } = RowStart::take(&mut decoder).unwrap();
+    let RowStart { pieces, overflow_size_bytes } = RowStart::take(&mut decoder).unwrap();
     let mark = decoder.u64("mark").unwrap();
-    assert!(decoder.rest().ends_with(&tail_of(mark)), "seed {seed}: the tail of {key:?}");
-    assert_eq!(tail_size_bytes, tail_of(mark).len(), "seed {seed}: {key:?}");
+    assert!(decoder.rest().ends_with(&overflow_of(mark)), "seed {seed}: the overflow of {key:?}");
+    assert_eq!(overflow_size_bytes, overflow_of(mark).len(), "seed {seed}: {key:?}");
     for (index, piece) in pieces.iter().enumerate() {
         let expected = bytes_of(mark, index as u64);
         assert_eq!(piece.size_bytes(), expected.len() as u64, "seed {seed}");

@@ -247,7 +247,7 @@ fn a_range_read_goes_over_any_number_of_deleted_rows() {
     let settings = PartitionSettings {
         memory_table_size_bytes: 256 << 10,
         memory_tables_size_bytes_max: 1 << 20,
-        merge_count_min: 1000,
+        compaction_count_min: 1000,
         ..PartitionSettings::tiny()
     };
     let found = World::new(1)

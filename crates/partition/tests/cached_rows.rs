@@ -10,7 +10,7 @@ use sim::World;
 
 fn settings() -> PartitionSettings {
     PartitionSettings {
-        merge_count_min: 1000,
+        compaction_count_min: 1000,
         cache_size_bytes_max: 8 << 20,
         range_size_bytes_max: 1 << 30,
         ..PartitionSettings::tiny()

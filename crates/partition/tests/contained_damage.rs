@@ -10,7 +10,7 @@ mod rows;
 
 use base::Environment;
 use partition::{KeyRange, ObjectTable, PartitionError, PartitionSettings, Partitions, RowKey, RowVersion};
-use rows::{Everything, TABLE, key, open, put, put_blob_row, value, value_with_tail};
+use rows::{Everything, TABLE, key, open, put, put_blob_row, value, value_with_overflow};
 use sim::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -59,7 +59,7 @@ async fn life_of_overwrites(env: &Environment, ends_cleanly: bool) -> Newest {
                 put(&partitions, &mut expected, key, value).await.unwrap();
             } else {
                 let size = env.random.next_u64() % 3 * 900;
-                let value = (!gone).then(|| value_with_tail(tag, 30, size as usize));
+                let value = (!gone).then(|| value_with_overflow(tag, 30, size as usize));
                 put_blob_row(&partitions, &mut expected, key, value).await.unwrap();
             }
         }
@@ -163,7 +163,7 @@ async fn write(partitions: &Partitions, newest: &mut Newest, tag: u64) -> u64 {
             TABLE => put(partitions, &mut written, key.clone(), Some(value(tag + at as u64, 300))).await,
             _ => {
                 let write =
-                    rows::WriteBlobRow { key: key.clone(), value: Some(value_with_tail(tag, 30, 600)) };
+                    rows::WriteBlobRow { key: key.clone(), value: Some(value_with_overflow(tag, 30, 600)) };
                 let value = write.value.clone().unwrap().to_vec();
                 partitions.execute(write).await.map(|(version, _)| {
                     written.insert(key.as_bytes().to_vec(), (version, value));
@@ -267,7 +267,7 @@ fn damage_of_an_extent_stops_only_what_lies_in_it() {
 fn of_two_ranges_of_a_table_one_serves_while_the_log_of_the_other_is_damaged() {
     let world = World::new(21);
     let at = |name: &str| key(1, name, "r");
-    let never = PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let never = PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
     let settings = never.clone();
     let log = world.run(|env, _| async move {
         let (streams, partitions) = open(&env, settings).await.unwrap();

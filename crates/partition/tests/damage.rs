@@ -106,7 +106,7 @@ fn a_healthy_folder_passes_however_its_last_process_ended() {
         assert!(checked.row_count > 0 && checked.range_count >= 4 && checked.block_count > 0, "{checked:?}");
         // The check has changed nothing.
         assert_eq!(read(&world).unwrap(), expected, "seed {seed}");
-        // A process that dies in the middle of its writes leaves torn tails, which are not damage.
+        // A process that dies in the middle of its writes leaves torn overflows, which are not damage.
         let dies_at = world.disk.operation_count() + 1 + world.random.below(400);
         world.disk.set_faults(Faults { crash_at_operation: dies_at, slow_one_in: 4, ..Faults::default() });
         world.run(|env, _| async move { varied_life(&env, 2000).await });
@@ -195,8 +195,8 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
     use partition::PartitionSettings as Settings;
     use std::time::Duration;
     let world = World::new(3);
-    let never = Settings { merge_count_min: 100, ..Settings::tiny() };
-    let twelve = Settings { merge_count_min: 12, ..Settings::tiny() };
+    let never = Settings { compaction_count_min: 100, ..Settings::tiny() };
+    let twelve = Settings { compaction_count_min: 12, ..Settings::tiny() };
     let expected = world.run(|env, _| async move {
         let (streams, partitions) = open(&env, never).await.unwrap();
         let mut expected = Everything::new();
@@ -244,7 +244,7 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
 fn checkpoints_behind_a_damaged_one_are_merged_all_the_same() {
     use std::time::Duration;
     let world = World::new(4);
-    let never = PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let never = PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
     let expected = world.run(|env, _| async move {
         let (streams, partitions) = open(&env, never).await.unwrap();
         let mut expected = Everything::new();
@@ -261,8 +261,11 @@ fn checkpoints_behind_a_damaged_one_are_merged_all_the_same() {
         world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 18_000);
     let (damaged, _) = large.next_back().unwrap();
     world.disk.garble(&damaged, 3000);
-    let few =
-        PartitionSettings { merge_count_min: 4, range_size_bytes_max: 1 << 30, ..PartitionSettings::tiny() };
+    let few = PartitionSettings {
+        compaction_count_min: 4,
+        range_size_bytes_max: 1 << 30,
+        ..PartitionSettings::tiny()
+    };
     let (counts, failed, merges) = world
         .run(|env, _| async move {
             let (_streams, partitions) = open(&env, few).await.unwrap();
@@ -286,7 +289,7 @@ fn checkpoints_behind_a_damaged_one_are_merged_all_the_same() {
                     Err(other) => panic!("{other}"),
                 }
             }
-            (counts, failed, partitions.statistics().merges)
+            (counts, failed, partitions.statistics().compactions)
         })
         .unwrap();
     println!("checkpoints {counts:?}, {merges} merges, {failed} rows can't be read");

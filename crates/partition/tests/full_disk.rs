@@ -235,7 +235,7 @@ fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
         let run = world.run(|env, _| async move {
             let settings = PartitionSettings {
                 range_size_bytes_max: 64 << 20,
-                merge_count_min: 6,
+                compaction_count_min: 6,
                 ..PartitionSettings::tiny()
             };
             let manager_log_growth_bytes = if with_full_journal { 4 << 20 } else { 32 << 10 };
@@ -347,7 +347,7 @@ fn proportional_settings() -> (StreamSettings, PartitionSettings) {
 }
 
 /// Extents larger than the reserve, so that no checkpoint can be reclaimed in parts: what merges do alone.
-fn settings_for_merges_alone() -> (StreamSettings, PartitionSettings) {
+fn settings_for_compactions_alone() -> (StreamSettings, PartitionSettings) {
     const RESERVE: u64 = PROPORTIONAL_RESERVE;
     let (stream_settings, settings) = proportional_settings();
     let stream_settings = StreamSettings {
@@ -429,11 +429,11 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
     const LARGE_ROWS: u64 = 400;
     let world = World::new(1);
     let disk = world.disk.clone();
-    let (stream_settings, settings) = settings_for_merges_alone();
+    let (stream_settings, settings) = settings_for_compactions_alone();
     let run = world.run(|env, _| async move {
         let streams = Streams::open(&env, stream_settings).await.unwrap();
         // No merge is due for the number of checkpoints.
-        let settings = PartitionSettings { merge_count_min: 20, ..settings };
+        let settings = PartitionSettings { compaction_count_min: 20, ..settings };
         let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
         let mut all = Everything::new();
         for at in 0..LARGE_ROWS {
@@ -455,27 +455,27 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
             let _ = put(&partitions, &mut all, row, Some(value(at, 7000))).await;
         }
         assert!(streams.is_scarce());
-        let before = partitions.statistics().merged_bytes;
+        let before = partitions.statistics().compacted_bytes;
         for _ in 0..2400 {
             // Too little for the reserve, and for the rows that such a merge keeps: others use up what comes back.
             disk.set_free_bytes(Some(PROPORTIONAL_RESERVE / 2));
             env.clock.sleep(Duration::from_millis(50)).await;
         }
         assert!(streams.is_scarce());
-        let merged_bytes = partitions.statistics().merged_bytes - before;
-        assert!(merged_bytes > 0, "there was no such merge");
+        let compacted_bytes = partitions.statistics().compacted_bytes - before;
+        assert!(compacted_bytes > 0, "there was no such merge");
         // Each run of checkpoints was tried once at most.
-        assert!(merged_bytes < 2 * PROPORTIONAL_RESERVE, "{merged_bytes} bytes were merged");
+        assert!(compacted_bytes < 2 * PROPORTIONAL_RESERVE, "{compacted_bytes} bytes were merged");
         // Until the disk was not full for a while.
         disk.set_free_bytes(None);
         env.clock.sleep(Duration::from_secs(30)).await;
         give_up_reserve(&streams, &disk).await;
-        let before = partitions.statistics().merged_bytes;
+        let before = partitions.statistics().compacted_bytes;
         for _ in 0..240 {
             disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));
             env.clock.sleep(Duration::from_millis(250)).await;
         }
-        assert!(partitions.statistics().merged_bytes > before, "it is not tried again");
+        assert!(partitions.statistics().compacted_bytes > before, "it is not tried again");
     });
     run.unwrap();
 }
@@ -489,11 +489,11 @@ fn a_merge_that_found_no_space_is_tried_again() {
     for seed in 0..18 {
         let world = World::new(seed);
         let disk = world.disk.clone();
-        let (stream_settings, settings) = settings_for_merges_alone();
+        let (stream_settings, settings) = settings_for_compactions_alone();
         let run = world.run(|env, _| async move {
             let streams = Streams::open(&env, stream_settings).await.unwrap();
             // No merge is due for the number of checkpoints, neither under load nor when it is quiet.
-            let settings = PartitionSettings { merge_count_min: 1000, ..settings };
+            let settings = PartitionSettings { compaction_count_min: 1000, ..settings };
             let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
             let mut all = Everything::new();
             let row = |at: u64| key(1, "rows", &format!("{at:06}"));
@@ -520,7 +520,7 @@ fn a_merge_that_found_no_space_is_tried_again() {
             }
             assert!(streams.is_scarce());
             disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
-            let (before, merged_before) = (numbers(), partitions.statistics().merged_bytes);
+            let (before, compacted_before) = (numbers(), partitions.statistics().compacted_bytes);
             if before.len() == 1 {
                 // There was room for it on the way here: this is not what the test is about.
                 return false;
@@ -537,7 +537,10 @@ fn a_merge_that_found_no_space_is_tried_again() {
                     env.clock.sleep(Duration::from_millis(1)).await;
                 }
             }
-            assert!(partitions.statistics().merged_bytes > merged_before, "seed {seed}: no merge had begun");
+            assert!(
+                partitions.statistics().compacted_bytes > compacted_before,
+                "seed {seed}: no merge had begun"
+            );
             // A merge may have ended in spite of that: then this is not what the test is about.
             let was_refused = numbers().is_superset(&before);
             disk.set_free_bytes(Some(PROPORTIONAL_RESERVE * 3 / 4));

@@ -54,7 +54,7 @@ fn play(change: Change, crash_after: Option<u64>) -> (u64, u64) {
     let disk = world.disk.clone();
     let expected = std::sync::Mutex::new(Everything::new());
     let (mut before, mut after) = (0, 0);
-    let settings = PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let settings = PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
     world.run(|env, _| {
         let (disk, expected, settings) = (disk.clone(), &expected, settings.clone());
         let (before, after) = (&mut before, &mut after);

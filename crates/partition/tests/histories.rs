@@ -548,7 +548,7 @@ async fn life(
     {
         let mut model = model.lock();
         model.flushes += statistics.flushes;
-        model.merges += statistics.merges;
+        model.merges += statistics.compactions;
     }
     if random.next_u64().is_multiple_of(2) {
         partitions.close().await;

@@ -27,7 +27,7 @@ const FORMAT_1: &[u8] = include_bytes!("fixtures/format-1.lz4");
 const FORMAT_2: &[u8] = include_bytes!("fixtures/format-2.lz4");
 /// The first with messages that have the number of their receipt, which this layer takes for bytes like others.
 const FORMAT_3: &[u8] = include_bytes!("fixtures/format-3.lz4");
-/// The first with tails that are kept apart.
+/// The first with overflows that are kept apart.
 const FORMAT_4: &[u8] = include_bytes!("fixtures/format-4.lz4");
 /// The first with regions of pages that keep in mind what was cleared, which this layer takes for bytes like others.
 const FORMAT_5: &[u8] = include_bytes!("fixtures/format-5.lz4");

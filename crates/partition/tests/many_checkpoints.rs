@@ -10,9 +10,9 @@ use std::time::Duration;
 
 const CHECKPOINTS_MIN: usize = 40;
 
-fn settings(merge_count_min: usize) -> PartitionSettings {
+fn settings(compaction_count_min: usize) -> PartitionSettings {
     PartitionSettings {
-        merge_count_min,
+        compaction_count_min,
         cache_size_bytes_max: 4 << 20,
         range_size_bytes_max: 1 << 30,
         ..PartitionSettings::tiny()
@@ -117,9 +117,9 @@ fn what_checkpoints_share_goes_on_with_those_who_take_over() {
 /// Merges take checkpoints out of the middle of a group, and their results found groups of their own.
 #[test]
 fn rows_stay_where_they_are_while_neighbours_are_merged() {
-    for merge_count_min in [2, 3, 5, 12] {
-        let finished = World::new(merge_count_min as u64).run(|env, _| async move {
-            let (_, partitions) = open(&env, settings(merge_count_min)).await.unwrap();
+    for compaction_count_min in [2, 3, 5, 12] {
+        let finished = World::new(compaction_count_min as u64).run(|env, _| async move {
+            let (_, partitions) = open(&env, settings(compaction_count_min)).await.unwrap();
             fill(&partitions).await;
             check(&partitions).await;
             partitions.split(TABLE, &key(1, "p", "")).await.unwrap();

@@ -152,7 +152,7 @@ fn life(change: Change, crash_after: Option<u64>) -> (World, Everything, u64) {
     let disk = world.disk.clone();
     let acknowledged = std::sync::Mutex::new(Everything::new());
     let mut operations = 0;
-    let settings = PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let settings = PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
     world.run(|env, _| {
         let (disk, acknowledged, operations) = (disk.clone(), &acknowledged, &mut operations);
         async move {

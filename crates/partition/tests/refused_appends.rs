@@ -36,7 +36,7 @@ impl Operation for Look {
 /// the row did not exist once the group was taken back.
 #[test]
 fn a_decision_sees_a_row_again_whose_change_was_taken_back_for_want_of_space() {
-    let settings = || PartitionSettings { merge_count_min: 100, ..PartitionSettings::tiny() };
+    let settings = || PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
     let (early, late) = (key(1, "p", "r00"), key(1, "p", "r99"));
     let mut decided_afterwards = [0, 0];
     for seed in 0..30 {

@@ -14,7 +14,7 @@ use partition::{
     Damage, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings, Partitions,
     Piece, RemoveLost, RowKey, RowVersion, check_folder, put_pieces, repair_folder, take_pieces,
 };
-use rows::{Everything, TABLE, WriteBlobRow, key, open, put, put_blob_row, value, value_with_tail};
+use rows::{Everything, TABLE, WriteBlobRow, key, open, put, put_blob_row, value, value_with_overflow};
 use sim::World;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn all_keys() -> impl Iterator<Item = (u64, ObjectTable, RowKey)> {
     })
 }
 
-/// Rows of entities, of blobs with tails (container 2) and of blobs with data (container 3).
+/// Rows of entities, of blobs with overflows (container 2) and of blobs with data (container 3).
 async fn life(env: &Environment, ends_cleanly: bool) -> Newest {
     let (streams, partitions) = open(env, PartitionSettings::tiny()).await.unwrap();
     let mut expected = Everything::new();
@@ -61,7 +61,7 @@ async fn life(env: &Environment, ends_cleanly: bool) -> Newest {
                     .unwrap();
             } else if parse_row_key(key.as_bytes()).unwrap().container_id == 2 {
                 let size = env.random.next_u64() % 3 * 900;
-                let value = (!gone).then(|| value_with_tail(tag, 30, size as usize));
+                let value = (!gone).then(|| value_with_overflow(tag, 30, size as usize));
                 put_blob_row(&partitions, &mut expected, key, value).await.unwrap();
             } else if gone {
                 put_blob_row(&partitions, &mut expected, key, None).await.unwrap();

@@ -100,7 +100,7 @@ mod tests {
     fn a_page_ends_among_very_many_deleted_queues_and_the_next_one_gets_on() {
         let finished = World::new(1).run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-            let settings = PartitionSettings { merge_count_min: 1000, ..PartitionSettings::tiny() };
+            let settings = PartitionSettings { compaction_count_min: 1000, ..PartitionSettings::tiny() };
             let partitions = Arc::new(Partitions::open(&env, streams, settings).await.unwrap());
             let service = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
             for name in ["before", "zbehind"] {

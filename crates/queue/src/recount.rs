@@ -139,7 +139,7 @@ impl NewestRows {
 }
 
 impl Scan for NewestRows {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 

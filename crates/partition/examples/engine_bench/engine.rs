@@ -68,17 +68,17 @@ impl Engine {
 
     /// Waits until nothing is flushed and merged any more.
     pub(crate) async fn settle(&self) {
-        const QUIET_FOR: u32 = 10;
-        let mut quiet = 0;
+        const IDLE_FOR: u32 = 10;
+        let mut idle = 0;
         let mut before = self.partitions.statistics();
-        while quiet < QUIET_FOR {
+        while idle < IDLE_FOR {
             self.clock.sleep(Duration::from_millis(200)).await;
             let now = self.partitions.statistics();
             let written = crate::process::written_bytes().unwrap_or(0);
             self.clock.sleep(Duration::from_millis(100)).await;
             let writes_on = crate::process::written_bytes().unwrap_or(0) > written + (1 << 20);
-            let same = (now.flushes, now.merges) == (before.flushes, before.merges) && !writes_on;
-            quiet = if same { quiet + 1 } else { 0 };
+            let same = (now.flushes, now.compactions) == (before.flushes, before.compactions) && !writes_on;
+            idle = if same { idle + 1 } else { 0 };
             before = now;
         }
     }

@@ -111,7 +111,7 @@ pub(crate) async fn run(arguments: Arguments, verdicts: &mut Verdicts) -> Outcom
         written as f64 / 1e9,
         user_bytes as f64 / 1e9,
         statistics.flushes,
-        statistics.merges,
+        statistics.compactions,
         engine.partitions.ranges(TABLE).len(),
         statistics.memory.waits,
         statistics.memory.waited_for.as_secs_f64(),

@@ -106,7 +106,7 @@ pub(crate) async fn run(arguments: Arguments, verdicts: &mut Verdicts) -> Outcom
     Ok(())
 }
 
-async fn merge_all(engine: &Engine, pause: Duration) -> Outcome<()> {
+async fn compact_all(engine: &Engine, pause: Duration) -> Outcome<()> {
     while engine.partitions.ranges(TABLE).len() > 1 {
         engine.clock.sleep(pause).await;
         engine.partitions.merge(TABLE, &partition_start(0)).await?;
@@ -115,7 +115,7 @@ async fn merge_all(engine: &Engine, pause: Duration) -> Outcome<()> {
 }
 
 async fn split_and_merge(engine: &Engine, arguments: &Arguments, verdicts: &mut Verdicts) -> Outcome<()> {
-    merge_all(engine, Duration::ZERO).await?;
+    compact_all(engine, Duration::ZERO).await?;
     let done = Arc::new(AtomicBool::new(false));
     let writers =
         write_until(engine, arguments, arguments.writers, &done, "split", |writer, count, names| {
@@ -133,7 +133,7 @@ async fn split_and_merge(engine: &Engine, arguments: &Arguments, verdicts: &mut 
                 engine.partitions.ranges(TABLE).len(),
                 arguments.writers
             );
-            merge_all(engine, BETWEEN_CHANGES).await
+            compact_all(engine, BETWEEN_CHANGES).await
         }
         .await;
         done.store(true, Ordering::Relaxed);

@@ -11,15 +11,15 @@ mod words;
 
 pub(crate) use words::describe_range;
 
-use crate::block_cache::BlockCache;
-use crate::data_writer::DataWriter;
+use crate::background::maintenance::Maintenance;
+use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::maintenance::Maintenance;
-use crate::memory_budget::MemoryBudget;
+use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::ObjectTable;
 use crate::range_partition::Shared;
 use crate::settings::PartitionSettings;
+use crate::tree::block_cache::BlockCache;
 use base::overlay_disk::OverlayDisk;
 use base::{BoxFuture, Environment};
 use ranges::RangeCheck;

@@ -2,11 +2,11 @@
 //!
 //! Every block of every extent may read all the same, so nothing else would tell before a reader does.
 
-use crate::data_ends::DataEnds;
-use crate::dead_containers::DeadFilter;
+use crate::blob_data::data_ends::DataEnds;
+use crate::blob_data::piece::take_pieces;
 use crate::key::partition_prefix;
+use crate::map::dead_containers::DeadFilter;
 use crate::operation::{RowRef, Scan, Visit};
-use crate::piece::take_pieces;
 use base::codec::Decoder;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl FindMissing {
 }
 
 impl Scan for FindMissing {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 

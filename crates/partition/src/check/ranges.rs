@@ -3,14 +3,14 @@
 use super::pieces::FindMissing;
 use super::words::{COPY_MENDED, MAP_MENDED, NO_START, NOT_SERVED, describe_range};
 use super::{Damage, FolderCheck};
+use crate::blob_data::data_ends::DataEnds;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
-use crate::data_ends::DataEnds;
-use crate::dead_containers::DeadContainers;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, parse_row_key};
+use crate::map::dead_containers::DeadContainers;
+use crate::map::partition_map::MapEntry;
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
-use crate::partition_map::MapEntry;
 use crate::partition_server::{FIRST_RANGE_ID, MapLook, copy_name, look_at_map, range_ids};
 use crate::range_partition::{RangeStreams, Shared, read, read_metadata};
 use std::collections::BTreeSet;

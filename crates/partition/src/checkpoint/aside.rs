@@ -6,7 +6,7 @@
 //! wants to see more, they are kept after all.
 
 use super::RowBlock;
-use crate::block_cache::{BlockCache, CachedBlock};
+use crate::tree::block_cache::{BlockCache, CachedBlock};
 use smallvec::SmallVec;
 use stream::Location;
 

@@ -1,9 +1,9 @@
 //! The offline check of a checkpoint: every block is read, every row is where its index and filter say, and the root
 //! tells the truth about all of them.
 
-use super::filter::key_hash;
 use super::index_block::IndexEntry;
 use super::{Caching, Checkpoint, RowBlock, damaged};
+use crate::bloom::block_filter::key_hash;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use base::codec::DecodeError;
@@ -70,7 +70,7 @@ impl Checkpoint {
                         match self.read_rows(entry.location).await {
                             Err(error) => checked.note(Some(entry.location), &error, keys),
                             Ok(rows) => {
-                                if let Err(error) = self.check_tails(&mut checked, &rows, entry).await {
+                                if let Err(error) = self.check_overflows(&mut checked, &rows, entry).await {
                                     checked.note(Some(entry.location), &error, keys.clone());
                                 }
                                 let may_contain = |key: &[u8]| {
@@ -108,8 +108,8 @@ impl Checkpoint {
         checked
     }
 
-    /// Reads the tails of a block's rows: each is there, as long as its row says. One that is damaged is noted with its row.
-    async fn check_tails(
+    /// Reads the overflows of a block's rows: each is there, as long as its row says. One that is damaged is noted with its row.
+    async fn check_overflows(
         &self,
         checked: &mut CheckedCheckpoint,
         rows: &RowBlock,
@@ -119,21 +119,21 @@ impl Checkpoint {
         let (mut keys, mut places) = (Vec::new(), Vec::new());
         let mut rows = rows.rows();
         while let Some(position) = rows.step().map_err(malformed)? {
-            if let Some(place) = position.tail {
+            if let Some(place) = position.overflow {
                 keys.push(Bytes::copy_from_slice(rows.key()));
                 places.push(place);
             }
         }
         let size_bytes: u64 = places.iter().map(|place| place.stored_size_bytes()).sum();
-        if size_bytes != entry.tails_size_bytes {
-            return Err(damaged(entry.location, "the index tells of other tails"));
+        if size_bytes != entry.overflow_size_bytes {
+            return Err(damaged(entry.location, "the index tells of other overflows"));
         }
-        let read = self.read_tails(&places).await;
-        if read.is_ok_and(|tails| tails.iter().all(|tail| tail.unpacked().is_ok())) {
+        let read = self.read_overflows(&places).await;
+        if read.is_ok_and(|overflows| overflows.iter().all(|overflow| overflow.unpacked().is_ok())) {
             return Ok(());
         }
         for (key, place) in keys.into_iter().zip(places) {
-            if let Err(error) = self.tail(place, Caching::Bypass).await {
+            if let Err(error) = self.overflow(place, Caching::Bypass).await {
                 let end = Some(Bytes::from([&key[..], &[0]].concat()));
                 checked.note(Some(place.location), &error, KeyRange { start: key, end });
             }
@@ -172,8 +172,8 @@ impl CheckedCheckpoint {
             }
             self.row_count += 1;
             self.deleted_count += u64::from(value.is_none());
-            let tail_bytes = position.tail.map_or(0, |tail| u64::from(tail.size_bytes));
-            self.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64 + tail_bytes;
+            let overflow_bytes = position.overflow.map_or(0, |overflow| u64::from(overflow.size_bytes));
+            self.row_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64 + overflow_bytes;
             let version = position.version.0;
             let (low, high) = self.versions.unwrap_or((version, version));
             self.versions = Some((low.min(version), high.max(version)));

@@ -2,7 +2,7 @@
 
 use super::index_block::{IndexBlock, IndexEntry};
 use super::row_block::{RowBlock, RowIterator, RowPosition};
-use super::{Checkpoint, StoredTail, TailPlace, damaged, parse_rows};
+use super::{Checkpoint, OverflowPlace, StoredOverflow, damaged, parse_rows};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use base::codec::DecodeError;
@@ -13,7 +13,7 @@ use stream::{ExtentId, Location};
 
 /// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor less.
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
-/// Bytes of tails, with what their blocks have besides, that are read with their row blocks: of as many as have no more
+/// Bytes of overflows, with what their blocks have besides, that are read with their row blocks: of as many as have no more
 /// together, or of one. Just as much as memory of large reads has, which is used again.
 const TAILS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
 
@@ -26,9 +26,9 @@ pub(crate) enum Caching {
     Bypass,
 }
 
-/// Which tails a walk past the cache reads with their row blocks. One through the cache reads none: who wants one asks for it.
+/// Which overflows a walk past the cache reads with their row blocks. One through the cache reads none: who wants one asks for it.
 #[derive(Clone, Debug)]
-pub(crate) enum TailsRead {
+pub(crate) enum OverflowReads {
     /// Every row is seen whole.
     All,
     /// Rows are seen as their heads.
@@ -37,12 +37,12 @@ pub(crate) enum TailsRead {
     NotIn(Arc<BTreeSet<ExtentId>>),
 }
 
-impl TailsRead {
-    fn reads(&self, place: TailPlace) -> bool {
+impl OverflowReads {
+    fn reads(&self, place: OverflowPlace) -> bool {
         match self {
-            TailsRead::All => true,
-            TailsRead::None => false,
-            TailsRead::NotIn(extents) => !extents.contains(&place.location.extent),
+            OverflowReads::All => true,
+            OverflowReads::None => false,
+            OverflowReads::NotIn(extents) => !extents.contains(&place.location.extent),
         }
     }
 }
@@ -51,19 +51,19 @@ impl TailsRead {
 pub(crate) struct CheckpointCursor {
     checkpoint: Arc<Checkpoint>,
     caching: Caching,
-    tails_read: TailsRead,
+    overflow_reads: OverflowReads,
     part: usize,
     index: Option<Arc<IndexBlock>>,
     /// The next row block in the index.
     next_block: usize,
     block: Option<(Location, RowIterator)>,
     position: Option<RowPosition>,
-    /// The tail of the row it stands on, once it was read.
-    tail: Option<StoredTail>,
-    /// Row blocks that follow, unpacked, whose tails were read.
+    /// The overflow of the row it stands on, once it was read.
+    overflow: Option<StoredOverflow>,
+    /// Row blocks that follow, unpacked, whose overflows were read.
     unpacked: VecDeque<(Location, RowIterator)>,
-    /// Tails of the rows behind the one it stands on, in this block and those.
-    tails: VecDeque<StoredTail>,
+    /// Overflows of the rows behind the one it stands on, in this block and those.
+    overflows: VecDeque<StoredOverflow>,
     /// Row blocks behind those that follow, read ahead and as stored: unpacked they may be many times as large.
     ahead: VecDeque<Bytes>,
 }
@@ -74,20 +74,20 @@ impl CheckpointCursor {
         checkpoint: Arc<Checkpoint>,
         start: &[u8],
         caching: Caching,
-        tails_read: TailsRead,
+        overflow_reads: OverflowReads,
     ) -> Result<Self, PartitionError> {
         let mut cursor = CheckpointCursor {
             checkpoint,
             caching,
-            tails_read,
+            overflow_reads,
             part: 0,
             index: None,
             next_block: 0,
             block: None,
             position: None,
-            tail: None,
+            overflow: None,
             unpacked: VecDeque::new(),
-            tails: VecDeque::new(),
+            overflows: VecDeque::new(),
             ahead: VecDeque::new(),
         };
         cursor.load_block_of(start).await?;
@@ -97,7 +97,7 @@ impl CheckpointCursor {
 
     /// Goes on to the first row at or after `key`, which lies ahead.
     pub(crate) async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
-        // What a walk past the cache has read ahead, with tails, lies in the order of rows: it passes over them one by one.
+        // What a walk past the cache has read ahead, with overflows, lies in the order of rows: it passes over them one by one.
         if self.caching == Caching::Keep {
             if self.pass_in_block(key)? {
                 self.step().await?;
@@ -112,7 +112,7 @@ impl CheckpointCursor {
     pub(crate) fn end(&mut self) {
         self.block = None;
         self.position = None;
-        self.tail = None;
+        self.overflow = None;
     }
 
     async fn step_up_to(&mut self, key: &[u8]) -> Result<(), PartitionError> {
@@ -174,32 +174,32 @@ impl CheckpointCursor {
         self.position.map_or(RowVersion(0), |position| position.version)
     }
 
-    /// Value of the row it stands on, without a tail that is kept apart; `None`: deleted.
+    /// Value of the row it stands on, without a overflow that is kept apart; `None`: deleted.
     pub(crate) fn value_ref(&self) -> Option<&[u8]> {
         self.block.as_ref()?.1.value_ref(self.position?)
     }
 
-    /// The tail of the row it stands on that is kept apart.
-    pub(crate) fn tail(&self) -> RowTail<'_> {
-        match (&self.tail, self.stored_tail()) {
-            (Some(tail), _) => RowTail::Read(tail),
-            (None, Some(place)) => RowTail::Stored(place),
-            (None, None) => RowTail::InValue,
+    /// The overflow of the row it stands on that is kept apart.
+    pub(crate) fn overflow(&self) -> RowOverflow<'_> {
+        match (&self.overflow, self.stored_overflow()) {
+            (Some(overflow), _) => RowOverflow::Read(overflow),
+            (None, Some(place)) => RowOverflow::Stored(place),
+            (None, None) => RowOverflow::InValue,
         }
     }
 
-    fn stored_tail(&self) -> Option<TailPlace> {
-        self.position?.tail
+    fn stored_overflow(&self) -> Option<OverflowPlace> {
+        self.position?.overflow
     }
 
-    /// The tail of the row it stands on, if it is kept apart.
-    pub(crate) async fn unpacked_tail(&self) -> Result<Option<Bytes>, PartitionError> {
-        let Some(place) = self.stored_tail() else { return Ok(None) };
-        match &self.tail {
-            Some(tail) => {
-                tail.unpacked().map(Some).map_err(|error| damaged(place.location, &error.to_string()))
+    /// The overflow of the row it stands on, if it is kept apart.
+    pub(crate) async fn unpacked_overflow(&self) -> Result<Option<Bytes>, PartitionError> {
+        let Some(place) = self.stored_overflow() else { return Ok(None) };
+        match &self.overflow {
+            Some(overflow) => {
+                overflow.unpacked().map(Some).map_err(|error| damaged(place.location, &error.to_string()))
             }
-            None => self.checkpoint.tail(place, Caching::Bypass).await.map(Some),
+            None => self.checkpoint.overflow(place, Caching::Bypass).await.map(Some),
         }
     }
 
@@ -209,14 +209,14 @@ impl CheckpointCursor {
         let next = rows.step().map_err(|error| damaged(*location, &error.to_string()))?;
         let Some(position) = next else { return Ok(false) };
         self.position = next;
-        let read = position.tail.filter(|place| self.tails_read.reads(*place));
-        self.tail = read.and_then(|_| self.tails.pop_front());
-        // Rows and their tails are read apart: a tail that is another row's would be a wrong answer.
-        let is_another = |(tail, place): (&StoredTail, TailPlace)| {
-            tail.read.is_none_or(|read| read.location != place.location)
+        let read = position.overflow.filter(|place| self.overflow_reads.reads(*place));
+        self.overflow = read.and_then(|_| self.overflows.pop_front());
+        // Rows and their overflows are read apart: a overflow that is another row's would be a wrong answer.
+        let is_another = |(overflow, place): (&StoredOverflow, OverflowPlace)| {
+            overflow.read.is_none_or(|read| read.location != place.location)
         };
-        if self.tail.as_ref().zip(read).is_some_and(is_another) {
-            return Err(damaged(*location, "its tails are others"));
+        if self.overflow.as_ref().zip(read).is_some_and(is_another) {
+            return Err(damaged(*location, "its overflows are others"));
         }
         Ok(true)
     }
@@ -267,15 +267,15 @@ impl CheckpointCursor {
         }
     }
 
-    /// Unpacks the first of these row blocks, and more with tails as long as rows and tails are few enough to be read at
-    /// once; reads the tails. With a start, most of the rows before it are left out.
+    /// Unpacks the first of these row blocks, and more with overflows as long as rows and overflows are few enough to be read at
+    /// once; reads the overflows. With a start, most of the rows before it are left out.
     async fn unpack(&mut self, entries: &[IndexEntry], start: Option<&[u8]>) -> Result<(), PartitionError> {
         let mut places = Vec::new();
-        let (mut rows_size_bytes, mut tails_size_bytes) = (0, 0);
+        let (mut rows_size_bytes, mut overflow_size_bytes) = (0, 0);
         for (index, entry) in entries.iter().enumerate() {
-            tails_size_bytes += entry.tails_size_bytes;
-            let is_enough = entry.tails_size_bytes == 0
-                || tails_size_bytes > TAILS_AHEAD_SIZE_BYTES
+            overflow_size_bytes += entry.overflow_size_bytes;
+            let is_enough = entry.overflow_size_bytes == 0
+                || overflow_size_bytes > TAILS_AHEAD_SIZE_BYTES
                 || rows_size_bytes > READ_AHEAD_SIZE_BYTES;
             if index > 0 && is_enough {
                 break;
@@ -288,13 +288,13 @@ impl CheckpointCursor {
             let rows = parse_rows(stored, entry.location)?;
             rows_size_bytes += rows.size_bytes() as u64;
             let rows = rows_from(&rows, start.filter(|_| index == 0), entry.location)?;
-            if entry.tails_size_bytes > 0 {
-                let found = tails_of(rows.clone(), &self.tails_read);
+            if entry.overflow_size_bytes > 0 {
+                let found = tails_of(rows.clone(), &self.overflow_reads);
                 places.extend(found.map_err(|error| damaged(entry.location, &error.to_string()))?);
             }
             self.unpacked.push_back((entry.location, rows));
         }
-        self.tails = self.checkpoint.read_tails(&places).await?.into();
+        self.overflows = self.checkpoint.read_overflows(&places).await?.into();
         Ok(())
     }
 }
@@ -311,24 +311,27 @@ fn rows_from(
     }
 }
 
-/// The tail of the row that a walk stands on.
+/// The overflow of the row that a walk stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowTail<'a> {
+pub(crate) enum RowOverflow<'a> {
     /// It is in the value, or there is none.
     InValue,
     /// It is kept apart, there, and was not read.
-    Stored(TailPlace),
+    Stored(OverflowPlace),
     /// It is kept apart, and was read.
-    Read(&'a StoredTail),
+    Read(&'a StoredOverflow),
     /// It is to be kept apart.
     InMemory(&'a Bytes),
 }
 
-/// Where those tails of all these rows are that are read.
-fn tails_of(mut rows: RowIterator, tails_read: &TailsRead) -> Result<Vec<TailPlace>, DecodeError> {
+/// Where those overflows of all these rows are that are read.
+fn tails_of(
+    mut rows: RowIterator,
+    overflow_reads: &OverflowReads,
+) -> Result<Vec<OverflowPlace>, DecodeError> {
     let mut places = Vec::new();
     while let Some(position) = rows.step()? {
-        places.extend(position.tail.filter(|place| tails_read.reads(*place)));
+        places.extend(position.overflow.filter(|place| overflow_reads.reads(*place)));
     }
     Ok(places)
 }
@@ -357,7 +360,7 @@ mod tests {
     fn a_run_ends_at_a_gap_another_extent_or_its_bound() {
         let at = |extent, offset, len| {
             let location = Location { extent: ExtentId(extent), offset, len };
-            IndexEntry { last_key: Bytes::new(), location, tails_size_bytes: 0 }
+            IndexEntry { last_key: Bytes::new(), location, overflow_size_bytes: 0 }
         };
         let end = |entry: &IndexEntry| entry.location.end();
         assert_eq!(run_from(&[]), []);

@@ -1,35 +1,35 @@
 //! Index blocks: for each row block of one part of a checkpoint, its last key and place.
 //!
 //! ```text
-//! index = u8 kind (2, or 7 with tails), varint count, entry*
+//! index = u8 kind (2, or 7 with overflows), varint count, entry*
 //! entry = varint bytes shared with the key before, varint n, n bytes rest of the block's last key, location,
-//!         [varint bytes of all its rows' tails: in kind 7 only]
+//!         [varint bytes of all its rows' overflows: in kind 7 only]
 //! location = u64 extent, u64 offset, u32 payload length
 //! ```
 
-use super::key_heads::KeyHeads;
-use crate::metadata::{put_location, take_location};
+use super::abbreviated_keys::AbbreviatedKeys;
+use crate::tree::metadata::{put_location, take_location};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use stream::Location;
 
 const KIND_INDEX: u8 = 2;
-const KIND_INDEX_WITH_TAILS: u8 = 7;
+const KIND_INDEX_WITH_OVERFLOW: u8 = 7;
 
 /// The last key of a block or part, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     pub(crate) last_key: Bytes,
     pub(crate) location: Location,
-    /// Bytes of its rows' tails, as they are stored.
-    pub(crate) tails_size_bytes: u64,
+    /// Bytes of its rows' overflows, as they are stored.
+    pub(crate) overflow_size_bytes: u64,
 }
 
 /// Encodes an index block.
 pub(super) fn build(entries: &[IndexEntry]) -> Bytes {
     let mut out = Vec::new();
-    let with_tails = entries.iter().any(|entry| entry.tails_size_bytes > 0);
-    out.put_u8_field(if with_tails { KIND_INDEX_WITH_TAILS } else { KIND_INDEX });
+    let with_overflow = entries.iter().any(|entry| entry.overflow_size_bytes > 0);
+    out.put_u8_field(if with_overflow { KIND_INDEX_WITH_OVERFLOW } else { KIND_INDEX });
     out.put_varint(entries.len() as u64);
     let mut before: &[u8] = &[];
     for entry in entries {
@@ -37,8 +37,8 @@ pub(super) fn build(entries: &[IndexEntry]) -> Bytes {
         out.put_varint(shared as u64);
         out.put_bytes_field(&entry.last_key[shared..]);
         put_location(&mut out, entry.location);
-        if with_tails {
-            out.put_varint(entry.tails_size_bytes);
+        if with_overflow {
+            out.put_varint(entry.overflow_size_bytes);
         }
         before = &entry.last_key;
     }
@@ -49,16 +49,16 @@ pub(super) fn build(entries: &[IndexEntry]) -> Bytes {
 #[derive(Clone, Debug)]
 pub(crate) struct IndexBlock {
     pub(crate) entries: Vec<IndexEntry>,
-    heads: KeyHeads,
+    heads: AbbreviatedKeys,
     size_bytes: usize,
 }
 
 impl IndexBlock {
     pub(super) fn parse(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(payload);
-        let with_tails = match decoder.u8("index kind")? {
+        let with_overflow = match decoder.u8("index kind")? {
             KIND_INDEX => false,
-            KIND_INDEX_WITH_TAILS => true,
+            KIND_INDEX_WITH_OVERFLOW => true,
             _ => return Err(DecodeError("index kind")),
         };
         let count = decoder.varint("index count")?;
@@ -74,13 +74,13 @@ impl IndexBlock {
             if entries.last().is_some_and(|before| before.last_key >= last_key) {
                 return Err(DecodeError("index order"));
             }
-            size_bytes += last_key.len() + size_of::<IndexEntry>() + KeyHeads::BYTES_PER_KEY;
+            size_bytes += last_key.len() + size_of::<IndexEntry>() + AbbreviatedKeys::BYTES_PER_KEY;
             let location = take_location(&mut decoder)?;
-            let tails_size_bytes = if with_tails { decoder.varint("tails' bytes")? } else { 0 };
-            entries.push(IndexEntry { last_key, location, tails_size_bytes });
+            let overflow_size_bytes = if with_overflow { decoder.varint("overflows' bytes")? } else { 0 };
+            entries.push(IndexEntry { last_key, location, overflow_size_bytes });
         }
         decoder.finish("index")?;
-        let heads = KeyHeads::of(entries.len(), |at| &entries[at].last_key);
+        let heads = AbbreviatedKeys::of(entries.len(), |at| &entries[at].last_key);
         Ok(IndexBlock { entries, heads, size_bytes })
     }
 
@@ -109,7 +109,7 @@ mod tests {
         #[test]
         fn entries_come_back(
             keys in prop::collection::btree_set(prop::collection::vec(any::<u8>(), 0..20), 0..30),
-            tails in 0u64..3,
+            overflows in 0u64..3,
         ) {
             let entries: Vec<_> = keys
                 .into_iter()
@@ -117,7 +117,7 @@ mod tests {
                 .map(|(at, key)| IndexEntry {
                     last_key: key.into(),
                     location: Location { extent: ExtentId(at as u64), offset: 7 * at as u64, len: at as u32 },
-                    tails_size_bytes: at as u64 * tails,
+                    overflow_size_bytes: at as u64 * overflows,
                 })
                 .collect();
             prop_assert_eq!(IndexBlock::parse(&build(&entries)).unwrap().entries, entries);
@@ -126,7 +126,7 @@ mod tests {
         #[test]
         fn keys_that_do_not_rise_are_refused(keys in prop::collection::vec(prop::collection::vec(0u8..3, 0..4), 2..5)) {
             let location = Location { extent: ExtentId(1), offset: 0, len: 1 };
-            let entry = |key: &Vec<u8>| IndexEntry { last_key: key.clone().into(), location, tails_size_bytes: 0 };
+            let entry = |key: &Vec<u8>| IndexEntry { last_key: key.clone().into(), location, overflow_size_bytes: 0 };
             let entries: Vec<_> = keys.iter().map(entry).collect();
             prop_assert_eq!(IndexBlock::parse(&build(&entries)).is_ok(), keys.is_sorted_by(|a, b| a < b));
         }
@@ -134,7 +134,7 @@ mod tests {
         #[test]
         fn any_bytes_parse_or_are_refused(bytes in any::<Vec<u8>>()) {
             let _ = IndexBlock::parse(&bytes);
-            for kind in [KIND_INDEX, KIND_INDEX_WITH_TAILS] {
+            for kind in [KIND_INDEX, KIND_INDEX_WITH_OVERFLOW] {
                 let _ = IndexBlock::parse(&[&[kind], bytes.as_slice()].concat());
             }
         }

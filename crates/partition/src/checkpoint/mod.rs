@@ -1,39 +1,38 @@
 //! A checkpoint: sorted rows in the row data stream, each row once, with index, filters and statistics.
 //!
 //! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row block;
-//! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache. Long tails of rows lie
-//! beside the row blocks (`tail`) and are read only for those who want them.
+//! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache. Long overflows of rows lie
+//! beside the row blocks (`overflow`) and are read only for those who want them.
 
+mod abbreviated_keys;
 mod aside;
 mod check;
 mod cursor;
-mod filter;
 mod index_block;
-mod key_heads;
+mod overflow;
 mod root;
 mod row_block;
-mod row_heads;
-mod tail;
+mod row_directory;
 mod waiting;
 mod writer;
 
+pub(crate) use crate::bloom::block_filter::{Filter, FilterLine, HashedKey, key_hash};
 pub(crate) use aside::Aside;
-pub(crate) use cursor::{Caching, CheckpointCursor, RowTail, TailsRead};
-pub(crate) use filter::{Filter, FilterLine, HashedKey, key_hash};
+pub(crate) use cursor::{Caching, CheckpointCursor, OverflowReads, RowOverflow};
 pub(crate) use index_block::IndexBlock;
+pub(crate) use overflow::{OVERFLOW_SIZE_BYTES_MIN, OverflowPlace, StoredOverflow};
 pub(crate) use root::Root;
 pub(crate) use row_block::RowBlock;
-pub(crate) use tail::{StoredTail, TAIL_SIZE_BYTES_MIN, TailPlace};
 pub(crate) use writer::{CheckpointWriter, Finished};
 
-use crate::block_cache::{BlockCache, CachedBlock, HeldBlock};
+use crate::bloom::key_filter::KeyLine;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::key_filter::KeyLine;
 use crate::operation::{RowPart, RowVersion};
+use crate::tree::block_cache::{BlockCache, CachedBlock, HeldBlock};
+use abbreviated_keys::AbbreviatedKeys;
 use bytes::Bytes;
 use index_block::IndexEntry;
-use key_heads::KeyHeads;
 use row_block::FoundRow;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -44,7 +43,7 @@ use stream::{ExtentId, Location, Streams};
 pub(crate) struct Checkpoint {
     pub(crate) root: Root,
     /// Of the last keys of the root's parts.
-    part_heads: Arc<KeyHeads>,
+    part_heads: Arc<AbbreviatedKeys>,
     /// For each part of the root.
     held: Arc<[HeldPart]>,
     streams: Arc<Streams>,
@@ -110,7 +109,7 @@ impl Checkpoint {
         let payload = streams.read(location).await?;
         let root = Root::decode(&payload).map_err(|error| damaged(location, &error.to_string()))?;
         let held = root.parts.iter().map(|_| HeldPart::default()).collect();
-        let part_heads = Arc::new(KeyHeads::of(root.parts.len(), |at| &root.parts[at].last_key));
+        let part_heads = Arc::new(AbbreviatedKeys::of(root.parts.len(), |at| &root.parts[at].last_key));
         Ok(Checkpoint { root, part_heads, held, streams, cache })
     }
 
@@ -142,36 +141,36 @@ impl Checkpoint {
         let caching = if aside.is_some() { Caching::Bypass } else { Caching::Keep };
         let rows = self.rows(entry.location, aside).await?;
         let found = rows.find(key.bytes).map_err(|error| damaged(entry.location, &error.to_string()))?;
-        let Some(FoundRow { version, mut value, tail }) = found else { return Ok(None) };
+        let Some(FoundRow { version, mut value, overflow }) = found else { return Ok(None) };
         if part == RowPart::Whole
-            && let Some((head, tail)) = value.as_mut().zip(tail)
+            && let Some((head, overflow)) = value.as_mut().zip(overflow)
         {
-            let tail = self.tail(tail, caching).await?;
-            *head = [&head[..], &tail].concat().into();
+            let overflow = self.overflow(overflow, caching).await?;
+            *head = [&head[..], &overflow].concat().into();
         }
         Ok(Some(StoredRow { version, value }))
     }
 
-    /// The tail at a place.
-    async fn tail(&self, place: TailPlace, caching: Caching) -> Result<Bytes, PartitionError> {
-        if let Some(CachedBlock::Tail(tail)) = self.cache.find(place.location) {
-            return Ok(tail);
+    /// The overflow at a place.
+    async fn overflow(&self, place: OverflowPlace, caching: Caching) -> Result<Bytes, PartitionError> {
+        if let Some(CachedBlock::Overflow(overflow)) = self.cache.find(place.location) {
+            return Ok(overflow);
         }
-        let stored = StoredTail::at(place, place.location, self.read_block(place.location).await?);
-        let tail = stored.unpacked().map_err(|error| damaged(place.location, &error.to_string()))?;
+        let stored = StoredOverflow::at(place, place.location, self.read_block(place.location).await?);
+        let overflow = stored.unpacked().map_err(|error| damaged(place.location, &error.to_string()))?;
         if caching == Caching::Keep {
-            self.cache.insert(place.location, CachedBlock::Tail(tail.clone()));
+            self.cache.insert(place.location, CachedBlock::Overflow(overflow.clone()));
         }
-        Ok(tail)
+        Ok(overflow)
     }
 
-    /// The tails at these places as they are stored, past the cache.
-    async fn read_tails(&self, places: &[TailPlace]) -> Result<Vec<StoredTail>, PartitionError> {
+    /// The overflows at these places as they are stored, past the cache.
+    async fn read_overflows(&self, places: &[OverflowPlace]) -> Result<Vec<StoredOverflow>, PartitionError> {
         // Those of neighbours in one extent follow one another there, but neighbours may lie in several extents.
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|at| (places[*at].location.extent, places[*at].location.offset));
-        let mut tails = Vec::new();
-        tails.resize_with(places.len(), || None);
+        let mut overflows = Vec::new();
+        overflows.resize_with(places.len(), || None);
         let follows = |last: &usize, next: &usize| {
             let (last, next) = (places[*last].location, places[*next].location);
             last.extent == next.extent && last.end() == next.offset
@@ -180,11 +179,15 @@ impl Checkpoint {
             let locations: Vec<Location> = run.iter().map(|at| places[*at].location).collect();
             let payloads = self.read_run(&locations).await?;
             for (at, payload) in run.iter().zip(payloads) {
-                tails[*at] = Some(StoredTail::at(places[*at], locations[0], payload));
+                overflows[*at] = Some(StoredOverflow::at(places[*at], locations[0], payload));
             }
         }
-        let missing = |place: &TailPlace| damaged(place.location, "nothing was read");
-        tails.into_iter().zip(places).map(|(tail, place)| tail.ok_or_else(|| missing(place))).collect()
+        let missing = |place: &OverflowPlace| damaged(place.location, "nothing was read");
+        overflows
+            .into_iter()
+            .zip(places)
+            .map(|(overflow, place)| overflow.ok_or_else(|| missing(place)))
+            .collect()
     }
 
     /// Whether the key's row may be here, as far as that is known without a read and without the cache's lock.
@@ -210,7 +213,7 @@ impl Checkpoint {
         for (at, part) in self.root.parts.iter().enumerate().skip(first) {
             let index = self.index(at).await?;
             let inside = index.entries.iter().filter(|entry| range.contains(&entry.last_key));
-            let bytes_of = |entry: &IndexEntry| u64::from(entry.location.len) + entry.tails_size_bytes;
+            let bytes_of = |entry: &IndexEntry| u64::from(entry.location.len) + entry.overflow_size_bytes;
             blocks.extend(inside.map(|entry| (entry.last_key.clone(), bytes_of(entry))));
             if range.end.as_ref().is_some_and(|end| part.last_key >= *end) {
                 break;
@@ -219,13 +222,13 @@ impl Checkpoint {
         Ok(blocks)
     }
 
-    /// Bytes of the tails of its rows from `start` on, as they are stored.
-    pub(crate) async fn tails_size_bytes(&self, start: &[u8]) -> Result<u64, PartitionError> {
+    /// Bytes of the overflows of its rows from `start` on, as they are stored.
+    pub(crate) async fn overflow_size_bytes(&self, start: &[u8]) -> Result<u64, PartitionError> {
         let mut size_bytes = 0;
         for at in self.part_of(start)..self.root.parts.len() {
             let index = self.index(at).await?;
             let entries = &index.entries[index.first_at_or_after(start)..];
-            size_bytes += entries.iter().map(|entry| entry.tails_size_bytes).sum::<u64>();
+            size_bytes += entries.iter().map(|entry| entry.overflow_size_bytes).sum::<u64>();
         }
         Ok(size_bytes)
     }
@@ -234,7 +237,7 @@ impl Checkpoint {
     pub(crate) async fn extents_from(
         self: &Arc<Self>,
         start: &[u8],
-        has_tails: bool,
+        has_overflow: bool,
     ) -> Result<BTreeSet<ExtentId>, PartitionError> {
         let mut needed = BTreeSet::new();
         for at in self.part_of(start)..self.root.parts.len() {
@@ -244,11 +247,11 @@ impl Checkpoint {
             let entries = &index.entries[index.first_at_or_after(start)..];
             needed.extend(entries.iter().map(|entry| entry.location.extent));
         }
-        if has_tails {
+        if has_overflow {
             let mut rows =
-                CheckpointCursor::new(self.clone(), start, Caching::Bypass, TailsRead::None).await?;
+                CheckpointCursor::new(self.clone(), start, Caching::Bypass, OverflowReads::None).await?;
             while rows.key().is_some() {
-                if let RowTail::Stored(place) = rows.tail() {
+                if let RowOverflow::Stored(place) = rows.overflow() {
                     needed.insert(place.location.extent);
                 }
                 rows.step().await?;

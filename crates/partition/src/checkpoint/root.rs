@@ -9,7 +9,7 @@
 //! ```
 
 use crate::key::KeyRange;
-use crate::metadata::{put_location, take_location};
+use crate::tree::metadata::{put_location, take_location};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use stream::Location;
@@ -25,7 +25,7 @@ pub(crate) struct Root {
     pub(crate) deleted_count: u64,
     /// Bytes of keys and values.
     pub(crate) row_bytes: u64,
-    /// Bytes of the appended blocks, without this one, and of tails that a merge has left where they were.
+    /// Bytes of the appended blocks, without this one, and of overflows that a merge has left where they were.
     pub(crate) stored_bytes: u64,
     pub(crate) lowest_version: u64,
     pub(crate) highest_version: u64,

@@ -1,19 +1,19 @@
 //! Row blocks: some ten KiB of sorted rows, prefix-compressed, then compressed as a whole.
 //!
 //! ```text
-//! row block = u8 kind (1, or 6 with tails), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, content
+//! row block = u8 kind (1, or 6 with overflows), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, content
 //! content   = row*, u32 start of each eighth row, u32 count of those
 //! row       = varint bytes shared with the key before, varint n, n bytes rest of the key,
-//!             u64 row version, varint m (0: the row is deleted; else value length + 1), [tail], m - 1 bytes value
-//! tail      = varint bytes (0: it has none), [varint extent, varint offset, varint payload length]
+//!             u64 row version, varint m (0: the row is deleted; else value length + 1), [overflow], m - 1 bytes value
+//! overflow      = varint bytes (0: it has none), [varint extent, varint offset, varint payload length]
 //! ```
 //!
-//! Where a row is there, a block of kind 6 says where its tail is (see `tail.rs`); the value is without it then.
+//! Where a row is there, a block of kind 6 says where its overflow is (see `overflow.rs`); the value is without it then.
 //!
 //! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
-use super::row_heads::RowHeads;
-use super::tail::TailPlace;
+use super::overflow::OverflowPlace;
+use super::row_directory::RowDirectory;
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
@@ -30,7 +30,7 @@ const ROW_BLOCK_SPARE_BYTES: usize = 2 << 10;
 /// No block is larger when uncompressed: one row of the largest size, generously.
 const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
 pub(super) const KIND_ROWS: u8 = 1;
-const KIND_ROWS_WITH_TAILS: u8 = 6;
+const KIND_ROWS_WITH_OVERFLOW: u8 = 6;
 /// Each so many rows one has its whole key and its place is listed.
 const RESTART_ROW_COUNT: usize = 8;
 /// Bytes before the content, at most.
@@ -43,8 +43,8 @@ const LZ4: u8 = 1;
 /// Gathers rows in key order.
 #[derive(Default)]
 pub(super) struct RowBlockBuilder {
-    /// Rows may have tails.
-    with_tails: bool,
+    /// Rows may have overflows.
+    with_overflow: bool,
     /// Room for the header, then the rows: as they are they become the block without a copy. Empty before the first.
     out: Vec<u8>,
     restarts: Vec<u32>,
@@ -55,20 +55,20 @@ pub(super) struct RowBlockBuilder {
 }
 
 impl RowBlockBuilder {
-    /// A builder of blocks, whose rows may have tails or not.
-    pub(super) fn new(with_tails: bool) -> Self {
-        RowBlockBuilder { with_tails, ..Self::default() }
+    /// A builder of blocks, whose rows may have overflows or not.
+    pub(super) fn new(with_overflow: bool) -> Self {
+        RowBlockBuilder { with_overflow, ..Self::default() }
     }
 
-    /// Adds a row; its tail is not in `value`.
+    /// Adds a row; its overflow is not in `value`.
     pub(super) fn add(
         &mut self,
         key: &[u8],
         version: RowVersion,
         value: Option<&[u8]>,
-        tail: Option<TailPlace>,
+        overflow: Option<OverflowPlace>,
     ) {
-        debug_assert!(self.with_tails || tail.is_none());
+        debug_assert!(self.with_overflow || overflow.is_none());
         if self.out.is_empty() {
             self.out.reserve(ROW_BLOCK_SIZE_BYTES + ROW_BLOCK_SPARE_BYTES);
             self.out.resize(HEADER_SIZE_MAX, 0);
@@ -87,9 +87,9 @@ impl RowBlockBuilder {
             None => self.out.put_varint(0),
             Some(value) => {
                 self.out.put_varint(value.len() as u64 + 1);
-                match tail {
-                    Some(tail) => tail.put(&mut self.out),
-                    None if self.with_tails => self.out.put_varint(0),
+                match overflow {
+                    Some(overflow) => overflow.put(&mut self.out),
+                    None if self.with_overflow => self.out.put_varint(0),
                     None => {}
                 }
                 self.out.extend_from_slice(value);
@@ -118,7 +118,7 @@ impl RowBlockBuilder {
         self.row_count = 0;
         let rows = &out[HEADER_SIZE_MAX..];
         let mut header = Vec::with_capacity(HEADER_SIZE_MAX);
-        header.put_u8_field(if self.with_tails { KIND_ROWS_WITH_TAILS } else { KIND_ROWS });
+        header.put_u8_field(if self.with_overflow { KIND_ROWS_WITH_OVERFLOW } else { KIND_ROWS });
         if let Some(compressed) = compress_if_worth_it(rows, &mut self.not_tried) {
             header.put_u8_field(LZ4);
             header.put_varint(rows.len() as u64);
@@ -157,22 +157,22 @@ pub(crate) struct RowBlock(Arc<Content>);
 
 #[derive(Debug)]
 struct Content {
-    with_tails: bool,
+    with_overflow: bool,
     rows: Bytes,
     /// Encoded starts of each eighth row.
     restarts: Bytes,
     /// Whether a row was looked up.
     asked: AtomicBool,
     /// Made at the second look-up: they cost more than one, and many blocks are read for one and leave the cache again.
-    heads: OnceLock<RowHeads>,
+    heads: OnceLock<RowDirectory>,
 }
 
 impl RowBlock {
     pub(crate) fn parse(mut payload: Bytes) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new(&payload);
-        let with_tails = match decoder.u8("row block kind")? {
+        let with_overflow = match decoder.u8("row block kind")? {
             KIND_ROWS => false,
-            KIND_ROWS_WITH_TAILS => true,
+            KIND_ROWS_WITH_OVERFLOW => true,
             _ => return Err(DecodeError("row block kind")),
         };
         let compression = decoder.u8("row block compression")?;
@@ -191,10 +191,10 @@ impl RowBlock {
                 .into(),
             _ => return Err(DecodeError("row block compression")),
         };
-        Self::from_content(rows, size, with_tails)
+        Self::from_content(rows, size, with_overflow)
     }
 
-    fn from_content(mut rows: Bytes, size: u64, with_tails: bool) -> Result<Self, DecodeError> {
+    fn from_content(mut rows: Bytes, size: u64, with_overflow: bool) -> Result<Self, DecodeError> {
         if rows.len() as u64 != size {
             return Err(DecodeError("row block size"));
         }
@@ -206,7 +206,7 @@ impl RowBlock {
         let restarts = rows.slice(restarts_at..count_at);
         rows.truncate(restarts_at);
         Ok(RowBlock(Arc::new(Content {
-            with_tails,
+            with_overflow,
             rows,
             restarts,
             asked: AtomicBool::new(false),
@@ -222,7 +222,7 @@ impl RowBlock {
     /// With what look-ups add to it.
     pub(crate) fn size_bytes(&self) -> usize {
         let row_count_max = self.restarts_len() * RESTART_ROW_COUNT;
-        self.0.rows.len() + self.0.restarts.len() + row_count_max * RowHeads::BYTES_PER_ROW
+        self.0.rows.len() + self.0.restarts.len() + row_count_max * RowDirectory::BYTES_PER_ROW
     }
 
     /// Where the `index`th listed row starts; beyond the rows if the list is malformed.
@@ -267,10 +267,10 @@ impl RowBlock {
     }
 
     /// The heads for a look-up, unless it is the first one.
-    fn heads(&self) -> Result<Option<&RowHeads>, DecodeError> {
+    fn heads(&self) -> Result<Option<&RowDirectory>, DecodeError> {
         let content = &*self.0;
         if content.heads.get().is_none() && content.asked.swap(true, Relaxed) {
-            let made = RowHeads::of(self)?;
+            let made = RowDirectory::of(self)?;
             content.heads.get_or_init(|| made);
         }
         Ok(content.heads.get())
@@ -281,7 +281,7 @@ impl RowBlock {
         let content = &*self.0;
         let Some(heads) = self.heads()? else { return self.walk_to(key) };
         for start in heads.rows_with_head_of(key).filter_map(|at| heads.start(at)) {
-            let row = row_at(&content.rows, start, content.with_tails)?.ok_or(DecodeError("row start"))?;
+            let row = row_at(&content.rows, start, content.with_overflow)?.ok_or(DecodeError("row start"))?;
             // What it shares with the row before has to lie in what was compared.
             if row.shared > heads.compared_len() {
                 return self.walk_to(key);
@@ -295,7 +295,7 @@ impl RowBlock {
 
     fn found(&self, row: &EncodedRow<'_>) -> FoundRow {
         let value = row.value_start.map(|start| self.0.rows.slice(start..row.end));
-        FoundRow { version: row.version, value, tail: row.tail }
+        FoundRow { version: row.version, value, overflow: row.overflow }
     }
 
     /// The row with this key, by its neighbours.
@@ -304,7 +304,7 @@ impl RowBlock {
         // How much of the searched key the row before shares; that row is before the key.
         let mut matched = 0;
         let mut last_key_len = 0;
-        while let Some(row) = row_at(&self.0.rows, at, self.0.with_tails)? {
+        while let Some(row) = row_at(&self.0.rows, at, self.0.with_overflow)? {
             if row.shared > last_key_len {
                 return Err(DecodeError("shared key length"));
             }
@@ -349,7 +349,7 @@ pub(crate) struct FoundRow {
     /// `None`: it is deleted.
     pub(crate) value: Option<Bytes>,
     /// What follows the value.
-    pub(crate) tail: Option<TailPlace>,
+    pub(crate) overflow: Option<OverflowPlace>,
 }
 
 /// Walks a row block. The key is rebuilt in place; values are slices of the block.
@@ -371,13 +371,13 @@ struct EncodedRow<'a> {
     /// Where its value starts; `None`: the row is deleted. It ends with the row.
     value_start: Option<usize>,
     /// What follows the value.
-    tail: Option<TailPlace>,
+    overflow: Option<OverflowPlace>,
     /// Where the next row starts.
     end: usize,
 }
 
 /// The row that starts at `at`; `None` at the end.
-fn row_at(rows: &[u8], at: usize, with_tails: bool) -> Result<Option<EncodedRow<'_>>, DecodeError> {
+fn row_at(rows: &[u8], at: usize, with_overflow: bool) -> Result<Option<EncodedRow<'_>>, DecodeError> {
     let mut decoder = Decoder::new(rows.get(at..).ok_or(DecodeError("row start"))?);
     if decoder.is_empty() {
         return Ok(None);
@@ -386,12 +386,12 @@ fn row_at(rows: &[u8], at: usize, with_tails: bool) -> Result<Option<EncodedRow<
     let rest = decoder.bytes("row key")?;
     let version = RowVersion(decoder.u64("row version")?);
     let value_len = decoder.varint("row value length")?;
-    let mut tail = None;
+    let mut overflow = None;
     let value_start = match value_len.checked_sub(1) {
         None => None,
         Some(len) => {
-            if with_tails {
-                tail = TailPlace::take(&mut decoder)?;
+            if with_overflow {
+                overflow = OverflowPlace::take(&mut decoder)?;
             }
             let value_start = rows.len() - decoder.rest().len();
             let len = usize::try_from(len).map_err(|_| DecodeError("row value length"))?;
@@ -400,7 +400,7 @@ fn row_at(rows: &[u8], at: usize, with_tails: bool) -> Result<Option<EncodedRow<
         }
     };
     let end = rows.len() - decoder.rest().len();
-    Ok(Some(EncodedRow { shared, rest, version, value_start, tail, end }))
+    Ok(Some(EncodedRow { shared, rest, version, value_start, overflow, end }))
 }
 
 /// Where the value of the row that an iterator stands on lies.
@@ -410,14 +410,14 @@ pub(crate) struct RowPosition {
     /// Start and end in the block; `None`: the row is deleted.
     value: Option<(usize, usize)>,
     /// What follows the value.
-    pub(crate) tail: Option<TailPlace>,
+    pub(crate) overflow: Option<OverflowPlace>,
 }
 
 impl RowIterator {
     /// Steps to the next row.
     pub(crate) fn step(&mut self) -> Result<Option<RowPosition>, DecodeError> {
         let content = &*self.block.0;
-        let Some(row) = row_at(&content.rows, self.at, content.with_tails)? else { return Ok(None) };
+        let Some(row) = row_at(&content.rows, self.at, content.with_overflow)? else { return Ok(None) };
         if row.shared > self.key.len() {
             return Err(DecodeError("shared key length"));
         }
@@ -425,7 +425,7 @@ impl RowIterator {
         self.key.extend_from_slice(row.rest);
         self.at = row.end;
         let value = row.value_start.map(|start| (start, row.end));
-        Ok(Some(RowPosition { version: row.version, value, tail: row.tail }))
+        Ok(Some(RowPosition { version: row.version, value, overflow: row.overflow }))
     }
 
     /// Passes over rows before `key`, which lies ahead: [`RESTART_ROW_COUNT`] of them are left at most. It stands on no row
@@ -527,7 +527,7 @@ mod tests {
         let content = &*block.0;
         let restarts = [&content.restarts[..4 * last], &[0; 4]].concat().into();
         let (rows, asked, heads) = (content.rows.clone(), AtomicBool::new(false), OnceLock::new());
-        let malformed = RowBlock(Arc::new(Content { with_tails: false, rows, restarts, asked, heads }));
+        let malformed = RowBlock(Arc::new(Content { with_overflow: false, rows, restarts, asked, heads }));
         let mut iterator = malformed.rows();
         for _ in 0..=RESTART_ROW_COUNT {
             iterator.step().unwrap();
@@ -563,30 +563,30 @@ mod tests {
             prop::collection::vec(0u8..3, 0..12),
             (any::<u64>(), prop::option::of((prop::collection::vec(0u8..4, 0..300), prop::option::of(any::<u16>())))),
             1..40,
-        ), others in prop::collection::vec(prop::collection::vec(0u8..3, 0..12), 20), with_tails: bool) {
-            let place = |at: u16| TailPlace {
+        ), others in prop::collection::vec(prop::collection::vec(0u8..3, 0..12), 20), with_overflow: bool) {
+            let place = |at: u16| OverflowPlace {
                 location: Location { extent: ExtentId(at.into()), offset: 3 * u64::from(at), len: 7 },
                 size_bytes: u32::from(at) + 1,
             };
             let rows: BTreeMap<Vec<u8>, FoundRow> = rows
                 .into_iter()
                 .map(|(key, (version, value))| {
-                    let tail = value.as_ref().and_then(|(_, at)| *at).filter(|_| with_tails).map(place);
+                    let overflow = value.as_ref().and_then(|(_, at)| *at).filter(|_| with_overflow).map(place);
                     let value = value.map(|(value, _)| Bytes::from(value));
-                    (key, FoundRow { version: RowVersion(version), value, tail })
+                    (key, FoundRow { version: RowVersion(version), value, overflow })
                 })
                 .collect();
-            let mut builder = RowBlockBuilder::new(with_tails);
+            let mut builder = RowBlockBuilder::new(with_overflow);
             for (key, row) in &rows {
-                builder.add(key, row.version, row.value.as_deref(), row.tail);
+                builder.add(key, row.version, row.value.as_deref(), row.overflow);
             }
             let block = RowBlock::parse(builder.finish()).unwrap();
             let mut found = BTreeMap::new();
             let mut iterator = block.rows();
             while let Some(position) = iterator.step().unwrap() {
                 let value = iterator.value_ref(position).map(Bytes::copy_from_slice);
-                let RowPosition { version, tail, .. } = position;
-                found.insert(iterator.key().to_vec(), FoundRow { version, value, tail });
+                let RowPosition { version, overflow, .. } = position;
+                found.insert(iterator.key().to_vec(), FoundRow { version, value, overflow });
             }
             prop_assert_eq!(&found, &rows);
             for (key, row) in &rows {
@@ -641,7 +641,7 @@ mod tests {
         #[test]
         fn any_bytes_parse_or_are_refused(
             bytes in any::<Vec<u8>>(),
-            kind in prop_oneof![Just(KIND_ROWS), Just(KIND_ROWS_WITH_TAILS)],
+            kind in prop_oneof![Just(KIND_ROWS), Just(KIND_ROWS_WITH_OVERFLOW)],
             compression in 0u8..2,
         ) {
             for payload in [bytes.clone(), [&[kind, compression], bytes.as_slice()].concat()] {

@@ -1,21 +1,21 @@
-//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream. Long tails are
+//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream. Long overflows are
 //! appended first; their rows wait until it is known where they are.
 //!
 //! What always holds: a block is appended before anything that refers to it, and nothing refers to the root until
 //! the metadata stream does. A checkpoint that was cut off leaves bytes that nobody refers to.
 
-use super::filter::{self, key_hash};
 use super::index_block::{self, IndexEntry};
+use super::overflow::{OverflowPlace, StoredOverflow};
 use super::root::{Part, Root};
 use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
-use super::tail::{StoredTail, TailPlace};
-use super::waiting::{Placed, Waiting, WaitingTail};
-use super::{RowTail, damaged_row};
-use crate::data_writer::{DataWriter, UnderWay};
+use super::waiting::{Placed, Waiting, WaitingOverflow};
+use super::{RowOverflow, damaged_row};
+use crate::blob_data::data_writer::{DataWriter, UnderWay};
+use crate::bloom::block_filter::{self as filter, key_hash};
+use crate::bloom::key_groups::MEMBER_KEY_COUNT_MAX;
 use crate::error::PartitionError;
-use crate::key_groups::MEMBER_KEY_COUNT_MAX;
-use crate::merge_cursor::MergedRow;
 use crate::operation::RowVersion;
+use crate::tree::merging_iterator::MergedRow;
 use base::give_way;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -36,17 +36,17 @@ pub(crate) struct CheckpointWriter {
     streams: Arc<Streams>,
     stream: StreamName,
     epoch: OwnerEpoch,
-    /// Extents that the stream lists already, with tails that stay where they are.
+    /// Extents that the stream lists already, with overflows that stay where they are.
     left: Arc<BTreeSet<ExtentId>>,
-    /// So many tails are kept as they are before one is compressed again.
+    /// So many overflows are kept as they are before one is compressed again.
     not_tried: u32,
-    /// Rows that wait for the append of tails, theirs or those of rows before them.
+    /// Rows that wait for the append of overflows, theirs or those of rows before them.
     waiting: Waiting,
-    /// Rows whose tails' append is under way.
-    tails_under_way: Option<Placed>,
+    /// Rows whose overflows' append is under way.
+    overflow_under_way: Option<Placed>,
     block: RowBlockBuilder,
-    /// Bytes of the tails of the rows in it, as they are stored.
-    block_tails_bytes: u64,
+    /// Bytes of the overflows of the rows in it, as they are stored.
+    block_overflow_bytes: u64,
     /// Finished row blocks that wait for their append.
     batch: Vec<(BlockFacts, Bytes)>,
     batch_bytes: usize,
@@ -64,14 +64,14 @@ pub(crate) struct CheckpointWriter {
     /// Row blocks before it gives way again, and between two times that it does.
     stride_left: u32,
     stride: u32,
-    /// Bytes of tails since it last counted as many as a row block has.
+    /// Bytes of overflows since it last counted as many as a row block has.
     uncounted_bytes: usize,
 }
 
 /// What the index tells of a row block besides its place.
 struct BlockFacts {
     last_key: Bytes,
-    tails_size_bytes: u64,
+    overflow_size_bytes: u64,
 }
 
 /// A checkpoint that was written.
@@ -82,14 +82,14 @@ pub(crate) struct Finished {
 }
 
 impl CheckpointWriter {
-    /// A checkpoint in `stream`, which is there and lists the extents in which tails are `left`. `with_tails`: rows may have
+    /// A checkpoint in `stream`, which is there and lists the extents in which overflows are `left`. `with_overflow`: rows may have
     /// some. With a writer `beside`, row blocks are made while others are appended.
     pub(crate) fn new(
         streams: Arc<Streams>,
         stream: StreamName,
         epoch: OwnerEpoch,
         left: Arc<BTreeSet<ExtentId>>,
-        with_tails: bool,
+        with_overflow: bool,
         beside: Option<Arc<DataWriter>>,
     ) -> Self {
         let of_extent = usize::try_from(streams.extent_size_bytes_max() / BATCHES_OF_EXTENT);
@@ -101,9 +101,9 @@ impl CheckpointWriter {
             left,
             not_tried: 0,
             waiting: Waiting::default(),
-            tails_under_way: None,
-            block: RowBlockBuilder::new(with_tails),
-            block_tails_bytes: 0,
+            overflow_under_way: None,
+            block: RowBlockBuilder::new(with_overflow),
+            block_overflow_bytes: 0,
             batch: Vec::new(),
             batch_bytes: 0,
             beside,
@@ -124,7 +124,7 @@ impl CheckpointWriter {
         self.stride_left = self.stride_left.min(block_count);
     }
 
-    /// Adds a row, whose tail is at hand if it is kept apart; keys rise from call to call.
+    /// Adds a row, whose overflow is at hand if it is kept apart; keys rise from call to call.
     pub(crate) async fn add(&mut self, row: MergedRow<'_>) -> Result<(), PartitionError> {
         if self.root.row_count == 0 {
             self.root.first_key = Bytes::copy_from_slice(row.key);
@@ -134,24 +134,24 @@ impl CheckpointWriter {
         self.root.row_bytes += row.size_bytes();
         self.root.lowest_version = self.root.lowest_version.min(row.version.0);
         self.root.highest_version = self.root.highest_version.max(row.version.0);
-        let stored = match row.tail {
-            RowTail::InValue | RowTail::Stored(_) => None,
-            RowTail::InMemory(tail) => Some(StoredTail::of(tail, &mut self.not_tried)),
-            RowTail::Read(tail) => Some(tail.clone()),
+        let stored = match row.overflow {
+            RowOverflow::InValue | RowOverflow::Stored(_) => None,
+            RowOverflow::InMemory(overflow) => Some(StoredOverflow::of(overflow, &mut self.not_tried)),
+            RowOverflow::Read(overflow) => Some(overflow.clone()),
         };
-        let left = match row.tail {
-            RowTail::Stored(place) if self.left.contains(&place.location.extent) => Some(place),
-            RowTail::Stored(_) => return Err(damaged_row("its tail was not read")),
+        let left = match row.overflow {
+            RowOverflow::Stored(place) if self.left.contains(&place.location.extent) => Some(place),
+            RowOverflow::Stored(_) => return Err(damaged_row("its overflow was not read")),
             _ => None,
         };
-        self.root.stored_bytes += left.map_or(0, TailPlace::stored_size_bytes);
-        if stored.is_none() && self.waiting.is_empty() && self.tails_under_way.is_none() {
+        self.root.stored_bytes += left.map_or(0, OverflowPlace::stored_size_bytes);
+        if stored.is_none() && self.waiting.is_empty() && self.overflow_under_way.is_none() {
             return self.add_to_block(row.key, row.version, row.value, left).await;
         }
-        self.uncounted_bytes += stored.as_ref().map_or(0, |tail| tail.size_bytes as usize);
+        self.uncounted_bytes += stored.as_ref().map_or(0, |overflow| overflow.size_bytes as usize);
         self.waiting.add(row.key, row.version, row.value, stored, left);
         if self.waiting.size_bytes() >= self.batch_size_bytes {
-            self.append_tails().await?;
+            self.append_overflows().await?;
         }
         if self.uncounted_bytes >= ROW_BLOCK_SIZE_BYTES {
             self.uncounted_bytes = 0;
@@ -165,11 +165,11 @@ impl CheckpointWriter {
         key: &[u8],
         version: RowVersion,
         value: Option<&[u8]>,
-        tail: Option<TailPlace>,
+        overflow: Option<OverflowPlace>,
     ) -> Result<(), PartitionError> {
         self.hashes.push(key_hash(key));
-        self.block.add(key, version, value, tail);
-        self.block_tails_bytes += tail.map_or(0, TailPlace::stored_size_bytes);
+        self.block.add(key, version, value, overflow);
+        self.block_overflow_bytes += overflow.map_or(0, OverflowPlace::stored_size_bytes);
         if self.block.size_bytes() >= ROW_BLOCK_SIZE_BYTES {
             self.finish_block();
             let under_way = self.under_way.as_ref().map_or(0, |(facts, _)| facts.len());
@@ -200,9 +200,9 @@ impl CheckpointWriter {
             return Ok(None);
         }
         if !self.waiting.is_empty() {
-            self.append_tails().await?;
+            self.append_overflows().await?;
         }
-        self.settle_tails().await?;
+        self.settle_overflow().await?;
         if self.block.size_bytes() > 0 {
             self.finish_block();
         }
@@ -219,45 +219,45 @@ impl CheckpointWriter {
     /// Waits until nothing is appended any more, whatever comes of it: to be called before what was written is discarded.
     pub(crate) async fn give_up(mut self) {
         let rows = self.under_way.take().map(|(_, under_way)| under_way);
-        let tails = self.tails_under_way.take().map(|placed| placed.places);
-        for under_way in rows.into_iter().chain(tails) {
+        let overflows = self.overflow_under_way.take().map(|placed| placed.places);
+        for under_way in rows.into_iter().chain(overflows) {
             let _ = under_way.outcome().await;
         }
     }
 
-    /// Begins to append the tails that wait, once those before them are there.
-    async fn append_tails(&mut self) -> Result<(), PartitionError> {
-        self.settle_tails().await?;
+    /// Begins to append the overflows that wait, once those before them are there.
+    async fn append_overflows(&mut self) -> Result<(), PartitionError> {
+        self.settle_overflow().await?;
         let (blocks, rows) = self.waiting.take();
-        let has_tails = !blocks.is_empty();
+        let has_overflow = !blocks.is_empty();
         self.root.stored_bytes += size_bytes_of(&blocks);
         let places = match &self.beside {
-            // Rows behind those with tails.
-            _ if !has_tails => UnderWay::ended(Vec::new()),
+            // Rows behind those with overflows.
+            _ if !has_overflow => UnderWay::ended(Vec::new()),
             None => UnderWay::ended(self.streams.append(&self.stream, self.epoch, blocks).await?),
             Some(beside) => beside.begin_append(&self.stream, self.epoch, blocks).await?,
         };
-        self.tails_under_way = Some(Placed { rows, places });
-        if self.beside.is_none() || !has_tails {
-            self.settle_tails().await?;
+        self.overflow_under_way = Some(Placed { rows, places });
+        if self.beside.is_none() || !has_overflow {
+            self.settle_overflow().await?;
         }
         Ok(())
     }
 
-    /// Waits for the append of tails that is under way; their rows come into blocks.
-    async fn settle_tails(&mut self) -> Result<(), PartitionError> {
-        let Some(Placed { rows, places }) = self.tails_under_way.take() else { return Ok(()) };
+    /// Waits for the append of overflows that is under way; their rows come into blocks.
+    async fn settle_overflow(&mut self) -> Result<(), PartitionError> {
+        let Some(Placed { rows, places }) = self.overflow_under_way.take() else { return Ok(()) };
         let mut places = places.outcome().await?.into_iter();
         for row in rows.iter() {
-            let tail = match row.tail {
-                WaitingTail::None => None,
-                WaitingTail::Left(place) => Some(place),
-                WaitingTail::Appended { size_bytes } => {
-                    let location = places.next().ok_or_else(|| damaged_row("its tail has no place"))?;
-                    Some(TailPlace { location, size_bytes })
+            let overflow = match row.overflow {
+                WaitingOverflow::None => None,
+                WaitingOverflow::Left(place) => Some(place),
+                WaitingOverflow::Appended { size_bytes } => {
+                    let location = places.next().ok_or_else(|| damaged_row("its overflow has no place"))?;
+                    Some(OverflowPlace { location, size_bytes })
                 }
             };
-            self.add_to_block(row.key, row.version, row.value, tail).await?;
+            self.add_to_block(row.key, row.version, row.value, overflow).await?;
         }
         self.waiting.reuse(rows);
         Ok(())
@@ -267,8 +267,8 @@ impl CheckpointWriter {
         let last_key = Bytes::copy_from_slice(self.block.last_key());
         let block = self.block.finish();
         self.batch_bytes += block.len();
-        let tails_size_bytes = std::mem::take(&mut self.block_tails_bytes);
-        self.batch.push((BlockFacts { last_key, tails_size_bytes }, block));
+        let overflow_size_bytes = std::mem::take(&mut self.block_overflow_bytes);
+        self.batch.push((BlockFacts { last_key, overflow_size_bytes }, block));
     }
 
     async fn append_batch(&mut self) -> Result<(), PartitionError> {
@@ -301,8 +301,8 @@ impl CheckpointWriter {
     /// Row blocks of which this is known are at these locations.
     fn note_appended(&mut self, facts: Vec<BlockFacts>, locations: Vec<Location>) {
         let entries = facts.into_iter().zip(locations).map(|(facts, location)| {
-            let BlockFacts { last_key, tails_size_bytes } = facts;
-            IndexEntry { last_key, location, tails_size_bytes }
+            let BlockFacts { last_key, overflow_size_bytes } = facts;
+            IndexEntry { last_key, location, overflow_size_bytes }
         });
         self.index.extend(entries);
     }

@@ -6,12 +6,12 @@
 //! scarce nothing changes.
 
 use super::{Change, PartitionServer};
-use crate::choose_range_changes::{RangeChange, RangeReport, Reason, choose_range_changes};
-use crate::choose_split_key::choose_split_key;
 use crate::error::PartitionError;
 use crate::key::RowKey;
+use crate::map::choose_range_changes::{RangeChange, RangeReport, Reason, choose_range_changes};
+use crate::map::choose_split_key::choose_split_key;
+use crate::map::range_load::HeatBounds;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
-use crate::range_load::HeatBounds;
 use crate::range_partition::RangePartition;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -38,7 +38,7 @@ impl PartitionServer {
     /// One round. Returns how many ranges were split or merged.
     pub(crate) async fn balance(self: &Arc<Self>) -> Result<u64, PartitionError> {
         let _balancing = self.balancing.lock().await;
-        self.shared.maintenance.wake_merge();
+        self.shared.maintenance.wake_compaction();
         if self.shared.streams.is_scarce() {
             // Nobody writes memory tables full that a flush waits for.
             self.shared.maintenance.wake_flush();
@@ -81,8 +81,8 @@ impl PartitionServer {
                     let size_bytes = size_bytes.inspect_err(|error| {
                         tracing::debug!(table = table.name(), id = range.id(), %error, "the size of a range is not known");
                     });
-                    let merging_bytes = range.merging_bytes();
-                    size_bytes.ok().map(|size_bytes| RangeReport { size_bytes, merging_bytes, load })
+                    let compacting_bytes = range.compacting_bytes();
+                    size_bytes.ok().map(|size_bytes| RangeReport { size_bytes, compacting_bytes, load })
                 }
             };
             reports.push(report);

@@ -2,9 +2,9 @@
 //! merges drop the rows, and once no range holds any the mark goes, too.
 
 use super::PartitionServer;
-use crate::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContainer};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, container_prefix, parse_container_prefix};
+use crate::map::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContainer};
 use crate::operation::{ObjectTable, RowRef, Scan, ScanEnd, Visit};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl PartitionServer {
         self.change_mark(MarkContainer { dead: dead.clone(), since: Some(since) }).await?;
         marks.add(&dead, self.shared.clock.monotonic());
         self.forget_data_counts(&dead);
-        self.shared.maintenance.wake_merge();
+        self.shared.maintenance.wake_compaction();
         Ok(())
     }
 

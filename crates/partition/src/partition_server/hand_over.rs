@@ -17,14 +17,14 @@
 use super::PartitionServer;
 use super::keep_map_copy::MapError;
 use super::owner::Owner;
+use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, partition_prefix};
+use crate::map::partition_map::{ChangeMap, MapEntry};
+use crate::map::routes::Routes;
 use crate::operation::{ObjectTable, RowVersion};
-use crate::partition_map::{ChangeMap, MapEntry};
 use crate::pause::Pause;
 use crate::range_partition::{Heir, RangePartition};
-use crate::retries::RangeName;
-use crate::routes::Routes;
 use base::Ticks;
 use bytes::Bytes;
 use futures_util::future::{join, join_all, join3};
@@ -243,7 +243,7 @@ impl PartitionServer {
             Ended::Done(pause) => Ok(pause),
             Ended::NotDone(error) => {
                 self.shared.maintenance.wake_flush();
-                self.shared.maintenance.wake_merge();
+                self.shared.maintenance.wake_compaction();
                 self.unnamed_ranges.lock().extend(ids.iter().map(|id| (table, *id)));
                 if let Err(error) = self.remove_unnamed_ranges().await {
                     tracing::warn!(%error, "streams of a hand-over that failed can't be removed; it is tried again");

@@ -20,12 +20,12 @@
 //! changes, or after [`EXTENT_COUNT_MAX`] extents, a new snapshot replaces all.
 
 use super::PartitionServer;
-use crate::dead_containers::MarkContainer;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::map_copy::{CollectMap, MapContent, RowsChanged, encode_changes, unreadable};
+use crate::map::dead_containers::MarkContainer;
+use crate::map::map_copy::{CollectMap, MapContent, RowsChanged, encode_changes, unreadable};
+use crate::map::partition_map::ChangeMap;
 use crate::operation::{ObjectTable, Operation, Read, RowPart, RowVersion};
-use crate::partition_map::ChangeMap;
 use crate::range_partition::{LoadError, is_empty};
 use bytes::Bytes;
 use std::sync::atomic::Ordering;

@@ -10,13 +10,13 @@
 use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
 use super::{HandOverCounts, PartitionServer};
+use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::map::partition_map::{ChangeMap, MapEntry};
+use crate::map::routes::Routes;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
-use crate::partition_map::{ChangeMap, MapEntry};
 use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared};
-use crate::retries::RangeName;
-use crate::routes::Routes;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

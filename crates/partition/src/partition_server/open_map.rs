@@ -13,14 +13,14 @@
 use super::keep_map_copy::{FoundCopy, MapCopy, read_copy};
 use super::open::{FIRST_RANGE_ID, check_cover, range_ids};
 use crate::commit_log;
-use crate::dead_containers::{DeadContainers, ReadMarks};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
-use crate::map_copy::{CollectMap, MapContent, MapRow};
-use crate::metadata::Metadata;
+use crate::map::dead_containers::{DeadContainers, ReadMarks};
+use crate::map::map_copy::{CollectMap, MapContent, MapRow};
+use crate::map::partition_map::{MapEntry, ReadMap};
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowChange, RowVersion};
-use crate::partition_map::{MapEntry, ReadMap};
 use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared, is_empty};
+use crate::tree::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stream::{OwnerEpoch, Salvaged, StreamChange, StreamName, Streams};

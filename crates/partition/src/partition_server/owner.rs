@@ -6,11 +6,11 @@
 //! have changed any of them; neither an older value nor "no rows" is ever an answer. Background work does not
 //! see it.
 
+use crate::background::retries::RangeName;
 use crate::check::describe_range;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::range_partition::RangePartition;
-use crate::retries::RangeName;
 use std::sync::Arc;
 
 /// The owner of a key range.

@@ -15,17 +15,17 @@
 
 use super::data::{RangeData, pieces_of, size_of_distinct};
 use super::{RangePartition, Standing};
-use crate::choose_emptied::{
+use crate::blob_data::choose_emptied::{
     CountedExtent, MOVED_ROW_COUNT_MAX, Pace, choose_emptied, is_worth_counting, left_dead_bytes, share_of,
 };
-use crate::dead_containers::DeadFilter;
+use crate::blob_data::piece::{Piece, RowStart};
 use crate::decider::UnderWay;
 use crate::error::PartitionError;
 use crate::key::{RowKey, Span, partition_prefix};
+use crate::map::dead_containers::DeadFilter;
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
-use crate::piece::{Piece, RowStart};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::{Bytes, BytesMut};
@@ -442,7 +442,7 @@ impl CountNamed {
 }
 
 impl Scan for CountNamed {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 
@@ -481,7 +481,7 @@ impl FindNaming {
 }
 
 impl Scan for FindNaming {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 
@@ -559,8 +559,8 @@ impl Operation for MovePieces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blob_data::piece::put_pieces;
     use crate::operation::Row;
-    use crate::piece::put_pieces;
 
     fn row(pieces: &[Piece]) -> Row {
         let mut value = Vec::new();
@@ -599,14 +599,14 @@ mod tests {
             (&[], ("b", "1"), 0),
         ] {
             let keys = found.iter().map(key).collect();
-            let dead = crate::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
+            let dead = crate::map::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
             let mut find = FindNaming { extents: BTreeSet::new(), dead, keys, damage: None };
             find.forget_last_name(key(&next).as_bytes());
             assert_eq!(find.keys.len(), kept, "{found:?} before {next:?}");
         }
         let others = (2..MOVED_ROW_COUNT_MAX).map(|row| key(&("b", &row.to_string())));
         let keys = others.chain(found[2..].iter().map(key)).collect();
-        let dead = crate::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
+        let dead = crate::map::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
         let mut find = FindNaming { extents: BTreeSet::new(), dead, keys, damage: None };
         let next = key(&("c", "3"));
         let visited = find.visit(RowRef { key: next.as_bytes(), version: RowVersion(1), value: &[] });

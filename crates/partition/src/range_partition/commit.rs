@@ -247,7 +247,7 @@ impl RangePartition {
     /// Makes the bytes of a group durable and its rows visible.
     async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
         let location = self.append_group(bytes.clone()).await?;
-        self.log_marks.lock().note(location, self.visible());
+        self.log_positions.lock().note(location, self.visible());
         let show = || {
             if let Some(last) = group.last_version {
                 self.visible.store(last.0, Ordering::Release);

@@ -12,10 +12,12 @@
 //! A pin keeps its range, too: the streams of a range that was handed over stay while somebody reads from it.
 
 use super::{RangePartition, Standing};
+use crate::blob_data::piece::{
+    DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, overflow_start, take_pieces,
+};
 use crate::error::PartitionError;
 use crate::key::RowKey;
 use crate::operation::{Row, RowChange, RowPart};
-use crate::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, tail_start, take_pieces};
 use crate::range_partition::Executed;
 use base::codec::Decoder;
 use bytes::Bytes;
@@ -214,7 +216,8 @@ impl RangeData {
         let mut after = Vec::new();
         for change in changes {
             let RowChange::Put { value, .. } = change else { continue };
-            tail_start(value).map_err(|_| PartitionError::Operation("a row without its start or tail"))?;
+            overflow_start(value)
+                .map_err(|_| PartitionError::Operation("a row without its start or overflow"))?;
             let pieces = pieces_of(value)?;
             if pieces.is_empty() {
                 continue;
@@ -456,7 +459,7 @@ impl RangePartition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::piece::put_pieces;
+    use crate::blob_data::piece::put_pieces;
 
     const ONE: ExtentId = ExtentId(1);
     const TWO: ExtentId = ExtentId(2);
@@ -568,7 +571,7 @@ mod tests {
 
     fn row(name: &str, pieces: &[Piece]) -> Row {
         let mut value = Vec::new();
-        crate::piece::put_pieces(&mut value, pieces);
+        crate::blob_data::piece::put_pieces(&mut value, pieces);
         Row { key: RowKey::new("a", 1, "blob", name), version: crate::RowVersion(1), value: value.into() }
     }
 

@@ -9,15 +9,15 @@ use super::commit;
 use super::data::names_new_bytes;
 use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use super::{RangePartition, Serial, Standing};
-use crate::checkpoint::{Aside, Caching, HashedKey, TailsRead};
+use crate::checkpoint::{Aside, Caching, HashedKey, OverflowReads};
 use crate::commit_log;
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
-use crate::memory_table::Found;
-use crate::merge_cursor::{MergeCursor, merge_over};
+use crate::memory::memory_table::Found;
 use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use crate::tree::Tree;
+use crate::tree::merging_iterator::{MergingIterator, merge_over};
 use base::Ticks;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -334,8 +334,9 @@ async fn fetch_range(
     spare: usize,
     room: &mut Room,
 ) -> Result<Fetched, PartitionError> {
-    let heads = &TailsRead::None;
-    let mut cursor = MergeCursor::over_checkpoints(&tree.checkpoints, range, Caching::Keep, heads).await?;
+    let heads = &OverflowReads::None;
+    let mut cursor =
+        MergingIterator::over_checkpoints(&tree.checkpoints, range, Caching::Keep, heads).await?;
     let mut changes = BTreeMap::new();
     let mut walked: u64 = 0;
     let mut scratch = Vec::new();
@@ -352,7 +353,7 @@ async fn fetch_range(
             if changes.len() == limit + spare {
                 return Ok(Fetched::Range { changes, end: Some(key) });
             }
-            // Only now, as its tail may have to be read.
+            // Only now, as its overflow may have to be read.
             let Some(row) = cursor.whole_row(&mut scratch).await? else { break };
             let value = row.value.unwrap_or_default();
             let size_bytes = key.len() + value.len();

@@ -3,16 +3,16 @@
 //! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names the
 //! checkpoint that replaces it.
 
-use super::left_tails::LeftTails;
+use super::compact::First;
 use super::load::open_checkpoint;
-use super::merge::First;
+use super::shared_overflow::SharedOverflow;
 use super::{RangePartition, Standing};
+use crate::bloom::key_groups::{KeyGroup, Place};
 use crate::checkpoint::{CheckpointWriter, Finished};
-use crate::checkpoints::{Checkpoints, HeldGroup};
 use crate::error::PartitionError;
-use crate::key_groups::{KeyGroup, Place};
-use crate::merge_cursor::MergeCursor;
-use crate::metadata::{CheckpointReference, Metadata};
+use crate::tree::checkpoints::{Checkpoints, HeldGroup};
+use crate::tree::merging_iterator::MergingIterator;
+use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -102,8 +102,8 @@ impl RangePartition {
         }
         // With nothing older, a deleted row needs no marker.
         let keep_deleted = !tree.checkpoints.is_empty();
-        let rows = MergeCursor::over_memory(frozen.memory.clone(), self.table.has_data());
-        let nothing = LeftTails::default();
+        let rows = MergingIterator::over_memory(frozen.memory.clone(), self.table.has_data());
+        let nothing = SharedOverflow::default();
         let written = self
             .write_checkpoint(rows, keep_deleted, First::Nothing, Room::AtMost(u64::MAX), &nothing)
             .await?;
@@ -113,7 +113,7 @@ impl RangePartition {
         let mut next = metadata.clone();
         next.checkpoints.splice(0..0, checkpoint.iter().map(|checkpoint| checkpoint.reference.clone()));
         next.flushed_version = frozen.last_version;
-        let log_start = self.log_marks.lock().start_after(frozen.last_version);
+        let log_start = self.log_positions.lock().start_after(frozen.last_version);
         next.log_start = log_start.or(metadata.log_start);
         self.adopt(&mut metadata, next, &written).await?;
         self.replace_tree(|tree| tree.with_flushed(checkpoint));
@@ -131,15 +131,15 @@ impl RangePartition {
     }
 
     /// Writes rows that have `room` as a new checkpoint stream. `None` if no row was kept. After each
-    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Tails that are `left` stay where they
+    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Overflows that are `left` stay where they
     /// are.
     pub(super) async fn write_checkpoint(
         &self,
-        mut rows: MergeCursor,
+        mut rows: MergingIterator,
         keep_deleted: bool,
         first: First<'_>,
         mut room: Room<'_>,
-        left: &LeftTails,
+        left: &SharedOverflow,
     ) -> Result<Option<Written>, Unwritten> {
         // Each try that was refused would leave one more behind.
         self.remove_unused().await?;
@@ -154,8 +154,9 @@ impl RangePartition {
         // Writers wait for a flush, and nobody for a merge, which would keep the disk from it.
         let beside = matches!(first, First::Nothing).then(|| self.shared.row_data_writer.clone());
         let streams = self.shared.streams.clone();
-        let (left, has_tails) = (left.extents.clone(), self.table.has_data());
-        let mut writer = CheckpointWriter::new(streams, stream.clone(), self.epoch, left, has_tails, beside);
+        let (left, has_overflow) = (left.extents.clone(), self.table.has_data());
+        let mut writer =
+            CheckpointWriter::new(streams, stream.clone(), self.epoch, left, has_overflow, beside);
         let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
@@ -186,7 +187,7 @@ impl RangePartition {
         };
         let outcome = outcome.await;
         if !matches!(first, First::Nothing) {
-            self.shared.maintenance.note_merged(written_bytes);
+            self.shared.maintenance.note_compacted(written_bytes);
         }
         match outcome {
             Ok(Some(Finished { root, hashes })) => Ok(Some(Written { number, root, hashes })),
@@ -226,7 +227,7 @@ impl RangePartition {
 
     /// The group of a checkpoint with these keys, a newer neighbour of the one at `older`; it has them from now on.
     fn group_before(&self, checkpoints: &Checkpoints, older: usize, hashes: &[u64]) -> Option<HeldGroup> {
-        let merge_count = self.shared.settings.merge_count_min;
+        let merge_count = self.shared.settings.compaction_count_min;
         let group = match checkpoints.place_before(older, hashes.len() as u64, merge_count) {
             Place::Alone => return None,
             Place::Join => checkpoints[older].group.clone()?,

@@ -7,13 +7,13 @@
 use super::load::RangeStreams;
 use super::{RangePartition, Standing};
 use crate::checkpoint::Caching;
-use crate::checkpoints::Checkpoints;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
-use crate::merge_cursor::MergeCursor;
 use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::range_partition::Flush;
 use crate::tree::Tree;
+use crate::tree::checkpoints::Checkpoints;
+use crate::tree::merging_iterator::MergingIterator;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -90,9 +90,9 @@ impl RangePartition {
         let mut memory = Tree { checkpoints: Checkpoints::default(), ..Tree::clone(&self.tree()) };
         // What was copied is not walked over again.
         memory.frozen.retain(|frozen| frozen.last_version > versions.after);
-        let mut rows = MergeCursor::over_tree(&memory, range, versions.up_to, Caching::Bypass).await?;
+        let mut rows = MergingIterator::over_tree(&memory, range, versions.up_to, Caching::Bypass).await?;
         let mut changes = Vec::new();
-        // Rows in memory have their tails in them.
+        // Rows in memory have their overflows in them.
         while let Some(row) = rows.row() {
             let version = row.version;
             if version > versions.after {

@@ -11,17 +11,17 @@
 use super::data::RangeData;
 use super::hand_over::Versions;
 use super::load::{Loaded, RangeStreams, open_data};
-use super::log_marks::LogMarks;
+use super::log_positions::LogPositions;
 use super::{RangePartition, Shared};
 use crate::checkpoint::Checkpoint;
-use crate::checkpoints::HeldGroup;
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::memory_table::MemoryTable;
-use crate::metadata::{CheckpointReference, Metadata};
+use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::settings::PlantedFault;
+use crate::tree::checkpoints::HeldGroup;
+use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) struct Heir {
     copied: RowVersion,
     /// The newest version in its log.
     log_end: RowVersion,
-    log_marks: LogMarks,
+    log_positions: LogPositions,
 }
 
 /// A checkpoint on its way to an heir.
@@ -118,7 +118,7 @@ impl Heir {
             shares.push(legacy.stream);
         }
         let data_shares = parents.iter().filter_map(|parent| parent.names.data.clone()).collect();
-        let (data, log_marks) = (None, LogMarks::default());
+        let (data, log_positions) = (None, LogPositions::default());
         let active = MemoryTable::new(&shared.memory);
         let (copied, log_end) = (flushed_version, flushed_version);
         Ok(Heir {
@@ -133,7 +133,7 @@ impl Heir {
             active,
             copied,
             log_end,
-            log_marks,
+            log_positions,
         })
     }
 
@@ -234,7 +234,7 @@ impl Heir {
     ) -> Result<(), PartitionError> {
         let written = shared.streams.append(&self.names.log, FIRST_EPOCH, vec![group.into()]).await?;
         if let Some(place) = written.first() {
-            self.log_marks.note(*place, self.log_end);
+            self.log_positions.note(*place, self.log_end);
         }
         self.log_end = end;
         Ok(())
@@ -260,12 +260,12 @@ impl Heir {
             checkpoints: self.checkpoints.into(),
             fetch_epoch: 0,
         };
-        let (last_version, log_marks, data) = (self.log_end, self.log_marks, self.data);
+        let (last_version, log_positions, data) = (self.log_end, self.log_positions, self.data);
         let loaded = Loaded {
             metadata: self.metadata,
             tree,
             last_version,
-            log_marks,
+            log_positions,
             data,
             replayed: 0,
             unused: Vec::new(),

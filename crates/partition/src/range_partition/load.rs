@@ -9,16 +9,16 @@
 
 use super::Shared;
 use super::data::RangeData;
-use super::log_marks::LogMarks;
+use super::log_positions::LogPositions;
 use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::memory_table::MemoryTable;
-use crate::merge_cursor::MergeCursor;
-use crate::metadata::{CheckpointReference, Metadata};
+use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowRef, RowVersion, Scan, Visit};
 use crate::settings::PlantedFault;
+use crate::tree::merging_iterator::MergingIterator;
+use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
 use std::sync::Arc;
 use stream::{OwnerEpoch, StreamError, StreamName, StreamStat, Streams};
@@ -81,7 +81,7 @@ pub(crate) struct Loaded {
     pub(super) metadata: Metadata,
     pub(super) tree: Tree,
     pub(super) last_version: RowVersion,
-    pub(super) log_marks: LogMarks,
+    pub(super) log_positions: LogPositions,
     pub(super) data: Option<RangeData>,
     /// Changes replayed.
     pub(super) replayed: u64,
@@ -95,7 +95,7 @@ pub(crate) struct ReadRange {
     metadata: Metadata,
     tree: Tree,
     last_version: RowVersion,
-    log_marks: LogMarks,
+    log_positions: LogPositions,
     replayed: u64,
     /// What was replayed.
     log: StreamStat,
@@ -188,9 +188,9 @@ pub(crate) async fn read(
     let in_log = in_stream(&names.log);
     let log = streams.stat(&names.log).map_err(|error| in_log(error.into()))?;
     let replay = replay_log(streams, &names, &metadata, &active, &mut dropped);
-    let (last_version, log_marks, replayed) = replay.await.map_err(in_log)?;
+    let (last_version, log_positions, replayed) = replay.await.map_err(in_log)?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
-    Ok(ReadRange { names, metadata, tree, last_version, log_marks, replayed, log })
+    Ok(ReadRange { names, metadata, tree, last_version, log_positions, replayed, log })
 }
 
 impl ReadRange {
@@ -202,10 +202,11 @@ impl ReadRange {
     /// Shows its rows in `keys`.
     pub(crate) async fn scan(&self, keys: &KeyRange, scan: &mut dyn Scan) -> Result<(), PartitionError> {
         let newest = RowVersion(u64::MAX);
-        let mut cursor = MergeCursor::over_tree(&self.tree, keys, newest, Caching::Keep).await?;
+        let mut cursor = MergingIterator::over_tree(&self.tree, keys, newest, Caching::Keep).await?;
         let mut scratch = Vec::new();
         loop {
-            let row = if scan.needs_tails() { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
+            let row =
+                if scan.needs_overflow() { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
             let Some(row) = row else { return Ok(()) };
             if let Some(value) = row.value
                 && scan.visit(RowRef { key: row.key, version: row.version, value }) == Visit::StopBefore
@@ -234,13 +235,13 @@ impl ReadRange {
             }
             taken => taken?,
         }
-        let ReadRange { names, mut metadata, tree, last_version, log_marks, replayed, log: _ } = self;
+        let ReadRange { names, mut metadata, tree, last_version, log_positions, replayed, log: _ } = self;
         let data = names.data.as_ref().map(|data| open_data(streams, data)).transpose()?;
         let unused = remove_leftovers(streams, &names, &metadata).await?;
         // Their names are taken.
         let free_from = unused.iter().map(|number| number + 1).max();
         metadata.next_checkpoint = metadata.next_checkpoint.max(free_from.unwrap_or(0));
-        Ok(Loaded { metadata, tree, last_version, log_marks, data, replayed, unused })
+        Ok(Loaded { metadata, tree, last_version, log_positions, data, replayed, unused })
     }
 
     /// Of its streams' owners the newest.
@@ -321,9 +322,9 @@ async fn replay_log(
     metadata: &Metadata,
     memory: &MemoryTable,
     drop_next: &mut bool,
-) -> Result<(RowVersion, LogMarks, u64), PartitionError> {
+) -> Result<(RowVersion, LogPositions, u64), PartitionError> {
     let mut last_version = metadata.flushed_version;
-    let mut marks = LogMarks::default();
+    let mut marks = LogPositions::default();
     let mut replayed = 0;
     let mut replay = streams.replay(&names.log, metadata.log_start)?;
     while let Some((location, group)) = replay.next().await? {

@@ -1,9 +1,9 @@
 //! A range's part of the memory budget: what it holds, freezing a table before it is full, letting writers wait.
 
 use super::{RangePartition, Standing};
-use crate::choose_flush::RangeMemory;
 use crate::error::PartitionError;
-use crate::memory_budget::MemoryBudget;
+use crate::memory::choose_flush::RangeMemory;
+use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::ObjectTable;
 use crate::settings::FROZEN_TABLE_COUNT_MAX;
 use futures_util::future::select;

@@ -11,22 +11,22 @@
 
 mod collect_data;
 mod commit;
+mod compact;
 mod data;
 mod empty_extents;
 mod execute;
 mod flush;
-mod give_back;
+mod free_space;
 mod hand_over;
+mod idle_compaction;
 mod inherit;
-mod left_tails;
 mod load;
-mod log_marks;
+mod log_positions;
 mod memory;
-mod merge;
-mod merge_in_quiet;
 mod range_time;
 mod read;
 mod reclaim;
+mod shared_overflow;
 mod size;
 
 pub use collect_data::Collected;
@@ -37,25 +37,25 @@ pub(crate) use inherit::Heir;
 pub(crate) use load::{LoadError, RangeStreams, ReadRange, is_empty, read, read_metadata};
 pub(crate) use read::WalkEnd;
 
-use crate::block_cache::BlockCache;
-use crate::data_writer::DataWriter;
-use crate::dead_containers::DeadContainers;
+use crate::background::maintenance::Maintenance;
+use crate::background::retries::RangeName;
+use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::maintenance::Maintenance;
-use crate::memory_budget::MemoryBudget;
-use crate::metadata::Metadata;
+use crate::map::dead_containers::DeadContainers;
+use crate::map::range_load::RangeLoad;
+use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::{ObjectTable, RowVersion};
-use crate::range_load::RangeLoad;
-use crate::retries::RangeName;
 use crate::settings::PartitionSettings;
+use crate::tree::block_cache::BlockCache;
+use crate::tree::metadata::Metadata;
 use crate::tree::{Tree, TreeCheckpoint};
 use arc_swap::{ArcSwap, Guard};
 use base::{Clock, Spawner, Ticks};
 use commit::Pending;
 use data::RangeData;
 use load::Loaded;
-use log_marks::LogMarks;
+use log_positions::LogPositions;
 use parking_lot::Mutex;
 use range_time::RangeTime;
 use reclaim::{Applied, Shed};
@@ -103,7 +103,7 @@ pub(crate) struct RangePartition {
     visible: AtomicU64,
     /// What the metadata stream says; held while it is being changed.
     metadata: tokio::sync::Mutex<Metadata>,
-    log_marks: Mutex<LogMarks>,
+    log_positions: Mutex<LogPositions>,
     /// Checkpoints that were merged into others and may still have readers.
     retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
     /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them. No other one is
@@ -112,19 +112,19 @@ pub(crate) struct RangePartition {
     /// Merges, by their ends, that give a full disk less back than was thought, until it is not full; a bounded number.
     not_worth_it: Mutex<Vec<(u64, u64)>>,
     /// The newest checkpoint of the merge that failed last because something did not read.
-    failed_merge: Mutex<Option<u64>>,
+    failed_compaction: Mutex<Option<u64>>,
     /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them so.
     shed: Mutex<Vec<Shed>>,
     /// Which checkpoints' deletions were applied to which older ones, since the start.
     applied: Mutex<Applied>,
     /// The ends of the merge in quiet that failed last.
-    failed_in_quiet: Mutex<Option<(u64, u64)>>,
+    failed_when_idle: Mutex<Option<(u64, u64)>>,
     /// Held during a flush, and by a hand-over that copies what is in memory.
     flushing: tokio::sync::Mutex<()>,
     /// Held during a merge, and by a hand-over, which wants no other changes to the checkpoints.
     merging: tokio::sync::Mutex<()>,
     /// Bytes of the checkpoints that are being merged.
-    merging_bytes: AtomicU64,
+    compacting_bytes: AtomicU64,
     /// Whether merges find rows that newer ones have replaced.
     replaces_rows: AtomicBool,
     /// A hand-over has begun: merges give up.
@@ -211,17 +211,17 @@ impl RangePartition {
             time: RangeTime::new(loaded.last_version, shared.clock.monotonic()),
             visible: AtomicU64::new(loaded.last_version.0),
             metadata: tokio::sync::Mutex::new(loaded.metadata),
-            log_marks: Mutex::new(loaded.log_marks),
+            log_positions: Mutex::new(loaded.log_positions),
             retired: Mutex::new(Vec::new()),
             unused: Mutex::new(loaded.unused),
             not_worth_it: Mutex::new(Vec::new()),
-            failed_merge: Mutex::new(None),
+            failed_compaction: Mutex::new(None),
             shed: Mutex::new(Vec::new()),
             applied: Mutex::default(),
-            failed_in_quiet: Mutex::new(None),
+            failed_when_idle: Mutex::new(None),
             flushing: tokio::sync::Mutex::new(()),
             merging: tokio::sync::Mutex::new(()),
-            merging_bytes: AtomicU64::new(0),
+            compacting_bytes: AtomicU64::new(0),
             replaces_rows: AtomicBool::new(true),
             leaving: AtomicBool::new(false),
             keeps_memory: AtomicBool::new(false),

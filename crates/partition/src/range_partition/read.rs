@@ -4,10 +4,10 @@ use super::{RangePartition, Snapshot};
 use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::memory_table::Found;
-use crate::merge_cursor::MergeCursor;
+use crate::memory::memory_table::Found;
 use crate::operation::{Row, RowPart, RowRef, RowVersion, Scan, Visit};
 use crate::tree::Tree;
+use crate::tree::merging_iterator::MergingIterator;
 use bytes::Bytes;
 
 /// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole table
@@ -86,7 +86,7 @@ impl Walk<'_> {
         if self.has_had_enough {
             return Ok(Some(key.as_bytes().clone()));
         }
-        let part = if self.scan.needs_tails() { RowPart::Whole } else { RowPart::Head };
+        let part = if self.scan.needs_overflow() { RowPart::Whole } else { RowPart::Head };
         if let Some(row) = get_from(tree, visible, key, part).await? {
             let row = RowRef { key: key.as_bytes(), version: row.version, value: &row.value };
             match self.scan.visit(row) {
@@ -113,11 +113,11 @@ impl Walk<'_> {
         if wanted.is_empty() {
             return Ok(None);
         }
-        let mut cursor = MergeCursor::over_tree(tree, &wanted, visible, Caching::Keep).await?;
-        let needs_tails = self.scan.needs_tails();
+        let mut cursor = MergingIterator::over_tree(tree, &wanted, visible, Caching::Keep).await?;
+        let needs_overflow = self.scan.needs_overflow();
         let mut scratch = Vec::new();
         loop {
-            let row = if needs_tails { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
+            let row = if needs_overflow { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
             let Some(row) = row else { return Ok(None) };
             let visit = match row.value {
                 _ if self.has_had_enough => Visit::StopBefore,

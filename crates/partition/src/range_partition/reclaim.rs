@@ -10,15 +10,15 @@
 //! range, an heir or a reader may see; a part takes no more than was claimed.
 
 use super::RangePartition;
+use super::compact::newer_than;
 use super::flush::Room;
-use super::left_tails::LeftTails;
-use super::merge::newer_than;
-use crate::choose_reclaim::{Holding, choose_reclaim};
+use super::shared_overflow::SharedOverflow;
+use crate::compaction::choose_reclaim::{Holding, choose_reclaim};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::merge_cursor::MergeCursor;
-use crate::metadata::CheckpointReference;
 use crate::settings::PlantedFault;
+use crate::tree::merging_iterator::MergingIterator;
+use crate::tree::metadata::CheckpointReference;
 use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +74,7 @@ impl Applied {
 
     /// These became the checkpoint `result`. It deletes no more than they did, so who has lost what each of them hides has
     /// lost what it does; and it holds no more, so it has lost what all of them had.
-    pub(super) fn note_merged(&mut self, merged: &[Merged], result: u64) {
+    pub(super) fn note_compacted(&mut self, merged: &[Merged], result: u64) {
         for newer in self.newer.values_mut().chain([&mut self.of_part]) {
             if merged.iter().all(|(number, deletes)| !deletes || newer.contains(number)) {
                 newer.insert(result);
@@ -94,7 +94,7 @@ impl Applied {
     fn end_part(&mut self, former: Merged, output: Option<u64>) {
         let lost = std::mem::take(&mut self.of_part);
         if let Some(output) = output {
-            self.note_merged(&[former], output);
+            self.note_compacted(&[former], output);
             self.newer.insert(output, lost);
         }
     }
@@ -149,9 +149,9 @@ impl RangePartition {
         self.applied.lock().begin_part(&numbers[..chosen.index], former.reference.number);
         let run = [former.clone()];
         let first = newer_than(&run, give_up, &merges);
-        let rows = MergeCursor::over_unhidden(&hiding, &former, &self.range).await?;
+        let rows = MergingIterator::over_unhidden(&hiding, &former, &self.range).await?;
         let room = Room::Part { size_bytes, rest: &mut rest };
-        let nothing = LeftTails::default();
+        let nothing = SharedOverflow::default();
         let written = self.write_checkpoint(rows, !chosen.drops_deletions, first, room, &nothing).await?;
         drop((claim, run));
         let output = self.open_written(&written, |_| None).await?;
@@ -190,7 +190,7 @@ impl RangePartition {
     }
 
     /// Gives back the extents of what moved, where nobody reads it as it was.
-    pub(super) async fn give_back_shed(&self) -> Result<(), PartitionError> {
+    pub(super) async fn free_shed(&self) -> Result<(), PartitionError> {
         if self.shared.settings.planted_fault == Some(PlantedFault::FruitlessReclaim) {
             return Ok(());
         }
@@ -250,22 +250,22 @@ mod tests {
         let before = || applied(&[(1, &[3, 4, 5]), (2, &[4, 5])]);
         // Of newer ones: 4 and 5 became 6.
         let mut of_newer = before();
-        of_newer.note_merged(&[(5, true), (4, true)], 6);
+        of_newer.note_compacted(&[(5, true), (4, true)], 6);
         assert!(of_newer.has(1, 6) && of_newer.has(2, 6));
         // 2 has not lost what 3 hides.
         let mut of_other = before();
-        of_other.note_merged(&[(4, true), (3, true)], 6);
+        of_other.note_compacted(&[(4, true), (3, true)], 6);
         assert!(of_other.has(1, 6) && !of_other.has(2, 6));
         // Unless that hides nothing.
         let mut without_deletions = before();
-        without_deletions.note_merged(&[(4, true), (3, false)], 6);
+        without_deletions.note_compacted(&[(4, true), (3, false)], 6);
         assert!(without_deletions.has(1, 6) && without_deletions.has(2, 6));
         // Of older ones: what one of them has not lost is there.
         let mut of_older = before();
-        of_older.note_merged(&[(2, true), (1, true)], 6);
+        of_older.note_compacted(&[(2, true), (1, true)], 6);
         assert!(of_older.has(6, 4) && of_older.has(6, 5) && !of_older.has(6, 3));
         let mut with_unknown = before();
-        with_unknown.note_merged(&[(1, true), (9, false)], 6);
+        with_unknown.note_compacted(&[(1, true), (9, false)], 6);
         assert!(![3, 4, 5].iter().any(|newer| with_unknown.has(6, *newer)));
     }
 
@@ -274,7 +274,7 @@ mod tests {
         let mut part = applied(&[(2, &[7]), (1, &[2])]);
         part.begin_part(&[9, 8], 2);
         // While it is written newer ones are merged.
-        part.note_merged(&[(9, true), (8, true)], 10);
+        part.note_compacted(&[(9, true), (8, true)], 10);
         part.end_part((2, true), Some(11));
         assert!([7, 8, 9, 10].iter().all(|newer| part.has(11, *newer)));
         assert!(part.has(2, 7) && ![8, 9, 10].iter().any(|newer| part.has(2, *newer)));

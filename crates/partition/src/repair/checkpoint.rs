@@ -3,13 +3,15 @@
 //! What always holds: rows come out in key order, each once, as they were; every row that does not is told, by its key if
 //! that is known, else by the keys between which it was.
 
-use crate::checkpoint::{Checkpoint, CheckpointWriter, Finished, RowBlock, RowTail, StoredTail, TailPlace};
+use crate::checkpoint::{
+    Checkpoint, CheckpointWriter, Finished, OverflowPlace, RowBlock, RowOverflow, StoredOverflow,
+};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::merge_cursor::MergedRow;
-use crate::metadata::CheckpointReference;
 use crate::operation::{ObjectTable, RowVersion};
 use crate::range_partition::Shared;
+use crate::tree::merging_iterator::MergedRow;
+use crate::tree::metadata::CheckpointReference;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +40,7 @@ pub(super) struct Examined {
     /// Keys of row blocks that do not read, and why; `None`: it is not known which they were.
     gaps: Option<Vec<(KeyRange, String)>>,
     highest_version: RowVersion,
-    /// Extents with blocks of its own, as far as is known: its stream lists others, too, in which merges have left tails
+    /// Extents with blocks of its own, as far as is known: its stream lists others, too, in which merges have left overflows
     /// beside row blocks that are no longer true. Empty: none is known.
     own_extents: BTreeSet<ExtentId>,
 }
@@ -91,10 +93,10 @@ pub(super) async fn rewrite(
             .map_err(|error| PartitionError::Storage(error.to_string()))?;
         let mut rows = block.rows();
         while let Some(position) = rows.step().map_err(|error| PartitionError::Storage(error.to_string()))? {
-            let read = match position.tail {
+            let read = match position.overflow {
                 None => None,
-                Some(place) => match read_tail(shared, place).await {
-                    Ok(tail) => Some(tail),
+                Some(place) => match read_overflow(shared, place).await {
+                    Ok(overflow) => Some(overflow),
                     Err(error) => {
                         let keys = LostRowKeys::Row(Bytes::copy_from_slice(rows.key()));
                         lost.push(LostRows { keys, version: position.version, reason: error.to_string() });
@@ -102,17 +104,17 @@ pub(super) async fn rewrite(
                     }
                 },
             };
-            let tail = read.as_ref().map_or(RowTail::InValue, RowTail::Read);
+            let overflow = read.as_ref().map_or(RowOverflow::InValue, RowOverflow::Read);
             let (key, value) = (rows.key(), rows.value_ref(position));
-            writer.add(MergedRow { key, version: position.version, value, tail }).await?;
+            writer.add(MergedRow { key, version: position.version, value, overflow }).await?;
         }
     }
     Ok((writer.finish().await?, lost))
 }
 
-async fn read_tail(shared: &Shared, place: TailPlace) -> Result<StoredTail, PartitionError> {
+async fn read_overflow(shared: &Shared, place: OverflowPlace) -> Result<StoredOverflow, PartitionError> {
     let payload = shared.streams.read(place.location).await?;
-    Ok(StoredTail::at(place, place.location, payload))
+    Ok(StoredOverflow::at(place, place.location, payload))
 }
 
 /// The stream's row blocks, in key order, and the first reason why something does not read.
@@ -122,7 +124,7 @@ async fn candidates(
     own_extents: &BTreeSet<ExtentId>,
 ) -> Result<(Vec<Candidate>, Option<String>), PartitionError> {
     let mut found: Vec<Candidate> = Vec::new();
-    let mut tails = BTreeSet::new();
+    let mut overflows = BTreeSet::new();
     let mut problem = None;
     let mut is_behind_gap = false;
     let mut visit = |salvaged| match salvaged {
@@ -132,14 +134,14 @@ async fn candidates(
         }
         Salvaged::Block(location, payload) => {
             let Some((first_key, last_key, places)) = keys_of(payload) else { return };
-            tails.extend(places.into_iter().map(|place| place.location));
+            overflows.extend(places.into_iter().map(|place| place.location));
             found.push(Candidate { location, first_key, last_key, is_behind_gap });
             is_behind_gap = false;
         }
     };
     shared.streams.salvage(stream, &mut visit).await?;
-    // What users store is a tail, and may look like a row block.
-    found.retain(|candidate| !tails.contains(&candidate.location));
+    // What users store is a overflow, and may look like a row block.
+    found.retain(|candidate| !overflows.contains(&candidate.location));
     if own_extents.is_empty() {
         keep_last_run(&mut found);
     } else {
@@ -157,7 +159,7 @@ async fn candidates(
     Ok((found, problem))
 }
 
-/// Without a root: extents with tails that were left come first in the stream. The checkpoint's own are the last ones whose
+/// Without a root: extents with overflows that were left come first in the stream. The checkpoint's own are the last ones whose
 /// keys rise from each to the next.
 fn keep_last_run(found: &mut Vec<Candidate>) {
     let mut first: Option<usize> = None;
@@ -175,15 +177,15 @@ fn keep_last_run(found: &mut Vec<Candidate>) {
     found.drain(..first.unwrap_or(0));
 }
 
-/// First and last key of a row block and where its tails are; `None`: it is none.
-fn keys_of(payload: Bytes) -> Option<(Bytes, Bytes, Vec<TailPlace>)> {
+/// First and last key of a row block and where its overflows are; `None`: it is none.
+fn keys_of(payload: Bytes) -> Option<(Bytes, Bytes, Vec<OverflowPlace>)> {
     let block = RowBlock::parse(payload).ok()?;
     let mut rows = block.rows();
     let mut places = Vec::new();
     let mut first = None;
     let mut last = Bytes::new();
     while let Some(position) = rows.step().ok()? {
-        places.extend(position.tail);
+        places.extend(position.overflow);
         last = Bytes::copy_from_slice(rows.key());
         first.get_or_insert_with(|| last.clone());
     }

@@ -1,14 +1,14 @@
 //! Blob data that does not read, or is not there: the rows that name it go, with what of their name is nothing without them, and
 //! what else lies beside it is copied away, so that no damaged extent is left.
 
-use crate::data_ends::DataEnds;
-use crate::dead_containers::DeadFilter;
+use crate::blob_data::data_ends::DataEnds;
+use crate::blob_data::piece::{Piece, take_pieces};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span, partition_prefix};
+use crate::map::dead_containers::DeadFilter;
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
-use crate::piece::{Piece, take_pieces};
 use crate::range_partition::RangePartition;
 use base::codec::Decoder;
 use bytes::Bytes;
@@ -91,7 +91,7 @@ impl FindLost {
 }
 
 impl Scan for FindLost {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 
@@ -148,7 +148,7 @@ pub(super) async fn rows_of(
 struct TakeKeys(Vec<RowKey>);
 
 impl Scan for TakeKeys {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 

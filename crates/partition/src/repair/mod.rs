@@ -20,8 +20,8 @@ pub use losses::{FolderRepair, LossOutcome, LostKeys, RowLoss};
 
 use crate::error::PartitionError;
 use crate::key::{RowKey, Span};
+use crate::map::partition_map::{MapEntry, ReadMap};
 use crate::operation::{ObjectTable, Row};
-use crate::partition_map::{MapEntry, ReadMap};
 use crate::partition_server::FIRST_RANGE_ID;
 use crate::range_partition::{RangePartition, RangeStreams};
 use crate::settings::PartitionSettings;

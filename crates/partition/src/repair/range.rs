@@ -12,11 +12,11 @@ use crate::checkpoint::{CheckpointWriter, Root};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::memory_table::MemoryTable;
-use crate::merge_cursor::MergeCursor;
-use crate::metadata::{CheckpointReference, Metadata};
+use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::range_partition::{RangeStreams, Shared, read_metadata};
+use crate::tree::merging_iterator::MergingIterator;
+use crate::tree::metadata::{CheckpointReference, Metadata};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -367,7 +367,7 @@ async fn write_log(
     let has_data = range.table.has_data();
     let left = Arc::new(BTreeSet::new());
     let mut writer = CheckpointWriter::new(shared.streams.clone(), to, next.epoch, left, has_data, None);
-    let mut rows = MergeCursor::over_memory(log.memory.clone(), has_data);
+    let mut rows = MergingIterator::over_memory(log.memory.clone(), has_data);
     while let Some(row) = rows.row() {
         writer.add(row).await?;
         rows.step().await?;

@@ -6,8 +6,8 @@ use super::range::{LostChanges, RangeRepair};
 use crate::Partitions;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
+use crate::map::partition_map::MapEntry;
 use crate::operation::{ObjectTable, RowRef, RowVersion, Scan, ScanEnd, Visit};
-use crate::partition_map::MapEntry;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ struct TakeDoubted {
 }
 
 impl Scan for TakeDoubted {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 
@@ -114,7 +114,7 @@ async fn list(
 }
 
 impl Partitions {
-    /// The version of the row at `key`, without its tail.
+    /// The version of the row at `key`, without its overflow.
     async fn get_any(&self, table: ObjectTable, key: &Bytes) -> Result<Option<RowVersion>, PartitionError> {
         let row = self.get(table, &RowKey::from_bytes(key.clone())).await?;
         Ok(row.map(|row| row.version))

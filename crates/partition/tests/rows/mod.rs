@@ -76,22 +76,22 @@ impl Operation for WriteBlobRow {
     }
 }
 
-/// The value of a row with a tail, which compresses if the tag is odd.
-pub(crate) fn value_with_tail(tag: u64, head_size: usize, tail_size: usize) -> Bytes {
+/// The value of a row with a overflow, which compresses if the tag is odd.
+pub(crate) fn value_with_overflow(tag: u64, head_size: usize, overflow_size: usize) -> Bytes {
     let mut out = Vec::new();
-    RowStart { pieces: Vec::new(), tail_size_bytes: tail_size }.put(&mut out);
+    RowStart { pieces: Vec::new(), overflow_size_bytes: overflow_size }.put(&mut out);
     out.extend_from_slice(&value(tag, head_size));
     match tag % 2 {
-        0 => out.extend_from_slice(&value(!tag, tail_size)),
-        _ => out.extend((0..tail_size).map(|at| (at / 64 + tag as usize) as u8)),
+        0 => out.extend_from_slice(&value(!tag, overflow_size)),
+        _ => out.extend((0..overflow_size).map(|at| (at / 64 + tag as usize) as u8)),
     }
     out.into()
 }
 
-/// A value without its tail.
+/// A value without its overflow.
 pub(crate) fn head_of(value: &[u8]) -> &[u8] {
     let start = RowStart::take(&mut Decoder::new(value)).expect("a row's start");
-    &value[..value.len() - start.tail_size_bytes]
+    &value[..value.len() - start.overflow_size_bytes]
 }
 
 /// Puts a row with blob data and checks the head that was there.
@@ -172,7 +172,7 @@ impl Scan for Collect {
 struct CollectHeads(Collect);
 
 impl Scan for CollectHeads {
-    fn needs_tails(&self) -> bool {
+    fn needs_overflow(&self) -> bool {
         false
     }
 
@@ -242,8 +242,8 @@ pub(crate) async fn varied_life(env: &Environment, value_size_max: u64) -> Every
         }
         for at in 0..20u64 {
             let key = key(BLOB_CONTAINER, &format!("b{}", random(12)), "h");
-            let (tag, tail_size) = (round * 100 + at, random(3) * random(3000));
-            let value = (random(8) > 0).then(|| value_with_tail(tag, 20, tail_size as usize));
+            let (tag, overflow_size) = (round * 100 + at, random(3) * random(3000));
+            let value = (random(8) > 0).then(|| value_with_overflow(tag, 20, overflow_size as usize));
             put_blob_row(&partitions, &mut expected, key, value).await.unwrap();
         }
         match round {

@@ -18,7 +18,7 @@ const SMALL_GROUP_SIZE: u64 = 5;
 const SIGN_AGAIN_AFTER: Duration = Duration::from_secs(60);
 const PAGE: &str = "5000";
 /// So long nothing is written before pages are measured once more.
-const QUIET_FOR: Duration = Duration::from_secs(30);
+const IDLE_FOR: Duration = Duration::from_secs(30);
 /// A page of the long container may take so many times as long as one of the short.
 const TIMES_MAX: f64 = 2.0;
 
@@ -35,8 +35,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     println!("\nright after the writes, {} times each:", bench.arguments.listed_pages);
     let worst = measure_pages(bench, containers)?;
     // Shown, not judged: the bound is for pages right after the writes.
-    println!("\nwithout writes for {} s, in which the server merges:", QUIET_FOR.as_secs());
-    std::thread::sleep(QUIET_FOR);
+    println!("\nwithout writes for {} s, in which the server merges:", IDLE_FOR.as_secs());
+    std::thread::sleep(IDLE_FOR);
     measure_pages(bench, containers)?;
     Ok(vec![Verdict {
         what: format!("a page of the long container takes {worst:.2} times as long at most ({TIMES_MAX})"),

@@ -1,0 +1,299 @@
+//! Committing a list of blocks: one decision over rows, no byte is copied.
+
+use crate::blob::put_blob::{
+    NewBlob, Written, check_replace, check_type_of_versions, retire_current, set_tier,
+};
+use crate::content::{
+    Block, BlockContent, Chunk, Content, decode_block_row, decode_staged_row, encode_block_row,
+};
+use crate::error::BlobError;
+use crate::limits::{
+    COMMITTED_BLOCKS_MAX, PIECES_OF_A_BLOB_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX, TAIL_PIECES_MAX,
+};
+use crate::rows::blob_rows::{
+    BlobChange, BlobRows, STAGED_PREFIX, Stop, chunk_row, chunks_prefix, staged_row,
+};
+use crate::rows::record::{BlobRecord, BlobType};
+use base::Ticks;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// Blocks of a chunk.
+const CHUNK_BLOCKS_MAX: usize = 1000;
+/// Pieces of the blocks of a chunk that has more than one: a reader unpacks one chunk at a time.
+const CHUNK_PIECES_MAX: usize = 4096;
+
+/// Where a block of a list is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The names say it.
+pub enum BlockSource {
+    Committed,
+    Staged,
+    /// Staged first.
+    Latest,
+}
+
+/// Commits a list of blocks.
+pub(crate) struct PutBlockList {
+    pub(crate) list: Vec<(BlockSource, Bytes)>,
+    pub(crate) new: NewBlob,
+}
+
+/// The blocks of a committed list, those in chunks too.
+pub(crate) fn committed(rows: &BlobRows, record: &BlobRecord) -> Result<Vec<Block>, Stop> {
+    let Content::Blocks(content) = &record.content else { return Ok(Vec::new()) };
+    let mut blocks = Vec::new();
+    if !content.chunks.is_empty() {
+        rows.need_rows(&chunks_prefix(content.generation))?;
+    }
+    for index in 0..content.chunks.len() {
+        let row = rows.row(&chunk_row(content.generation, index))?;
+        let row = row.ok_or(base::codec::DecodeError("a chunk of a block list is missing"))?;
+        blocks.extend(decode_block_row(row)?);
+    }
+    blocks.extend(content.tail.iter().cloned());
+    Ok(blocks)
+}
+
+/// How many of the next blocks become a chunk, by the pieces that each of them has.
+fn choose_chunk_len(piece_counts: impl IntoIterator<Item = usize>) -> usize {
+    let sums = piece_counts.into_iter().scan(0usize, |sum, count| {
+        *sum += count;
+        Some(*sum)
+    });
+    let fits = sums.take(CHUNK_BLOCKS_MAX).take_while(|sum| *sum <= CHUNK_PIECES_MAX).count();
+    fits.max(1)
+}
+
+/// Stores a list: short ones in the record, long ones in chunks of a new generation.
+pub(crate) fn store_list(rows: &mut BlobRows, blocks: Vec<Block>, now: Ticks) -> BlockContent {
+    let id_bytes: usize = blocks.iter().map(|block| block.id.len()).sum();
+    let piece_count: usize = blocks.iter().map(|block| block.pieces.len()).sum();
+    if blocks.len() <= TAIL_BLOCKS_MAX && id_bytes <= TAIL_ID_BYTES_MAX && piece_count <= TAIL_PIECES_MAX {
+        return BlockContent { tail: blocks, ..BlockContent::default() };
+    }
+    let mut content = BlockContent { generation: now.0, ..BlockContent::default() };
+    let mut rest = &blocks[..];
+    while !rest.is_empty() {
+        let len = choose_chunk_len(rest.iter().map(|block| block.pieces.len()));
+        let (blocks, others) = rest.split_at(len);
+        rows.put(chunk_row(now.0, content.chunks.len()), encode_block_row(blocks));
+        let size = blocks.iter().map(|block| block.size).sum();
+        content.chunks.push(Chunk { blocks: blocks.len() as u32, size });
+        rest = others;
+    }
+    content
+}
+
+impl BlobChange for PutBlockList {
+    type Reply = Written;
+
+    fn more_prefixes(&self) -> Vec<String> {
+        vec![STAGED_PREFIX.to_owned()]
+    }
+
+    fn keeps_content(&self) -> bool {
+        self.new.keeps_former()
+    }
+
+    fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
+        if self.list.len() > COMMITTED_BLOCKS_MAX {
+            return Err(BlobError::BlockListTooLong.into());
+        }
+        check_replace(rows, &self.new, now)?;
+        if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
+            return Err(BlobError::InvalidBlobType.into());
+        }
+        check_type_of_versions(rows, BlobType::Block, &self.new)?;
+        let old = rows.head.live().cloned();
+        let mut by_id = BTreeMap::new();
+        if let Some(old) = &old {
+            for block in committed(rows, old)? {
+                by_id.insert(block.id.clone(), block);
+            }
+        }
+        let mut blocks = Vec::with_capacity(self.list.len());
+        let mut piece_count = 0;
+        for (source, id) in &self.list {
+            let staged = match (source, rows.row(&staged_row(id))?) {
+                (BlockSource::Staged | BlockSource::Latest, Some(row)) => {
+                    let (mut blocks, encryption) = decode_staged_row(row)?;
+                    self.new.encryption.check_write(&encryption)?;
+                    blocks.pop()
+                }
+                _ => None,
+            };
+            let block = match (source, staged) {
+                (_, Some(block)) => Some(block),
+                (BlockSource::Committed | BlockSource::Latest, None) if !id.is_empty() => {
+                    if let Some(old) = &old {
+                        self.new.encryption.check_write(&old.encryption)?;
+                    }
+                    by_id.get(id).cloned()
+                }
+                _ => None,
+            };
+            let block = block.ok_or(BlobError::InvalidBlockList)?;
+            // A short list can name one large block again and again.
+            piece_count += block.pieces.len();
+            if piece_count > PIECES_OF_A_BLOB_MAX {
+                return Err(BlobError::BlockListTooLong.into());
+            }
+            blocks.push(block);
+        }
+        rows.clear_staged()?;
+        retire_current(rows, &self.new, now)?;
+        let mut record = BlobRecord::new(BlobType::Block, now);
+        record.size = blocks.iter().map(|block| block.size).sum();
+        record.content = Content::Blocks(store_list(rows, blocks, now));
+        record.properties = self.new.properties.clone();
+        record.metadata = self.new.metadata.clone();
+        record.tags = self.new.tags.clone();
+        record.encryption = self.new.encryption.clone();
+        if let Some(old) = old {
+            record.created_at = old.created_at;
+            record.tier = old.tier;
+            record.tier_inferred = old.tier_inferred;
+            record.tier_changed_at = old.tier_changed_at;
+        }
+        set_tier(&mut record, self.new.tier.as_deref(), now);
+        record.version = self.new.versioned.then_some(now.0);
+        let written = Written::of(&record);
+        rows.head.current = Some(record);
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::put_block::PutBlock;
+    use crate::encryption::Encryption;
+    use crate::rows::blob_rows::memory::MemoryBlob;
+    use partition::Piece;
+
+    fn stage(id: &str, at: u64) -> PutBlock {
+        let pieces = vec![Piece::for_tests(1, at, 10)];
+        let id = Bytes::copy_from_slice(id.as_bytes());
+        PutBlock { id, size: 10, pieces, lease: None, encryption: Encryption::default(), create_only: false }
+    }
+
+    fn commit(list: &[(BlockSource, &str)]) -> PutBlockList {
+        let list = list.iter().map(|(source, id)| (*source, Bytes::copy_from_slice(id.as_bytes()))).collect();
+        PutBlockList { list, new: NewBlob::default() }
+    }
+
+    fn places(blob: &MemoryBlob) -> Vec<Piece> {
+        match blob.head().current.unwrap().content {
+            Content::Blocks(blocks) => blocks.tail.into_iter().flat_map(|block| block.pieces).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lists_take_committed_staged_or_latest_blocks() {
+        use BlockSource::{Committed, Latest, Staged};
+        let mut blob = MemoryBlob::default();
+        let piece = |at| Piece::for_tests(1, at, 10);
+        blob.run(stage("a", 1), 1).unwrap();
+        blob.run(stage("b", 2), 2).unwrap();
+        assert_eq!(blob.run(stage("long", 3), 3), Err(BlobError::InvalidBlobOrBlock));
+        assert_eq!(blob.run(commit(&[(Committed, "a")]), 4), Err(BlobError::InvalidBlockList));
+        assert_eq!(blob.head().staged, 2, "a refusal changes nothing");
+        blob.run(commit(&[(Latest, "b"), (Staged, "a"), (Latest, "b")]), 5).unwrap();
+        assert_eq!(places(&blob), [piece(2), piece(1), piece(2)]);
+        assert_eq!((blob.head().staged, blob.count("5u")), (0, 0));
+        assert_eq!(blob.head().current.unwrap().size, 30);
+
+        blob.run(stage("a", 7), 6).unwrap();
+        let mixed = commit(&[(Committed, "a"), (Latest, "a"), (Staged, "a")]);
+        blob.run(mixed, 7).unwrap();
+        assert_eq!(places(&blob), [piece(1), piece(7), piece(7)]);
+        assert_eq!(blob.run(commit(&[(Staged, "a")]), 8), Err(BlobError::InvalidBlockList));
+        blob.run(commit(&[]), 9).unwrap();
+        assert_eq!(blob.head().current.unwrap().size, 0);
+    }
+
+    #[test]
+    fn chunks_end_with_their_blocks_or_their_pieces() {
+        for (piece_counts, expected) in [
+            (vec![1; 5], vec![5]),
+            (vec![1; 2500], vec![1000, 1000, 500]),
+            (vec![0; 1001], vec![1000, 1]),
+            (vec![1000; 10], vec![4, 4, 2]),
+            (vec![4096, 1], vec![1, 1]),
+            (vec![1, 4095, 1], vec![2, 1]),
+            (vec![62_500, 62_500, 1], vec![1, 1, 1]),
+            (vec![1, 62_500, 1], vec![1, 1, 1]),
+        ] {
+            let (mut rest, mut lens) = (&piece_counts[..], Vec::new());
+            while !rest.is_empty() {
+                lens.push(choose_chunk_len(rest.iter().copied()));
+                rest = &rest[lens[lens.len() - 1]..];
+            }
+            assert_eq!(lens, expected, "{} blocks", piece_counts.len());
+        }
+    }
+
+    /// A list that named one large block a thousand times had all of its pieces in one row, a million.
+    #[test]
+    fn a_large_block_that_is_named_often_lies_in_many_chunks() {
+        let mut blob = MemoryBlob::default();
+        let pieces: Vec<Piece> = (0..1000).map(|at| Piece::for_tests(1, at, 10)).collect();
+        blob.run(PutBlock { size: 10_000, pieces: pieces.clone(), ..stage("a", 0) }, 1).unwrap();
+        blob.run(commit(&[(BlockSource::Latest, "a"); 22]), 2).unwrap();
+        let Content::Blocks(content) = blob.head().current.unwrap().content else { panic!("blocks") };
+        assert_eq!(content.chunks.iter().map(|chunk| chunk.blocks).collect::<Vec<_>>(), [4, 4, 4, 4, 4, 2]);
+        let mut all = Vec::new();
+        for (index, chunk) in content.chunks.iter().enumerate() {
+            let blocks = decode_block_row(&blob.rows[&chunk_row(content.generation, index)]).unwrap();
+            assert_eq!(blocks.iter().map(|block| block.size).sum::<u64>(), chunk.size);
+            all.extend(blocks.into_iter().flat_map(|block| block.pieces));
+        }
+        assert_eq!(all, pieces.repeat(22));
+        blob.run(commit(&[(BlockSource::Committed, "a"); 3]), 3).unwrap();
+        assert_eq!(blob.count("3c"), 1, "what was committed is found in chunks");
+    }
+
+    #[test]
+    fn blocks_are_committed_with_the_key_they_were_staged_with() {
+        let mut blob = MemoryBlob::default();
+        let key = Encryption { key_sha256: Some("hash".into()), scope: None };
+        let list = || vec![(BlockSource::Latest, Bytes::from_static(b"a"))];
+        let with = |encryption: &Encryption| {
+            let new = NewBlob { encryption: encryption.clone(), ..NewBlob::default() };
+            PutBlockList { list: list(), new }
+        };
+        blob.run(PutBlock { encryption: key.clone(), ..stage("a", 1) }, 1).unwrap();
+        let refused = blob.run(with(&Encryption::default()), 2);
+        assert_eq!(refused, Err(BlobError::EncryptionKeyMissing));
+        assert_eq!(blob.run(with(&key), 3).unwrap().encryption, key);
+        let refused = blob.run(with(&Encryption::default()), 4);
+        assert_eq!(refused, Err(BlobError::EncryptionKeyMissing), "a committed block has the blob's key");
+    }
+
+    #[test]
+    fn fifty_thousand_blocks_lie_in_chunks_that_go_with_their_blob() {
+        let mut blob = MemoryBlob::default();
+        let ids: Vec<String> = (0..COMMITTED_BLOCKS_MAX).map(|index| format!("{index:05}")).collect();
+        for id in &ids[1..] {
+            // As `PutBlock` does, without reading the head fifty thousand times.
+            let row = encode_block_row(&[Block {
+                id: Bytes::copy_from_slice(id.as_bytes()),
+                size: 10,
+                pieces: vec![Piece::for_tests(1, 1, 10)],
+            }]);
+            blob.rows.insert(staged_row(id.as_bytes()), row.into());
+        }
+        // One that is counted; the rest goes with it.
+        blob.run(stage("00000", 1), 1).unwrap();
+        let list: Vec<_> = ids.iter().map(|id| (BlockSource::Latest, id.as_str())).collect();
+        blob.run(commit(&list), 2).unwrap();
+        assert_eq!((blob.count("3c"), blob.count("5u")), (50, 0));
+        assert_eq!(blob.head().current.unwrap().size, 500_000);
+        let one_more: Vec<_> = list.iter().copied().chain([list[0]]).collect();
+        assert_eq!(blob.run(commit(&one_more), 3), Err(BlobError::BlockListTooLong));
+        blob.run(commit(&list[..300]), 4).unwrap();
+        assert_eq!(blob.count("3c"), 1, "the old chunks are gone");
+    }
+}

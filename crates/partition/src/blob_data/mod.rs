@@ -1,0 +1,6 @@
+//! Blob data: pieces that rows name, the extents that hold them, which of these are emptied, and the threads that append.
+
+pub(crate) mod choose_emptied;
+pub(crate) mod data_ends;
+pub(crate) mod data_writer;
+pub(crate) mod piece;

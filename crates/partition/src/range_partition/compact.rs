@@ -1,0 +1,410 @@
+//! Merging: several checkpoints become one, so that reads ask few and replaced rows give their space back; or one is
+//! written anew without the rows of deleted containers.
+//!
+//! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is left that
+//! it could hide; a replaced checkpoint stays until its last reader is done.
+
+use super::RangePartition;
+use super::flush::{Room, Unwritten};
+use crate::checkpoint::{Caching, OverflowReads};
+use crate::compaction::choose_compaction::{
+    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_compaction, choose_compaction,
+    rows_of_compaction, runs_with_deletions, size_bytes_before,
+};
+use crate::compaction::choose_rewrite::{Held, choose_rewrite};
+use crate::error::PartitionError;
+use crate::key::KeyRange;
+use crate::operation::RowVersion;
+use crate::tree::checkpoints::Checkpoints;
+use crate::tree::merging_iterator::MergingIterator;
+use crate::tree::{Tree, TreeCheckpoint};
+use base::BoxFuture;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(super) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
+    checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
+}
+
+/// Runs that turned out to be no good for a full disk, which are remembered; then the first of them is tried again.
+const NOT_WORTH_IT_COUNT_MAX: usize = 32;
+
+/// The numbers of the newest and the oldest of them, of which there is one at least.
+pub(super) fn ends_of(run: &[Arc<TreeCheckpoint>]) -> (u64, u64) {
+    (run[0].reference.number, run[run.len() - 1].reference.number)
+}
+
+/// Whether a merge shall end without a result.
+type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// What comes before the next rows while a checkpoint is being written.
+#[derive(Clone, Copy)]
+pub(super) enum First<'a> {
+    /// Nothing.
+    Nothing,
+    /// The end, if it has come, then small merges that come due among the checkpoints that are newer than those being
+    /// merged, of `size_bytes`. A large merge takes long; if small ones waited for it, reads would have to ask more and
+    /// more checkpoints.
+    Newer { give_up: GiveUp<'a>, than: u64, size_bytes: u64, merges: &'a AtomicU64 },
+}
+
+/// What comes first while these are being merged, of which there is one at least.
+pub(super) fn newer_than<'a>(
+    merged: &[Arc<TreeCheckpoint>],
+    give_up: GiveUp<'a>,
+    merges: &'a AtomicU64,
+) -> First<'a> {
+    let size_bytes = sizes_of(merged).iter().sum();
+    First::Newer { give_up, than: merged[0].reference.number, size_bytes, merges }
+}
+
+impl RangePartition {
+    /// Merges the checkpoints that are worth it. Returns how many merges that took.
+    pub(crate) async fn compact(&self, closing: impl Fn() -> bool + Sync) -> Result<u64, PartitionError> {
+        let _merging = self.merging.lock().await;
+        let leaving = || self.leaving.load(Ordering::Acquire);
+        if leaving() {
+            return Ok(0);
+        }
+        match self.compact_some(&|| closing() || leaving()).await {
+            // Those who take over will choose for themselves.
+            Err(_) if leaving() => Ok(0),
+            other => other,
+        }
+    }
+
+    async fn compact_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
+        self.remove_unused().await?;
+        let tree = self.tree();
+        let count_min = self.shared.settings.compaction_count_min;
+        let is_due = choose_compaction(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
+        let mut bytes_max = u64::MAX;
+        // What does not read must not keep those from being merged that come after it, or they would become more and more;
+        // and these must not be tried with it again and again.
+        let newer = self.newer_than_failed(&tree.checkpoints).unwrap_or(0);
+        let chosen = match self.choose_with_room(&tree.checkpoints[..newer], u64::MAX).await {
+            Some(run) => Some(run),
+            None => {
+                let run = self.choose_with_room(&tree.checkpoints[newer..], u64::MAX).await;
+                run.map(|run| run.start + newer..run.end + newer)
+            }
+        };
+        let run = match chosen {
+            Some(run) => run,
+            // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
+            None => {
+                match (self.choose_rewrite(&tree).await?, self.choose_while_scarce(&tree.checkpoints).await) {
+                    (Some((index, kept_bytes)), _) if self.shared.streams.has_room_for(kept_bytes).await => {
+                        index..index + 1
+                    }
+                    (_, Some((run, most_bytes))) => {
+                        bytes_max = most_bytes;
+                        run
+                    }
+                    (rewrite, None) => {
+                        return match self.reclaim(&tree, give_up).await? {
+                            0 if is_due || rewrite.is_some() => Err(PartitionError::DiskFull),
+                            count => Ok(count),
+                        };
+                    }
+                }
+            }
+        };
+        let merged = tree.checkpoints[run.clone()].to_vec();
+        let keep_deleted = run.end < tree.checkpoints.len();
+        drop(tree);
+        let ends = ends_of(&merged);
+        let merges = AtomicU64::new(1);
+        let first = newer_than(&merged, give_up, &merges);
+        self.compacting_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
+        let outcome = self.compact_run(merged, keep_deleted, first, bytes_max).await;
+        self.compacting_bytes.store(0, Ordering::Relaxed);
+        match &outcome {
+            Err(Unwritten::TooManyBytes) => self.note_not_worth_it(ends),
+            Err(Unwritten::Failed(PartitionError::Storage(_))) => {
+                *self.failed_compaction.lock() = Some(ends.0)
+            }
+            Err(Unwritten::Failed(_)) | Ok(()) => {}
+        }
+        outcome?;
+        Ok(merges.into_inner())
+    }
+
+    /// How many of the checkpoints are newer than those of the merge that failed last because something did not read.
+    /// `None`: none did, or they were merged since.
+    fn newer_than_failed(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<usize> {
+        let mut failed = self.failed_compaction.lock();
+        let newest = (*failed)?;
+        let end = checkpoints.iter().position(|checkpoint| checkpoint.reference.number == newest);
+        if end.is_none() {
+            *failed = None;
+        }
+        end
+    }
+
+    /// Whether checkpoints wait for a merge that fails because something does not read.
+    pub(crate) fn has_failed_compaction(&self) -> bool {
+        self.newer_than_failed(&self.tree().checkpoints).is_some()
+    }
+
+    /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
+    pub(crate) fn checkpoints_to_compact(&self) -> usize {
+        let tree = self.tree.load();
+        // One that can't be done holds up no merge of other ranges.
+        let end = self.newer_than_failed(&tree.checkpoints).unwrap_or(tree.checkpoints.len());
+        let (sizes, count_min) =
+            (sizes_of(&tree.checkpoints[..end]), self.shared.settings.compaction_count_min);
+        let run = choose_compaction(&sizes, self.rows_mostly(), count_min);
+        run.map_or(0, |_| tree.checkpoints.len())
+    }
+
+    /// How many row blocks are written before requests come first.
+    pub(super) fn stride(&self, first: First<'_>) -> u32 {
+        match first {
+            First::Nothing => 1,
+            First::Newer { .. } => {
+                let checkpoint_count = self.shared.maintenance.most_checkpoints_to_compact();
+                blocks_before_giving_way(checkpoint_count, self.shared.settings.compaction_count_min)
+            }
+        }
+    }
+
+    /// Bytes of the checkpoints that are being merged: their whole size, however much of them this range sees.
+    pub(crate) fn compacting_bytes(&self) -> u64 {
+        self.compacting_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Does what comes before the next rows of a checkpoint that is being written; an error ends the writing.
+    pub(super) fn do_first<'a>(&'a self, first: First<'a>) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(async move {
+            let First::Newer { give_up, than, size_bytes, merges } = first else { return Ok(()) };
+            if give_up() {
+                return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+            }
+            while let Some(newer) = self.choose_newer(than, size_bytes).await {
+                let first = newer_than(&newer, give_up, merges);
+                self.compact_run(newer, true, first, u64::MAX).await?;
+                merges.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        })
+    }
+
+    /// Checkpoints worth merging among those newer than the one with this number, before a merge of so many bytes goes on.
+    async fn choose_newer(&self, number: u64, size_bytes: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
+        let tree = self.tree();
+        let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
+        let newer = &tree.checkpoints[..end];
+        Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
+    }
+
+    /// The merge of these checkpoints that comes next: the preferred one if it is small enough and there is room for what it
+    /// writes, else the cheapest, if that is so for it.
+    async fn choose_with_room(
+        &self,
+        checkpoints: &[Arc<TreeCheckpoint>],
+        size_bytes_max: u64,
+    ) -> Option<Range<usize>> {
+        let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.compaction_count_min);
+        for choose in [choose_compaction, choose_cheapest_compaction] {
+            let run = choose(&sizes, self.rows_mostly(), count_min)?;
+            let size_bytes = sizes[run.clone()].iter().sum();
+            if size_bytes <= size_bytes_max && self.shared.streams.has_room_for(size_bytes).await {
+                return Some(run);
+            }
+        }
+        None
+    }
+
+    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is room for; and
+    /// how many bytes of rows it may write. What it keeps is a guess: a row that was put and deleted before it ever came to a
+    /// checkpoint leaves a deletion that deletes nothing.
+    async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<(Range<usize>, u64)> {
+        if !self.is_scarce() {
+            // Until the disk is full again other rows have come and gone.
+            self.not_worth_it.lock().clear();
+            return None;
+        }
+        let counts = |checkpoint: &Arc<TreeCheckpoint>| {
+            let root = &checkpoint.checkpoint.root;
+            let (row_count, deleted_count) = (root.row_count, root.deleted_count);
+            Counts { size_bytes: root.stored_bytes, row_count, deleted_count }
+        };
+        let counts: Vec<Counts> = checkpoints.iter().map(counts).collect();
+        for (run, kept_bytes) in runs_with_deletions(&counts, self.gain_min_bytes()) {
+            if self.not_worth_it.lock().contains(&ends_of(&checkpoints[run.clone()])) {
+                continue;
+            }
+            let size_bytes: u64 = counts[run.clone()].iter().map(|counts| counts.size_bytes).sum();
+            // A guess that is wrong by half of the gain is still worth it.
+            let roots = checkpoints[run.clone()].iter().map(|checkpoint| &checkpoint.checkpoint.root);
+            let row_bytes: u64 = roots.map(|root| root.row_bytes).sum();
+            for most_bytes in [(kept_bytes + size_bytes) / 2, kept_bytes + self.gain_min_bytes()] {
+                if self.shared.streams.has_room_for(most_bytes).await {
+                    // Of rows as they are before they are compressed.
+                    let most = u128::from(most_bytes) * u128::from(row_bytes) / u128::from(size_bytes.max(1));
+                    return Some((run, u64::try_from(most).unwrap_or(u64::MAX - 1)));
+                }
+            }
+        }
+        None
+    }
+
+    /// A merge of the checkpoints with these at its ends keeps more than was thought: others have their turn.
+    fn note_not_worth_it(&self, ends: (u64, u64)) {
+        let mut not_worth_it = self.not_worth_it.lock();
+        if not_worth_it.len() == NOT_WORTH_IT_COUNT_MAX {
+            not_worth_it.remove(0);
+        }
+        not_worth_it.push(ends);
+    }
+
+    /// Replaces checkpoints that are neighbours in age by one.
+    pub(super) async fn compact_run(
+        &self,
+        merged: Vec<Arc<TreeCheckpoint>>,
+        keep_deleted: bool,
+        first: First<'_>,
+        bytes_max: u64,
+    ) -> Result<(), Unwritten> {
+        let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
+        let left = self.choose_left(&merged, keep_deleted, first).await?;
+        let overflow_reads = OverflowReads::NotIn(left.extents.clone());
+        let rows =
+            MergingIterator::over_checkpoints(&merged, &self.range, Caching::Bypass, &overflow_reads).await?;
+        let written =
+            self.write_checkpoint(rows, keep_deleted, first, Room::AtMost(bytes_max), &left).await?;
+        let oldest = numbers.last();
+        let older = |checkpoints: &Checkpoints| {
+            let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
+            Some(checkpoints.iter().position(is_oldest)? + 1)
+        };
+        let result = self.open_written(&written, older).await?;
+        let result_number = result.as_ref().map(|result| result.reference.number);
+        self.note_rows(&merged, result.as_deref());
+        let mut metadata = self.metadata.lock().await;
+        let mut next = metadata.clone();
+        // Flushes may have added newer checkpoints in the meantime; the merged ones are still neighbours.
+        next.checkpoints = self.tree().with_merged(&numbers, result.clone()).references();
+        self.adopt(&mut metadata, next, &written).await?;
+        self.replace_tree(|tree| tree.with_merged(&numbers, result));
+        if let Some(number) = result_number {
+            let deletes = |one: &Arc<TreeCheckpoint>| one.checkpoint.root.deleted_count > 0;
+            let merged: Vec<_> = merged.iter().map(|one| (one.reference.number, deletes(one))).collect();
+            self.applied.lock().note_compacted(&merged, number);
+        }
+        drop(metadata);
+        tracing::debug!(
+            table = self.table.name(),
+            count = merged.len(),
+            bytes = sizes_of(&merged).iter().sum::<u64>(),
+            "merged"
+        );
+        self.retired.lock().extend(merged);
+        self.try_to_remove_unused().await;
+        Ok(())
+    }
+
+    /// What the newest merge of several checkpoints told of the rows of this range.
+    pub(super) fn rows_mostly(&self) -> RowsMostly {
+        if self.replaces_rows.load(Ordering::Relaxed) { RowsMostly::Replaced } else { RowsMostly::Added }
+    }
+
+    /// These were merged, to this. Rows of other ranges in them count as dropped, which the next merge puts right.
+    fn note_rows(&self, merged: &[Arc<TreeCheckpoint>], result: Option<&TreeCheckpoint>) {
+        if merged.len() > 1 {
+            let read = merged.iter().map(|checkpoint| checkpoint.checkpoint.root.row_count).sum();
+            let kept = result.map_or(0, |checkpoint| checkpoint.checkpoint.root.row_count);
+            let replaces = rows_of_compaction(read, kept) == RowsMostly::Replaced;
+            self.replaces_rows.store(replaces, Ordering::Relaxed);
+        }
+    }
+
+    /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it is kept.
+    async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<(usize, u64)>, PartitionError> {
+        let dead = self.shared.dead.of_table(self.table);
+        if dead.is_empty() {
+            return Ok(None);
+        }
+        let mut held = Vec::with_capacity(tree.checkpoints.len());
+        for checkpoint in tree.checkpoints.iter() {
+            let size_bytes = checkpoint.visible_bytes().await?;
+            held.push(Held { size_bytes, dead_bytes: checkpoint.dead_bytes(&dead).await? });
+        }
+        let kept_bytes = |index: usize| held[index].size_bytes.saturating_sub(held[index].dead_bytes);
+        Ok(choose_rewrite(&held, dead.len()).map(|index| (index, kept_bytes(index))))
+    }
+
+    /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way to a
+    /// checkpoint afterwards.
+    pub(crate) async fn holds_any(&self, keys: &KeyRange) -> Result<bool, PartitionError> {
+        let keys = keys.intersect(&self.range);
+        let tree = self.tree();
+        let newest = RowVersion(u64::MAX);
+        if MergingIterator::over_tree(&tree, &keys, newest, Caching::Keep).await?.row().is_none() {
+            return Ok(false);
+        }
+        let mut active = false;
+        tree.active.scan(&keys.start, keys.end.as_deref(), newest, |_, _, _| {
+            active = true;
+            false
+        });
+        if active {
+            self.freeze_active();
+            self.shared.maintenance.wake_flush();
+        }
+        Ok(true)
+    }
+
+    /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever referred to.
+    /// What can't be removed now is remembered.
+    pub(super) async fn remove_unused(&self) -> Result<(), PartitionError> {
+        let free: Vec<u64> = {
+            let mut retired = self.retired.lock();
+            let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
+                Arc::strong_count(checkpoint) == 1 && Arc::strong_count(&checkpoint.checkpoint) == 1
+            };
+            let is_shed = |number| self.shed.lock().iter().any(|shed| shed.is_read(number));
+            let is_free = |checkpoint: &mut Arc<TreeCheckpoint>| {
+                unread(checkpoint) && !is_shed(checkpoint.reference.number)
+            };
+            retired.extract_if(.., is_free).map(|checkpoint| checkpoint.reference.number).collect()
+        };
+        self.unused.lock().extend(free);
+        // What is refused is owed still, and neither a flush nor the removals below have to wait for it.
+        if let Err(error) = self.free_shed().await {
+            tracing::debug!(table = self.table.name(), id = self.id, %error, "extents of a checkpoint stay for now");
+        }
+        // A flush may be at it as well: nobody takes what another one has taken.
+        while let Some(number) = self.take_unused() {
+            let stream = self.names.checkpoint(number);
+            if let Err(error) = self.shared.streams.delete(&stream).await {
+                if self.shared.streams.exists(&stream) {
+                    self.unused.lock().push(number);
+                    return Err(error.into());
+                }
+                // It has gone; what failed came after that.
+                tracing::warn!(%stream, %error, "extents of a checkpoint that was removed stay for now");
+            }
+        }
+        Ok(())
+    }
+
+    fn take_unused(&self) -> Option<u64> {
+        self.unused.lock().pop()
+    }
+
+    /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If that is refused,
+    /// it is done before the next one is written.
+    pub(super) async fn discard(&self, number: u64) {
+        self.unused.lock().push(number);
+        self.try_to_remove_unused().await;
+    }
+
+    async fn try_to_remove_unused(&self) {
+        if let Err(error) = self.remove_unused().await {
+            tracing::debug!(table = self.table.name(), id = self.id, %error, "an unused checkpoint stays for now");
+        }
+    }
+}

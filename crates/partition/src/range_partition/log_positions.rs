@@ -1,0 +1,55 @@
+//! Places in the commit log from which a replay can start, so that the log can be trimmed behind a checkpoint.
+
+use crate::operation::RowVersion;
+use std::collections::VecDeque;
+use stream::Location;
+
+/// A place is remembered for each extent, and each time this many bytes have followed the last one.
+const POSITION_DISTANCE_BYTES: u64 = 4 << 20;
+
+/// Remembered places, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct LogPositions {
+    /// A group's place, and the newest version before it.
+    marks: VecDeque<(Location, RowVersion)>,
+}
+
+impl LogPositions {
+    /// A group was appended at `location`; `before` is the newest version of the groups before it.
+    pub(super) fn note(&mut self, location: Location, before: RowVersion) {
+        let far = self.marks.back().is_none_or(|(last, _)| {
+            last.extent != location.extent || location.offset >= last.offset + POSITION_DISTANCE_BYTES
+        });
+        if far {
+            self.marks.push_back((location, before));
+        }
+    }
+
+    /// The latest place from which a replay finds every change after `flushed`; older places are forgotten.
+    pub(super) fn start_after(&mut self, flushed: RowVersion) -> Option<Location> {
+        while self.marks.len() > 1 && self.marks[1].1 <= flushed {
+            self.marks.pop_front();
+        }
+        self.marks.front().filter(|(_, before)| *before <= flushed).map(|(location, _)| *location)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stream::ExtentId;
+
+    #[test]
+    fn a_start_never_skips_an_unflushed_change() {
+        let place = |extent, offset| Location { extent: ExtentId(extent), offset, len: 1 };
+        let mut marks = LogPositions::default();
+        marks.note(place(1, 0), RowVersion(0));
+        marks.note(place(1, 100), RowVersion(5));
+        marks.note(place(1, POSITION_DISTANCE_BYTES), RowVersion(10));
+        marks.note(place(2, 0), RowVersion(20));
+        assert_eq!(marks.start_after(RowVersion(9)), Some(place(1, 0)));
+        assert_eq!(marks.start_after(RowVersion(10)), Some(place(1, POSITION_DISTANCE_BYTES)));
+        assert_eq!(marks.start_after(RowVersion(25)), Some(place(2, 0)));
+        assert_eq!(LogPositions::default().start_after(RowVersion(9)), None);
+    }
+}

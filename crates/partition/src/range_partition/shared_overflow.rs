@@ -1,0 +1,130 @@
+//! What a merge finds out before it writes: which extents with overflows stay as they are, and are listed by the new checkpoint
+//! as well.
+//!
+//! What always holds: the heads of the rows are walked in the same way as when they are written, so that what counts as kept
+//! is kept; while space is scarce nothing stays, because what a merge gives back then was reckoned without that.
+//! Why, is told in `docs/decisions/2026-11-24-merges-leave-overflows-where-they-are.md`.
+
+use super::RangePartition;
+use super::compact::First;
+use crate::checkpoint::{Caching, OverflowReads, RowOverflow};
+use crate::compaction::choose_shared_overflow::{
+    OverflowExtent, choose_shared_overflow, is_worth_counting, size_bytes_min,
+};
+use crate::error::PartitionError;
+use crate::tree::TreeCheckpoint;
+use crate::tree::merging_iterator::MergingIterator;
+use base::give_way;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use stream::{ExtentId, StreamChange, StreamError, StreamName, Streams};
+
+/// Rows whose heads are looked at before requests come first: they take some tens of microseconds.
+const STRIDE_ROW_COUNT: u64 = 64;
+/// And before what else comes first.
+const STEP_ROW_COUNT: u64 = 256;
+
+/// Extents with overflows that stay.
+#[derive(Clone, Default)]
+pub(super) struct SharedOverflow {
+    pub(super) extents: Arc<BTreeSet<ExtentId>>,
+    /// Streams that list them now, each some of them or none.
+    listed_by: Vec<StreamName>,
+}
+
+impl SharedOverflow {
+    /// Makes a checkpoint's stream that lists them.
+    pub(super) async fn create(&self, streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
+        if self.extents.is_empty() {
+            // Without the lock that shared extents take, which writers may wait for.
+            return streams.create(std::slice::from_ref(stream)).await;
+        }
+        let extents: Vec<ExtentId> = self.extents.iter().copied().collect();
+        let share = |from: &StreamName| StreamChange::ShareSome {
+            from: from.clone(),
+            to: stream.clone(),
+            extents: extents.clone(),
+        };
+        let create = StreamChange::Create(stream.clone());
+        let changes: Vec<StreamChange> =
+            std::iter::once(create).chain(self.listed_by.iter().map(share)).collect();
+        streams.multi_modify(&changes).await
+    }
+}
+
+impl RangePartition {
+    /// The overflows that stay where they are when these checkpoints are merged.
+    pub(super) async fn choose_left(
+        &self,
+        merged: &[Arc<TreeCheckpoint>],
+        keep_deleted: bool,
+        first: First<'_>,
+    ) -> Result<SharedOverflow, PartitionError> {
+        // One alone is written anew to give back the space of what is dead in it, however little.
+        if !self.table.has_data() || merged.len() == 1 || self.is_scarce() {
+            return Ok(SharedOverflow::default());
+        }
+        let (mut compacted_bytes, mut overflow_size_bytes) = (0, 0);
+        for checkpoint in merged {
+            compacted_bytes += checkpoint.checkpoint.root.stored_bytes;
+            overflow_size_bytes +=
+                checkpoint.checkpoint.overflow_size_bytes(&checkpoint.reference.limit.start).await?;
+        }
+        if !is_worth_counting(compacted_bytes, overflow_size_bytes) {
+            return Ok(SharedOverflow::default());
+        }
+        let streams = &self.shared.streams;
+        let size_bytes_min = size_bytes_min(compacted_bytes, streams.extent_size_bytes_max());
+        // Several may list one, if ranges were one before.
+        let (mut sizes, mut listed_by) = (BTreeMap::new(), Vec::new());
+        for checkpoint in merged {
+            let stream = self.names.checkpoint(checkpoint.reference.number);
+            sizes.extend(streams.stat(&stream)?.extents);
+            listed_by.push(stream);
+        }
+        sizes.retain(|_, size_bytes| *size_bytes >= size_bytes_min);
+        if sizes.is_empty() {
+            return Ok(SharedOverflow::default());
+        }
+        let kept = self.count_kept_overflows(merged, keep_deleted, first).await?;
+        let counted = sizes.into_iter().map(|(extent, size_bytes)| {
+            let kept_bytes = kept.get(&extent).copied().unwrap_or_default();
+            OverflowExtent { extent, size_bytes, kept_bytes }
+        });
+        let extents = choose_shared_overflow(counted);
+        tracing::debug!(table = self.table.name(), left = extents.len(), "overflows stay where they are");
+        Ok(SharedOverflow { extents: Arc::new(extents), listed_by })
+    }
+
+    /// For each extent the bytes of its overflows that a merge keeps.
+    async fn count_kept_overflows(
+        &self,
+        merged: &[Arc<TreeCheckpoint>],
+        keep_deleted: bool,
+        first: First<'_>,
+    ) -> Result<BTreeMap<ExtentId, u64>, PartitionError> {
+        let heads = OverflowReads::None;
+        let mut rows =
+            MergingIterator::over_checkpoints(merged, &self.range, Caching::Bypass, &heads).await?;
+        let mut dead = self.shared.dead.filter(self.table);
+        let mut kept = BTreeMap::new();
+        let mut walked: u64 = 0;
+        while let Some(row) = rows.row() {
+            if walked.is_multiple_of(STEP_ROW_COUNT) {
+                self.do_first(first).await?;
+            }
+            if walked.is_multiple_of(STRIDE_ROW_COUNT) {
+                give_way().await;
+            }
+            walked += 1;
+            if let RowOverflow::Stored(place) = row.overflow
+                && (row.value.is_some() || keep_deleted)
+                && !dead.drops(row.key)
+            {
+                *kept.entry(place.location.extent).or_default() += place.stored_size_bytes();
+            }
+            rows.step().await?;
+        }
+        Ok(kept)
+    }
+}
