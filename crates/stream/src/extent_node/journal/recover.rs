@@ -17,6 +17,7 @@ use crate::ids::ExtentId;
 use crate::record::{self, END_MARK_SIZE, End, Record, RecordBuilder, Run, Wanted};
 use base::codec::{Decoder, Encode};
 use bytes::Bytes;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// The journal's files as they were found; `None`: there is no such file.
@@ -148,7 +149,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
             segments.extend(read_segment(file, content, copy));
         }
     }
-    segments.sort_by_key(|segment| segment.generation);
+    keep_one_of_each_generation(&mut segments);
     let newest_read = segments.last().map(|segment| segment.generation);
     if let Some(copy) = copy.filter(|copy| copy.is_clean && Some(copy.generation) >= newest_read) {
         let mut found = after_clean_stop(copy, findings);
@@ -275,6 +276,17 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         is_end_unsure,
         findings,
     })
+}
+
+/// Sorts the segments by generation and keeps one of each. A start that a power loss cut off may have left what looks like the
+/// header's end in another file than the one that a later start began the same generation in: the segment that has more
+/// records is the one that was written to, and a header that reads counts more than one that the table's copy stands in for.
+fn keep_one_of_each_generation(segments: &mut Vec<Segment>) {
+    let is_stand_in = |segment: &Segment| segment.run.records.first().is_some_and(|first| first.is_mended);
+    segments.sort_by_key(|segment| {
+        (segment.generation, Reverse(segment.run.records.len()), is_stand_in(segment))
+    });
+    segments.dedup_by_key(|segment| segment.generation);
 }
 
 /// The segment as the journal may go on in it.

@@ -331,3 +331,32 @@ fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
     let synced = Synced { generation: 9, sequence: 8 }.encode().to_vec();
     assert!(!is_open(&|files| files.synced = Some(synced.clone())), "records are lost");
 }
+
+/// A start had begun a segment in one file, a power loss took its first page, and the next start began the same segment in
+/// another file, which was appended to. What was left in the first file was then taken for the newest segment.
+#[test]
+fn what_a_torn_start_left_in_another_file_hides_no_record() {
+    let (files, table) = journal();
+    let newest = files.segments[1].clone().unwrap();
+    let header = newest[..4096].to_vec();
+    // Only the header's end mark is left.
+    let mut left_over = vec![0; FILE_SIZE];
+    let begun = file(9, 8, 3, &ExtentTable::default(), &[]);
+    let mark_at = RecordBuilder::new().finish(9, 3).bytes.len() - END_MARK_SIZE;
+    left_over[mark_at..mark_at + END_MARK_SIZE].copy_from_slice(&begun[mark_at..mark_at + END_MARK_SIZE]);
+    for (left_over, what) in [(left_over, "an end mark"), (header, "a header")] {
+        for at in [0, 2] {
+            let mut files = files.clone();
+            // The older segment lies in the last file then.
+            files.segments.swap(0, 2);
+            if at == 2 {
+                files.segments.swap(0, 2);
+            }
+            files.segments[at] = Some(left_over.clone());
+            files.synced = Some(Synced { generation: 9, sequence: 6 }.encode().to_vec());
+            let found = files.recover().unwrap();
+            assert_eq!((losses(&found), found.has_gaps), (0, false), "{what} in {at}: {:?}", found.findings);
+            assert_eq!(found.table, table, "{what} in {at}");
+        }
+    }
+}
