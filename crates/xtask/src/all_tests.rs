@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
 }
 
 fn lint() -> Outcome<()> {
-    let arguments = ["clippy", "--idle", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"];
     finish(workspace::cargo()?.args(arguments))
 }
 
@@ -100,7 +100,7 @@ fn set_up_python(root: &Path) -> Outcome<()> {
     }
     finish(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
     let mut install = Command::new(environment.join("bin/python"));
-    install.args(["-m", "pip", "install", "--idle", "--disable-pip-version-check", "--requirement"]);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
     finish(install.arg(root.join("clients/python/requirements.txt")))?;
     Ok(std::fs::write(installed, list)?)
 }
@@ -108,7 +108,7 @@ fn set_up_python(root: &Path) -> Outcome<()> {
 fn test_python(root: &Path, binary: &Path) -> Outcome<()> {
     set_up_python(root)?;
     let mut pytest = Command::new(python_environment()?.join("bin/python"));
-    pytest.args(["-m", "pytest", "--idle"]);
+    pytest.args(["-m", "pytest", "--quiet"]);
     finish(pytest.current_dir(root.join("clients/python")).env("LARIMAR_BIN", binary))
 }
 
@@ -133,7 +133,7 @@ fn test_javascript(root: &Path, binary: &Path) -> Outcome<()> {
 /// In a target folder of its own: it shares no crate with the server.
 fn test_rust(root: &Path, binary: &Path) -> Outcome<()> {
     let mut cargo = workspace::cargo()?;
-    cargo.args(["test", "--idle", "--locked", "--manifest-path"]).arg(root.join("clients/rust/Cargo.toml"));
+    cargo.args(["test", "--quiet", "--locked", "--manifest-path"]).arg(root.join("clients/rust/Cargo.toml"));
     cargo.arg("--target-dir").arg(workspace::target()?.join("rust-client"));
     finish(cargo.env("LARIMAR_BIN", binary))
 }

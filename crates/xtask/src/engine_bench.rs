@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &EngineBenchArguments) -> Outcome<()> {
     let mut command = workspace::cargo()?;
     command.args([
         "run",
-        "--idle",
+        "--quiet",
         "--profile",
         PROFILE.name(),
         "--package",

@@ -27,7 +27,7 @@ impl Profile {
     /// Builds a package's program.
     pub(crate) fn build(self, package: &str) -> Outcome<PathBuf> {
         let status = workspace::cargo()?
-            .args(["build", "--idle", "--profile", self.name(), "--package", package])
+            .args(["build", "--quiet", "--profile", self.name(), "--package", package])
             .status()?;
         if !status.success() {
             return Err(format!("{package} does not build").into());

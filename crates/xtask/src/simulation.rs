@@ -30,7 +30,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 pub(crate) fn run(arguments: &SimulationArguments) -> Outcome<()> {
     for (package, programs) in PROGRAMS {
         let mut command = workspace::cargo()?;
-        command.args(["test", "--idle", "--release", "--package", package]);
+        command.args(["test", "--quiet", "--release", "--package", package]);
         command.args(programs.iter().flat_map(|program| ["--test", program]));
         command.args(["--", "--nocapture"]);
         let status = command.env("LARIMAR_SIM_SEEDS", arguments.seeds.to_string()).status()?;

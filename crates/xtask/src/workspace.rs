@@ -42,7 +42,7 @@ pub(crate) fn server_binary(asked_for: Option<&Path>) -> Outcome<PathBuf> {
     if let Some(binary) = asked_for {
         return Ok(binary.to_path_buf());
     }
-    let status = cargo()?.args(["build", "--idle", "--release", "--package", "larimar"]).status()?;
+    let status = cargo()?.args(["build", "--quiet", "--release", "--package", "larimar"]).status()?;
     if !status.success() {
         return Err("the server does not build".into());
     }
