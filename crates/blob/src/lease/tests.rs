@@ -1,3 +1,5 @@
+//! Actions on a lease and uses of it in every state, as tables, and the stored form of leases.
+
 use super::*;
 use LeaseError::*;
 use proptest::prelude::*;

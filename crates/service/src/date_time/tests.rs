@@ -1,3 +1,5 @@
+//! Date texts: all accepted forms, the ends of the range, and near misses that are refused.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Service properties: what an update leaves out keeps its setting, bounds, and the stored form.
+
 use super::*;
 use proptest::prelude::*;
 

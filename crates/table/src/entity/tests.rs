@@ -1,3 +1,5 @@
+//! The stored form of an entity: its bytes as drawn, and cut or changed ones that are refused.
+
 use super::*;
 use proptest::prelude::*;
 

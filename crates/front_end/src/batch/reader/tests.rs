@@ -1,3 +1,5 @@
+//! Batches as official clients write them, in liberal forms, malformed, cut off, and of any bytes.
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! Entities and tables as JSON at each metadata level, and a damaged property that is no shorter entity.
+
 use super::*;
 use base::Ticks;
 use std::convert::Infallible;

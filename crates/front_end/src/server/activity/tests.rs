@@ -1,3 +1,5 @@
+//! Silence and standstill of connections and requests, in virtual time.
+
 use super::*;
 use futures_util::FutureExt;
 use futures_util::future::pending;
