@@ -4,15 +4,15 @@
 //! The first failing step ends the run. What the set-up installs goes under the target folder and into
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
 
-use crate::{Outcome, bench, blob_kill, kill_rounds, queue_kill, simulation, workspace};
+use crate::{Outcome, bench, blob_kill, kill_rounds, queue_kill, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
-    /// Only these steps, in their usual order: format, lints, crates, histories, build, python, javascript, rust, kill9,
-    /// kill9-queues, kill9-blobs, bench.
+    /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python, javascript, rust,
+    /// kill9, kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
     let binary = workspace::target()?.join("release").join("larimar");
     let all: Vec<Step<'_>> = vec![
         ("format", Box::new(|| finish(workspace::cargo()?.args(["fmt", "--all", "--check"])))),
+        ("tidy", Box::new(|| tidy::run(&tidy::TidyArguments::default()))),
         ("lints", Box::new(lint)),
         ("crates", Box::new(test_crates)),
         (

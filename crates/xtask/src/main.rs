@@ -24,6 +24,7 @@ mod server_process;
 mod service_client;
 mod shared_key;
 mod simulation;
+mod tidy;
 mod workspace;
 mod writer;
 
@@ -45,6 +46,8 @@ struct Arguments {
 enum Chore {
     /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change lands.
     Test(all_tests::TestArguments),
+    /// The rules of the tree: headers, lengths, words, layers, circles, links, documented settings.
+    Tidy(tidy::TidyArguments),
     /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone; `queries`, `groups`: tables; `blobs`.
     Bench(Box<bench::BenchArguments>),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
     }
     let outcome = match Arguments::parse().chore {
         Chore::Test(arguments) => all_tests::run(&arguments),
+        Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Kill9(arguments) => kill_rounds::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
