@@ -1,6 +1,6 @@
 //! Rows in memory, for tests: the partition layer as services see it, with decisions applied at once.
 
-use crate::page_walk::RowSource;
+use crate::queries::page_walk::RowSource;
 use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
 use partition::{

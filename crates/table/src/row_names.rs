@@ -1,6 +1,6 @@
 //! What rows of tables and entities are called, for who has only their stored form: the offline check and repair.
 
-use crate::table_row::TableRow;
+use crate::tables::table_row::TableRow;
 use partition::key::parse_row_key;
 
 /// An entity by its keys.
@@ -36,7 +36,7 @@ pub fn table_name_of(row: &[u8]) -> Option<(u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table_row::encode_table_row;
+    use crate::tables::table_row::encode_table_row;
     use base::Ticks;
     use partition::RowKey;
 

@@ -1,15 +1,15 @@
 //! The facade of the Table service: each method checks what it is given, finds the table, and runs one operation or scan.
 
-use crate::create_table::CreateTable;
-use crate::entity::Entity;
-use crate::entity_group::{EntityGroup, EntityOperation};
-use crate::entity_query::read_entity_page;
+use crate::entities::entity::Entity;
+use crate::entities::entity_group::{EntityGroup, EntityOperation};
 use crate::error::{GroupError, KeyColumn, TableError};
 use crate::name::{check_key, check_table_name};
-use crate::query::{EntityPage, EntityQuery, TableListPage, TableListQuery};
-use crate::set_table_policies::SetTablePolicies;
-use crate::table_list::read_table_page;
-use crate::table_row::TableRow;
+use crate::queries::entity_page::EntityPage;
+use crate::queries::entity_query::{EntityQuery, read_entity_page};
+use crate::queries::table_list::{TableListPage, TableListQuery, read_table_page};
+use crate::tables::create_table::CreateTable;
+use crate::tables::set_table_policies::SetTablePolicies;
+use crate::tables::table_row::TableRow;
 use base::{Clock, Spawner};
 use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};

@@ -14,7 +14,7 @@
 use super::expression::Operator;
 use super::predicate::{Node, Predicate};
 use crate::error::KeyColumn;
-use crate::query::QueryClass;
+use crate::queries::query_class::QueryClass;
 use partition::{KeyRange, RowKey, Span};
 
 /// Boxes kept for one filter at most.

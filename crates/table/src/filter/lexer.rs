@@ -3,7 +3,7 @@
 //! Keywords and operators are lower-case. `true`, `false` and the prefixes of literals are taken in any case, because
 //! clients write them so. Blanks separate, and may be left out where no two words would run together.
 
-use super::FilterError;
+use super::error::FilterError;
 use super::expression::Operator;
 use crate::edm::{DateTimeError, EdmType, EdmValue, parse_date_time, parse_guid, parse_hex};
 use crate::name::{continues_identifier, starts_identifier};

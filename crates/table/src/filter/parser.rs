@@ -12,9 +12,10 @@
 //! What always holds: work is bounded by [`FILTER_BYTES_MAX`], the result by [`FILTER_COMPARISONS_MAX`] and
 //! [`FILTER_DEPTH_MAX`].
 
+use super::bounds::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
+use super::error::FilterError;
 use super::expression::{Expression, Operator};
 use super::lexer::{Lexer, Token};
-use super::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, FilterError};
 use crate::edm::EdmValue;
 use base::Ticks;
 

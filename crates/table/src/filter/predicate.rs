@@ -6,7 +6,7 @@
 
 use super::expression::{Expression, Operator};
 use crate::edm::{EdmType, EdmValue, EdmValueRef, guid_cmp, utf16_cmp};
-use crate::entity::{RawProperties, decode_value};
+use crate::entities::entity::{RawProperties, decode_value};
 use crate::error::KeyColumn;
 use base::codec::DecodeError;
 use partition::RowVersion;

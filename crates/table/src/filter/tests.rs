@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn damaged_entities_are_errors_or_answers(expression in any_expression(), mut bytes: Vec<u8>) {
         let filter = parse(&print(&expression, 0));
-        bytes.insert(0, crate::entity::FORMAT);
+        bytes.insert(0, crate::entities::entity::FORMAT);
         let row = EntityRow { key: &bytes, container_len: 3, version: partition::RowVersion(1), value: &bytes };
         let _ = filter.matches(row, &mut Scratch::default());
     }

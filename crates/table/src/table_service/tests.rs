@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::edm::EdmValue;
-use crate::entity::Properties;
-use crate::entity_group::EntityVerb;
+use crate::entities::entity::Properties;
+use crate::entities::entity_group::EntityVerb;
 use crate::filter::Filter;
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Ticks};

@@ -3,7 +3,7 @@
 use super::super::key_ranges::BOXES_MAX;
 use super::model::{ModelEntity, any_entity, any_expression, evaluate, print};
 use super::{container, parse};
-use crate::query::QueryClass;
+use crate::queries::query_class::QueryClass;
 use partition::{KeyRange, RowKey, Span};
 use proptest::prelude::*;
 

@@ -2,8 +2,8 @@
 
 use super::super::expression::{Expression, Operator};
 use crate::edm::{EdmValue, date_time_text, guid_text};
-use crate::entity::Properties;
-use crate::entity::tests::stored;
+use crate::entities::entity::Properties;
+use crate::entities::entity::tests::stored;
 use base::Ticks;
 use partition::{RowKey, RowVersion};
 use proptest::prelude::*;
