@@ -1,13 +1,13 @@
-//! `$filter`: a text becomes an expression, the expression a predicate over stored rows and the key ranges that can
-//! hold matching rows.
+//! `$filter`: a text becomes an expression, the expression a predicate over stored rows and the key ranges
+//! that can hold matching rows.
 //!
 //! ```text
 //! text -> lexer -> parser -> Expression -> Predicate   evaluated on each row, on the stored bytes
-//!                                       -> KeyRanges   which rows to look at
+//!                                       -> KeyRanges   which rows to read
 //! ```
 //!
-//! What always holds: reading any text ends in bounded time, memory and stack; a row outside the key ranges never
-//! matches the predicate, so looking only inside them loses nothing.
+//! What always holds: parsing any text ends in bounded time, memory and stack; a row outside the key ranges
+//! never matches the predicate, so a scan of the ranges alone loses nothing.
 
 mod bounds;
 mod error;
@@ -35,14 +35,14 @@ pub struct Filter {
 
 #[derive(Debug)]
 struct CompiledFilter {
-    /// `None` lets everything through.
+    /// `None` matches everything.
     predicate: Option<Predicate>,
     ranges: KeyRanges,
     table_names: Option<Vec<String>>,
 }
 
 impl Filter {
-    /// Reads a `$filter`. An empty one lets everything through.
+    /// Parses a `$filter`. An empty one matches everything.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let expression = parser::parse(text)?;
         let compiled = match expression {
@@ -60,7 +60,7 @@ impl Filter {
         Ok(Filter { compiled: Arc::new(compiled) })
     }
 
-    /// Whether it is blank, and lets everything through.
+    /// Whether it is blank, and matches everything.
     pub fn is_empty(&self) -> bool {
         self.compiled.predicate.is_none()
     }

@@ -1,12 +1,12 @@
 //! The Table service: entities, their rules, operations as pure decisions, queries.
 //!
-//! Vocabulary: a *table* is a row of the Container object table that gives a name an id; an *entity* is a row of the
-//! Entity object table, found by (account, table id, PartitionKey, RowKey); its row version is its Timestamp and ETag.
-//! Every write is a [`partition::Operation`] whose decision is a pure function; every query is a scan whose filter and
-//! projection work on the stored bytes.
+//! Vocabulary: a *table* is a row of the Container object table that gives a name an id; an *entity* is a row
+//! of the Entity object table, found by (account, table id, PartitionKey, RowKey); its row version is its
+//! Timestamp and ETag. Every write is a [`partition::Operation`] whose decision is a pure function; every
+//! query is a scan whose filter and projection work on the stored bytes.
 //!
-//! What always holds: nothing is stored that breaks a limit or a name rule; an entity group is applied whole or not at
-//! all; nothing here knows HTTP, JSON or headers.
+//! What always holds: nothing is stored that breaks a limit or a name rule; an entity group is applied whole
+//! or not at all; nothing here knows HTTP, JSON or headers.
 
 pub mod edm;
 mod entities;

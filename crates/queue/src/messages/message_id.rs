@@ -1,8 +1,8 @@
 //! Message ids and pop receipts, by which clients name a message.
 //!
 //! ```text
-//! id       = u64-be insertion (row version), random u64            as a Guid's text
-//! receipt  = u64-be visible at (ticks), random u64-be              as URL-safe Base64 without padding, 22 characters
+//! id       = u64-be insertion (row version), random u64-be, as a Guid's text
+//! receipt  = u64-be visible at (ticks), random u64-be, as URL-safe Base64 without padding, 22 characters
 //! ```
 //!
 //! The insertion names the message within its queue, because row versions strictly rise there; the random

@@ -1,5 +1,5 @@
-//! From properties as sent to a stored entity: every limit is checked in the pass that also measures the result, so that
-//! it is written into memory of exactly its size.
+//! Encodes an entity's properties as sent. One pass checks every limit and measures the result, so that it is
+//! written into memory of exactly its size.
 
 use crate::edm::{EdmValue, TICKS_MAX};
 use crate::entities::entity::{FORMAT, Properties, put_property, stored_property_len, stored_value_len};
@@ -11,10 +11,10 @@ use crate::limits::{
 use crate::name::check_property_name;
 use bytes::Bytes;
 
-/// Up to this many properties, looking for the same name twice compares each with each.
+/// Up to this many properties, the check for duplicate names compares each with each.
 const PAIRWISE_MAX: usize = 16;
 
-/// Checks `properties` of an entity whose keys have `key_units` UTF-16 units, and gives their stored form.
+/// Checks `properties` of an entity whose keys have `key_units` UTF-16 units, and returns their stored form.
 pub(crate) fn encode_entity(properties: &Properties, key_units: usize) -> Result<Bytes, TableError> {
     if properties.0.len() > OWN_PROPERTIES_MAX {
         return Err(TableError::TooManyProperties);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_twice_is_found_among_few_and_many() {
+    fn duplicate_names_are_found_among_few_and_many() {
         for count in [2, 16, 17, 252] {
             let mut properties = numbered(count);
             assert!(encode_entity(&properties, 0).is_ok());

@@ -3,14 +3,16 @@
 //! ```text
 //! entity   = u8 format (1), then each property in the order sent
 //! property = bytes(name) u8 type bytes(value)
-//! value    = String UTF-8 · Binary as is · Boolean u8 0 or 1 · Int32 4, Int64 8, Double 8 bytes little-endian
+//! value    = String UTF-8 · Binary as is · Boolean u8 0 or 1
+//!            Int32 4, Int64 8, Double 8 bytes little-endian
 //!            Guid 16 bytes in text order · DateTime u64 ticks
 //!            bytes(x) is a varint length and then x; types are the numbers of EdmType
 //! ```
 //!
-//! PartitionKey and RowKey are in the row's key, Timestamp is the row's version. One property is found by skipping the
-//! others, undecoded. What always holds: reading never panics. Who walks an entity's properties is told of the first that is
-//! malformed, and never gets those before it as if they were all; pages of entities are checked before they are given out.
+//! PartitionKey and RowKey are in the row's key, Timestamp is the row's version. One property is found by
+//! skipping the others, undecoded. What always holds: reading never panics. An iterator over an entity's
+//! properties ends with an error at the first malformed one, so that the properties before it never pass for
+//! all; pages of entities are checked before they are returned.
 
 use crate::edm::{EdmType, EdmValue, EdmValueRef, TICKS_MAX};
 use base::Ticks;
@@ -205,7 +207,7 @@ impl<'a> EntityRef<'a> {
         self.row_key
     }
 
-    /// When it was last written: the Timestamp and the ETag.
+    /// The version of the last write: the Timestamp and the ETag.
     pub fn version(&self) -> RowVersion {
         self.version
     }
@@ -215,7 +217,7 @@ impl<'a> EntityRef<'a> {
         self.value.len()
     }
 
-    /// Own properties in stored order. The first malformed one is an error, and the last that is told.
+    /// Own properties in stored order. The iterator ends with an error at the first malformed one.
     pub fn properties(&self) -> PropertyIterator<'a> {
         PropertyIterator { raw: Some(RawProperties::open(self.value)) }
     }

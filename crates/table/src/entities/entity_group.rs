@@ -15,7 +15,7 @@ use partition::{Decision, ObjectTable, Operation, Read, Row, RowChange, RowKey, 
 use service::Condition;
 use std::collections::BTreeSet;
 
-/// What an entity operation does.
+/// The kind of an entity operation, and what it demands of the present entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntityVerb {
     /// Must not exist.
@@ -28,14 +28,14 @@ pub enum EntityVerb {
     InsertOrReplace,
     /// May exist; as Merge.
     InsertOrMerge,
-    /// Must exist, and is gone afterwards.
+    /// Must exist; is deleted.
     Delete,
 }
 
 /// One entity operation; a single request is a group of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntityOperation {
-    /// What to do.
+    /// The kind of change.
     pub verb: EntityVerb,
     /// The PartitionKey.
     pub partition_key: String,
@@ -65,7 +65,7 @@ struct EntityChange {
 }
 
 impl EntityGroup {
-    /// Checks `operations` as far as that goes without the present rows.
+    /// Checks of `operations` everything that does not depend on the present rows.
     pub(crate) fn prepare(
         account: &str,
         container_id: u64,
@@ -114,7 +114,7 @@ impl EntityChange {
         })
     }
 
-    /// What becomes of the row, given what it is.
+    /// The change of the row, given the present row.
     fn decide(&self, present: Option<&Row>) -> Result<RowChange, TableError> {
         match (self.verb, present) {
             (EntityVerb::Insert, Some(_)) => return Err(TableError::EntityAlreadyExists),

@@ -1,7 +1,7 @@
-//! Merging stored entities: properties that were sent replace or join those that are there.
+//! Merging stored entities: properties that were sent replace those of the same name and are added otherwise.
 //!
-//! Works on the stored bytes; no value is decoded. What always holds: the order of what was there stays, new properties
-//! follow in the order sent, and the result is within the limits of an entity.
+//! Works on the stored bytes; no value is decoded. What always holds: present properties keep their order,
+//! new ones follow in the order sent, and the result is within the limits of an entity.
 
 use crate::edm::utf16_len;
 use crate::entities::entity::{FORMAT, RawProperties, RawProperty};
@@ -12,7 +12,8 @@ use crate::limits::{
 use base::codec::DecodeError;
 use bytes::Bytes;
 
-/// The stored entity `present` with the properties of the stored entity `sent`. The keys have `key_units` UTF-16 units.
+/// The stored entity `present` with the properties of the stored entity `sent`. The keys have `key_units`
+/// UTF-16 units.
 pub(crate) fn merge_entities(present: &[u8], sent: &[u8], key_units: usize) -> Result<Bytes, TableError> {
     let sent = collect(sent)?;
     let mut by_name: Vec<usize> = (0..sent.len()).collect();
@@ -20,7 +21,7 @@ pub(crate) fn merge_entities(present: &[u8], sent: &[u8], key_units: usize) -> R
     let mut placed = vec![false; sent.len()];
 
     let sent_len: usize = sent.iter().map(|property| property.encoded.len()).sum();
-    let mut merged = Merged {
+    let mut merged = MergedEntity {
         out: Vec::with_capacity(present.len() + sent_len),
         count: 0,
         size: entity_base_size(key_units),
@@ -54,13 +55,13 @@ fn collect(entity: &[u8]) -> Result<Vec<RawProperty<'_>>, DecodeError> {
     Ok(out)
 }
 
-struct Merged {
+struct MergedEntity {
     out: Vec<u8>,
     count: usize,
     size: usize,
 }
 
-impl Merged {
+impl MergedEntity {
     fn push(&mut self, property: &RawProperty<'_>) {
         let sized = SizedValue::stored(property.type_code, property.value);
         self.count += 1;
@@ -75,7 +76,7 @@ impl Merged {
         if self.size > ENTITY_SIZE_BYTES_MAX {
             return Err(TableError::EntityTooLarge);
         }
-        // The memory table keeps what is handed over, so don't leave room that nobody uses.
+        // The memory table keeps this allocation, so unused capacity would waste memory.
         self.out.shrink_to_fit();
         Ok(self.out.into())
     }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_wrongly_is_an_error() {
+    fn a_malformed_stored_entity_is_an_error() {
         let fine = stored(&Properties::default());
         assert!(matches!(merge_entities(b"\x01\x05", &fine, 0), Err(TableError::Partition(_))));
     }
@@ -148,7 +149,7 @@ mod tests {
             present in prop::collection::btree_map("[a-f]{1,2}", any_value(), 0..8),
             pad in 0usize..1500,
         ) {
-            // Fill up to about the limit: encoding and merging must agree on which side of it an entity is.
+            // Sizes near the limit: encoding and merging must agree on which side of it an entity is.
             let mut properties = Properties(present.into_iter().collect());
             for name in 'g'..'v' {
                 properties.0.push((name.to_string(), text(65_536)));

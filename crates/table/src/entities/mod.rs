@@ -1,4 +1,5 @@
-//! Entities: their stored form, how it is written, merged and read, and the operation that changes a group of them.
+//! Entities: their stored form, how it is written, merged and read, and the operation that changes a group of
+//! them.
 
 pub(crate) mod encode;
 pub(crate) mod entity;

@@ -8,7 +8,7 @@ use partition::RowVersion;
 use partition::key::row_names;
 use std::ops::Range;
 
-/// Where a query goes on: the next row. Without a RowKey, at the start of the partition.
+/// Where the next page of a query starts. Without a RowKey, at the start of the partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityToken {
     /// PartitionKey of the next row.
@@ -21,7 +21,7 @@ pub struct EntityToken {
 #[derive(Clone, Debug)]
 pub struct EntityPage {
     pub(crate) entities: PageEntities,
-    /// Where to go on, if there may be more.
+    /// Where the next page starts, if more may match.
     pub next: Option<EntityToken>,
     /// How much of the table the query can touch.
     pub class: QueryClass,
@@ -35,7 +35,7 @@ impl EntityPage {
         self.entities.len()
     }
 
-    /// Whether there are none.
+    /// Whether the page has no entities.
     pub fn is_empty(&self) -> bool {
         self.entities.len() == 0
     }
@@ -46,7 +46,7 @@ impl EntityPage {
     }
 }
 
-/// Entities in three pieces of memory, however many they are.
+/// Entities of a page in three allocations, however many they are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageEntities {
     keys: String,
@@ -84,7 +84,7 @@ impl PageEntities {
         let (partition_key, row_key) = row_names(key).ok_or(DecodeError("entity key"))?;
         let value_start = self.values.len();
         projection.put_projected(&mut self.values, value)?;
-        // Entities of one partition come one after the other and share its name.
+        // Entities of one partition are adjacent and share its name.
         let partition_key = match self.entries.last() {
             Some(last) if self.keys[last.partition_key.clone()] == *partition_key => {
                 last.partition_key.clone()

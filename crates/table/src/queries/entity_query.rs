@@ -1,5 +1,5 @@
-//! A query over the entities of a table, and how one page of it is read: the filter gives spans of rows, a scan over
-//! these spans gives the page and its token.
+//! A query over the entities of a table, and how one page of it is read: the filter gives spans of rows, a
+//! scan over these spans gives the page and its token.
 
 use crate::error::TableError;
 use crate::filter::{Filter, KeyRanges};
@@ -21,9 +21,9 @@ pub struct EntityQuery {
     pub filter: Option<Filter>,
     /// Which properties; `None`: all.
     pub select: Option<Vec<String>>,
-    /// Entities in a page at most: 1 to [`crate::limits::PAGE_ROWS_MAX`]; anything else is taken as the nearest of these.
+    /// Entities in a page at most: 1 to [`crate::limits::PAGE_ROWS_MAX`]; other values are clamped to these.
     pub top: usize,
-    /// Where to go on (inclusive).
+    /// The row at which the page starts.
     pub start: Option<EntityToken>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn read_entity_page<R: RowSource>(
     })
 }
 
-/// The first key that a token lets through.
+/// The first key at or after a token.
 fn start_key(container: &KeyRange, token: &EntityToken) -> Vec<u8> {
     let mut key = container.start.to_vec();
     put_text(&mut key, &token.partition_key);

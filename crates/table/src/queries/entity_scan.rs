@@ -12,19 +12,19 @@ use partition::{RowRef, Scan, Visit};
 pub(crate) struct EntityScan {
     filter: Option<Filter>,
     projection: Projection,
-    /// What each entity counts besides its own bytes.
+    /// Bytes that each entity counts besides its own.
     names_size_bytes: usize,
     /// Bytes of each key before the partition name.
     container_len: usize,
     budget: PageBudget,
-    /// What was found.
+    /// The entities that match.
     pub(crate) entities: PageEntities,
     scratch: Scratch,
     damage: Option<DecodeError>,
 }
 
 impl EntityScan {
-    /// A page with nothing in it.
+    /// A scan with an empty page.
     pub(crate) fn new(
         filter: Option<Filter>,
         projection: Projection,
@@ -77,8 +77,12 @@ impl Scan for EntityScan {
         })
     }
 
-    fn pass_over(&mut self, unseen: u64) -> Visit {
-        if self.budget.pass_over(unseen, self.entities.len()) { Visit::Continue } else { Visit::StopBefore }
+    fn pass_over(&mut self, tombstone_count: u64) -> Visit {
+        if self.budget.pass_over(tombstone_count, self.entities.len()) {
+            Visit::Continue
+        } else {
+            Visit::StopBefore
+        }
     }
 }
 

@@ -1,30 +1,30 @@
 //! When a page of results ends.
 //!
-//! A page ends at the number of rows that was asked for, at [`PAGE_BYTES_MAX`], at [`PAGE_EXAMINED_ROWS_MAX`] or after
-//! [`PAGE_TIME_MAX`]. When it ends because it has what was asked for, up to [`LOOK_AHEAD_ROWS`] more rows are examined for
-//! one that matches: without it, clients would be told to come back for a page with nothing in it. Rows that were deleted,
-//! but are still stored, count like rows that don't match: there may be millions of them.
+//! A page ends at the requested number of rows, at [`PAGE_BYTES_MAX`], at [`PAGE_EXAMINED_ROWS_MAX`] or after
+//! [`PAGE_TIME_MAX`]. When it holds the requested rows, up to [`LOOK_AHEAD_ROWS`] more rows are examined for
+//! one that matches: without that, many full pages would carry a token that leads to an empty page.
+//! Tombstones count like rows that don't match: there may be millions of them.
 //!
-//! What always holds: each page gets over one row at least, if there is one, so following tokens ends.
+//! What always holds: each page advances by one row at least, if there is one, so following tokens ends.
 
 use crate::limits::PAGE_ROWS_MAX;
 use base::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Size of a page's stored entities and keys, and of the selected names for each entity, in bytes; one entity may go
-/// over it.
+/// Size of a page's stored entities and keys, and of the selected names for each entity, in bytes. A page
+/// with one entity may exceed it.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
-/// Rows examined for one page, whether they match or not, and deleted ones that were passed over.
+/// Rows examined for one page, whether they match or not, tombstones included.
 pub(crate) const PAGE_EXAMINED_ROWS_MAX: u64 = 200_000;
-/// Time that one page takes.
+/// Time that one page takes at most.
 pub(crate) const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Rows examined for one more match when the page is full.
 pub(crate) const LOOK_AHEAD_ROWS: u64 = 256;
 /// The clock is read once for this many rows.
 const ROWS_PER_CLOCK_READ: u64 = 64;
 
-/// Tells a scan when to stop.
+/// Decides when a scan that fills a page stops.
 pub(crate) struct PageBudget {
     clock: Arc<dyn Clock>,
     deadline: Duration,
@@ -51,12 +51,12 @@ impl PageBudget {
         }
     }
 
-    /// Whether one more row may be examined, when the page has `rows` rows. Counts it if so.
+    /// Whether one more row may be examined, when the page has `rows` rows. If so, it is counted.
     pub(crate) fn examine(&mut self, rows: usize) -> bool {
         if self.rows_read > 0 && self.rows_read.is_multiple_of(ROWS_PER_CLOCK_READ) {
             self.read_clock();
         }
-        if !self.goes_on(rows) {
+        if !self.continues(rows) {
             return false;
         }
         self.rows_read += 1;
@@ -66,17 +66,18 @@ impl PageBudget {
         true
     }
 
-    /// Counts deleted rows that were passed over, when the page has `rows` rows. Whether it goes on behind them.
-    pub(crate) fn pass_over(&mut self, unseen: u64, rows: usize) -> bool {
-        self.rows_passed_over += unseen;
+    /// Counts tombstones that were passed over, when the page has `rows` rows. Returns whether the scan
+    /// continues.
+    pub(crate) fn pass_over(&mut self, tombstone_count: u64, rows: usize) -> bool {
+        self.rows_passed_over += tombstone_count;
         if self.is_full(rows) {
-            self.look_ahead = self.look_ahead.saturating_sub(unseen);
+            self.look_ahead = self.look_ahead.saturating_sub(tombstone_count);
         }
         self.read_clock();
-        self.goes_on(rows)
+        self.continues(rows)
     }
 
-    fn goes_on(&mut self, rows: usize) -> bool {
+    fn continues(&mut self, rows: usize) -> bool {
         let walked = self.rows_read + self.rows_passed_over;
         let spent = walked >= PAGE_EXAMINED_ROWS_MAX || (self.out_of_time && walked > 0);
         if spent || (self.is_full(rows) && self.look_ahead == 0) {
@@ -93,12 +94,12 @@ impl PageBudget {
         !self.stopped
     }
 
-    /// Looks whether time is up; then the next row stops the scan.
+    /// Reads the clock; after the deadline the next row stops the scan.
     fn read_clock(&mut self) {
         self.out_of_time |= self.clock.monotonic() >= self.deadline;
     }
 
-    /// Rows examined, without deleted ones.
+    /// Rows examined, without tombstones.
     pub(crate) fn rows_read(&self) -> u64 {
         self.rows_read
     }

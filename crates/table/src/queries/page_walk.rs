@@ -1,16 +1,16 @@
-//! Walks spans of rows for one page, until the page ends or the rows do.
+//! Reads spans of rows for one page, until the page or the rows end.
 //!
-//! What always holds: the spans are read in one go, so that the rows of one partition name are of one snapshot, in
-//! however many spans the filter has them.
+//! What always holds: one scan reads all spans, so that the rows of one partition name are of one snapshot,
+//! however many spans the filter has.
 
 use crate::queries::page_budget::PageBudget;
 use base::codec::DecodeError;
 use bytes::Bytes;
 use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, Span};
 
-/// Where rows are read: the partition layer, or rows in memory in tests.
+/// A source of rows: the partition layer, or rows in memory in tests.
 pub(crate) trait RowSource {
-    /// The rows of spans that are in order, until the scan stops; those of one partition name are of one snapshot.
+    /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot.
     fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
@@ -34,11 +34,12 @@ impl RowSource for Partitions {
 pub(crate) trait PageScan: Scan {
     /// When the page ends.
     fn budget(&mut self) -> &mut PageBudget;
-    /// Why a row could not be read, if one couldn't.
+    /// The error of a row that could not be decoded.
     fn damage(&self) -> Option<&DecodeError>;
 }
 
-/// Shows the rows of `spans` to `scan`. The key is where to go on, if the page ended before the rows did.
+/// Runs `scan` over the rows of `spans`. The key is where the next page starts, if the page ended before the
+/// rows.
 pub(crate) async fn walk<R: RowSource, S: PageScan>(
     rows: &R,
     table: ObjectTable,

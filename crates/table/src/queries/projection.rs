@@ -3,7 +3,7 @@
 use crate::entities::entity::{FORMAT, RawProperties, check_entity, stored_property_len};
 use base::codec::DecodeError;
 
-/// What a `$select` asks for.
+/// The properties that a `$select` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projection {
     /// Sorted, each once; `None`: everything.
@@ -29,8 +29,8 @@ impl Projection {
         self.includes_bytes(name.as_bytes())
     }
 
-    /// Bytes of the selected names, as of stored properties without values. An answer names them for each entity, whether
-    /// it has them or not.
+    /// Bytes of the selected names, as of stored properties without values. A response names them for each
+    /// entity, whether it has them or not.
     pub(crate) fn names_size_bytes(&self) -> usize {
         let names = self.selected.as_deref().unwrap_or_default();
         names.iter().map(|name| stored_property_len(name.len(), 0)).sum()

@@ -18,9 +18,9 @@ use std::sync::Arc;
 pub struct TableListQuery {
     /// Which tables, by the property `TableName` (compared in lower case); `None`: all.
     pub filter: Option<Filter>,
-    /// Tables in a page at most: 1 to [`crate::limits::PAGE_ROWS_MAX`]; anything else is taken as the nearest of these.
+    /// Tables in a page at most: 1 to [`crate::limits::PAGE_ROWS_MAX`]; other values are clamped to these.
     pub top: usize,
-    /// Name to go on at (inclusive), in any case.
+    /// The name at which the page starts, in any case.
     pub start: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct TableListQuery {
 pub struct TableListPage {
     /// Names as created, in order of their lower-case forms.
     pub names: Vec<String>,
-    /// Lower-case name to go on at, if there may be more.
+    /// Lower-case name at which the next page starts, if more may match.
     pub next: Option<String>,
 }
 
@@ -63,7 +63,7 @@ fn spans(account: &str, filter: Option<&Filter>, range: KeyRange) -> Vec<Span> {
     let Some(names) = filter.and_then(Filter::table_names) else { return vec![Span::Range(range)] };
     let keys = names.iter().map(|name| container_key(account, SERVICE_TABLE, name));
     let mut keys: Vec<_> = keys.filter(|key| range.contains(key.as_bytes())).collect();
-    // What a filter names need not be a table's name, and not all texts sort as their keys do.
+    // A filter may name texts that are no table names, and not all texts sort as their keys do.
     keys.sort_unstable();
     keys.dedup();
     keys.into_iter().map(Span::Point).collect()

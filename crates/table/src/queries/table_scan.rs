@@ -17,7 +17,7 @@ pub(crate) struct TableNameScan {
 }
 
 impl TableNameScan {
-    /// A page with nothing in it.
+    /// A scan with an empty page.
     pub(crate) fn new(filter: Option<Filter>, budget: PageBudget) -> Self {
         TableNameScan { filter, budget, names: Vec::new(), damage: None }
     }
@@ -48,8 +48,12 @@ impl Scan for TableNameScan {
         })
     }
 
-    fn pass_over(&mut self, unseen: u64) -> Visit {
-        if self.budget.pass_over(unseen, self.names.len()) { Visit::Continue } else { Visit::StopBefore }
+    fn pass_over(&mut self, tombstone_count: u64) -> Visit {
+        if self.budget.pass_over(tombstone_count, self.names.len()) {
+            Visit::Continue
+        } else {
+            Visit::StopBefore
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use partition::{Decision, ObjectTable, Operation, Read, RowChange, RowKey, RowVe
 /// Creates a table; its name is checked.
 #[derive(Clone, Debug)]
 pub(crate) struct CreateTable {
-    /// Where its row goes.
+    /// The key of its row.
     pub(crate) key: RowKey,
     /// The name as sent.
     pub(crate) name: String,

@@ -8,7 +8,7 @@ use service::StoredPolicy;
 /// Replaces all policies of a table; they are checked.
 #[derive(Clone, Debug)]
 pub(crate) struct SetTablePolicies {
-    /// Where the table's row is.
+    /// The key of the table's row.
     pub(crate) key: RowKey,
     /// The new policies.
     pub(crate) policies: Vec<StoredPolicy>,
@@ -51,7 +51,7 @@ mod tests {
     use partition::Row;
 
     #[test]
-    fn the_rest_of_the_row_stays() {
+    fn setting_policies_keeps_the_rest_of_the_row() {
         let key = RowKey::new("acct", 0, "table", "people");
         let policy = |id: &str| StoredPolicy { id: id.to_owned(), ..StoredPolicy::default() };
         let set = SetTablePolicies { key: key.clone(), policies: vec![policy("new")] };

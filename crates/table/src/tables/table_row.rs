@@ -5,8 +5,9 @@
 //!       policies: see service::policy; bytes(x) is a varint length and then x
 //! ```
 //!
-//! The container id is the row version of the table's creation: all tables of an account share a partition name, whose
-//! versions strictly increase, so an id never returns, also not when a name is deleted and created again.
+//! The container id is the row version of the table's creation: all tables of an account share a partition
+//! name, whose versions strictly increase, so an id is never used again, also not when a name is deleted and
+//! created again.
 
 use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
@@ -16,12 +17,12 @@ use service::policy::{decode_policies, encode_policies};
 
 const FORMAT: u8 = 1;
 
-/// A table's row, borrowed; the policies are decoded when asked for.
+/// A table's row, borrowed; the policies are decoded on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableRow<'a> {
     /// The name in the case it was created with.
     pub(crate) name: &'a str,
-    /// Where the entities are.
+    /// The id under which the entities are stored.
     pub(crate) container_id: u64,
     /// When the table was created.
     pub(crate) created_at: Ticks,

@@ -60,7 +60,7 @@ fn malformed_entities_are_errors() {
         (b"\x01\x01a\x08\x08\xff\xff\xff\xff\xff\xff\xff\xff", "date-time property"),
     ] {
         assert_eq!(check_entity(bytes), Err(DecodeError(what)), "{}", bytes.escape_ascii());
-        // Who walks it is told the same, and nothing after it.
+        // An iterator returns the same error, and nothing after it.
         let mut walk = entity_of(bytes).properties();
         assert_eq!(walk.next(), Some(Err(DecodeError(what))), "{}", bytes.escape_ascii());
         assert_eq!(walk.next(), None, "{}", bytes.escape_ascii());

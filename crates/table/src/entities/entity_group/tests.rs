@@ -1,4 +1,4 @@
-//! Decisions as a table: what is there, what is asked -> what changes, what is answered.
+//! Decisions as a table: present rows, operations -> changes, reply.
 
 use super::*;
 use crate::edm::EdmValue;
@@ -60,7 +60,8 @@ fn single_operations() {
     let foreign = Version(None);
     let missing = "ResourceNotFound";
     let mismatch = "UpdateConditionNotSatisfied";
-    // verb, condition, (outcome when absent), (outcome when present); Ok is what is then stored, empty for nothing.
+    // verb, condition, (outcome when absent), (outcome when present); Ok is what is then stored, empty for
+    // nothing.
     type Outcome = Result<&'static [(&'static str, i32)], &'static str>;
     let sent_outcome: Outcome = Ok(&[("b", 3), ("c", 4)]);
     let merged_outcome: Outcome = Ok(&[("a", 1), ("b", 3), ("c", 4)]);
@@ -117,7 +118,7 @@ fn a_merge_of_nothing_still_writes_the_row() {
 }
 
 #[test]
-fn a_group_is_all_or_nothing_and_blames_the_first_that_fails() {
+fn a_group_is_all_or_nothing_and_reports_the_first_failure() {
     use EntityVerb::*;
     let group = [
         operation(Insert, "1", &[("a", 1)], Condition::None),
@@ -142,7 +143,7 @@ fn refused(operations: &[EntityOperation]) -> (usize, String) {
 }
 
 #[test]
-fn groups_that_are_refused_unseen() {
+fn groups_that_are_refused_without_reading_rows() {
     let insert = |row_key: &str| operation(EntityVerb::Insert, row_key, &[], Condition::None);
     assert_eq!(refused(&[]), (0, "EmptyGroup".to_owned()));
 

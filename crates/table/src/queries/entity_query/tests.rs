@@ -1,4 +1,4 @@
-//! Pages over rows in memory: what is asked for, in order, once, however the pages end.
+//! Pages over rows in memory: all matching rows, in order, once, however the pages end.
 
 use super::*;
 use crate::edm::EdmValue;
@@ -40,7 +40,7 @@ fn page(rows: &MemoryRows, query: &EntityQuery) -> EntityPage {
     page_at(rows, query, Duration::ZERO)
 }
 
-/// A page with a clock that goes on by `step` at each reading.
+/// A page with a clock that advances by `step` at each reading.
 fn page_at(rows: &MemoryRows, query: &EntityQuery, step: Duration) -> EntityPage {
     run(read_entity_page(rows, &StepClock::shared(step), ACCOUNT, TABLE, query)).unwrap()
 }
@@ -75,7 +75,7 @@ fn a_full_page_has_a_token_only_if_more_matches() {
 }
 
 #[test]
-fn looking_ahead_ends() {
+fn the_look_ahead_is_bounded() {
     let rows = numbered(1000);
     let found = page(&rows, &query("Number eq 0 or Number eq 999", 1));
     assert_eq!(found.rows_read, 1 + LOOK_AHEAD_ROWS);
@@ -110,7 +110,7 @@ fn a_page_ends_at_its_size_but_holds_one_entity() {
     assert_eq!(first.next, token(&format!("{:05}", first.len())));
 }
 
-/// Names that no entity has made an answer of a hundred megabytes out of a long `$select`.
+/// Names that no entity has once made a response of a hundred megabytes from a long `$select`.
 #[test]
 fn selected_names_count_for_each_entity_of_a_page() {
     let rows = numbered(1000);
@@ -123,9 +123,9 @@ fn selected_names_count_for_each_entity_of_a_page() {
     assert!((fits - 2..=fits).contains(&long.len()), "{}", long.len());
     assert_eq!(long.next, token(&format!("{:05}", long.len())));
     let one = select(PAGE_BYTES_MAX, 1);
-    assert_eq!((one.len(), one.next), (1, token("00001")), "one entity may go over it");
+    assert_eq!((one.len(), one.next), (1, token("00001")), "one entity may exceed it");
     assert_eq!((select(10, 20).len(), select(10, 20).next), (1000, None));
-    // A name counts once, however often it is said.
+    // A name counts once, however often it is listed.
     let again = EntityQuery { select: Some(vec!["n".repeat(200); 255]), ..query("", 1000) };
     assert_eq!(page(&rows, &again).len(), 1000);
 }
@@ -137,7 +137,7 @@ fn a_page_ends_at_its_time_and_makes_progress() {
     let stopped = page_at(&rows, &none, Duration::from_secs(3));
     assert!(stopped.is_empty() && stopped.rows_read < 200, "{}", stopped.rows_read);
     assert_eq!(stopped.next, token(&format!("{:05}", stopped.rows_read)));
-    // However slow the clock says it goes, following the tokens ends.
+    // However slow the clock is, following the tokens ends.
     let mut query = none;
     let mut pages = 0;
     loop {
@@ -151,7 +151,7 @@ fn a_page_ends_at_its_time_and_makes_progress() {
         }
     }
     assert!(pages > 5);
-    // Nor is a page spent on rows that are not there.
+    // Absent points do not use up a page.
     let list = "PartitionKey eq 'p' and (RowKey eq '!' or RowKey eq '00001' or RowKey eq '00002')";
     let page = page_at(&rows, &self::query(list, 10), Duration::from_secs(10));
     assert_eq!((page.len(), page.next), (1, token("00002")));
@@ -174,7 +174,7 @@ fn a_page_ends_at_the_rows_it_may_examine() {
 }
 
 #[test]
-fn selected_properties_are_all_that_is_copied() {
+fn only_selected_properties_are_copied() {
     let rows = numbered(2);
     let select = |names: &[&str]| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
@@ -190,7 +190,7 @@ fn selected_properties_are_all_that_is_copied() {
 }
 
 #[test]
-fn a_damaged_entity_is_an_error_and_never_skipped() {
+fn a_damaged_entity_is_an_error_and_is_not_skipped() {
     for filter in ["", "Number eq 5", "PartitionKey eq 'p' and RowKey eq '00001' and Number eq 5"] {
         let mut rows = numbered(3);
         let key = RowKey::new(ACCOUNT, TABLE, "p", "00001");
@@ -238,7 +238,7 @@ proptest! {
         for ((partition_key, row_key), number) in &entities {
             insert(&mut rows, TABLE, partition_key, row_key, *number, 0);
         }
-        // Neighbours whose rows must never show.
+        // Neighbouring tables, whose rows must never match.
         insert(&mut rows, TABLE - 1, "a", "a", 2, 0);
         insert(&mut rows, TABLE + 1, "a", "a", 2, 0);
 

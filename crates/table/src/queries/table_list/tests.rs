@@ -58,7 +58,7 @@ fn filters() {
 
 /// Keys sort by UTF-16 unit, texts in memory by code point.
 #[test]
-fn tables_that_a_filter_names_are_asked_for_once_and_in_key_order() {
+fn tables_that_a_filter_names_are_read_once_and_in_key_order() {
     let names = ["\u{e000}", "b", "\u{1f600}", "B", "a"];
     let terms: Vec<String> = names.iter().map(|name| format!("TableName eq '{name}'")).collect();
     let filter = Filter::parse(&terms.join(" or ")).unwrap();
