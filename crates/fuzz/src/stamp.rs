@@ -1,9 +1,10 @@
 //! A stamp in memory with a fixture: one table with a few entities of all types, a policy, and default
 //! settings.
 //!
-//! [`Stamp::send`] judges every answer by the rules that hold for all requests. The stored state is read as
-//! text ([`Stamp::stored`]); a refused request must leave it as it was, and [`Stamp::restore`] restores the
-//! fixture after a request that changed it. The wall clock stands still, so that dates in seeds stay valid.
+//! [`Stamp::send`] checks every response against the rules that hold for all requests. The stored state is
+//! read as text ([`Stamp::stored`]); a refused request must leave it as it was, and [`Stamp::restore`]
+//! restores the fixture after a request that changed it. The wall clock stands still, so that dates in seeds
+//! stay valid.
 
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Clock, Environment, Ticks};

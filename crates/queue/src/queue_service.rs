@@ -41,7 +41,7 @@ const QUEUES: ContainerKind =
 pub enum CreatedQueue {
     /// It is new.
     New,
-    /// It was there, with the same metadata.
+    /// It existed, with the same metadata.
     AlreadyThere,
 }
 

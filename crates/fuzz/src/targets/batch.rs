@@ -1,7 +1,7 @@
 //! `$batch`: the input is the `Content-Type` in its first line, and the body after that.
 //!
 //! Beyond the checks of all targets: a change set is applied whole or not at all, a failed part is the only
-//! one, and as many parts are answered as the index of a failure can name.
+//! one, and a response has at most as many parts as a change set may have operations.
 
 use crate::stamp::Stamp;
 use hyper::header::HeaderValue;

@@ -114,7 +114,7 @@ mod tests {
             loop {
                 let page = service.list_queues(ACCOUNT, &query).await.unwrap();
                 pages.push(page.queues.into_iter().map(|queue| queue.name).collect::<Vec<_>>());
-                assert!(page.next.is_none() || page.next > query.start, "it gets on");
+                assert!(page.next.is_none() || page.next > query.start, "the next page starts later");
                 query.start = page.next;
                 if query.start.is_none() {
                     break;
