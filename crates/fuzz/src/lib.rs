@@ -1,12 +1,13 @@
-//! Fuzz targets: what a stranger may send to the Table service, as plain functions over bytes.
+//! Fuzz targets: requests to the Table service from unknown clients, as plain functions over bytes.
 //!
-//! A target turns bytes into requests to a whole stamp in memory, without sockets, signed so that what lies behind
-//! authentication is reached, and judges the answers. Three drivers feed the same targets: `tests/kept_inputs.rs`
-//! replays `seeds/` and `finds/`, `tests/mutations.rs` mutates them under a seed ([`mutation`]), and the program in
-//! `coverage/` is guided by coverage (`cargo xtask fuzz`).
+//! A target turns bytes into requests to a whole stamp in memory, without sockets, signed so that the code
+//! behind authentication is reached, and checks the responses. Three drivers feed the same targets:
+//! `tests/kept_inputs.rs` replays `seeds/` and `finds/`, `tests/mutations.rs` mutates them under a seed
+//! ([`mutation`]), and the program in `coverage/` is guided by coverage (`cargo xtask fuzz`).
 //!
-//! What a target checks of any bytes: nothing panics; no answer is an internal error; an error has its code in header
-//! and body; a refused request has changed nothing that is stored; and what its own file adds. A violation is a panic.
+//! What a target checks for any bytes: nothing panics; no response is an internal error; an error has its
+//! code in header and body; a refused request has changed nothing that is stored; and the checks of its own
+//! file. A violation is a panic.
 //!
 //! ```text
 //! seeds/TARGET/NAME         inputs written by hand, where mutation starts
@@ -21,7 +22,7 @@ mod targets;
 use stamp::Stamp;
 use std::path::{Path, PathBuf};
 
-/// What is fuzzed.
+/// A fuzzed part of the Table service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `$filter`.
@@ -53,7 +54,7 @@ impl Target {
     }
 
     /// The target of that name.
-    pub fn named(name: &str) -> Option<Target> {
+    pub fn from_name(name: &str) -> Option<Target> {
         Target::ALL.into_iter().find(|target| target.name() == name)
     }
 
@@ -69,7 +70,7 @@ impl Target {
     }
 }
 
-/// A target and the stamp that it asks. Between two inputs the stamp is brought back to its fixture.
+/// A target and the stamp that gets its requests. Between two inputs the stamp's fixture is restored.
 pub struct Fuzzer {
     target: Target,
     stamp: Stamp,
@@ -81,7 +82,7 @@ impl Fuzzer {
         Fuzzer { target, stamp: Stamp::open() }
     }
 
-    /// Judges one input. Panics if a check fails.
+    /// Runs one input and checks the responses. Panics if a check fails.
     pub fn run(&mut self, input: &[u8]) {
         match self.target {
             Target::Filter => targets::filter::run(&mut self.stamp, input),

@@ -1,14 +1,14 @@
 //! A small mutator for ordinary tests: a kept input, changed a few times by a seeded generator.
 //!
-//! It knows no coverage; it keeps the neighbourhood of the kept inputs clean on every run, at no cost in tools. The
-//! same seed gives the same inputs.
+//! It is not guided by coverage; it tests the neighbourhood of the kept inputs on every run without further
+//! tools. The same seed gives the same inputs.
 #![allow(clippy::disallowed_methods)] // Inputs lie in the source tree, not on a server's disk.
 
 use base::random::splitmix64;
 use std::io;
 use std::path::Path;
 
-/// Longest input that is made, in bytes.
+/// Longest mutated input, in bytes.
 const INPUT_SIZE_BYTES_MAX: usize = 8 << 10;
 /// Changes to one input at most.
 const CHANGE_COUNT_MAX: u64 = 6;
@@ -31,7 +31,8 @@ pub fn read_inputs(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// The words of a dictionary in libFuzzer's form: a quoted word a line, `\\`, `\"` and `\xNN` escaped, `#` a comment.
+/// The words of a dictionary in libFuzzer's form: a quoted word a line, `\\`, `\"` and `\xNN` escaped, `#` a
+/// comment.
 pub fn read_dictionary(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let mut words = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -63,7 +64,7 @@ pub fn read_dictionary(text: &str) -> Result<Vec<Vec<u8>>, String> {
     Ok(words)
 }
 
-/// Makes inputs of kept ones.
+/// Mutates kept inputs.
 pub struct Mutator {
     state: u64,
     kept: Vec<Vec<u8>>,
@@ -125,7 +126,7 @@ impl Mutator {
             }
             _ if !self.words.is_empty() => {
                 let word = self.below(self.words.len());
-                // A word is put in, or put in the place of what is there.
+                // The word is inserted, or replaces as many bytes.
                 let end =
                     if self.below(2) == 0 { at } else { (at + self.words[word].len()).min(input.len()) };
                 input.splice(at..end, self.words[word].iter().copied());

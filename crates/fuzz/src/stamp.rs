@@ -1,8 +1,10 @@
-//! A stamp in memory with a fixture: one table with a few entities of all types, a policy, and default settings.
+//! A stamp in memory with a fixture: one table with a few entities of all types, a policy, and default
+//! settings.
 //!
-//! [`Stamp::send`] judges every answer by the rules that hold for all requests. What is stored is known as a text
-//! ([`Stamp::stored`]); a refused request must leave it as it was, and [`Stamp::restore`] brings the fixture back
-//! after a request that changed it. The wall clock stands still, so that dates in seeds stay valid.
+//! [`Stamp::send`] checks every response against the rules that hold for all requests. The stored state is
+//! read as text ([`Stamp::stored`]); a refused request must leave it as it was, and [`Stamp::restore`]
+//! restores the fixture after a request that changed it. The wall clock stands still, so that dates in seeds
+//! stay valid.
 
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Clock, Environment, Ticks};
@@ -31,11 +33,11 @@ use table::TableService;
 pub(crate) const ROOT: &str = "/devstoreaccount1";
 /// The fixture's table.
 pub(crate) const TABLE: &str = "Fuzz";
-/// When everything happens.
+/// The time of every request.
 const NOW: &str = "2026-11-21T09:00:00Z";
-/// Lets everything be read until long after [`NOW`].
+/// A policy that grants reads until long after [`NOW`].
 const POLICIES: &str = "<SignedIdentifiers><SignedIdentifier><Id>reader</Id><AccessPolicy><Expiry>2030-01-01T00:00:00Z</Expiry><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
-/// A stamp that took so many changes is replaced: deleted rows keep their space.
+/// A stamp is replaced after so many changes, because tombstones keep their memory.
 const CHANGES_MAX: u64 = 50_000;
 
 const ENTITIES: &[&str] = &[
@@ -49,7 +51,7 @@ const ENTITIES: &[&str] = &[
     r#"{"PartitionKey":"q","RowKey":"zz","Binary@odata.type":"Edm.Binary","Binary":"Af8=","Int":0}"#,
 ];
 
-/// An answer, read whole.
+/// A response with its whole body.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -74,7 +76,7 @@ impl Answer {
     }
 }
 
-/// Clocks that stand still, and real pauses.
+/// A clock whose readings stand still; sleeps are real.
 struct StandingClock {
     real: base::system::SystemClock,
     now: Ticks,
@@ -92,16 +94,16 @@ impl Clock for StandingClock {
     }
 }
 
-/// A front end over layers in memory, the fixture in them.
+/// A front end over layers in memory that hold the fixture.
 pub(crate) struct Stamp {
     runtime: tokio::runtime::Runtime,
-    open: Open,
-    /// What is stored when nothing but the fixture is.
-    fixture: Stored,
+    layers: Layers,
+    /// The stored state when only the fixture is stored.
+    fixture: StoredState,
     changes: u64,
 }
 
-struct Open {
+struct Layers {
     front_end: FrontEnd,
     partitions: Arc<Partitions>,
     streams: Arc<Streams>,
@@ -111,7 +113,7 @@ struct Open {
 
 /// Everything a client can read, as text.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredState {
     tables: String,
     entities: String,
     policies: String,
@@ -121,17 +123,22 @@ pub(crate) struct Stored {
 impl Stamp {
     pub(crate) fn open() -> Stamp {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let open = runtime.block_on(Open::open());
+        let layers = runtime.block_on(Layers::open());
         let nothing = String::new;
-        let fixture =
-            Stored { tables: nothing(), entities: nothing(), policies: nothing(), properties: nothing() };
-        let mut stamp = Stamp { runtime, open, fixture, changes: 0 };
+        let fixture = StoredState {
+            tables: nothing(),
+            entities: nothing(),
+            policies: nothing(),
+            properties: nothing(),
+        };
+        let mut stamp = Stamp { runtime, layers, fixture, changes: 0 };
         stamp.write_fixture();
         stamp
     }
 
-    /// Sends a request below the development account, signed; the answer must be sound.
-    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    /// Sends a signed request below the development account; the response must keep the rules of all
+    /// requests.
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(
@@ -148,7 +155,7 @@ impl Stamp {
 
     /// Adds host, version, date and signature, where they are missing.
     pub(crate) fn signed(&self, method: &Method, uri: &Uri, mut headers: HeaderMap) -> HeaderMap {
-        let date = httpdate::fmt_http_date(UNIX_EPOCH + self.open.now.since_unix());
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + self.layers.now.since_unix());
         for (name, value) in
             [("host", "127.0.0.1:10002"), ("x-ms-version", "2019-02-02"), ("x-ms-date", &date)]
         {
@@ -179,14 +186,14 @@ impl Stamp {
 
     /// The account key's signature of `text`.
     pub(crate) fn sign(&self, text: &str) -> String {
-        self.open.key.sign(|sink| sink.put(text.as_bytes()))
+        self.layers.key.sign(|sink| sink.put(text.as_bytes()))
     }
 
-    /// Sends a request as it is; the answer must be sound.
+    /// Sends a request as it is; the response must keep the rules of all requests.
     pub(crate) fn send(&self, method: Method, uri: Uri, headers: HeaderMap, body: &[u8]) -> Answer {
         let mut request = Request::new(Full::new(Bytes::copy_from_slice(body)));
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method.clone(), uri, headers);
-        let answer = self.runtime.block_on(self.open.send(request));
+        let answer = self.runtime.block_on(self.layers.send(request));
         let text = || answer.text();
         assert!(answer.headers.contains_key("x-ms-request-id"), "no request id: {}", text());
         if answer.status >= 500 {
@@ -203,21 +210,21 @@ impl Stamp {
         answer
     }
 
-    /// A refused request changed nothing.
+    /// Checks that a request has changed nothing.
     pub(crate) fn check_unchanged(&self, why: &str) {
         let stored = self.stored();
         assert_eq!(stored, self.fixture, "{why}");
     }
 
     /// Everything that a client can read.
-    pub(crate) fn stored(&self) -> Stored {
+    pub(crate) fn stored(&self) -> StoredState {
         let read = |path: &str| {
             let accept = [("accept", "application/json;odata=fullmetadata")];
-            let answer = self.ask("GET", path, &accept, b"");
+            let answer = self.request("GET", path, &accept, b"");
             assert!(answer.status == 200 || answer.status == 404, "{path}: {}", answer.text());
             if answer.status == 200 { answer.text() } else { String::new() }
         };
-        Stored {
+        StoredState {
             tables: read("/Tables"),
             entities: read(&format!("/{TABLE}()")),
             policies: read(&format!("/{TABLE}?comp=acl")),
@@ -225,7 +232,7 @@ impl Stamp {
         }
     }
 
-    /// Brings the fixture back, if something else is stored.
+    /// Restores the fixture, if something else is stored.
     pub(crate) fn restore(&mut self) {
         let stored = self.stored();
         if stored == self.fixture {
@@ -233,27 +240,27 @@ impl Stamp {
         }
         self.changes += 1;
         if self.changes > CHANGES_MAX {
-            self.runtime.block_on(self.open.close());
-            self.open = self.runtime.block_on(Open::open());
+            self.runtime.block_on(self.layers.close());
+            self.layers = self.runtime.block_on(Layers::open());
             self.changes = 0;
         } else {
-            self.remove_what_is_not_the_fixture(&stored);
+            self.remove_all_but_the_fixture(&stored);
         }
         self.write_fixture();
     }
 
-    fn remove_what_is_not_the_fixture(&self, stored: &Stored) {
+    fn remove_all_but_the_fixture(&self, stored: &StoredState) {
         for table in rows(&stored.tables) {
             let name = table["TableName"].as_str().expect("a name").to_owned();
             if name != TABLE {
-                let removed = self.ask("DELETE", &format!("/Tables('{name}')"), &[], b"");
+                let removed = self.request("DELETE", &format!("/Tables('{name}')"), &[], b"");
                 assert_eq!(removed.status, 204, "{}", removed.text());
             }
         }
         let kept = keyed(&self.fixture.entities);
         for (key, entity) in keyed(&stored.entities) {
             if kept.get(&key) != Some(&entity) {
-                let removed = self.ask("DELETE", &entity_path(&key.0, &key.1), &[("if-match", "*")], b"");
+                let removed = self.request("DELETE", &entity_path(&key.0, &key.1), &[("if-match", "*")], b"");
                 assert_eq!(removed.status, 204, "{}", removed.text());
             }
         }
@@ -264,18 +271,18 @@ impl Stamp {
             assert!(statuses.contains(&answer.status), "{}: {}", answer.status, answer.text());
         };
         let table = format!("{{\"TableName\":\"{TABLE}\"}}");
-        expect(self.ask("POST", "/Tables", &[], table.as_bytes()), &[201, 409]);
+        expect(self.request("POST", "/Tables", &[], table.as_bytes()), &[201, 409]);
         for entity in ENTITIES {
-            expect(self.ask("POST", &format!("/{TABLE}"), &[], entity.as_bytes()), &[201, 409]);
+            expect(self.request("POST", &format!("/{TABLE}"), &[], entity.as_bytes()), &[201, 409]);
         }
-        expect(self.ask("PUT", &format!("/{TABLE}?comp=acl"), &[], POLICIES.as_bytes()), &[204]);
+        expect(self.request("PUT", &format!("/{TABLE}?comp=acl"), &[], POLICIES.as_bytes()), &[204]);
         let properties = &self.fixture.properties;
         if !properties.is_empty() {
             let path = "/?restype=service&comp=properties";
-            expect(self.ask("PUT", path, &[], properties.as_bytes()), &[202]);
+            expect(self.request("PUT", path, &[], properties.as_bytes()), &[202]);
         }
         let stored = self.stored();
-        // What was read back is what was written: settings come back as they were sent.
+        // Settings must be returned as they were sent.
         assert!(properties.is_empty() || *properties == stored.properties, "{}", stored.properties);
         self.fixture = stored;
     }
@@ -284,12 +291,12 @@ impl Stamp {
 impl Drop for Stamp {
     /// The layers' threads end before the runtime that drives their timers.
     fn drop(&mut self) {
-        self.runtime.block_on(self.open.close());
+        self.runtime.block_on(self.layers.close());
     }
 }
 
-impl Open {
-    async fn open() -> Open {
+impl Layers {
+    async fn open() -> Layers {
         let mut env: Environment = base::system::environment_on(Arc::new(MemoryDisk::new()));
         let now = service::parse_date_time(NOW).expect("a date");
         let clock = Arc::new(StandingClock { real: base::system::SystemClock::new(), now });
@@ -310,7 +317,7 @@ impl Open {
         let front_end =
             FrontEnd::new(settings, Services { blob, table, queue }, env.clock, env.random, env.spawner);
         let key = front_end::Account::development().keys()[0].clone();
-        Open { front_end, partitions, streams, now, key }
+        Layers { front_end, partitions, streams, now, key }
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Answer {

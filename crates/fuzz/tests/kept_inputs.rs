@@ -1,4 +1,4 @@
-//! Every input that is kept in the tree passes: seeds, and finds, each named after what it once broke.
+//! Every input in the tree passes: seeds, and finds, each named after the failure it once caused.
 
 use fuzz::mutation::{read_dictionary, read_inputs};
 use fuzz::{Fuzzer, Target};

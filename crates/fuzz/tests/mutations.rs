@@ -1,5 +1,5 @@
-//! Kept inputs, mutated under a seed. A failure prints seed and input; `LARIMAR_FUZZ_SEED` and `LARIMAR_FUZZ_RUNS` run
-//! others, and more.
+//! Kept inputs, mutated under a seed. A failure prints seed and input; `LARIMAR_FUZZ_SEED` and
+//! `LARIMAR_FUZZ_RUNS` run others, and more.
 
 use fuzz::mutation::{Mutator, read_dictionary, read_inputs};
 use fuzz::{Fuzzer, Target};

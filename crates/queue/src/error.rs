@@ -1,4 +1,4 @@
-//! What can go wrong in the Queue service: one kind for each thing a caller is told.
+//! Errors of the Queue service: one kind for each error code a client can get.
 
 use base::codec::DecodeError;
 use partition::PartitionError;
@@ -10,7 +10,7 @@ pub enum QueueError {
     /// There is no queue of that name.
     #[error("the queue does not exist")]
     QueueNotFound,
-    /// There is one, with other metadata.
+    /// There is a queue of that name with other metadata.
     #[error("the queue exists already with other metadata")]
     QueueAlreadyExists,
     /// A name that no queue can have.
@@ -19,7 +19,7 @@ pub enum QueueError {
     /// Metadata that is too large.
     #[error("the metadata is too large")]
     MetadataTooLarge,
-    /// The message was deleted, or has expired, or never was, or the receipt is not its last one.
+    /// The message was deleted, has expired or never existed, or the receipt is not its last one.
     #[error("the message does not exist")]
     MessageNotFound,
     /// An update would hide the message until after it expires.
@@ -40,7 +40,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// What the partition layer could not do, if that is why.
+    /// The error of the partition layer, if it is the cause.
     pub(crate) fn below(&self) -> Option<&PartitionError> {
         match self {
             QueueError::Partition(error) => Some(error),
@@ -50,7 +50,7 @@ impl QueueError {
 }
 
 impl From<DecodeError> for QueueError {
-    /// A stored row that can't be read: what is stored is damaged, which is never "not found".
+    /// A stored row that can't be decoded is damage, which is never reported as "not found".
     fn from(error: DecodeError) -> Self {
         QueueError::Partition(PartitionError::Storage(format!("stored row: {error}")))
     }

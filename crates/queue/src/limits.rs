@@ -11,10 +11,10 @@ pub const MESSAGES_TAKEN_MAX: usize = 32;
 /// How long a message can be invisible.
 pub const INVISIBLE_FOR_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long a message is invisible to others when somebody gets it without saying for how long.
+/// How long a get hides a message if the request does not say.
 pub const INVISIBLE_FOR_DEFAULT: Duration = Duration::from_secs(30);
 
-/// How long a message lives unless it is said for how long.
+/// How long a message lives if the request does not say.
 pub const LIVES_FOR_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Queues on a page of a list.

@@ -1,22 +1,25 @@
-//! The facade of the Queue service: each method checks what it is given, finds the queue, and runs one operation or scan.
+//! The facade of the Queue service: each method checks what it is given, finds the queue, and runs one
+//! operation or scan.
 
-use crate::change_queue::{ChangeQueue, QueueChange};
-use crate::create_queue::CreateQueue;
-use crate::delete_message::{DeleteMessage, Held};
 use crate::error::QueueError;
-use crate::fronts::Fronts;
-use crate::head_row::HeadRow;
+use crate::expiry::sweep::{self, Sweeper};
 use crate::limits::{MESSAGE_SIZE_BYTES_MAX, MESSAGES_TAKEN_MAX};
-use crate::message::{Message, UpdatedMessage};
-use crate::message_id::{MessageId, PopReceipt};
-use crate::message_store::{MessageStore, Position};
-use crate::peek_messages::PeekMessages;
-use crate::put_message::PutMessage;
-use crate::queue_list::{QueueListPage, QueueListQuery, read_queue_page};
-use crate::queue_row::{Metadata, QueueRow, check_metadata, messages_id_of};
-use crate::sweep;
-use crate::take_messages::{TakeMessages, next_read_count, read_count};
-use crate::update_message::UpdateMessage;
+use crate::messages::delete_message::DeleteMessage;
+use crate::messages::front::{next_read_count, read_count};
+use crate::messages::low_waters::LowWaters;
+use crate::messages::message::{Message, UpdatedMessage};
+use crate::messages::message_handle::MessageHandle;
+use crate::messages::message_id::{MessageId, PopReceipt};
+use crate::messages::peek_messages::PeekMessages;
+use crate::messages::put_message::PutMessage;
+use crate::messages::take_messages::TakeMessages;
+use crate::messages::update_message::UpdateMessage;
+use crate::queues::change_queue::{ChangeQueue, QueueChange};
+use crate::queues::create_queue::CreateQueue;
+use crate::queues::queue_list::{QueueListPage, QueueListQuery, read_queue_page};
+use crate::rows::head_row::HeadRow;
+use crate::rows::message_store::{MessageStore, Position};
+use crate::rows::queue_row::{Metadata, QueueRow, check_metadata, messages_id_of};
 use base::{Clock, Random, Spawner, Ticks};
 use bytes::Bytes;
 use partition::{ObjectTable, Partitions, Row};
@@ -29,25 +32,25 @@ use service::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where queues and their messages lie.
+/// The object tables of queues and their messages.
 const QUEUES: ContainerKind =
     ContainerKind { service: SERVICE_QUEUE, objects: ObjectTable::Message, read_id: messages_id_of };
 
-/// What became of a request to create a queue.
+/// The outcome of a request to create a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreatedQueue {
     /// It is new.
     New,
-    /// It was there, with the same metadata.
+    /// It existed, with the same metadata.
     AlreadyThere,
 }
 
-/// What a queue tells of itself.
+/// The properties of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueProperties {
-    /// What its user attached.
+    /// Metadata that a client attached.
     pub metadata: Metadata,
-    /// Messages in it, invisible ones included; some of them may have expired a short while ago.
+    /// Messages in it, invisible ones included, and expired ones that the sweep has not removed yet.
     pub message_count: u64,
 }
 
@@ -56,20 +59,28 @@ pub struct QueueService {
     pub(crate) partitions: Arc<Partitions>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    fronts: Fronts,
-    /// Ids of queues' messages.
-    known: RowMemo<u64>,
+    low_waters: LowWaters,
+    /// Messages ids of queues.
+    messages_ids: RowMemo<u64>,
+    sweeper: Arc<Sweeper>,
 }
 
 impl QueueService {
-    /// Over these partitions.
+    /// The service over these partitions.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
-        QueueService { partitions, clock, random, fronts: Fronts::default(), known: RowMemo::default() }
+        QueueService {
+            sweeper: Arc::new(Sweeper { partitions: partitions.clone() }),
+            partitions,
+            clock,
+            random,
+            low_waters: LowWaters::default(),
+            messages_ids: RowMemo::default(),
+        }
     }
 
-    /// Has expired messages removed every now and then, for as long as the service is there.
+    /// Starts the sweep of expired messages, which runs until the service is dropped.
     pub fn start_sweeping(self: &Arc<Self>, spawner: &dyn Spawner) {
-        let sweeping = sweep::run(Arc::downgrade(self), self.clock.clone());
+        let sweeping = sweep::run(Arc::downgrade(&self.sweeper), self.clock.clone());
         spawner.spawn("queue sweep", Box::pin(sweeping));
     }
 
@@ -94,25 +105,25 @@ impl QueueService {
         check_container_name(name)?;
         let key = container_key(account, SERVICE_QUEUE, name);
         let row = self.partitions.execute(DeleteContainer { key }).await?;
-        // The queue is gone whatever comes of this.
+        // The queue is deleted even if this fails.
         QUEUES.retire(&self.partitions, account, &row.ok_or(QueueError::QueueNotFound)?).await;
         Ok(())
     }
 
-    /// Bytes that have to become free before writes are taken again; 0: they are.
+    /// Bytes of disk space that have to become free before writes are admitted again; 0: they are admitted.
     pub fn missing_space_bytes(&self) -> u64 {
         self.partitions.missing_space_bytes()
     }
 
-    /// Has messages of queues that were deleted looked for that nobody retired, now and every now and then, for as long as
-    /// the partitions are there.
+    /// Starts a task that retires orphaned messages of deleted queues now and then, until the partitions are
+    /// dropped.
     pub fn start_retiring(&self, spawner: &dyn Spawner) {
         let retiring = QUEUES.keep_retiring_lost(Arc::downgrade(&self.partitions), self.clock.clone());
         spawner.spawn("queue retire-lost", Box::pin(retiring));
     }
 
-    /// Looks for messages of queues that were deleted, but not retired because the process ended or the request
-    /// was dropped in between, and retires them. Returns how many queues were found.
+    /// Retires orphaned messages: those of queues that were deleted but not retired, because the process
+    /// ended or the request was dropped in between. Returns the number of such queues.
     pub async fn retire_lost_queues(&self) -> Result<u64, QueueError> {
         Ok(QUEUES.retire_lost(&self.partitions).await?)
     }
@@ -164,12 +175,12 @@ impl QueueService {
     /// Removes all messages.
     pub async fn clear_messages(&self, account: &str, name: &str) -> Result<(), QueueError> {
         let before = self.change_queue(account, name, QueueChange::Clear).await?;
-        // The messages are out of reach whatever comes of this.
+        // The messages are unreachable even if this fails.
         QUEUES.retire(&self.partitions, account, &before).await;
         Ok(())
     }
 
-    /// Puts a message that nobody can get for `invisible_for`, and that lives for `lives_for`, or for ever.
+    /// Puts a message that is invisible for `invisible_for`, and that lives for `lives_for`, or for ever.
     pub async fn put_message(
         &self,
         account: &str,
@@ -187,12 +198,12 @@ impl QueueService {
             text,
             invisible_for,
             lives_for,
-            low_water: self.fronts.low_water(&store),
+            low_water: self.low_waters.get(&store),
         };
         self.partitions.execute(put).await?
     }
 
-    /// Takes up to `count` messages, and hides them from others for `invisible_for`.
+    /// Takes up to `count` messages, and hides them from other clients for `invisible_for`.
     pub async fn take_messages(
         &self,
         account: &str,
@@ -208,14 +219,14 @@ impl QueueService {
             let take = TakeMessages {
                 store: store.clone(),
                 low_water: self.low_water(&store).await?,
-                until: self.now(&store)?,
+                until: store.now(&self.partitions)?,
                 receipt_numbers: receipt_numbers.clone(),
                 read_count,
                 invisible_for,
             };
             let taken = self.partitions.execute(take).await??;
-            self.fronts.raise_low_water(&store, taken.low_water);
-            if !taken.again {
+            self.low_waters.raise(&store, taken.low_water);
+            if !taken.may_have_more {
                 return Ok(taken.messages);
             }
             read_count = next_read_count(read_count);
@@ -231,13 +242,13 @@ impl QueueService {
     ) -> Result<Vec<Message>, QueueError> {
         let store = self.store(account, queue).await?;
         let mut from = Position::first_at(self.low_water(&store).await?);
-        let until = self.now(&store)?;
+        let until = store.now(&self.partitions)?;
         let count = count.min(MESSAGES_TAKEN_MAX);
         let mut read_count = read_count(count);
         loop {
             let peek = PeekMessages { store: store.clone(), from, until, count, read_count };
             let peeked = self.partitions.execute(peek).await??;
-            match peeked.go_on {
+            match peeked.continue_at {
                 Some(behind) => from = behind,
                 None => return Ok(peeked.messages),
             }
@@ -245,13 +256,13 @@ impl QueueService {
         }
     }
 
-    /// Finds out whether there is such a queue.
+    /// Checks that the queue exists.
     pub async fn find_queue(&self, account: &str, queue: &str) -> Result<(), QueueError> {
         self.store(account, queue).await.map(|_| ())
     }
 
-    /// Hides a message for `invisible_for` from now on, and gives it another text if there is one. A message that is not
-    /// there, and a receipt that is not its last one, are `MessageNotFound`.
+    /// Hides a message for `invisible_for` from now on, and replaces its text if one is given. A message that
+    /// does not exist and a receipt that is not its last one are `MessageNotFound`.
     pub async fn update_message(
         &self,
         account: &str,
@@ -263,13 +274,13 @@ impl QueueService {
     ) -> Result<UpdatedMessage, QueueError> {
         text.as_ref().map_or(Ok(()), check_text)?;
         let store = self.store(account, queue).await?;
-        let held = Held { id, receipt };
+        let handle = MessageHandle { id, receipt };
         let receipt_number = self.random.next_u64();
-        let update = UpdateMessage { store, held, invisible_for, receipt_number, text };
+        let update = UpdateMessage { store, handle, invisible_for, receipt_number, text };
         self.partitions.execute(update).await??.ok_or(QueueError::MessageNotFound)
     }
 
-    /// Deletes a message. Refuses like an update.
+    /// Deletes a message. It is refused like an update.
     pub async fn delete_message(
         &self,
         account: &str,
@@ -278,8 +289,8 @@ impl QueueService {
         receipt: PopReceipt,
     ) -> Result<(), QueueError> {
         let store = self.store(account, queue).await?;
-        let low_water = self.fronts.low_water(&store);
-        let delete = DeleteMessage { store, held: Held { id, receipt }, low_water };
+        let low_water = self.low_waters.get(&store);
+        let delete = DeleteMessage { store, handle: MessageHandle { id, receipt }, low_water };
         match self.partitions.execute(delete).await?? {
             true => Ok(()),
             false => Err(QueueError::MessageNotFound),
@@ -304,18 +315,12 @@ impl QueueService {
         Ok(self.partitions.execute(SetServiceProperties { key, update }).await??)
     }
 
-    /// The time by which what becomes of the queue's messages is decided. It is that of their range, and not the clock's:
-    /// a message that was put is there to be got, whatever the clock did since.
-    pub(crate) fn now(&self, store: &MessageStore) -> Result<Ticks, QueueError> {
-        Ok(self.partitions.now(ObjectTable::Message, &store.head_key())?)
-    }
-
-    /// The queue's low water, which is stored if this process does not know it.
+    /// The queue's low water: the cached one, or the stored one if none is cached.
     async fn low_water(&self, store: &MessageStore) -> Result<Ticks, QueueError> {
-        let mut low_water = self.fronts.low_water(store);
+        let mut low_water = self.low_waters.get(store);
         if low_water == Ticks(0) {
             low_water = self.head(store).await?.low_water;
-            self.fronts.raise_low_water(store, low_water);
+            self.low_waters.raise(store, low_water);
         }
         Ok(low_water)
     }
@@ -350,7 +355,7 @@ impl QueueService {
         };
         let read = |row: Option<&Row>| Ok(messages_id_of(&row.ok_or(QueueError::QueueNotFound)?.value)?);
         let messages_id =
-            self.known.find::<QueueError>(&self.partitions, (account, queue), key, read).await?;
+            self.messages_ids.find::<QueueError>(&self.partitions, (account, queue), key, read).await?;
         Ok(MessageStore { account: account.to_owned(), messages_id })
     }
 }

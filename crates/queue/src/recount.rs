@@ -1,15 +1,15 @@
-//! Makes the counters of queues anew from the messages that are there, and leaves each message one row: for an offline repair
-//! that has lost rows of either.
+//! Recomputes the counters of queues from the stored messages, and leaves each message one row: for an
+//! offline repair that has lost rows of either.
 //!
-//! A message moves by one operation: its row goes, and another is put. Where the first change is lost and the second is not,
-//! because they lay in different blocks of checkpoints, the message is there twice, and would be delivered from both rows.
-//! The row that was written last is what the message is; the others go.
+//! One operation moves a message: it deletes the message's row and puts another. If damage has taken the
+//! delete but not the put, because they lay in different blocks of checkpoints, the message has two rows, and
+//! would be delivered from both. The row that was written last counts; the others are removed.
 //!
-//! What always holds: afterwards a message has one row, the count is that of the rows, and nothing that is there lies before
-//! the low water or expires before the counters say.
+//! What always holds: afterwards a message has one row, the count is that of the rows, and no stored message
+//! lies before the low water or expires before the head's expiries.
 
-use crate::head_row::HeadRow;
-use crate::message_store::{MessageStore, Position, position_of};
+use crate::rows::head_row::HeadRow;
+use crate::rows::message_store::{MessageStore, Position, position_of};
 use base::Ticks;
 use partition::{
     Decision, ObjectTable, Operation, PartitionError, Partitions, Read, Row, RowChange, RowKey, RowRef,
@@ -17,32 +17,33 @@ use partition::{
 };
 use std::collections::BTreeMap;
 
-/// Messages that are in memory at once: a queue of more is read several times.
+/// Messages in memory at once: a queue with more is read several times.
 const MESSAGES_AT_ONCE_MAX: usize = 1 << 20;
 /// Rows that one operation removes at most.
 const REMOVED_TOGETHER_MAX: usize = 32;
 
-/// What was found and done.
+/// What a recount has found and changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Recounted {
-    /// Queues that had other counters.
+pub struct RecountReport {
+    /// Queues whose stored count was wrong or unreadable.
     pub queue_count: u64,
-    /// Messages that had several rows.
+    /// Messages that had several rows and have one now.
     pub settled: Vec<SettledMessage>,
 }
 
 /// A message that had several rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledMessage {
-    /// The key of the row that has stayed: the one that was written last.
+    /// The key of the row that was kept: the one that was written last.
     pub kept: RowKey,
-    /// Those that were removed, as they were.
+    /// The rows that were removed.
     pub removed: Vec<Row>,
 }
 
-/// Leaves each message of every queue one row, counts them, and stores what they are. Nobody may use the queues meanwhile.
-pub async fn recount_messages(partitions: &Partitions) -> Result<Recounted, PartitionError> {
-    let mut done = Recounted::default();
+/// Leaves each message of every queue one row, counts the messages, and stores the counts. The queues must
+/// not be in use meanwhile.
+pub async fn recount_messages(partitions: &Partitions) -> Result<RecountReport, PartitionError> {
+    let mut done = RecountReport::default();
     let mut after: Option<(String, u64)> = None;
     loop {
         let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
@@ -86,19 +87,19 @@ async fn count(
             }
             settled.push(SettledMessage { kept: store.message_key(kept), removed });
         }
-        from = newest.go_on;
+        from = newest.continue_at;
     }
     Ok(counted)
 }
 
-/// The rows of the messages that were inserted first, from one insertion on.
+/// The rows of up to `at_once_max` messages, from the insertion `first` on.
 struct NewestRows {
     first: u64,
     at_once_max: usize,
     /// By insertion.
     rows: BTreeMap<u64, MessageRows>,
-    /// Messages from this insertion on are for the next look.
-    go_on: Option<u64>,
+    /// Messages from this insertion on are left to the next read of the queue.
+    continue_at: Option<u64>,
 }
 
 /// The rows of one message.
@@ -109,12 +110,12 @@ struct MessageRows {
 
 impl NewestRows {
     fn new(first: u64, at_once_max: usize) -> Self {
-        NewestRows { first, at_once_max, rows: BTreeMap::new(), go_on: None }
+        NewestRows { first, at_once_max, rows: BTreeMap::new(), continue_at: None }
     }
 
     fn add(&mut self, position: Position, version: RowVersion) {
         let insertion = position.insertion;
-        if insertion < self.first || self.go_on.is_some_and(|go_on| insertion >= go_on) {
+        if insertion < self.first || self.continue_at.is_some_and(|continue_at| insertion >= continue_at) {
             return;
         }
         let found = (version, position);
@@ -127,11 +128,11 @@ impl NewestRows {
             })
             .or_insert_with(|| MessageRows { newest: found, stale: Vec::new() });
         if self.rows.len() > self.at_once_max {
-            self.go_on = self.rows.pop_last().map(|(insertion, _)| insertion);
+            self.continue_at = self.rows.pop_last().map(|(insertion, _)| insertion);
         }
     }
 
-    /// Messages that have several rows: where the newest lies, and the others.
+    /// The messages that have several rows: the position of the newest row and those of the others.
     fn stale(&mut self) -> Vec<(Position, Vec<Position>)> {
         let several = self.rows.values_mut().filter(|rows| !rows.stale.is_empty());
         several.map(|rows| (rows.newest.1, std::mem::take(&mut rows.stale))).collect()
@@ -151,13 +152,13 @@ impl Scan for NewestRows {
     }
 }
 
-/// Removes rows of one queue, which count for nothing: the counters are made anew.
+/// Removes rows of one queue. The counters stay as they are, because they are recomputed afterwards.
 struct RemoveRows {
     keys: Vec<RowKey>,
 }
 
 impl Operation for RemoveRows {
-    /// What they were.
+    /// The rows that were removed.
     type Reply = Vec<Row>;
 
     fn object_table(&self) -> ObjectTable {
@@ -179,14 +180,14 @@ impl Operation for RemoveRows {
     }
 }
 
-/// Stores counters that say nothing but the count: the next look at the queue finds out the rest.
+/// Stores counters that claim nothing but the count: the next get or sweep of the queue determines the rest.
 struct SetHead {
     store: MessageStore,
     message_count: u64,
 }
 
 impl Operation for SetHead {
-    /// Whether the counters were others.
+    /// Whether the stored count was wrong or unreadable.
     type Reply = bool;
 
     fn object_table(&self) -> ObjectTable {
@@ -224,7 +225,7 @@ mod tests {
                 assert!(newest.rows.len() <= at_once_max);
                 count += newest.rows.len();
                 stale.extend(newest.stale());
-                from = newest.go_on;
+                from = newest.continue_at;
             }
             let second = (position((7, 2)), [(2, 2), (8, 2)].map(position).to_vec());
             let fourth = (position((5, 4)), [(9, 4)].map(position).to_vec());

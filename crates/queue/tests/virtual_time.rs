@@ -1,8 +1,9 @@
-//! Messages in virtual time, through the facade: when they are visible, to whom, how often, and when they vanish.
+//! Messages in virtual time, through the facade: when they are visible, to which client, how often, and when
+//! they expire.
 //!
-//! Some histories are written out; others are random and compared with a plain model, on a simulated disk with tiny
-//! memory tables, with power losses and clocks that jump by minutes, forth and back, in between. `LARIMAR_SIM_SEEDS` sets how many seeds
-//! run, `LARIMAR_SIM_SEED` runs one.
+//! Some histories are written out; others are random and compared with a plain model, on a simulated disk
+//! with tiny memory tables, with power losses and clocks that jump forth and back by minutes.
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
 use base::clock::TICKS_PER_SECOND;
 use base::{Clock, Environment, Ticks};
@@ -25,7 +26,7 @@ use stream::{StreamSettings, Streams};
 const ACCOUNT: &str = "acct";
 const QUEUE: &str = "tasks";
 const SEED_COUNT: u64 = 40;
-/// A get finds all it asks for behind so many messages that have expired.
+/// Expired messages that a get may meet and still return all that was requested.
 const EXPIRED_PASSED_OVER: usize = 8;
 
 fn seeds() -> Vec<u64> {
@@ -60,12 +61,12 @@ impl Stage {
         self.clock.sleep(wait_for).await;
     }
 
-    /// The time by which messages are judged. No range is split behind the queue's messages.
+    /// The time that decides what is visible and expired. No range is split behind the queue's messages.
     fn now(&self) -> Ticks {
         self.partitions.now(ObjectTable::Message, &RowKey::new(ACCOUNT, u64::MAX, "", "")).unwrap()
     }
 
-    /// Cuts the range of messages before the queue's, or undoes that.
+    /// Splits the range of messages before the queue's, or merges it again.
     async fn change_ranges(&self, splits: bool) {
         let key = RowKey::new(ACCOUNT, 1, "", "");
         match splits {
@@ -119,11 +120,11 @@ fn texts(messages: &[Message]) -> Vec<&str> {
 fn play<F: Future<Output = ()>>(history: impl FnOnce(Stage) -> F) {
     let finished =
         World::new(1).run(|env, clock| async move { history(Stage::open(&env, clock).await).await });
-    assert!(finished.is_some(), "the disk crashed unasked");
+    assert!(finished.is_some(), "the disk crashed without a planned crash");
 }
 
 #[test]
-fn a_message_is_hidden_while_somebody_has_it_and_comes_back() {
+fn a_taken_message_is_hidden_until_its_invisible_time_is_over() {
     play(|stage| async move {
         stage.put("a", Duration::ZERO, None).await;
         let first = stage.take(1, seconds(30)).await;
@@ -135,7 +136,7 @@ fn a_message_is_hidden_while_somebody_has_it_and_comes_back() {
         stage.wait(seconds(2)).await;
         let second = stage.take(1, seconds(30)).await;
         assert_eq!((second[0].id, second[0].dequeue_count), (first[0].id, 2));
-        // The first taker has lost it, the second one has it.
+        // The first receipt is invalid by now, the second one is valid.
         let stale = stage.delete(first[0].id, first[0].receipt).await;
         assert!(matches!(stale, Err(QueueError::MessageNotFound)), "{stale:?}");
         stage.delete(second[0].id, second[0].receipt).await.unwrap();
@@ -146,7 +147,7 @@ fn a_message_is_hidden_while_somebody_has_it_and_comes_back() {
 }
 
 #[test]
-fn a_receipt_is_good_after_its_time_until_somebody_else_takes_the_message() {
+fn a_receipt_is_valid_after_its_time_until_another_get_takes_the_message() {
     play(|stage| async move {
         let put = stage.put("a", Duration::ZERO, None).await;
         let taken = stage.take(1, seconds(5)).await;
@@ -159,7 +160,7 @@ fn a_receipt_is_good_after_its_time_until_somebody_else_takes_the_message() {
 }
 
 #[test]
-fn a_message_that_was_just_put_can_be_updated_and_deleted_by_its_putter() {
+fn a_message_can_be_updated_and_deleted_by_the_receipt_of_its_put() {
     play(|stage| async move {
         let mut put = stage.put("a", seconds(10), None).await;
         assert!(stage.take(1, seconds(5)).await.is_empty());
@@ -168,8 +169,8 @@ fn a_message_that_was_just_put_can_be_updated_and_deleted_by_its_putter() {
         put.receipt = stage.update(&put, seconds(3), None).await.unwrap();
         assert!(stage.peek(1).await.is_empty());
         stage.wait(seconds(4)).await;
-        let seen = stage.peek(1).await;
-        assert_eq!((texts(&seen), seen[0].dequeue_count), (vec!["b"], 0));
+        let peeked = stage.peek(1).await;
+        assert_eq!((texts(&peeked), peeked[0].dequeue_count), (vec!["b"], 0));
         stage.delete(put.id, put.receipt).await.unwrap();
         assert_eq!(stage.count().await, 0);
     });
@@ -192,7 +193,7 @@ fn messages_become_visible_in_the_order_of_their_instants() {
 }
 
 #[test]
-fn expired_messages_are_gone_for_everybody() {
+fn expired_messages_are_neither_got_nor_peeked_nor_changed() {
     play(|stage| async move {
         let held = stage.put("held", Duration::ZERO, Some(seconds(10))).await;
         for _ in 0..50 {
@@ -208,14 +209,14 @@ fn expired_messages_are_gone_for_everybody() {
             assert!(matches!(error, Some(QueueError::MessageNotFound)), "{error:?}");
         }
         assert_eq!(texts(&stage.take(32, seconds(1)).await), ["long"]);
-        assert_eq!(stage.count().await, 1, "those that a get met are removed");
+        assert_eq!(stage.count().await, 1, "expired messages that a get met are removed");
     });
 }
 
-/// A peek went on by instants: it gave up where as many expired messages as it reads at once had one instant, as those
-/// have that one get has hidden, and showed nothing of what lay behind them.
+/// A peek once continued by instants: where as many expired messages as it reads at once had one instant, as
+/// those have that one get has hidden, it gave up and returned nothing of the messages behind them.
 #[test]
-fn a_peek_sees_what_lies_behind_many_expired_messages_of_one_instant() {
+fn a_peek_returns_messages_behind_many_expired_ones_of_one_instant() {
     play(|stage| async move {
         for _ in 0..32 {
             stage.put("short", Duration::ZERO, Some(seconds(60))).await;
@@ -252,9 +253,9 @@ impl Operation for PutRows {
 
 /// All rows of messages.
 #[derive(Default)]
-struct TakeRows(Vec<(RowKey, Bytes)>);
+struct CollectRows(Vec<(RowKey, Bytes)>);
 
-impl Scan for TakeRows {
+impl Scan for CollectRows {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
         let copy = Bytes::copy_from_slice;
         self.0.push((RowKey::from_bytes(copy(row.key)), copy(row.value)));
@@ -262,14 +263,14 @@ impl Scan for TakeRows {
     }
 }
 
-/// Damage had taken away that messages were moved: they were counted twice, and delivered from either row.
+/// Damage took the deletes of moved messages: they were counted twice and delivered from either row.
 #[test]
-fn after_a_recount_a_message_that_lay_in_two_places_is_there_once() {
+fn after_a_recount_a_message_with_two_rows_has_one() {
     play(|stage| async move {
         for text in ["a", "b", "c"] {
             stage.put(text, Duration::ZERO, None).await;
         }
-        let all = || stage.partitions.scan(ObjectTable::Message, KeyRange::all(), TakeRows::default());
+        let all = || stage.partitions.scan(ObjectTable::Message, KeyRange::all(), CollectRows::default());
         let before = all().await.unwrap().0.0;
         let taken = stage.take(2, seconds(30)).await;
         // Rows as they were, and those that have moved last.
@@ -281,7 +282,7 @@ fn after_a_recount_a_message_that_lay_in_two_places_is_there_once() {
         assert_eq!(recounted.settled.len(), 2);
         let removed = recounted.settled.iter().map(|settled| settled.removed.len()).sum::<usize>();
         assert_eq!((stage.count().await, removed), (3, 2));
-        // The receipts of those that had them last are good.
+        // The last receipts are valid.
         assert_eq!(texts(&stage.take(32, seconds(60)).await), ["c"]);
         stage.delete(taken[0].id, taken[0].receipt).await.unwrap();
         stage.wait(seconds(31)).await;
@@ -304,7 +305,7 @@ fn an_update_can_t_hide_a_message_until_after_it_expires() {
 }
 
 #[test]
-fn expired_messages_vanish_without_anyone_reading_them() {
+fn expired_messages_are_removed_without_a_get() {
     play(|stage| async move {
         stage.service.start_sweeping(&sim::SimSpawner::default());
         for index in 0..300 {
@@ -312,7 +313,7 @@ fn expired_messages_vanish_without_anyone_reading_them() {
             stage.put("long", Duration::ZERO, Some(seconds(3600))).await;
             stage.put("for ever", Duration::ZERO, None).await;
         }
-        // Some are elsewhere by then.
+        // Some have moved by then.
         stage.take(32, seconds(600)).await;
         stage.wait(seconds(30)).await;
         assert_eq!(stage.count().await, 900);
@@ -334,7 +335,7 @@ fn expired_messages_vanish_without_anyone_reading_them() {
     });
 }
 
-/// Replaces a stored row by one that can't be read.
+/// Replaces a stored row by one that can't be decoded.
 struct Damage(ObjectTable, RowKey);
 
 impl Operation for Damage {
@@ -355,10 +356,10 @@ impl Operation for Damage {
     }
 }
 
-/// Every round once ended at the first queue's row, head or message that could not be read, and the next one began
-/// before it: what expired behind it stayed for ever.
+/// Every round once ended at the first queue's row, head or message that could not be decoded, and the next
+/// one began before it: expired messages behind it stayed for ever.
 #[test]
-fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
+fn a_sweep_continues_past_a_row_that_can_t_be_decoded() {
     play(|stage| async move {
         stage.service.start_sweeping(&sim::SimSpawner::default());
         let mut damaged = vec![(ObjectTable::Container, container_key(ACCOUNT, SERVICE_QUEUE, "a-row"))];
@@ -398,16 +399,16 @@ fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
         stage.wait(seconds(70) + 2 * SWEEP_EVERY).await;
         assert_eq!(stage.count().await, 0, "the last queue is swept");
         let of_message = stage.service.queue_properties(ACCOUNT, "c-message").await.unwrap();
-        assert_eq!(of_message.message_count, 1, "only what can't be read is left");
+        assert_eq!(of_message.message_count, 1, "only the row that can't be decoded is left");
         for (table, key) in &damaged {
             let row = stage.partitions.get(*table, key).await.unwrap();
-            assert!(row.is_some(), "nobody removes what can't be read");
+            assert!(row.is_some(), "a row that can't be decoded is not removed");
         }
     });
 }
 
 #[test]
-fn a_cleared_queue_is_empty_and_knows_nothing_of_old_messages() {
+fn a_cleared_queue_is_empty_and_refuses_receipts_of_old_messages() {
     play(|stage| async move {
         let put = stage.put("a", Duration::ZERO, None).await;
         let taken = stage.take(1, seconds(1)).await;
@@ -437,8 +438,8 @@ fn a_queue_that_is_created_again_is_empty() {
     });
 }
 
-/// A low water that was raised by a get from an empty queue once hid messages that were put after the clock had been set
-/// back: their instants lay before it.
+/// A low water that a get from an empty queue had raised once hid messages that were put after the clock was
+/// set back: their instants lay before it.
 #[test]
 fn messages_put_after_the_clock_was_set_back_are_found() {
     play(|stage| async move {
@@ -456,8 +457,9 @@ fn messages_put_after_the_clock_was_set_back_are_found() {
     });
 }
 
-/// Messages lie at instants of the range's versions, which stay ahead of a clock that was set back. Only the process that
-/// had put them knew that: after a restart they were neither got nor peeked at until the clock had caught up.
+/// Messages lie at instants of the range's versions, which stay ahead of a clock that was set back. Only the
+/// memory of the process that had put them held that: after a restart no get or peek returned them until the
+/// clock had caught up.
 #[test]
 fn messages_put_before_the_clock_was_set_back_are_found_after_a_restart() {
     for (set_back, closes) in [(seconds(60), true), (seconds(600), true), (seconds(600), false)] {
@@ -472,7 +474,7 @@ fn messages_put_before_the_clock_was_set_back_are_found_after_a_restart() {
             }
             stage.move_wall(-(set_back.as_secs() as i64));
         });
-        assert!(put.is_some(), "the disk crashed unasked");
+        assert!(put.is_some(), "the disk crashed without a planned crash");
         let found = world.run(|env, clock| async move {
             let stage = Stage::open(&env, clock).await;
             assert_eq!(stage.count().await, 2);
@@ -483,12 +485,12 @@ fn messages_put_before_the_clock_was_set_back_are_found_after_a_restart() {
                 stage.delete(message.id, message.receipt).await.unwrap();
             }
         });
-        assert!(found.is_some(), "the disk crashed unasked");
+        assert!(found.is_some(), "the disk crashed without a planned crash");
     }
 }
 
-/// Time stood still in a range until a clock that was set back had caught up: who got a message for a second hid it for
-/// ten minutes.
+/// Time once stood still in a range until a clock that was set back had caught up: a get for a second hid a
+/// message for ten minutes.
 #[test]
 fn timeouts_hold_while_the_clock_is_behind_what_is_stored() {
     let world = World::new(1);
@@ -500,7 +502,7 @@ fn timeouts_hold_while_the_clock_is_behind_what_is_stored() {
         stage.partitions.close().await;
         stage.move_wall(-600);
     });
-    assert!(ahead.is_some(), "the disk crashed unasked");
+    assert!(ahead.is_some(), "the disk crashed without a planned crash");
     let behind = world.run(|env, clock| async move {
         let stage = Stage::open(&env, clock).await;
         stage.service.start_sweeping(&sim::SimSpawner::default());
@@ -523,19 +525,19 @@ fn timeouts_hold_while_the_clock_is_behind_what_is_stored() {
         stage.wait(seconds(6)).await;
         assert_eq!(texts(&stage.peek(32).await), ["short", "a"], "through a split");
         stage.wait(seconds(60)).await;
-        assert_eq!(stage.count().await, 1, "what has expired is swept");
+        assert_eq!(stage.count().await, 1, "expired messages are swept");
         // An eighth slower: so long after it was 660 s ahead, the range has the clock's time again.
         stage.wait(seconds(8 * 660)).await;
         let before = stage.clock.now();
         let put = stage.put("b", Duration::ZERO, None).await;
         assert!((before..=stage.clock.now()).contains(&put.inserted_at));
     });
-    assert!(behind.is_some(), "the disk crashed unasked");
+    assert!(behind.is_some(), "the disk crashed without a planned crash");
 }
 
-/// Consumers at the same time: everybody's messages are their own while they have them, and all are worked off.
+/// Concurrent consumers: no two have a message at the same time, and all messages are processed.
 #[test]
-fn a_message_has_one_taker_at_a_time() {
+fn a_message_has_one_consumer_at_a_time() {
     for seed in seeds() {
         let world = World::new(seed);
         world.disk.set_faults(Faults { slow_one_in: 8, ..Faults::default() });
@@ -570,16 +572,16 @@ fn a_message_has_one_taker_at_a_time() {
             for ends in held.lock().values_mut() {
                 ends.sort_unstable();
                 let apart = ends.windows(2).all(|pair| pair[1] >= pair[0].plus(seconds(2)));
-                assert!(apart, "seed {seed}: held by two at a time: {ends:?}");
+                assert!(apart, "seed {seed}: two consumers at a time: {ends:?}");
             }
             assert_eq!(stage.count().await, 0, "seed {seed}");
         });
     }
 }
 
-/// A message as the model knows it.
+/// A message in the model.
 #[derive(Clone, Debug)]
-struct Known {
+struct ModelMessage {
     text: String,
     inserted_at: Ticks,
     visible_at: Ticks,
@@ -588,51 +590,51 @@ struct Known {
     receipt: PopReceipt,
 }
 
-impl Known {
+impl ModelMessage {
     fn is_there(&self, now: Ticks) -> bool {
         self.expires_at.is_none_or(|expires_at| expires_at > now)
     }
 }
 
-/// The plain model: all messages, looked through for each question. It judges them by the range's time, and that by
-/// bounds of its own.
+/// The plain model: a map of all messages, scanned for each request. It checks messages against the range's
+/// time, and that time against bounds of its own.
 #[derive(Default)]
 struct Model {
-    messages: BTreeMap<MessageId, Known>,
-    /// Receipts that were good once.
+    messages: BTreeMap<MessageId, ModelMessage>,
+    /// Receipts that were valid once.
     old: Vec<(MessageId, PopReceipt)>,
-    times: Times,
+    time_bounds: TimeBounds,
 }
 
-/// What time may be in the queue's range.
+/// Bounds of the time of the queue's range.
 #[derive(Default)]
-struct Times {
-    /// The newest version that somebody was told, and when in monotonic time of this life.
-    told: (Ticks, Duration),
-    /// The furthest that the wall clock was, and what has passed since, up to this monotonic time.
+struct TimeBounds {
+    /// The newest version in a reply, and the monotonic time of this life at which it came.
+    newest: (Ticks, Duration),
+    /// The latest time of the wall clock plus the time since, as of this monotonic time.
     furthest: (Ticks, Duration),
 }
 
-impl Times {
-    /// Monotonic time began again, some time before this.
+impl TimeBounds {
+    /// Monotonic time has begun again with a new life.
     fn restart(&mut self, stage: &Stage) {
-        self.told.1 = stage.clock.monotonic();
+        self.newest.1 = stage.clock.monotonic();
         self.furthest.1 = Duration::ZERO;
     }
 
-    fn tell(&mut self, version: Ticks, stage: &Stage) {
-        if version > self.told.0 {
-            self.told = (version, stage.clock.monotonic());
+    fn observe(&mut self, version: Ticks, stage: &Stage) {
+        if version > self.newest.0 {
+            self.newest = (version, stage.clock.monotonic());
         }
     }
 
-    /// Time is never behind the wall clock, nor a version and most of what has passed since it was told; and no further
-    /// ahead than the wall clock ever was.
+    /// The range's time is never behind the wall clock, nor behind the newest version plus most of the time
+    /// since its reply; and never ahead of the latest time of the wall clock.
     fn check(&mut self, stage: &Stage, seed: u64) {
         let (now, wall, monotonic) = (stage.now(), stage.clock.now(), stage.clock.monotonic());
-        let told = self.told.0.plus((monotonic - self.told.1) * 7 / 8);
+        let least = self.newest.0.plus((monotonic - self.newest.1) * 7 / 8);
         let (rounding, bumps) = (Duration::from_micros(1), Duration::from_millis(1));
-        assert!(now >= wall && now.plus(rounding) >= told, "seed {seed}: {now:?} {wall:?} {told:?}");
+        assert!(now >= wall && now.plus(rounding) >= least, "seed {seed}: {now:?} {wall:?} {least:?}");
         let furthest = self.furthest.0.plus(monotonic - self.furthest.1).max(wall);
         self.furthest = (furthest, monotonic);
         // While the clock stands still each change is one tick.
@@ -642,7 +644,7 @@ impl Times {
 
 impl Model {
     fn note(&mut self, message: &Message, lives_for: Option<Duration>) {
-        let known = Known {
+        let known = ModelMessage {
             text: String::from_utf8(message.text.to_vec()).unwrap(),
             inserted_at: message.inserted_at,
             visible_at: message.visible_at,
@@ -653,35 +655,35 @@ impl Model {
         self.messages.insert(message.id, known);
     }
 
-    /// What can be got at an instant, in order.
-    fn visible(&self, now: Ticks) -> Vec<Seen> {
-        let visible = |known: &Known| known.visible_at <= now && known.is_there(now);
+    /// The messages that are visible at an instant, in order.
+    fn visible(&self, now: Ticks) -> Vec<Observation> {
+        let visible = |known: &ModelMessage| known.visible_at <= now && known.is_there(now);
         let mut found: Vec<_> = self.messages.iter().filter(|(_, known)| visible(known)).collect();
         found.sort_by_key(|(_, known)| (known.visible_at, known.inserted_at));
         found.into_iter().map(|(id, known)| (*id, known.dequeue_count, known.text.clone())).collect()
     }
 
-    /// An answer is all that was expected; or the beginning of it, if it met many messages that have expired.
-    fn compare(&self, seen: &[Seen], expected: &[Seen], now: Ticks, seed: u64) {
-        assert!(expected.starts_with(seen), "seed {seed}: {seen:?} instead of {expected:?}");
-        let has_expired = |known: &&Known| known.visible_at <= now && !known.is_there(now);
+    /// A reply is all that was expected, or the beginning of it if it met many expired messages.
+    fn compare(&self, observed: &[Observation], expected: &[Observation], now: Ticks, seed: u64) {
+        assert!(expected.starts_with(observed), "seed {seed}: {observed:?} instead of {expected:?}");
+        let has_expired = |known: &&ModelMessage| known.visible_at <= now && !known.is_there(now);
         let meets_many = self.messages.values().filter(has_expired).count() > EXPIRED_PASSED_OVER;
-        let may_be_less = meets_many && !seen.is_empty();
-        assert!(seen.len() == expected.len() || may_be_less, "seed {seed}: {seen:?} of {expected:?}");
+        let may_be_less = meets_many && !observed.is_empty();
+        assert!(observed.len() == expected.len() || may_be_less, "seed {seed}: {observed:?} of {expected:?}");
     }
 
-    /// Somebody gets this message: what had expired and lay before it is removed, and never comes back.
+    /// After a get of this message, the expired ones before it are removed and never come back.
     fn forget_expired_before(&mut self, taken: MessageId, now: Ticks) {
-        let place = |known: &Known| (known.visible_at, known.inserted_at);
+        let place = |known: &ModelMessage| (known.visible_at, known.inserted_at);
         let Some(end) = self.messages.get(&taken).map(place) else { return };
         self.messages.retain(|_, known| known.is_there(now) || place(known) >= end);
     }
 }
 
-/// What a message looks like from outside: id, how often it was got, text.
-type Seen = (MessageId, u64, String);
+/// What a client observes of a message: id, how often it was taken before, text.
+type Observation = (MessageId, u64, String);
 
-fn seen(messages: &[Message], taken: u64) -> Vec<Seen> {
+fn observations(messages: &[Message], taken: u64) -> Vec<Observation> {
     let text = |message: &Message| String::from_utf8(message.text.to_vec()).unwrap();
     messages.iter().map(|message| (message.id, message.dequeue_count - taken, text(message))).collect()
 }
@@ -690,16 +692,16 @@ fn before_by(at: Ticks, by: Duration) -> Ticks {
     Ticks(at.0 - by.as_secs() * TICKS_PER_SECOND)
 }
 
-/// One random step; the answer must be that of the model, unless an instant at which it changes passes meanwhile.
+/// One random step. The reply must be the model's, unless an instant at which that changes passes meanwhile.
 async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
     let pause = Duration::from_millis(random.below(1500));
-    model.times.check(stage, seed);
+    model.time_bounds.check(stage, seed);
     match random.below(14) {
         0..4 => {
             let text = "x".repeat(random.below(600) as usize);
             let lives_for = (!random.one_in(3)).then(|| seconds(5 + random.below(60)));
             let message = stage.put(&text, seconds(random.below(4)), lives_for).await;
-            model.times.tell(message.inserted_at, stage);
+            model.time_bounds.observe(message.inserted_at, stage);
             model.note(&message, lives_for);
         }
         4..7 => {
@@ -708,13 +710,18 @@ async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
             let before = model.visible(began_at);
             let taken = stage.take(count, hidden_for).await;
             if before == model.visible(stage.now()) {
-                model.compare(&seen(&taken, 1), &before[..count.min(before.len())], stage.now(), seed);
+                model.compare(
+                    &observations(&taken, 1),
+                    &before[..count.min(before.len())],
+                    stage.now(),
+                    seed,
+                );
             }
             if let Some(last) = taken.last() {
                 model.forget_expired_before(last.id, began_at);
             }
             for message in &taken {
-                model.times.tell(before_by(message.visible_at, hidden_for), stage);
+                model.time_bounds.observe(before_by(message.visible_at, hidden_for), stage);
                 let known = model.messages.get_mut(&message.id).unwrap_or_else(|| panic!("seed {seed}"));
                 model.old.push((message.id, known.receipt));
                 known.dequeue_count += 1;
@@ -728,7 +735,12 @@ async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
             let before = model.visible(stage.now());
             let peeked = stage.peek(count).await;
             if before == model.visible(stage.now()) {
-                model.compare(&seen(&peeked, 0), &before[..count.min(before.len())], stage.now(), seed);
+                model.compare(
+                    &observations(&peeked, 0),
+                    &before[..count.min(before.len())],
+                    stage.now(),
+                    seed,
+                );
             }
         }
         8 => {
@@ -743,7 +755,7 @@ async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
                 }
                 _ => {}
             }
-            // One that has expired may be there again after a restart, if nobody has removed it.
+            // An expired one that was not removed may be visible again after a restart.
             if deleted.is_ok() {
                 model.old.push((id, known.receipt));
                 model.messages.remove(&id);
@@ -759,7 +771,7 @@ async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
             let updated = stage.service.update_message(ACCOUNT, QUEUE, id, receipt, hidden_for, body).await;
             if let Ok(updated) = updated {
                 model.old.push((id, receipt));
-                model.times.tell(before_by(updated.visible_at, hidden_for), stage);
+                model.time_bounds.observe(before_by(updated.visible_at, hidden_for), stage);
                 let known = model.messages.get_mut(&id).unwrap();
                 known.receipt = updated.receipt;
                 known.visible_at = updated.visible_at;
@@ -799,7 +811,7 @@ fn random_histories_agree_with_a_plain_model() {
             let finished = world.run(|env, clock| async move {
                 let stage = Stage::open(&env, clock).await;
                 stage.service.start_sweeping(&sim::SimSpawner::default());
-                model.times.restart(&stage);
+                model.time_bounds.restart(&stage);
                 for _ in 0..80 {
                     step(&stage, model, &random, seed).await;
                 }
@@ -810,9 +822,9 @@ fn random_histories_agree_with_a_plain_model() {
                 if random.one_in(2) {
                     stage.partitions.close().await;
                 }
-                model.times.check(&stage, seed);
+                model.time_bounds.check(&stage, seed);
             });
-            assert!(finished.is_some(), "seed {seed}: the disk crashed unasked");
+            assert!(finished.is_some(), "seed {seed}: the disk crashed without a planned crash");
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Property values and their types (the Entity Data Model's primitive types), owned and borrowed, and their text forms.
+//! Property values and their types (the Entity Data Model's primitive types), owned and borrowed, and their
+//! text forms.
 //!
 //! JSON bodies, `$filter` literals and ETags share these texts, so they live here once. Date-times are in
-//! [`service::date_time`] and re-exported. What always holds: null is no value; a property that is null is absent.
+//! [`service::date_time`] and re-exported. What always holds: null is no value; a property that is null is
+//! absent.
 
 use base::Ticks;
 use std::cmp::Ordering;
@@ -171,18 +173,19 @@ impl EdmValueRef<'_> {
     }
 }
 
-/// UTF-16 code units of the UTF-8 bytes `text`: what limits count. One for each character, two above U+FFFF, whose
-/// lead bytes are F0 and more.
+/// UTF-16 code units of the UTF-8 bytes `text`: what limits count. One for each character, two above U+FFFF,
+/// whose lead bytes are F0 and more.
 pub fn utf16_len(text: &[u8]) -> usize {
-    // Most texts are ASCII, and that is found out many bytes at a time.
+    // Most texts are ASCII, and `is_ascii` checks many bytes at a time.
     if text.is_ascii() {
         return text.len();
     }
     text.iter().map(|byte| usize::from(byte & 0xc0 != 0x80) + usize::from(*byte >= 0xf0)).sum()
 }
 
-/// Ordinal order by UTF-16 code unit, which is the service's. It is the order of the UTF-8 bytes, except that U+E000 to
-/// U+FFFF (lead bytes EE, EF) come after the supplementary characters (F0 to F4), whose surrogates are D800 to DFFF.
+/// Ordinal order by UTF-16 code unit, which is the service's. It is the order of the UTF-8 bytes, except that
+/// U+E000 to U+FFFF (lead bytes EE, EF) come after the supplementary characters (F0 to F4), whose surrogates
+/// are D800 to DFFF.
 pub fn utf16_cmp(a: &[u8], b: &[u8]) -> Ordering {
     let rank = |byte: u8| match byte {
         0xee | 0xef => byte + 0x0a,
@@ -194,8 +197,8 @@ pub fn utf16_cmp(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// The order of .NET: the first three groups as unsigned integers, the rest bytewise. The bytes are in the order of the
-/// text, where the integers are big-endian, so this is the order of the bytes.
+/// The order of .NET: the first three groups as unsigned integers, the rest bytewise. The bytes are in the
+/// order of the text, where the integers are big-endian, so this is the order of the bytes.
 pub fn guid_cmp(a: &[u8; 16], b: &[u8; 16]) -> Ordering {
     a.cmp(b)
 }

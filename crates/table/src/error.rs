@@ -1,7 +1,7 @@
-//! What can go wrong in the Table service: one kind for each thing a caller is told.
+//! Errors of the Table service: one kind for each error code a client can get.
 //!
-//! The front end turns each kind into a status, a code and a message; the texts here are for logs. Where a message
-//! needs a value (which key, which property), the kind carries it.
+//! The front end turns each kind into a status, a code and a message; the texts here are for logs. Where a
+//! message needs a value (which key, which property), the kind carries it.
 
 use base::codec::DecodeError;
 use partition::PartitionError;
@@ -29,20 +29,20 @@ impl KeyColumn {
 /// Why an operation of the Table service was refused or failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TableError {
-    /// An entity or policy operation on a table that is not there.
+    /// An entity or policy operation on a table that does not exist.
     #[error("the table does not exist")]
     TableNotFound,
     /// The name is taken, in whatever case.
     #[error("the table exists already")]
     TableAlreadyExists,
-    /// The entity, or the table that was asked for or to be deleted, is not there.
+    /// The entity, or the table to be returned or deleted, does not exist.
     #[error("the resource does not exist")]
     ResourceNotFound,
-    /// An insert found the entity there.
+    /// An insert of an entity that exists.
     #[error("the entity exists already")]
     EntityAlreadyExists,
     /// The entity has another version than the condition demands.
-    #[error("the entity's version is not the one asked for")]
+    #[error("the entity's version is not the one that the condition demands")]
     UpdateConditionNotSatisfied,
     /// A table name with wrong characters.
     #[error("the table name {0:?} contains invalid characters")]
@@ -109,13 +109,13 @@ pub enum TableError {
 }
 
 impl From<DecodeError> for TableError {
-    /// A stored row that can't be read: what is stored is damaged, which is never "not found".
+    /// A stored row that can't be decoded is damage, which is never reported as "not found".
     fn from(error: DecodeError) -> Self {
         TableError::Partition(PartitionError::Storage(format!("stored row: {error}")))
     }
 }
 
-/// Why a group was refused, and because of which operation. Nothing of the group was applied.
+/// Why a group was refused, and which operation is the cause. Nothing of the group was applied.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("operation {index}: {error}")]
 pub struct GroupError {
@@ -126,7 +126,7 @@ pub struct GroupError {
 }
 
 impl TableError {
-    /// This error, blamed on one operation of a group.
+    /// This error as caused by one operation of a group.
     pub fn at(self, index: usize) -> GroupError {
         GroupError { index, error: self }
     }

@@ -1,20 +1,24 @@
-//! `$filter`: a text becomes an expression, the expression a predicate over stored rows and the key ranges that can
-//! hold matching rows.
+//! `$filter`: a text becomes an expression, the expression a predicate over stored rows and the key ranges
+//! that can hold matching rows.
 //!
 //! ```text
 //! text -> lexer -> parser -> Expression -> Predicate   evaluated on each row, on the stored bytes
-//!                                       -> KeyRanges   which rows to look at
+//!                                       -> KeyRanges   which rows to read
 //! ```
 //!
-//! What always holds: reading any text ends in bounded time, memory and stack; a row outside the key ranges never
-//! matches the predicate, so looking only inside them loses nothing.
+//! What always holds: parsing any text ends in bounded time, memory and stack; a row outside the key ranges
+//! never matches the predicate, so a scan of the ranges alone loses nothing.
 
+mod bounds;
+mod error;
 mod expression;
 mod key_ranges;
 mod lexer;
 mod parser;
 mod predicate;
 
+pub use bounds::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
+pub use error::FilterError;
 pub(crate) use key_ranges::KeyRanges;
 pub(crate) use predicate::{EntityRow, Scratch, TableNameRow};
 
@@ -23,68 +27,40 @@ use base::codec::DecodeError;
 use predicate::Predicate;
 use std::sync::Arc;
 
-/// Longest filter that is read, in bytes. Two keys of full length in a URL are less.
-pub const FILTER_BYTES_MAX: usize = 32 << 10;
-/// Most comparisons in one filter. The service documents 15 but takes more.
-pub const FILTER_COMPARISONS_MAX: usize = 256;
-/// Deepest nesting of parentheses. Builders nest once for each comparison that they join.
-pub const FILTER_DEPTH_MAX: usize = 300;
-
 /// A parsed `$filter`. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledFilter>,
 }
 
 #[derive(Debug)]
-struct Compiled {
-    /// `None` lets everything through.
+struct CompiledFilter {
+    /// `None` matches everything.
     predicate: Option<Predicate>,
     ranges: KeyRanges,
     table_names: Option<Vec<String>>,
 }
 
-/// Why a `$filter` was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
-    /// It can't be read: 400 `InvalidInput`. Positions count UTF-16 units from 0.
-    #[error("Syntax error at position {position} in '{text}'.")]
-    Syntax {
-        /// Where reading failed.
-        position: usize,
-        /// The whole filter.
-        text: String,
-    },
-    /// A literal that its type can't hold: 400 `InvalidInput`.
-    #[error("{0}")]
-    Literal(String),
-    /// `null` beside an operator: 400 `InvalidInput`.
-    #[error("{0}")]
-    Null(String),
-    /// Longer, deeper or with more comparisons than is served: 400 `InvalidInput`.
-    #[error("{0}")]
-    TooComplex(String),
-    /// Readable, but not served (property against property and the like): 501 `NotImplemented`.
-    #[error("The requested operation is not implemented on the specified resource.")]
-    NotImplemented,
-}
-
 impl Filter {
-    /// Reads a `$filter`. An empty one lets everything through.
+    /// Parses a `$filter`. An empty one matches everything.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let expression = parser::parse(text)?;
         let compiled = match expression {
-            None => Compiled { predicate: None, ranges: KeyRanges::all(), table_names: None },
+            None => CompiledFilter { predicate: None, ranges: KeyRanges::all(), table_names: None },
             Some(expression) => {
                 let table_names = expression.table_names(TABLE_NAME_LEN_MAX);
                 let predicate = Predicate::compile(expression);
-                Compiled { ranges: KeyRanges::derive(&predicate), predicate: Some(predicate), table_names }
+                CompiledFilter {
+                    ranges: KeyRanges::derive(&predicate),
+                    predicate: Some(predicate),
+                    table_names,
+                }
             }
         };
         Ok(Filter { compiled: Arc::new(compiled) })
     }
 
-    /// Whether it is blank, and lets everything through.
+    /// Whether it is blank, and matches everything.
     pub fn is_empty(&self) -> bool {
         self.compiled.predicate.is_none()
     }

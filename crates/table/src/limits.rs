@@ -1,8 +1,8 @@
 //! The Table service's published limits, each once, with its unit, and the size that the entity limit counts.
 //!
-//! The size of an entity is 4 + 2 × (units of PartitionKey and RowKey) + for each own property 8 + 2 × units of its
-//! name + its value: String 4 + 2 × units, Binary 4 + bytes, Boolean 1, Int32 4, Int64, Double and DateTime 8, Guid 16.
-//! A unit is a UTF-16 code unit.
+//! The size of an entity is 4 + 2 × (units of PartitionKey and RowKey) + for each own property 8 + 2 × units
+//! of its name + its value: String 4 + 2 × units, Binary 4 + bytes, Boolean 1, Int32 4, Int64, Double and
+//! DateTime 8, Guid 16. A unit is a UTF-16 code unit.
 
 use crate::edm::{EdmType, utf16_len};
 

@@ -1,6 +1,6 @@
-//! Rows in memory, for tests: the partition layer as services see it, with decisions applied at once.
+//! Rows in memory, for tests: the partition layer's interface, with decisions applied at once.
 
-use crate::page_walk::RowSource;
+use crate::queries::page_walk::RowSource;
 use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
 use partition::{
@@ -93,7 +93,7 @@ impl RowSource for MemoryRows {
     }
 }
 
-/// A clock that goes on by a fixed step whenever it is read.
+/// A clock that advances by a fixed step at each reading.
 pub(crate) struct StepClock {
     reads: AtomicU64,
     step: Duration,

@@ -1,6 +1,7 @@
 //! Rules for table names, property names and keys: which violation gives which error.
 //!
-//! What always holds: nothing is stored under a name or key that this file refuses, and each check is one pass.
+//! What always holds: nothing is stored under a name or key that this file refuses, and each check is one
+//! pass.
 
 use crate::edm::utf16_len;
 use crate::error::{KeyColumn, TableError};
@@ -44,9 +45,10 @@ pub(crate) fn check_key(key: KeyColumn, value: &str) -> Result<usize, TableError
     Ok(units)
 }
 
-/// Checks the name of an own property and counts its UTF-16 units. It must be an identifier: a letter or `_`, then
-/// letters, digits, `_`. ASCII is checked exactly; beyond it, where identifiers depend on the version of Unicode,
-/// all but spaces, controls, general punctuation and what XML can't carry is let through after the first character.
+/// Checks the name of an own property and counts its UTF-16 units. It must be an identifier: a letter or `_`,
+/// then letters, digits, `_`. ASCII is checked exactly; beyond it, where identifiers depend on the version of
+/// Unicode, all but spaces, controls, general punctuation and what XML can't carry is accepted after the
+/// first character.
 pub fn check_property_name(name: &str) -> Result<usize, TableError> {
     let units = utf16_len(name.as_bytes());
     if units > PROPERTY_NAME_UNITS_MAX {
@@ -67,7 +69,7 @@ pub(crate) fn starts_identifier(character: char) -> bool {
         || (!character.is_ascii() && character.is_alphabetic())
 }
 
-/// Whether an identifier may go on with `character`.
+/// Whether an identifier may contain `character` after the first one.
 pub(crate) fn continues_identifier(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_alphanumeric() || character == '_';

@@ -1,6 +1,6 @@
-//! What rows of tables and entities are called, for who has only their stored form: the offline check and repair.
+//! Names of tables and entities from their stored rows, for the offline check and repair.
 
-use crate::table_row::TableRow;
+use crate::tables::table_row::TableRow;
 use partition::key::parse_row_key;
 
 /// An entity by its keys.
@@ -16,7 +16,7 @@ pub struct EntityName {
     pub row_key: String,
 }
 
-/// The entity whose row has this key; `None`: no row has.
+/// The entity whose row has this key; `None`: it is no row key.
 pub fn entity_name_of(key: &[u8]) -> Option<EntityName> {
     let parts = parse_row_key(key)?;
     Some(EntityName {
@@ -27,7 +27,7 @@ pub fn entity_name_of(key: &[u8]) -> Option<EntityName> {
     })
 }
 
-/// Id and name of the table whose row in the Container object table is stored like this; `None`: it does not read.
+/// Id and name of a table from its row in the Container object table; `None`: the row is malformed.
 pub fn table_name_of(row: &[u8]) -> Option<(u64, String)> {
     let row = TableRow::open(row).ok()?;
     Some((row.container_id, row.name.to_owned()))
@@ -36,7 +36,7 @@ pub fn table_name_of(row: &[u8]) -> Option<(u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table_row::encode_table_row;
+    use crate::tables::table_row::encode_table_row;
     use base::Ticks;
     use partition::RowKey;
 

@@ -1,15 +1,16 @@
-//! The facade of the Table service: each method checks what it is given, finds the table, and runs one operation or scan.
+//! The facade of the Table service: each method checks what it is given, finds the table, and runs one
+//! operation or scan.
 
-use crate::create_table::CreateTable;
-use crate::entity::Entity;
-use crate::entity_group::{EntityGroup, EntityOperation};
-use crate::entity_query::read_entity_page;
+use crate::entities::entity::Entity;
+use crate::entities::entity_group::{EntityGroup, EntityOperation};
 use crate::error::{GroupError, KeyColumn, TableError};
 use crate::name::{check_key, check_table_name};
-use crate::query::{EntityPage, EntityQuery, TableListPage, TableListQuery};
-use crate::set_table_policies::SetTablePolicies;
-use crate::table_list::read_table_page;
-use crate::table_row::TableRow;
+use crate::queries::entity_page::EntityPage;
+use crate::queries::entity_query::{EntityQuery, read_entity_page};
+use crate::queries::table_list::{TableListPage, TableListQuery, read_table_page};
+use crate::tables::create_table::CreateTable;
+use crate::tables::set_table_policies::SetTablePolicies;
+use crate::tables::table_row::TableRow;
 use base::{Clock, Spawner};
 use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
 use service::container::{container_key, settings_key};
@@ -20,14 +21,14 @@ use service::{
 };
 use std::sync::Arc;
 
-/// Where tables and their entities lie.
+/// The object tables of tables and their entities.
 const TABLES: ContainerKind = ContainerKind {
     service: SERVICE_TABLE,
     objects: ObjectTable::Entity,
     read_id: |row| Ok(TableRow::open(row)?.container_id),
 };
 
-/// Each operation's outcome.
+/// The outcome of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityOutcome {
     /// The Timestamp and the ETag; without meaning after a Delete.
@@ -39,13 +40,13 @@ pub struct TableService {
     partitions: Arc<Partitions>,
     clock: Arc<dyn Clock>,
     /// Ids of tables.
-    known: RowMemo<u64>,
+    container_ids: RowMemo<u64>,
 }
 
 impl TableService {
-    /// Over these partitions; the clock bounds the time a page of a query takes.
+    /// The service over these partitions; the clock bounds the time a page of a query takes.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>) -> Self {
-        TableService { partitions, clock, known: RowMemo::default() }
+        TableService { partitions, clock, container_ids: RowMemo::default() }
     }
 
     /// Creates a table. A taken name is `TableAlreadyExists`.
@@ -55,30 +56,30 @@ impl TableService {
         self.partitions.execute(create).await?
     }
 
-    /// Deletes a table; its entities can't be reached any more. A missing one is `ResourceNotFound`.
+    /// Deletes a table; its entities become unreachable. A missing one is `ResourceNotFound`.
     pub async fn delete_table(&self, account: &str, name: &str) -> Result<(), TableError> {
         check_table_name(name)?;
         let key = container_key(account, SERVICE_TABLE, name);
         let row = self.partitions.execute(DeleteContainer { key }).await?;
-        // The table is gone whatever comes of this.
+        // The table is deleted even if this fails.
         TABLES.retire(&self.partitions, account, &row.ok_or(TableError::ResourceNotFound)?).await;
         Ok(())
     }
 
-    /// Bytes that have to become free before writes are taken again; 0: they are.
+    /// Bytes of disk space that have to become free before writes are admitted again; 0: they are admitted.
     pub fn missing_space_bytes(&self) -> u64 {
         self.partitions.missing_space_bytes()
     }
 
-    /// Has entities of tables that were deleted looked for that nobody retired, now and every now and then, for as long as
-    /// the partitions are there.
+    /// Starts a task that retires orphaned entities of deleted tables now and then, until the partitions are
+    /// dropped.
     pub fn start_retiring(&self, spawner: &dyn Spawner) {
         let retiring = TABLES.keep_retiring_lost(Arc::downgrade(&self.partitions), self.clock.clone());
         spawner.spawn("table retire-lost", Box::pin(retiring));
     }
 
-    /// Looks for entities of tables that were deleted, but not retired because the process ended or the request
-    /// was dropped in between, and retires them. Returns how many tables were found.
+    /// Retires orphaned entities: those of tables that were deleted but not retired, because the process
+    /// ended or the request was dropped in between. Returns the number of such tables.
     pub async fn retire_lost_tables(&self) -> Result<u64, TableError> {
         Ok(TABLES.retire_lost(&self.partitions).await?)
     }
@@ -147,7 +148,7 @@ impl TableService {
     ) -> Result<Entity, TableError> {
         let container_id = self.container_id(account, table).await?;
         let not_found = |_| TableError::ResourceNotFound;
-        // A key that can't be stored is not there.
+        // No entity has a key that can't be stored.
         check_key(KeyColumn::PartitionKey, partition_key).map_err(not_found)?;
         check_key(KeyColumn::RowKey, row_key).map_err(not_found)?;
         let key = RowKey::new(account, container_id, partition_key, row_key);
@@ -220,7 +221,7 @@ impl TableService {
             let row = row.ok_or(TableError::TableNotFound)?;
             Ok(TableRow::open(&row.value)?.container_id)
         };
-        self.known.find(&self.partitions, (account, table), key, read).await
+        self.container_ids.find(&self.partitions, (account, table), key, read).await
     }
 }
 

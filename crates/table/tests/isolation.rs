@@ -1,17 +1,19 @@
-//! What clients that work at the same time may see of each other, through the facade of the Table service:
+//! Isolation of concurrent clients, through the facade of the Table service:
 //!
-//! - readers of a partition under a storm of group transactions never see half of one, nor anything of a refused one;
+//! - readers of a partition under a storm of group transactions never see half of one, nor anything of a
+//!   refused one;
 //! - of writers with the same ETag exactly one wins, and what it wrote is there;
 //! - all operations within one partition, groups and queries included, are linearizable, and versions rise.
 //!
-//! The clients run in virtual time on a simulated disk with tiny memory tables and extents, so that flushes, merges and
-//! seals happen in between. `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
+//! The clients run in virtual time on a simulated disk with tiny memory tables and extents, so that flushes,
+//! compactions and seals happen in between. `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED`
+//! runs one.
 
 mod linearizability;
 
 use base::{Clock, Environment};
 use futures_util::future::join_all;
-use linearizability::{Model, Recorded, check};
+use linearizability::{HistoryEntry, Model, check};
 use parking_lot::Mutex;
 use partition::{PartitionSettings, Partitions, RowVersion};
 use service::Condition;
@@ -37,7 +39,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// What the clients of one run share.
+/// The state that the clients of one run share.
 struct Stage {
     seed: u64,
     service: TableService,
@@ -60,7 +62,7 @@ impl Stage {
         self.instants.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Lets others go first, sometimes.
+    /// Lets other clients run first, at random.
     async fn pause(&self) {
         match self.random.below(4) {
             0 => {}
@@ -73,7 +75,7 @@ impl Stage {
         let filter = Some(Filter::parse(filter).unwrap());
         let query = EntityQuery { filter, select: None, top: 1000, start: None };
         let page = self.service.query(ACCOUNT, TABLE, &query).await.unwrap();
-        assert_eq!(page.next, None, "seed {}: the page was to hold all", self.seed);
+        assert_eq!(page.next, None, "seed {}: the page should hold all rows", self.seed);
         page.entities()
             .map(|entity| (entity.row_key().to_owned(), entity.version(), value_of(&entity)))
             .collect()
@@ -104,7 +106,7 @@ fn row_key(row: usize) -> String {
     format!("r{row}")
 }
 
-/// A change to one row. Bulk makes memory tables fill, so that rows are read from several places.
+/// A change to one row. Bulk fills memory tables, so that rows are read from checkpoints too.
 fn change(verb: EntityVerb, row: usize, value: i32, condition: Condition) -> EntityOperation {
     let bulk = EdmValue::Binary(vec![value as u8; 200 + 37 * (value as usize % 20)]);
     let properties = match verb {
@@ -123,7 +125,7 @@ fn put(row: usize, value: i32) -> EntityOperation {
 fn run<F: Future<Output = ()>>(play: impl Fn(Arc<Stage>) -> F) {
     for seed in seeds() {
         let world = World::new(seed);
-        // A slow disk now and then, so that a group waits for durability while others go on.
+        // A slow disk now and then, so that a group waits for durability while other clients proceed.
         world.disk.set_faults(Faults { slow_one_in: 8, ..Faults::default() });
         let random = world.random.clone();
         let play = &play;
@@ -131,7 +133,7 @@ fn run<F: Future<Output = ()>>(play: impl Fn(Arc<Stage>) -> F) {
             let stage = Stage::open(seed, &env, random).await;
             play(Arc::new(stage)).await;
         });
-        assert!(finished.is_some(), "seed {seed}: the disk crashed unasked");
+        assert!(finished.is_some(), "seed {seed}: the disk crashed without a planned crash");
     }
 }
 
@@ -140,7 +142,7 @@ const STORM_WRITERS: i32 = 3;
 const STORM_READERS: usize = 3;
 const STORM_GROUPS: i32 = 25;
 
-/// What readers ask for, and how many of the rows that is: one range, points, ranges beside each other, both.
+/// The readers' filters, and how many rows each matches: one range, points, adjacent ranges, both.
 const STORM_FILTERS: &[(&str, usize)] = &[
     ("PartitionKey eq 'p'", STORM_ROWS),
     ("PartitionKey eq 'p' and RowKey ge 'r0' and RowKey lt 's'", STORM_ROWS),
@@ -189,7 +191,7 @@ async fn write_storm_group(stage: &Stage, value: i32) {
         })
         .collect();
     if kind == 1 {
-        // One operation in the group can't be done: a version that no row has.
+        // One operation in the group must fail: it demands a version that no row has.
         let at = stage.random.below(STORM_ROWS as u64) as usize;
         let never = Condition::Version(Some(RowVersion(1)));
         group[at] = change(EntityVerb::Replace, at, POISON, never);
@@ -202,7 +204,7 @@ async fn write_storm_group(stage: &Stage, value: i32) {
             stage.seed
         ),
         (0, Err(refused)) if matches!(refused.error, TableError::ResourceNotFound) => {}
-        (1, Ok(_)) => panic!("seed {}: a group with a wrong version was done", stage.seed),
+        (1, Ok(_)) => panic!("seed {}: a group with a wrong version was applied", stage.seed),
         (_, outcome) => drop(outcome.unwrap_or_else(|error| panic!("seed {}: {error}", stage.seed))),
     }
 }
@@ -219,7 +221,7 @@ async fn read_storm(stage: &Stage, newest: &mut RowVersion) {
         found.iter().all(|(_, other_version, other)| (other_version, other) == (version, value)),
         "seed {seed}: two groups mixed by {filter}: {found:?}"
     );
-    assert_ne!(*value, Some(POISON), "seed {seed}: a refused group is seen");
+    assert_ne!(*value, Some(POISON), "seed {seed}: a refused group is visible");
     assert!(version >= newest, "seed {seed}: an older state after a newer one");
     *newest = *version;
 }
@@ -297,7 +299,7 @@ struct PartitionModel {
     newest: RowVersion,
 }
 
-/// What a client asked for and was told.
+/// A client's request and its reply.
 #[derive(Clone, Debug)]
 enum Event {
     Get { row: usize, found: Option<(i32, RowVersion)> },
@@ -380,13 +382,13 @@ fn a_partition_is_linearizable() {
         let history = Mutex::new(Vec::new());
         let (stage, history) = (&*stage, &history);
         join_all((0..CLIENTS).map(|client| async move {
-            // What the client saw last of each row, as a base for conditions.
-            let mut known = [None; MODEL_ROWS];
+            // The version of each row that the client read last, for its conditions.
+            let mut versions = [None; MODEL_ROWS];
             for number in 0..OPERATIONS_PER_CLIENT {
                 stage.pause().await;
                 let called_at = stage.instant();
-                let event = one_operation(stage, client * 1000 + number, &mut known).await;
-                history.lock().push(Recorded { called_at, returned_at: stage.instant(), event });
+                let event = one_operation(stage, client * 1000 + number, &mut versions).await;
+                history.lock().push(HistoryEntry { called_at, returned_at: stage.instant(), event });
             }
         }))
         .await;
@@ -396,20 +398,20 @@ fn a_partition_is_linearizable() {
     });
 }
 
-async fn one_operation(stage: &Stage, value: i32, known: &mut [Option<RowVersion>; MODEL_ROWS]) -> Event {
+async fn one_operation(stage: &Stage, value: i32, versions: &mut [Option<RowVersion>; MODEL_ROWS]) -> Event {
     match stage.random.below(8) {
         0 | 1 => {
             let row = stage.random.below(MODEL_ROWS as u64) as usize;
             let found = stage.get(row).await;
-            known[row] = found.map(|(_, version)| version);
+            versions[row] = found.map(|(_, version)| version);
             Event::Get { row, found }
         }
         2 => {
             let mut found = [None; MODEL_ROWS];
             for (key, version, value) in stage.query("PartitionKey eq 'p'").await {
-                let row = (0..MODEL_ROWS).find(|row| row_key(*row) == key).expect("a row of ours");
+                let row = (0..MODEL_ROWS).find(|row| row_key(*row) == key).expect("a row of the model");
                 found[row] = Some((value.expect("a value"), version));
-                known[row] = Some(version);
+                versions[row] = Some(version);
             }
             Event::Query { found }
         }
@@ -419,11 +421,9 @@ async fn one_operation(stage: &Stage, value: i32, known: &mut [Option<RowVersion
                 _ => vec![stage.random.below(MODEL_ROWS as u64) as usize],
             };
             let changes: Vec<Change> =
-                rows.into_iter().map(|row| random_change(stage, row, value, known[row])).collect();
-            let group = changes
-                .iter()
-                .map(|asked| change(asked.verb, asked.row, asked.value, asked.condition))
-                .collect();
+                rows.into_iter().map(|row| random_change(stage, row, value, versions[row])).collect();
+            let group =
+                changes.iter().map(|step| change(step.verb, step.row, step.value, step.condition)).collect();
             let outcome = match stage.service.execute_group(ACCOUNT, TABLE, group).await {
                 Ok(outcomes) => Outcome::Done(outcomes[0].version),
                 Err(refused) => Outcome::Refused {
@@ -438,7 +438,7 @@ async fn one_operation(stage: &Stage, value: i32, known: &mut [Option<RowVersion
             };
             if let Outcome::Done(version) = outcome {
                 for change in &changes {
-                    known[change.row] = (change.verb != EntityVerb::Delete).then_some(version);
+                    versions[change.row] = (change.verb != EntityVerb::Delete).then_some(version);
                 }
             }
             Event::Change { changes, outcome }
@@ -446,8 +446,8 @@ async fn one_operation(stage: &Stage, value: i32, known: &mut [Option<RowVersion
     }
 }
 
-fn random_change(stage: &Stage, row: usize, value: i32, known: Option<RowVersion>) -> Change {
-    let conditional = match known {
+fn random_change(stage: &Stage, row: usize, value: i32, versions: Option<RowVersion>) -> Change {
+    let conditional = match versions {
         Some(version) if stage.random.below(2) == 0 => Condition::Version(Some(version)),
         _ => Condition::Exists,
     };
@@ -462,12 +462,12 @@ fn random_change(stage: &Stage, row: usize, value: i32, known: Option<RowVersion
     Change { verb, row, value, condition }
 }
 
-/// The checker has to refuse what is wrong, or it proves nothing.
+/// A checker that accepts invalid histories would prove nothing.
 mod the_checker {
     use super::*;
 
-    fn at(called_at: u64, returned_at: u64, event: Event) -> Recorded<Event> {
-        Recorded { called_at, returned_at, event }
+    fn at(called_at: u64, returned_at: u64, event: Event) -> HistoryEntry<Event> {
+        HistoryEntry { called_at, returned_at, event }
     }
 
     fn write(rows: &[usize], value: i32, version: u64) -> Event {
@@ -488,7 +488,7 @@ mod the_checker {
         Event::Get { row: 0, found: found.map(|(value, version)| (value, RowVersion(version))) }
     }
 
-    fn explained(history: &[Recorded<Event>]) -> bool {
+    fn explained(history: &[HistoryEntry<Event>]) -> bool {
         check(PartitionModel::default(), history).is_ok()
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 fn open() -> RefCell<Fuzzer> {
     let name = std::env::var("LARIMAR_FUZZ_TARGET").unwrap_or_default();
-    let target = Target::named(&name);
+    let target = Target::from_name(&name);
     RefCell::new(Fuzzer::new(target.unwrap_or_else(|| panic!("LARIMAR_FUZZ_TARGET={name} is no target"))))
 }
 

@@ -1,7 +1,7 @@
 //! `$batch`: the input is the `Content-Type` in its first line, and the body after that.
 //!
-//! Beyond what holds for all: a change set is applied whole or not at all, a failed part is the only one, and as many
-//! parts are answered as the index of a failure can name.
+//! Beyond the checks of all targets: a change set is applied whole or not at all, a failed part is the only
+//! one, and a response has at most as many parts as a change set may have operations.
 
 use crate::stamp::Stamp;
 use hyper::header::HeaderValue;
@@ -20,7 +20,7 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
         return;
     };
     let headers = [("content-type", content_type), ("accept", "application/json;odata=fullmetadata")];
-    let answer = stamp.ask("POST", "/$batch", &headers, &input[line_end + 1..]);
+    let answer = stamp.request("POST", "/$batch", &headers, &input[line_end + 1..]);
     if answer.is_refusal() {
         stamp.check_unchanged("the batch was refused");
         return;
@@ -34,7 +34,7 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
         .collect();
     assert!(statuses.len() <= OPERATIONS_MAX, "{text}");
     if statuses.is_empty() {
-        // Only a change set says that there was nothing to do.
+        // Only an empty change set has this response.
         assert!(text.contains("changesetresponse_"), "{text}");
         stamp.check_unchanged("the change set was empty");
         return;

@@ -1,8 +1,8 @@
 //! Bodies: the input's first byte chooses an operation, the rest is its JSON or XML.
 //!
-//! Beyond what holds for all: an entity that is accepted comes back as it was sent, by another JSON reader; what the
-//! service answers is accepted again and comes back the same; and policies and settings that are accepted are given
-//! back in a form that is accepted and comes back the same.
+//! Beyond the checks of all targets: an accepted entity is returned as it was sent, by another JSON reader;
+//! the returned form is accepted again and returned the same; and accepted policies and settings are returned
+//! in a form that is accepted and returned the same.
 
 use crate::stamp::{Answer, Stamp, TABLE, entity_path};
 use serde_json::{Map, Value};
@@ -18,8 +18,8 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
     let answer = match choice % CHOICE_COUNT {
         0 => insert(stamp, body),
         1 => replace(stamp, &new_entity, body),
-        2 => stamp.ask("PATCH", &entity_path("p", "a"), &[], body),
-        3 => stamp.ask("POST", "/Tables", &[], body),
+        2 => stamp.request("PATCH", &entity_path("p", "a"), &[], body),
+        3 => stamp.request("POST", "/Tables", &[], body),
         4 => write_xml(stamp, &format!("/{TABLE}?comp=acl"), body),
         _ => write_xml(stamp, "/?restype=service&comp=properties", body),
     };
@@ -29,7 +29,7 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
 }
 
 fn insert(stamp: &Stamp, body: &[u8]) -> Answer {
-    let answer = stamp.ask("POST", &format!("/{TABLE}"), &[FULL], body);
+    let answer = stamp.request("POST", &format!("/{TABLE}"), &[FULL], body);
     if answer.is_refusal() {
         return answer;
     }
@@ -37,32 +37,32 @@ fn insert(stamp: &Stamp, body: &[u8]) -> Answer {
     check_as_sent(body, &answered);
     let key = |name: &str| answered[name].as_str().expect("a key").to_owned();
     let own = entity_path(&key("PartitionKey"), &key("RowKey"));
-    let found = stamp.ask("GET", &own, &[FULL], b"");
+    let found = stamp.request("GET", &own, &[FULL], b"");
     assert_eq!(object(found.json()), answered, "the insert's answer and the stored entity");
     check_again(stamp, answered);
     answer
 }
 
 fn replace(stamp: &Stamp, path: &str, body: &[u8]) -> Answer {
-    let answer = stamp.ask("PUT", path, &[], body);
+    let answer = stamp.request("PUT", path, &[], body);
     if !answer.is_refusal() {
-        let found = object(stamp.ask("GET", path, &[FULL], b"").json());
+        let found = object(stamp.request("GET", path, &[FULL], b"").json());
         check_as_sent(body, &found);
         check_again(stamp, found);
     }
     answer
 }
 
-/// What the service answered is sent to it again, under another key.
+/// Sends the service's response to it again, under another key.
 fn check_again(stamp: &Stamp, mut answered: Map<String, Value>) {
     let copy = entity_path("copy", "copy");
     for name in ["PartitionKey", "RowKey"] {
         answered[name] = "copy".into();
     }
     let body = serde_json::to_vec(&answered).expect("JSON");
-    let sent = stamp.ask("PUT", &copy, &[], &body);
+    let sent = stamp.request("PUT", &copy, &[], &body);
     assert_eq!(sent.status, 204, "{}", sent.text());
-    let found = stamp.ask("GET", &copy, &[FULL], b"").json();
+    let found = stamp.request("GET", &copy, &[FULL], b"").json();
     assert_eq!(own_members(&object(found)), own_members(&answered), "after a second round");
 }
 
@@ -76,7 +76,7 @@ fn own_members(entity: &Map<String, Value>) -> Map<String, Value> {
 fn check_as_sent(body: &[u8], answered: &Map<String, Value>) {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let text = std::str::from_utf8(body).expect("what was accepted is text");
-    // Ignored members may hold what is JSON but no value: half a surrogate pair, or a number beyond all bounds.
+    // Ignored members may hold JSON that is no value: half a surrogate pair, or a number beyond all bounds.
     let Ok(sent) = serde_json::from_str(text) else {
         return;
     };
@@ -100,7 +100,7 @@ fn check_as_sent(body: &[u8], answered: &Map<String, Value>) {
             (_, Some(annotation)) => {
                 assert!(found.is_some(), "{name} is lost");
                 let kept = answered.get(&format!("{name}@odata.type")).and_then(Value::as_str);
-                // Types that JSON itself tells are not annotated.
+                // Types that follow from the JSON are not annotated.
                 let told = matches!(annotation, "Edm.String" | "Edm.Boolean" | "Edm.Int32" | "Edm.Double");
                 assert!(
                     kept == Some(annotation) || (kept.is_none() && told),
@@ -113,13 +113,13 @@ fn check_as_sent(body: &[u8], answered: &Map<String, Value>) {
 }
 
 fn write_xml(stamp: &Stamp, path: &str, body: &[u8]) -> Answer {
-    let answer = stamp.ask("PUT", path, &[("content-type", "application/xml")], body);
+    let answer = stamp.request("PUT", path, &[("content-type", "application/xml")], body);
     if !answer.is_refusal() {
-        let first = stamp.ask("GET", path, &[], b"");
+        let first = stamp.request("GET", path, &[], b"");
         assert_eq!(first.status, 200);
-        let again = stamp.ask("PUT", path, &[("content-type", "application/xml")], &first.body);
+        let again = stamp.request("PUT", path, &[("content-type", "application/xml")], &first.body);
         assert!(!again.is_refusal(), "{} for {}", again.text(), first.text());
-        assert_eq!(stamp.ask("GET", path, &[], b"").text(), first.text());
+        assert_eq!(stamp.request("GET", path, &[], b"").text(), first.text());
     }
     answer
 }

@@ -1,8 +1,8 @@
 //! `$filter`: the input is the filter's text.
 //!
-//! Beyond what holds for all: the service answers as [`Filter::parse`] judges; an accepted filter and its negation
-//! share the fixture's rows among them, each row in exactly one (a row that the derived key ranges lose is in neither);
-//! and parentheses, blanks and a doubled negation change nothing.
+//! Beyond the checks of all targets: the service accepts what [`Filter::parse`] accepts; an accepted filter
+//! and its negation partition the fixture's rows, each row in exactly one (a row that the derived key ranges
+//! lose is in neither); and parentheses, blanks and a doubled negation change nothing.
 
 use crate::stamp::{Stamp, TABLE, rows};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -30,7 +30,7 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
         assert_eq!(matching, all);
         return;
     }
-    // A filter may be as large as is allowed: what is built of it is then too large.
+    // A filter may have the largest allowed size: variants of it are then too large.
     let derived = |text: String| match Filter::parse(&text) {
         Err(FilterError::TooComplex(_)) => None,
         _ => Some(select(stamp, &text).unwrap_or_else(|status| panic!("{text:?} is refused with {status}"))),
@@ -52,7 +52,7 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
 /// The keys of the rows that match, or the status of the refusal.
 fn select(stamp: &Stamp, filter: &str) -> Result<Vec<(String, String)>, u16> {
     let filter = utf8_percent_encode(filter, NON_ALPHANUMERIC);
-    let answer = stamp.ask("GET", &format!("/{TABLE}()?$filter={filter}"), &[], b"");
+    let answer = stamp.request("GET", &format!("/{TABLE}()?$filter={filter}"), &[], b"");
     if answer.is_refusal() {
         return Err(answer.status);
     }

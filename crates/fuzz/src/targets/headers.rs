@@ -1,7 +1,7 @@
-//! A whole request: the input is `METHOD TARGET`, lines of `name: value`, an empty line, the body. It is signed with
-//! the account's key unless it brings an `Authorization` of its own.
+//! A whole request: the input is `METHOD TARGET`, lines of `name: value`, an empty line, the body. It is
+//! signed with the account's key unless it brings an `Authorization` of its own.
 //!
-//! Beyond what holds for all: a signature that the input made up opens nothing, and reading changes nothing.
+//! Beyond the checks of all targets: an invented signature grants nothing, and reads change nothing.
 
 use crate::stamp::Stamp;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -23,15 +23,15 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
     }
 }
 
-struct Sent<'a> {
+struct RawRequest<'a> {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     body: &'a [u8],
 }
 
-/// The request, if HTTP could carry it.
-fn read(mut input: &[u8]) -> Option<Sent<'_>> {
+/// Parses the input; `None`: HTTP can't carry it.
+fn read(mut input: &[u8]) -> Option<RawRequest<'_>> {
     let first = next_line(&mut input);
     let blank = first.iter().position(|&byte| byte == b' ')?;
     let method = Method::from_bytes(&first[..blank]).ok()?;
@@ -40,7 +40,7 @@ fn read(mut input: &[u8]) -> Option<Sent<'_>> {
     loop {
         let line = next_line(&mut input);
         if line.is_empty() {
-            return Some(Sent { method, uri, headers, body: input });
+            return Some(RawRequest { method, uri, headers, body: input });
         }
         let colon = line.iter().position(|&byte| byte == b':')?;
         let name = HeaderName::from_bytes(&line[..colon]).ok()?;

@@ -1,8 +1,9 @@
-//! Shared access signatures: the input's first byte chooses an operation, the rest is the query string without `sig`.
+//! Shared access signatures: the input's first byte chooses an operation, the rest is the query string
+//! without `sig`.
 //!
-//! The string is signed with the account's key, so that everything behind the signature is reached. Beyond what holds
-//! for all: with a wrong signature nothing works; what works was granted, by a plain reading of the fields; and no row
-//! outside the granted keys is read or written.
+//! The string is signed with the account's key, so that the code behind the signature check is reached.
+//! Beyond the checks of all targets: a wrong signature grants nothing; an accepted request was granted, by a
+//! plain reading of the fields; and no row outside the granted keys is read or written.
 
 use crate::stamp::{Answer, ROOT, Stamp, TABLE, entity_path, rows};
 use front_end::QueryParameters;
@@ -11,8 +12,8 @@ use front_end::auth::sas::{SasService, SasToken};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 
-/// What is tried with a token: verb, what it is done to, the resource type of account tokens, and the letters of which
-/// all are needed.
+/// A request with a token: verb, resource, the resource type that account tokens need, and the permission
+/// letters, of which all are needed.
 struct Attempt {
     method: &'static str,
     path: String,
@@ -66,7 +67,7 @@ pub(crate) fn run(stamp: &mut Stamp, input: &[u8]) {
         return;
     };
     let attempt = attempt(choice);
-    // Parameters that make it another operation are another target's matter.
+    // Parameters that make it another operation belong to another target.
     let names = QueryParameters::parse(Some(fields));
     let reroutes = |name: &str| ["comp", "restype"].iter().any(|known| name.eq_ignore_ascii_case(known));
     if names.is_ok_and(|names| names.iter().any(|(name, _)| reroutes(name))) {

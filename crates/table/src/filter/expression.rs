@@ -1,11 +1,12 @@
 //! What a `$filter` means: a boolean expression over comparisons of a property with a constant.
 //!
-//! What always holds: `And` and `Or` have two children or more, none of their own kind; `Not` never holds a `Not`.
+//! What always holds: `And` and `Or` have two children or more, none of their own kind; `Not` never holds a
+//! `Not`.
 
 use crate::edm::EdmValue;
 
-/// A boolean expression. A comparison with a property that the row lacks is false, so each expression is true or false
-/// for each row.
+/// A boolean expression. A comparison with a property that the row lacks is false, so each expression is true
+/// or false for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expression {
     /// All must hold.
@@ -16,7 +17,7 @@ pub(crate) enum Expression {
     Not(Box<Expression>),
     /// A property against a constant, the property on the left.
     Compare {
-        /// Any name; keys and Timestamp are told apart later.
+        /// Any name; [`super::predicate`] separates keys and Timestamp from own properties.
         property: String,
         /// How.
         operator: Operator,
@@ -106,7 +107,7 @@ impl Expression {
         let mut flat = Vec::with_capacity(terms.len());
         for term in terms {
             match same_kind(term) {
-                // Builders nest to the left: taking over the longer list keeps this linear.
+                // Query builders nest to the left: reusing the longer list keeps this linear.
                 Ok(inner) if flat.is_empty() => flat = inner,
                 Ok(inner) => flat.extend(inner),
                 Err(other) => flat.push(other),
@@ -127,8 +128,8 @@ impl Expression {
         }
     }
 
-    /// The lower-cased values of `TableName` outside which nothing matches; `None` if any name can. Names longer than
-    /// `len_max` bytes belong to no table.
+    /// The lower-cased values of `TableName` outside which nothing matches; `None` if any name can. Names
+    /// longer than `len_max` bytes belong to no table.
     pub(crate) fn table_names(&self, len_max: usize) -> Option<Vec<String>> {
         match self {
             Expression::Compare { property, operator: Operator::Equal, constant: EdmValue::String(name) }

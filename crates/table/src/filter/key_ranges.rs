@@ -1,20 +1,21 @@
-//! Which rows a filter can match: a few boxes of (PartitionKey interval, RowKey interval), and from them key ranges.
+//! Which rows a filter can match: a few boxes of (PartitionKey interval, RowKey interval), and from them key
+//! ranges.
 //!
-//! Intervals are half-open ranges of encoded keys. With `e` the encoding of a text (it ends in 00 01) and `e+` the same
-//! with its last byte 02, no key lies strictly between `e` and `e+`:
+//! Intervals are half-open ranges of encoded keys. With `e` the encoding of a text (it ends in 00 01) and
+//! `e+` the same with its last byte 02, no key lies strictly between `e` and `e+`:
 //!
 //! ```text
 //! eq  [e, e+)     ge  [e, ∞)     gt  [e+, ∞)     le  [0, e+)     lt  [0, e)     ne  [0, e) and [e+, ∞)
 //! ```
 //!
-//! `and` intersects boxes, `or` collects them, `not` is pushed down to the comparisons; whatever is not about keys is
-//! taken as "any row". What always holds: a row that matches the filter lies in one of the boxes, and the number of
-//! boxes is at most [`BOXES_MAX`], where needed by taking in more rows than can match.
+//! `and` intersects boxes, `or` collects them, `not` is pushed down to the comparisons; whatever is not about
+//! keys is taken as "any row". What always holds: a row that matches the filter lies in one of the boxes, and
+//! the number of boxes is at most [`BOXES_MAX`], where needed by taking in more rows than can match.
 
 use super::expression::Operator;
 use super::predicate::{Node, Predicate};
 use crate::error::KeyColumn;
-use crate::query::QueryClass;
+use crate::queries::query_class::QueryClass;
 use partition::{KeyRange, RowKey, Span};
 
 /// Boxes kept for one filter at most.
@@ -23,7 +24,7 @@ pub(crate) const BOXES_MAX: usize = 128;
 /// The encoding of the empty text: no key is less.
 const LEAST: &[u8] = &[0, 1];
 
-/// Where matching rows can be.
+/// The rows that can match a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRanges {
     boxes: Vec<KeyBox>,
@@ -123,7 +124,8 @@ impl KeyBox {
     fn span(&self, container: &KeyRange) -> Span {
         let mut start = container.start.to_vec();
         start.extend_from_slice(&self.partition.low);
-        // Rows of the first partition begin at the box's first RowKey; after that, partitions are taken whole …
+        // Rows of the first partition begin at the box's first RowKey; after that, partitions are taken whole
+        // …
         if is_text(&self.partition.low) {
             start.extend_from_slice(&self.row.low);
         }
@@ -158,7 +160,7 @@ impl KeyRanges {
         KeyRanges { boxes: derive(&predicate.root, false) }
     }
 
-    /// How much of a table has to be looked at.
+    /// How much of a table has to be read.
     pub(crate) fn class(&self) -> QueryClass {
         let classes = self.boxes.iter().map(KeyBox::class);
         classes.max().unwrap_or(QueryClass::Point)
@@ -190,7 +192,7 @@ fn reaches(span: &Span, start: &[u8]) -> bool {
     }
 }
 
-/// Has `span` take in `next`, which it reaches.
+/// Extends `span` over `next`, which it reaches.
 fn extend_over(span: &mut Span, next: Span) {
     match (&mut *span, next) {
         (Span::Range(range), Span::Range(next)) => {
@@ -211,7 +213,7 @@ fn extend_over(span: &mut Span, next: Span) {
     }
 }
 
-/// What remains of a span from `start` on.
+/// The part of a span from `start` on.
 fn rest_from(span: Span, start: &[u8]) -> Option<Span> {
     match span {
         Span::Point(key) => (key.as_bytes().as_ref() >= start).then_some(Span::Point(key)),
@@ -271,18 +273,19 @@ fn all_of(terms: &[Node], negated: bool) -> Vec<KeyBox> {
     each.reduce(|boxes, allowed| both(&boxes, &allowed)).unwrap_or_else(|| vec![KeyBox::all()])
 }
 
-/// At most [`BOXES_MAX`] boxes, as each list has, that hold what both lists hold, and nothing outside the hull of either.
+/// At most [`BOXES_MAX`] boxes, as each list has, that hold what both lists hold, and nothing outside the
+/// hull of either.
 fn both(a: &[KeyBox], b: &[KeyBox]) -> Vec<KeyBox> {
     let both: Vec<KeyBox> = a.iter().flat_map(|a| b.iter().filter_map(|b| a.intersect(b))).collect();
     if both.len() <= BOXES_MAX {
         return both;
     }
-    // Either list, cut at the hull of the other, will do; take the one that touches less.
+    // Either list, cut at the hull of the other, is correct; take the one that touches fewer rows.
     let (a, b) = (inside_hull(a, b), inside_hull(b, a));
     if class_of(&b) < class_of(&a) { b } else { a }
 }
 
-/// What of `boxes` lies in the hull of `others`.
+/// The parts of `boxes` in the hull of `others`.
 fn inside_hull(boxes: &[KeyBox], others: &[KeyBox]) -> Vec<KeyBox> {
     match others.iter().cloned().reduce(KeyBox::hull) {
         Some(hull) => boxes.iter().filter_map(|key_box| key_box.intersect(&hull)).collect(),
@@ -294,12 +297,12 @@ fn class_of(boxes: &[KeyBox]) -> Option<QueryClass> {
     boxes.iter().map(KeyBox::class).max()
 }
 
-/// The same boxes, or few enough that hold them.
+/// The same boxes, or at most [`BOXES_MAX`] that contain them.
 fn bounded(mut boxes: Vec<KeyBox>) -> Vec<KeyBox> {
     if boxes.len() <= BOXES_MAX {
         return boxes;
     }
-    // Neighbours in key order waste least when they are joined.
+    // Joining neighbours in key order adds the fewest rows.
     boxes.sort_by(|a, b| (&a.partition.low, &a.row.low).cmp(&(&b.partition.low, &b.row.low)));
     let group = boxes.len().div_ceil(BOXES_MAX);
     let mut out: Vec<KeyBox> = Vec::with_capacity(BOXES_MAX);

@@ -1,9 +1,9 @@
 //! A `$filter` as tokens.
 //!
-//! Keywords and operators are lower-case. `true`, `false` and the prefixes of literals are taken in any case, because
-//! clients write them so. Blanks separate, and may be left out where no two words would run together.
+//! Keywords and operators are lower-case. `true`, `false` and the prefixes of literals are taken in any case,
+//! because clients write them so. Blanks separate, and may be left out where no two words would run together.
 
-use super::FilterError;
+use super::error::FilterError;
 use super::expression::Operator;
 use crate::edm::{DateTimeError, EdmType, EdmValue, parse_date_time, parse_guid, parse_hex};
 use crate::name::{continues_identifier, starts_identifier};
@@ -15,7 +15,7 @@ pub(crate) enum Token<'a> {
     Identifier(&'a str),
     /// A constant.
     Literal(EdmValue),
-    /// A date-time before 1601, and so before all that are stored.
+    /// A date-time before 1601, and so before all that can be stored.
     EarlyDateTime,
     /// `null`
     Null,
@@ -39,7 +39,7 @@ pub(crate) enum Token<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a str,
-    /// Byte offset of what has not been read.
+    /// Byte offset of the unread rest.
     at: usize,
 }
 

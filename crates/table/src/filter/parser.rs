@@ -1,5 +1,5 @@
-//! From a filter's tokens to an expression, in one walk with a stack of open parentheses of its own: a deep filter must
-//! not need a deep call stack.
+//! Parses a filter's tokens into an expression, with an explicit stack of open parentheses: a deep filter
+//! must not need a deep call stack.
 //!
 //! ```text
 //! or   = and ('or' and)*
@@ -8,17 +8,18 @@
 //! unit = '(' or ')' | property | literal
 //! ```
 //!
-//! One side of a comparison is a property and the other a constant; a property on its own stands for `property eq true`.
-//! What always holds: work is bounded by [`FILTER_BYTES_MAX`], the result by [`FILTER_COMPARISONS_MAX`] and
-//! [`FILTER_DEPTH_MAX`].
+//! One side of a comparison is a property and the other a constant; a property on its own stands for
+//! `property eq true`. What always holds: work is bounded by [`FILTER_BYTES_MAX`], the result by
+//! [`FILTER_COMPARISONS_MAX`] and [`FILTER_DEPTH_MAX`].
 
+use super::bounds::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
+use super::error::FilterError;
 use super::expression::{Expression, Operator};
 use super::lexer::{Lexer, Token};
-use super::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, FilterError};
 use crate::edm::EdmValue;
 use base::Ticks;
 
-/// Reads a filter; `None` if it is empty.
+/// Parses a filter; `None` if it is empty.
 pub(crate) fn parse(text: &str) -> Result<Option<Expression>, FilterError> {
     if text.len() > FILTER_BYTES_MAX {
         return Err(too_complex("it is too long"));
@@ -33,15 +34,15 @@ pub(crate) fn parse(text: &str) -> Result<Option<Expression>, FilterError> {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The token to be read next, and the byte offset where it starts.
+    /// The next token, and the byte offset where it starts.
     token: Token<'a>,
     at: usize,
     comparisons: usize,
 }
 
-/// What has been read since a parenthesis was opened.
+/// A stack frame: what has been parsed since a parenthesis was opened.
 #[derive(Default)]
-struct Open<'a> {
+struct Frame<'a> {
     /// Terms of `or` that are complete.
     any: Vec<Expression>,
     /// Terms of `and` since the last `or`.
@@ -52,8 +53,8 @@ struct Open<'a> {
     left: Option<(Part<'a>, Operator)>,
 }
 
-/// A part of a filter that is not yet known to be a side of a comparison or an expression of its own. The numbers are
-/// byte offsets for errors.
+/// A part of a filter that is not yet known to be a side of a comparison or an expression of its own. The
+/// numbers are byte offsets for errors.
 enum Part<'a> {
     Property(&'a str),
     Literal(EdmValue, usize),
@@ -69,7 +70,7 @@ impl<'a> Parser<'a> {
         Ok(Parser { lexer, token, at, comparisons: 0 })
     }
 
-    /// The present token, and on to the next.
+    /// Returns the present token and advances to the next.
     fn take(&mut self) -> Result<Token<'a>, FilterError> {
         let (at, next) = self.lexer.next()?;
         self.at = at;
@@ -82,8 +83,8 @@ impl<'a> Parser<'a> {
 
     /// Reads all tokens.
     fn whole(&mut self) -> Result<Part<'a>, FilterError> {
-        let mut outer: Vec<Open<'a>> = Vec::new();
-        let mut open = Open::default();
+        let mut outer: Vec<Frame<'a>> = Vec::new();
+        let mut open = Frame::default();
         loop {
             while self.token == Token::Not && open.left.is_none() {
                 self.take()?;
@@ -130,9 +131,9 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Adds a part to what is open. `None`: an operator followed, and another part must come. Otherwise nothing that
-    /// belongs inside follows, and all that was open is one part.
-    fn follow(&mut self, part: Part<'a>, open: &mut Open<'a>) -> Result<Option<Part<'a>>, FilterError> {
+    /// Adds a part to the open frame. `None`: an operator followed, and another part must come. Otherwise the
+    /// frame is complete, and is returned as one part.
+    fn follow(&mut self, part: Part<'a>, open: &mut Frame<'a>) -> Result<Option<Part<'a>>, FilterError> {
         let part = match (open.left.take(), &self.token) {
             (Some((left, operator)), _) => self.compare(left, operator, part).map(Part::Expression)?,
             (None, Token::Operator(operator)) => {
@@ -194,8 +195,8 @@ impl<'a> Parser<'a> {
         self.comparison_of(property, operator, constant)
     }
 
-    /// A comparison with a date-time before all that are stored: those are greater, values of other types less. The first
-    /// that can be stored tells the two apart.
+    /// A comparison with a date-time before all that can be stored: stored date-times are greater, values of
+    /// other types less. A comparison with the first one that can be stored distinguishes the two.
     fn comparison_with_early(
         &mut self,
         property: &str,
@@ -204,7 +205,7 @@ impl<'a> Parser<'a> {
         let mut with_first = |operator| self.comparison_of(property, operator, EdmValue::DateTime(Ticks(0)));
         Ok(match operator {
             Operator::Equal => Expression::Constant(false),
-            // A property that is there is on one side of the first, or it.
+            // A property that exists is less than the first one, equal to it or greater.
             Operator::NotEqual => {
                 Expression::or(vec![with_first(Operator::Less)?, with_first(Operator::GreaterOrEqual)?])
             }

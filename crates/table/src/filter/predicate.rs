@@ -1,12 +1,13 @@
-//! A filter as it is evaluated: on stored bytes, key comparisons on encoded keys, each property found once for each row.
+//! A filter as it is evaluated: on stored bytes, key comparisons on encoded keys, each property found once
+//! for each row.
 //!
-//! Rules, from the protocol: a comparison with a missing property is false, whichever operator. Int64 properties compare
-//! with Int32 and Int64 constants, Double properties with all numbers; any other difference of type ranks the property
-//! below the constant. NaN equals nothing.
+//! Rules, from the protocol: a comparison with a missing property is false, whichever operator. Int64
+//! properties compare with Int32 and Int64 constants, Double properties with all numbers; any other
+//! difference of type ranks the property below the constant. NaN equals nothing.
 
 use super::expression::{Expression, Operator};
 use crate::edm::{EdmType, EdmValue, EdmValueRef, guid_cmp, utf16_cmp};
-use crate::entity::{RawProperties, decode_value};
+use crate::entities::entity::{RawProperties, decode_value};
 use crate::error::KeyColumn;
 use base::codec::DecodeError;
 use partition::RowVersion;
@@ -44,7 +45,7 @@ pub(super) enum Node {
     },
 }
 
-/// An entity as a scan sees it.
+/// A stored entity in a scan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntityRow<'a> {
     /// The encoded row key.
@@ -64,7 +65,7 @@ pub(crate) struct TableNameRow<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Memory that evaluation uses again for each row.
+/// Memory that is reused for each row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch {
     slots: Vec<Option<Slot>>,
@@ -79,7 +80,7 @@ struct Slot {
 }
 
 impl Predicate {
-    /// Sorts comparisons by what they look at.
+    /// Compiles comparisons by what they compare: a key, the Timestamp or an own property.
     pub(crate) fn compile(expression: Expression) -> Predicate {
         let mut names = Vec::new();
         let root = compile(expression, &mut names);
@@ -141,12 +142,12 @@ fn compile_comparison(
             put_text(&mut encoded, &text);
             Node::Key { column, operator, encoded }
         }
-        // Keys are always there and always strings.
+        // Keys always exist and are always strings.
         _ => Node::Constant(holds(operator, Outcome::Mismatch)),
     }
 }
 
-/// A row that comparisons look at.
+/// A row whose properties are compared.
 trait Subject {
     /// How the row's key compares with an encoded text; `None` if the row has no such key.
     fn compare_key(&self, column: KeyColumn, encoded: &[u8]) -> Result<Option<Ordering>, DecodeError>;
@@ -318,7 +319,7 @@ fn holds(operator: Operator, outcome: Outcome) -> bool {
     }
 }
 
-/// As [`compare`], on a stored value; text is compared without being checked to be text.
+/// As [`compare`], on a stored value; text is compared without a UTF-8 check.
 fn compare_stored(type_code: u8, value: &[u8], constant: &EdmValue) -> Result<Outcome, DecodeError> {
     if type_code == EdmType::String as u8 {
         return Ok(match constant {

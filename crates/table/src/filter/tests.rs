@@ -1,4 +1,5 @@
-//! Filters against a plain evaluator: random expressions are printed, read back and compared on random entities.
+//! Filters against a plain evaluator: random expressions are printed, read back and compared on random
+//! entities.
 
 mod accepted;
 mod key_ranges;
@@ -32,7 +33,7 @@ fn parse(text: &str) -> Filter {
     Filter::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// `not PartitionKey` was taken, and true of every entity.
+/// `not PartitionKey` was once accepted, and true of every entity.
 #[test]
 fn keys_are_no_conditions() {
     for text in
@@ -49,7 +50,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_printed_expression_means_the_same(
+    fn a_printed_expression_parses_to_the_same_meaning(
         expression in any_expression(),
         entities in prop::collection::vec(any_entity(), 1..8),
         style in any::<u64>(),
@@ -60,7 +61,7 @@ proptest! {
         for entity in &entities {
             let (value, key) = (entity.stored(), entity.key());
             let row = EntityRow { key: key.as_bytes(), container_len: container().start.len(), version: entity.version, value: &value };
-            // The scratch is that of the row before: nothing of it may show.
+            // The scratch still holds the row before, which must not affect the outcome.
             let found = filter.matches(row, &mut scratch).unwrap();
             prop_assert_eq!(found, evaluate(&expression, entity), "{} on {:?}", text, entity);
         }
@@ -105,7 +106,7 @@ proptest! {
     #[test]
     fn damaged_entities_are_errors_or_answers(expression in any_expression(), mut bytes: Vec<u8>) {
         let filter = parse(&print(&expression, 0));
-        bytes.insert(0, crate::entity::FORMAT);
+        bytes.insert(0, crate::entities::entity::FORMAT);
         let row = EntityRow { key: &bytes, container_len: 3, version: partition::RowVersion(1), value: &bytes };
         let _ = filter.matches(row, &mut Scratch::default());
     }
@@ -115,7 +116,7 @@ proptest! {
         expression in any_expression(),
         names in prop::collection::vec(prop::sample::select(model::TEXTS), 1..5),
     ) {
-        // `A` plays the part of TableName.
+        // `A` stands for TableName.
         let expression = model::rename(expression, "A", "TableName");
         let filter = parse(&print(&expression, 0));
         let expression = model::lower_case(expression);

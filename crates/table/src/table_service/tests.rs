@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::edm::EdmValue;
-use crate::entity::Properties;
-use crate::entity_group::EntityVerb;
+use crate::entities::entity::Properties;
+use crate::entities::entity_group::EntityVerb;
 use crate::filter::Filter;
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Ticks};
@@ -113,9 +113,9 @@ async fn a_table_that_is_created_again_is_empty() {
     assert_eq!(service.list_tables(ACCOUNT, &query).await.unwrap().names, ["PEOPLE"]);
 }
 
-/// What is remembered of a table holds only in the range, and until the change, that it was read from.
+/// A cached table row is valid only for the range it was read from, and until that range changes.
 #[tokio::test]
-async fn a_remembered_table_is_asked_for_again_once_its_range_changes() {
+async fn a_cached_table_is_read_again_once_its_range_changes() {
     let service = open().await;
     let missing = service.execute(ACCOUNT, "People", insert("r", 1)).await;
     assert!(matches!(missing, Err(TableError::TableNotFound)));
@@ -129,10 +129,10 @@ async fn a_remembered_table_is_asked_for_again_once_its_range_changes() {
     assert_eq!(moment(), before, "entities are of another range");
     assert!(service.partitions.split(ObjectTable::Container, &key).await.unwrap());
     let split = moment();
-    assert_ne!(split, before, "an heir has moments of its own");
+    assert_ne!(split, before, "a new range has moments of its own");
     assert_eq!(row_keys(&service, "People", "").await, ["r", "r2"]);
     service.create_table(ACCOUNT, "Other").await.unwrap();
-    assert_ne!(moment(), split, "any change ends it");
+    assert_ne!(moment(), split, "any change invalidates it");
 
     service.delete_table(ACCOUNT, "People").await.unwrap();
     let gone = service.get_entity(ACCOUNT, "People", "p", "r").await;
@@ -184,7 +184,8 @@ async fn policies_and_properties_are_kept() {
     assert!(service.service_properties("other").await.unwrap().cors.is_empty());
 }
 
-/// A process that ends between the deletion of a table and its retirement left its entities for ever.
+/// A process that ended between the deletion of a table and its retirement once left orphaned entities for
+/// ever.
 #[tokio::test]
 async fn entities_of_deleted_tables_are_retired_at_once_or_at_the_next_start() {
     let service = open().await;
@@ -205,30 +206,30 @@ async fn entities_of_deleted_tables_are_retired_at_once_or_at_the_next_start() {
     );
     assert_eq!(partitions.retired_container_count(), 2);
     assert_eq!(row_keys(&service, "Kept", "PartitionKey eq 'p'").await, ["r"]);
-    // Deleting a table that is made anew touches nothing of the new one.
+    // A deletion does not touch a table that is created again under the same name.
     service.create_table(ACCOUNT, "Deleted").await.unwrap();
     service.execute(ACCOUNT, "Deleted", insert("again", 2)).await.unwrap();
     assert_eq!(row_keys(&service, "Deleted", "PartitionKey eq 'p'").await, ["again"]);
 }
 
-/// A clock at whose second reading something happens, once: the first one is the beginning of a page, the second one is
-/// in the middle of it.
-struct Meddler {
+/// A clock that runs an action at its second reading: the first reading is at the start of a page, the second
+/// one in the middle of it.
+struct ActionClock {
     clock: Arc<dyn Clock>,
     readings: AtomicU32,
-    meddle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    action: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl Clock for Meddler {
+impl Clock for ActionClock {
     fn now(&self) -> Ticks {
         self.clock.now()
     }
 
     fn monotonic(&self) -> Duration {
         if self.readings.fetch_add(1, Ordering::SeqCst) == 1
-            && let Some(meddle) = self.meddle.lock().take()
+            && let Some(action) = self.action.lock().take()
         {
-            meddle();
+            action();
         }
         self.clock.monotonic()
     }
@@ -238,8 +239,8 @@ impl Clock for Meddler {
     }
 }
 
-/// A filter with `or` or `ne` has several spans of rows. Each was read from a snapshot of its own, and a page inside one
-/// partition showed half of a group that was committed while it was read.
+/// A filter with `or` or `ne` has several spans of rows. Each was once read from a snapshot of its own, and a
+/// page inside one partition held half of a group that was committed meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
     const ROWS: usize = 120;
@@ -259,17 +260,17 @@ async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
         }
         let writer = service.clone();
         let runtime = tokio::runtime::Handle::current();
-        let meddle = move || {
+        let action = move || {
             let replace =
                 |row| operation(EntityVerb::Replace, &row_key(row), &[("Number", 2)], Condition::Exists);
             let group = vec![replace(0), replace(ROWS - 1)];
             let execute = writer.execute_group(ACCOUNT, "People", group);
             tokio::task::block_in_place(|| runtime.block_on(execute)).unwrap();
         };
-        let clock = Arc::new(Meddler {
+        let clock = Arc::new(ActionClock {
             clock: service.clock.clone(),
             readings: AtomicU32::new(0),
-            meddle: Mutex::new(Some(Box::new(meddle))),
+            action: Mutex::new(Some(Box::new(action))),
         });
         let reader = TableService::new(service.partitions.clone(), clock.clone());
         let query = EntityQuery {
@@ -290,21 +291,21 @@ async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
         };
         let expected = |number| [0, ROWS - 1].map(|row| (format!("{row:03}"), Some(EdmValue::Int32(number))));
         let page = reader.query(ACCOUNT, "People", &query).await.unwrap();
-        assert!(clock.meddle.lock().is_none(), "{filter}: nothing happened in between");
+        assert!(clock.action.lock().is_none(), "{filter}: the action has not run");
         assert_eq!(numbers(&page), expected(1), "{filter}");
         let page = reader.query(ACCOUNT, "People", &query).await.unwrap();
         assert_eq!(numbers(&page), expected(2), "{filter}");
     }
 }
 
-/// A page over nothing but deleted rows had no end but theirs: after a mass deletion it came too late for its client,
-/// without a token, and so did every try after it.
+/// A page over only tombstones once ended only after them: after a mass deletion it took longer than its
+/// client waited, and so did every retry, because none got a token.
 #[tokio::test]
 async fn a_page_ends_in_time_among_deleted_entities() {
     const ROWS: usize = 600;
     let environment = base::system::environment_on(Arc::new(MemoryDisk::new()));
     let streams = Streams::open(&environment, StreamSettings::tiny()).await.unwrap();
-    // All of it stays in memory: a merge would forget the deletions.
+    // All rows stay in memory, because a compaction would drop the tombstones.
     let settings = PartitionSettings {
         memory_table_size_bytes: 4 << 20,
         memory_tables_size_bytes_max: 16 << 20,
@@ -324,7 +325,7 @@ async fn a_page_ends_in_time_among_deleted_entities() {
     }
     service.execute(ACCOUNT, "People", insert("z", 1)).await.unwrap();
 
-    // Whenever somebody looks at this clock, more time is over than a page may take.
+    // Each reading of this clock is later than the last by more than a page may take.
     let reader =
         TableService::new(partitions, crate::memory_rows::StepClock::shared(Duration::from_secs(10)));
     let mut query = EntityQuery { filter: None, select: None, top: 10, start: None };
@@ -336,12 +337,12 @@ async fn a_page_ends_in_time_among_deleted_entities() {
         if query.start.is_none() {
             break;
         }
-        assert!(pages.len() <= ROWS, "the tokens lead nowhere");
+        assert!(pages.len() <= ROWS, "following the tokens does not end");
     }
-    assert_eq!(pages.iter().sum::<usize>(), 1, "the entity behind them");
+    assert_eq!(pages.iter().sum::<usize>(), 1, "the entity after the tombstones");
     assert!(pages.len() >= 4, "{pages:?}");
 
-    // A page that is full does not look far for more.
+    // A full page examines only a few more rows.
     service.execute(ACCOUNT, "People", insert("0", 1)).await.unwrap();
     let query = EntityQuery { filter: None, select: None, top: 1, start: None };
     let page = service.query(ACCOUNT, "People", &query).await.unwrap();

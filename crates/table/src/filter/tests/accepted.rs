@@ -68,7 +68,7 @@ fn literals() {
     ]);
 }
 
-/// They were refused, though .NET's least date-time is how its programs say that there is no lower bound.
+/// They were once refused, though .NET programs send its least date-time when there is no lower bound.
 #[test]
 fn date_times_before_1601_are_before_all_that_are_stored() {
     let first = parse_date_time("1601-01-01T00:00:00Z").unwrap();
@@ -84,7 +84,7 @@ fn date_times_before_1601_are_before_all_that_are_stored() {
     for early in
         ["0001-01-01T00:00:00Z", "0001-01-01", "1600-12-31T23:59:59.9999999Z", "1601-01-01T00:00+00:01"]
     {
-        // A property of another type ranks below the constant, a missing one is nowhere.
+        // A property of another type ranks below the constant, a missing one never matches.
         for (property, holding) in [
             ("First", &["gt", "ge", "ne"][..]),
             ("Timestamp", &["gt", "ge", "ne"][..]),
@@ -192,6 +192,6 @@ fn text_is_ordered_by_utf16() {
 }
 
 #[test]
-fn an_empty_filter_lets_everything_through() {
+fn an_empty_filter_matches_everything() {
     assert_matches(&[("", true), ("  \r\n", true)]);
 }

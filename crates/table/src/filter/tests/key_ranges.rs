@@ -1,9 +1,9 @@
-//! Which rows a filter looks at: never too few, and for the filters people write, no more than needed.
+//! Which rows a filter reads: never too few, and for common filters no more than needed.
 
 use super::super::key_ranges::BOXES_MAX;
 use super::model::{ModelEntity, any_entity, any_expression, evaluate, print};
 use super::{container, parse};
-use crate::query::QueryClass;
+use crate::queries::query_class::QueryClass;
 use partition::{KeyRange, RowKey, Span};
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn assert_disjoint(spans: &[Span]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// A row that a filter matches but the ranges leave out would be lost without a trace.
+    /// A row that a filter matches but the ranges omit would be lost silently.
     #[test]
     fn rows_outside_the_ranges_never_match(
         expression in any_expression(),
@@ -101,7 +101,8 @@ proptest! {
     }
 }
 
-/// A range of keys as signatures have it, and so many terms that their product with it has too many boxes.
+/// A range of keys as in shared access signatures, and so many terms that their product with it has too many
+/// boxes.
 fn ranged(terms: &[String], range: &str, range_first: bool) -> String {
     let terms = terms.join(" or ");
     if range_first { format!("{range} and ({terms})") } else { format!("({terms}) and {range}") }
@@ -110,7 +111,7 @@ fn ranged(terms: &[String], range: &str, range_first: bool) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// A filter with many boxes once had the range beside it left out, and the whole table was looked at.
+    /// A filter with many boxes once lost the range beside it, and the whole table was read.
     #[test]
     fn many_boxes_stay_inside_the_range_beside_them(
         terms in prop::collection::vec((0u32..12, 0u32..12, 0usize..6, 0usize..6), 30..120),
@@ -172,19 +173,19 @@ fn a_range_beside_many_boxes_narrows_each_of_them() {
 }
 
 /// The keys of a small table that lie in the spans of a filter.
-fn seen(text: &str) -> Vec<&'static str> {
+fn keys_read(text: &str) -> Vec<&'static str> {
     const KEYS: [&str; 9] = ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3"];
     let spans = parse(text).ranges().spans(&container(), None);
     assert_disjoint(&spans);
-    let seen = |key: &&str| {
+    let is_read = |key: &&str| {
         let key = ModelEntity::new(&key[..1], &key[1..], vec![]).key();
         spans.iter().any(|span| holds(span, key.as_bytes()))
     };
-    KEYS.into_iter().filter(seen).collect()
+    KEYS.into_iter().filter(is_read).collect()
 }
 
 #[test]
-fn the_class_says_what_a_filter_touches() {
+fn the_class_is_that_of_the_rows_a_filter_reads() {
     use QueryClass::*;
     for (text, class) in [
         ("", TableScan),
@@ -237,7 +238,7 @@ fn ranges_are_as_tight_as_key_order_allows() {
         ("PartitionKey gt 'a' and PartitionKey lt 'b'", &[]),
         ("PartitionKey lt 5 and PartitionKey eq 'c'", &all[6..]),
     ] {
-        assert_eq!(seen(text), expected, "{text}");
+        assert_eq!(keys_read(text), expected, "{text}");
     }
 }
 

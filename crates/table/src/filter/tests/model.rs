@@ -2,8 +2,8 @@
 
 use super::super::expression::{Expression, Operator};
 use crate::edm::{EdmValue, date_time_text, guid_text};
-use crate::entity::Properties;
-use crate::entity::tests::stored;
+use crate::entities::entity::Properties;
+use crate::entities::entity::tests::stored;
 use base::Ticks;
 use partition::{RowKey, RowVersion};
 use proptest::prelude::*;
@@ -113,7 +113,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::sample::select(TEXTS).prop_map(str::to_owned)
 }
 
-/// Values from small sets, so that they meet.
+/// Values from small sets, so that equal ones are frequent.
 pub(super) fn any_constant() -> impl Strategy<Value = EdmValue> {
     prop_oneof![
         3 => any_text().prop_map(EdmValue::String),
@@ -189,7 +189,7 @@ pub(super) fn rename(expression: Expression, from: &str, to: &str) -> Expression
         Expression::And(terms) => Expression::And(each(terms)),
         Expression::Or(terms) => Expression::Or(each(terms)),
         Expression::Not(inner) => Expression::Not(Box::new(rename(*inner, from, to))),
-        // Tables have no keys and no Timestamp: leave comparisons with those out.
+        // Tables have no keys and no Timestamp, so comparisons with those are dropped.
         Expression::Compare { property, .. }
             if matches!(property.as_str(), "PartitionKey" | "RowKey" | "Timestamp") =>
         {

@@ -1,0 +1,26 @@
+//! Why a `$filter` is refused. The texts are sent to the client.
+
+/// Why a `$filter` was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// It can't be read: 400 `InvalidInput`. Positions count UTF-16 units from 0.
+    #[error("Syntax error at position {position} in '{text}'.")]
+    Syntax {
+        /// Where reading failed.
+        position: usize,
+        /// The whole filter.
+        text: String,
+    },
+    /// A literal that its type can't hold: 400 `InvalidInput`.
+    #[error("{0}")]
+    Literal(String),
+    /// `null` beside an operator: 400 `InvalidInput`.
+    #[error("{0}")]
+    Null(String),
+    /// Longer, deeper or with more comparisons than is served: 400 `InvalidInput`.
+    #[error("{0}")]
+    TooComplex(String),
+    /// Readable, but not served (property against property and the like): 501 `NotImplemented`.
+    #[error("The requested operation is not implemented on the specified resource.")]
+    NotImplemented,
+}

@@ -1,0 +1,57 @@
+//! Reads spans of rows for one page, until the page or the rows end.
+//!
+//! What always holds: one scan reads all spans, so that the rows of one partition name are of one snapshot,
+//! however many spans the filter has.
+
+use crate::queries::page_budget::PageBudget;
+use base::codec::DecodeError;
+use bytes::Bytes;
+use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, Span};
+
+/// A source of rows: the partition layer, or rows in memory in tests.
+pub(crate) trait RowSource {
+    /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot.
+    fn scan_spans<S: Scan>(
+        &self,
+        table: ObjectTable,
+        spans: Vec<Span>,
+        scan: S,
+    ) -> impl Future<Output = Result<(S, ScanEnd), PartitionError>> + Send;
+}
+
+impl RowSource for Partitions {
+    async fn scan_spans<S: Scan>(
+        &self,
+        table: ObjectTable,
+        spans: Vec<Span>,
+        scan: S,
+    ) -> Result<(S, ScanEnd), PartitionError> {
+        Partitions::scan_spans(self, table, spans, scan).await
+    }
+}
+
+/// A scan that fills a page.
+pub(crate) trait PageScan: Scan {
+    /// When the page ends.
+    fn budget(&mut self) -> &mut PageBudget;
+    /// The error of a row that could not be decoded.
+    fn damage(&self) -> Option<&DecodeError>;
+}
+
+/// Runs `scan` over the rows of `spans`. The key is where the next page starts, if the page ended before the
+/// rows.
+pub(crate) async fn walk<R: RowSource, S: PageScan>(
+    rows: &R,
+    table: ObjectTable,
+    spans: Vec<Span>,
+    scan: S,
+) -> Result<(S, Option<Bytes>), PartitionError> {
+    let (scan, end) = rows.scan_spans(table, spans, scan).await?;
+    if let Some(damage) = scan.damage() {
+        return Err(PartitionError::Storage(format!("stored row: {damage}")));
+    }
+    Ok(match end {
+        ScanEnd::Complete => (scan, None),
+        ScanEnd::More(key) => (scan, Some(key)),
+    })
+}
