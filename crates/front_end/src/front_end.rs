@@ -3,10 +3,10 @@
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
-use crate::limits::Limits;
+use crate::bounds::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, RequestHandler, RequestTimer, Shared};
 use crate::queue_api::QueueApi;
-use crate::reply_body::ResponseBody;
+use crate::reply::body::ResponseBody;
 use crate::server::{TlsIdentity, serve};
 use crate::table_api::TableApi;
 use base::{BoxFuture, Clock, Random, Spawner};

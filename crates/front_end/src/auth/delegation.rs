@@ -12,7 +12,7 @@
 
 use super::sas::{SasService, SasToken};
 use super::signature::{SignSink, SigningKey};
-use crate::query_string::QueryParameters;
+use crate::request::query_string::QueryParameters;
 use base::Ticks;
 use hyper::header::HeaderMap;
 use service::parse_date_time;

@@ -4,7 +4,7 @@
 //! signatures), which permissions, and for a service's signature one resource and perhaps a range of keys.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use std::cmp::Ordering;
 use table::edm::utf16_cmp;
 

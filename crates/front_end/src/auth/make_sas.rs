@@ -10,11 +10,11 @@ use super::sas_permissions::{
 };
 use super::verify_sas::{SignedResource, write_string};
 use crate::accounts::Account;
-use crate::addressing::Address;
 use crate::blob_api::BlobApi;
 use crate::pipeline::ServiceApi;
-use crate::query_string::{MalformedQuery, QueryParameters};
 use crate::queue_api::QueueApi;
+use crate::request::addressing::Address;
+use crate::request::query_string::{MalformedQuery, QueryParameters};
 use crate::table_api::TableApi;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;

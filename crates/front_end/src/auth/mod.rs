@@ -21,10 +21,10 @@ mod vector_tests;
 mod verify_sas;
 
 use crate::accounts::{Account, Accounts};
-use crate::addressing::Address;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use base::Ticks;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use memchr::memchr;

@@ -12,7 +12,7 @@
 //! Fields are signed decoded; an absent one is an empty line. What the token allows is decided in `grant`.
 
 use super::signature::SignSink;
-use crate::query_string::QueryParameters;
+use crate::request::query_string::QueryParameters;
 
 /// The first version of account signatures, and of `sip` and `spr` in service signatures.
 pub(crate) const ACCOUNT_SAS_SINCE: &str = "2015-04-05";

@@ -11,8 +11,8 @@
 //! What always holds: the path is signed exactly as sent, and any request has a string-to-sign.
 
 use super::signature::SignSink;
-use crate::addressing::SignedPath;
-use crate::query_string::QueryParameters;
+use crate::request::addressing::SignedPath;
+use crate::request::query_string::QueryParameters;
 use hyper::header::{
     CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName,
     HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE,

@@ -6,8 +6,8 @@ use super::shared_key::{HeaderOrder, SharedKeyScheme, SignedRequest, SignedServi
 use super::signature::SigningKey;
 use super::{Credentials, SharedKeyRequest, credentials, verify_shared_key};
 use crate::accounts::Account;
-use crate::addressing::Address;
-use crate::query_string::QueryParameters;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -9,7 +9,7 @@ use super::sas::{ACCOUNT_SAS_SINCE, RESOURCE_KIND_SINCE, SERVICE_SAS_SINCE, SasS
 use super::signature::{ClaimedSignature, SignSink, SigningKey};
 use crate::accounts::Account;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::Ticks;
 use service::{StoredPolicy, parse_date_time};
 use std::borrow::Cow;
@@ -333,7 +333,7 @@ fn bound(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query_string::QueryParameters;
+    use crate::request::query_string::QueryParameters;
 
     static NO_HEADERS: std::sync::LazyLock<hyper::header::HeaderMap> =
         std::sync::LazyLock::new(Default::default);

@@ -22,7 +22,7 @@
 //! allowed is read.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use memchr::memchr;
 use memchr::memmem;
 use table::limits::GROUP_OPERATIONS_MAX;

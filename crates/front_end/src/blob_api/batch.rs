@@ -18,20 +18,20 @@ use super::request_headers::text;
 use super::route::Route;
 use super::target::Target;
 use super::{BlobApi, BlobRequest, blob_write};
-use crate::addressing::Address;
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify_sas, verify_shared_key};
 use crate::batch::boundary_of;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, check_timeout,
     timeout_of, within,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
-use crate::request_id::RequestId;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
+use crate::request::request_id::RequestId;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};

@@ -7,10 +7,10 @@ use super::request_headers::{conditions, flag, has_foreign_etag, invalid, range,
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
-use crate::reply_body::ReplyStream;
+use crate::reply::body::ReplyStream;
+use crate::request::query_string::QueryParameters;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -10,7 +10,7 @@ use super::request_headers::{
 };
 use super::uploads::{canonical, page_blob_size, tier};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use blob::{BlobError, DeleteSnapshots, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction};
 use hyper::StatusCode;

@@ -13,12 +13,12 @@ use super::request_headers::{
     text,
 };
 use super::uploads::{append, block_id, compare_crc64, encrypt, new_blob, page_range, tier, write_pages};
-use crate::content_md5::{compare_md5, parse_md5};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
-use crate::request_id::RequestId;
+use crate::request::content_md5::{compare_md5, parse_md5};
+use crate::request::request_id::RequestId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blob::limits::{

@@ -1,7 +1,7 @@
 //! What the Blob service refuses, as the protocol tells it.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::from_partition;
 use crate::pipeline::service_settings::RETENTION_REASON;
 use blob::{BlobError, LeaseError};

@@ -3,7 +3,7 @@
 //! The protocol has some fifty headers that say something of a blob, and a request has few of them: most look-ups find
 //! nothing, and the sketch says so without looking.
 
-use crate::header_case::CasedNames;
+use crate::request::header_case::CasedNames;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 

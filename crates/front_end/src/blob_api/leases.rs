@@ -6,7 +6,7 @@ use super::reply_headers::{put, put_version};
 use super::request_headers::{invalid, required, text, write_conditions};
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request_id::RequestId;
+use crate::request::request_id::RequestId;
 use base::Ticks;
 use blob::{LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, LeaseAction, LeaseOutcome, parse_lease_id};
 use hyper::StatusCode;

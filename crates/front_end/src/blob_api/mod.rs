@@ -23,21 +23,21 @@ mod tags;
 mod target;
 mod uploads;
 
-use crate::addressing::Address;
 use crate::auth::SignedResource;
 use crate::auth::grant::Grant;
 use crate::auth::sas::{SasService, SasToken};
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{
     KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
 };
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, policies,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
 use headers::Headers;
 use hyper::header::HeaderMap;

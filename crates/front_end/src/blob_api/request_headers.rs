@@ -3,8 +3,8 @@
 use super::errors::from_blob;
 use super::headers::Headers;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::header_case::METADATA_PREFIX;
+use crate::error::error_code::ErrorCode;
+use crate::request::header_case::METADATA_PREFIX;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -4,8 +4,8 @@ use super::headers::Headers;
 use super::need::BlobNeed;
 use super::target::Target;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use hyper::Method;
 
 /// The operations.

@@ -11,7 +11,7 @@
 use super::headers::Headers;
 use super::request_headers::{invalid, missing, number, text};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::checksum::Crc64;
 use bytes::Bytes;
 use std::collections::VecDeque;

@@ -4,7 +4,7 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::request_headers::{check_together, tag_conditions};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, parse_xml_with_blanks, put_xml_element, put_xml_tag};

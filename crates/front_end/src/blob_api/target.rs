@@ -6,8 +6,8 @@
 
 use super::errors::from_blob;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use blob::{BlobAt, BlobError, BlobService, ContainerRow, is_former_blob_name, without_trailing_dots};
 use percent_encoding::percent_decode_str;
 

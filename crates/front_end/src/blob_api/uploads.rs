@@ -12,11 +12,11 @@ use super::request_headers::{
     parse_crc64, range, required, sequence_number, tags, text, write_conditions,
 };
 use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
-use crate::content_md5::{CONTENT_MD5, announced_md5, compare_md5, parse_md5};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
 use crate::reply::Reply;
+use crate::request::content_md5::{CONTENT_MD5, announced_md5, compare_md5, parse_md5};
 use crate::xml::{MALFORMED, referenced_char};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

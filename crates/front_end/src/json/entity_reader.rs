@@ -11,7 +11,7 @@
 
 use super::value_reader::{JsonValue, MemberName, property_value};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;

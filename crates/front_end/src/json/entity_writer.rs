@@ -9,7 +9,7 @@
 //! a Double has a point or an exponent, an Int64 is text, instants end in `Z`.
 
 use super::text::{put_integer, put_json_double, put_json_escaped, put_json_string};
-use crate::negotiation::MetadataLevel;
+use crate::reply::negotiation::MetadataLevel;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};

@@ -5,7 +5,7 @@
 //! clients do for Int64 and some for the others.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -5,10 +5,10 @@
 //! request is taken in, within bounds, before the answer.
 
 use super::request;
-use crate::content_md5::{CONTENT_MD5, announced_md5, check_md5};
+use crate::bounds::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
+use crate::error::error_code::ErrorCode;
+use crate::request::content_md5::{CONTENT_MD5, announced_md5, check_md5};
 use base::Clock;
 use bytes::Bytes;
 use http_body_util::BodyExt;

@@ -7,7 +7,7 @@
 
 use super::ServiceApi;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use arc_swap::ArcSwap;
 use base::Ticks;

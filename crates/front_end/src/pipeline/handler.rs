@@ -4,7 +4,7 @@
 //! holds: the answer's future lies where it was made, because it takes kilobytes and is moved more than once else.
 
 use super::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi};
-use crate::reply_body::ResponseBody;
+use crate::reply::body::ResponseBody;
 use base::{BoxFuture, Random};
 use hyper::body::Incoming;
 use hyper::{Request, Response};

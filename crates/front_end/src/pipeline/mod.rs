@@ -20,7 +20,6 @@ mod storage_failure;
 pub(crate) mod user_delegation_key;
 
 use crate::accounts::{Account, Accounts};
-use crate::addressing::{Address, AddressStyle};
 use crate::auth::bearer::{self, BearerAuthority, BearerRequest, Principal, verify_bearer};
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
@@ -30,14 +29,15 @@ use crate::auth::{
     Credentials, SasRequest, SharedKeyRequest, SignedResource, addressed_account, credentials, verify_sas_of,
     verify_shared_key,
 };
-use crate::compression::compress;
+use crate::bounds::limits::SMALL_BODY_SIZE_BYTES_MAX;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::limits::SMALL_BODY_SIZE_BYTES_MAX;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
-use crate::reply_body::ResponseBody;
-use crate::request_id::RequestId;
+use crate::reply::body::ResponseBody;
+use crate::reply::compression::compress;
+use crate::request::addressing::{Address, AddressStyle};
+use crate::request::query_string::QueryParameters;
+use crate::request::request_id::RequestId;
 use base::{Clock, Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
@@ -347,7 +347,7 @@ impl<S: ServiceApi> Pipeline<S> {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(room) = room {
-            response = response.map(|body| body.in_room(room));
+            response = response.map(|body| body.with_memory(room));
         }
         if response.status() == StatusCode::UNAUTHORIZED && shared.bearer.is_some() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));

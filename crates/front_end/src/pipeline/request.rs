@@ -1,8 +1,8 @@
 //! What of a request is looked at before its operation is known: host, time limit, body.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use base::Clock;
 use bytes::Bytes;
 use futures_util::future::{Either, select};

@@ -3,10 +3,10 @@
 use super::ServiceApi;
 use crate::auth::shared_key::X_MS_VERSION;
 use crate::error::ApiError;
-use crate::negotiation::MetadataLevel;
 use crate::reply::Reply;
-use crate::reply_body::ResponseBody;
-use crate::request_id::RequestId;
+use crate::reply::body::ResponseBody;
+use crate::reply::negotiation::MetadataLevel;
+use crate::request::request_id::RequestId;
 use base::Ticks;
 use bytes::Bytes;
 use hyper::ext::ReasonPhrase;

@@ -6,7 +6,7 @@
 use super::cors::{BadRules, check_rules};
 use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;

@@ -1,7 +1,7 @@
 //! The layer below could not answer: the client tries again, or the operator is told.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::ByteSize;
 use partition::PartitionError;
 

@@ -55,7 +55,7 @@ fn parse_message_text(body: &[u8]) -> Result<Option<Bytes>, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error_code::ErrorCode;
+    use crate::error::error_code::ErrorCode;
     use crate::xml::put_xml_element;
     use proptest::prelude::*;
 

@@ -4,8 +4,8 @@
 //! name occurs twice, and what was taken can be given back.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::header_case::{CasedNames, METADATA_PREFIX};
+use crate::error::error_code::ErrorCode;
+use crate::request::header_case::{CasedNames, METADATA_PREFIX};
 use hyper::http::request::Parts;
 use queue::Metadata;
 

@@ -13,18 +13,18 @@ mod queue_path;
 mod queues;
 mod route;
 
-use crate::addressing::Address;
 use crate::auth::SignedResource;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{find_principal, issue_user_delegation_key};
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use bytes::Bytes;
 use errors::from_queue;
 use hyper::Method;

@@ -3,8 +3,8 @@
 use super::need::QueueNeed;
 use super::queue_path::QueueResource;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use hyper::Method;
 
 /// What a request asks for.

@@ -5,8 +5,8 @@
 
 use super::connection::{ConnectionSettings, serve_connection};
 use super::tls::TlsIdentity;
-use crate::limits::Limits;
-use crate::peer_shares::PeerShares;
+use crate::bounds::limits::Limits;
+use crate::bounds::peer_shares::PeerShares;
 use crate::pipeline::{ConnectionInfo, RequestHandler};
 use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::{Either, select};

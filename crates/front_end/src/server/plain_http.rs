@@ -4,9 +4,9 @@
 //! holds: nothing of such a request is looked at, and no more than a bounded part of it is taken in.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::ErrorShape;
-use crate::request_id::RequestId;
+use crate::request::request_id::RequestId;
 use base::{Clock, Random};
 use std::io;
 use std::time::Duration;

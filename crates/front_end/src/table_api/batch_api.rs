@@ -10,19 +10,19 @@ use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders,
 use super::errors::{TOO_MANY_OPERATIONS, from_table};
 use super::route::{Route, Verb};
 use super::{RequestContext, TableApi, TableResource};
-use crate::addressing::{Address, AddressStyle};
 use crate::batch::{
     BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
     write_direct_reply,
 };
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::negotiation::{MetadataLevel, choose_level};
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{ServiceApi, check_timeout, timeout_of, within};
-use crate::query_string::QueryParameters;
+use crate::reply::negotiation::{MetadataLevel, choose_level};
 use crate::reply::{DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
-use crate::request_id::RequestId;
+use crate::request::addressing::{Address, AddressStyle};
+use crate::request::query_string::QueryParameters;
+use crate::request::request_id::RequestId;
+use crate::table_api::entity_path::EntityAddress;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};

@@ -4,16 +4,16 @@ use super::RequestContext;
 use super::errors::{from_filter, from_table};
 use super::statistics::QueryStatistics;
 use crate::auth::grant::KeyBounds;
-use crate::continuation::{decode_token, encode_token};
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::json::entity_writer::{
     AnswerContext, EntityFields, Selection, put_list_start, put_listed_entity, put_single_entity,
 };
-use crate::negotiation::MetadataLevel;
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::reply::continuation::{decode_token, encode_token};
+use crate::reply::negotiation::MetadataLevel;
+use crate::request::query_string::QueryParameters;
+use crate::table_api::entity_path::EntityAddress;
 use base::Ticks;
 use base::codec::DecodeError;
 use hyper::StatusCode;

@@ -5,15 +5,15 @@
 use super::RequestContext;
 use super::errors::from_table;
 use super::route::Route;
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::json::entity_reader::{EntityBody, read_entity};
 use crate::json::entity_writer::{
     AnswerContext, EntityFields, Selection, put_entity_address, put_single_entity,
 };
-use crate::negotiation::MetadataLevel;
+use crate::reply::negotiation::MetadataLevel;
 use crate::reply::{DATA_SERVICE_ID, DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
+use crate::table_api::entity_path::EntityAddress;
 use base::Ticks;
 use bytes::Bytes;
 use hyper::StatusCode;

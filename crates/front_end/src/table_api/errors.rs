@@ -1,7 +1,7 @@
 //! What the Table service refuses, as the protocol tells it.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::from_partition;
 use table::{FilterError, TableError};
 

@@ -4,6 +4,7 @@
 //! family of operations.
 
 mod batch_api;
+mod entity_path;
 mod entity_read;
 mod entity_write;
 mod errors;
@@ -12,20 +13,20 @@ mod route;
 mod statistics;
 mod tables;
 
-use crate::addressing::Address;
 use crate::auth::SignedResource;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
-pub(crate) use crate::entity_path::TableResource;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::negotiation::{MetadataLevel, metadata_level, prefers_xml};
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::reply::negotiation::{MetadataLevel, metadata_level, prefers_xml};
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
+pub(crate) use crate::table_api::entity_path::TableResource;
 use base::{Clock, Random, Ticks};
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};

@@ -2,10 +2,10 @@
 
 use super::TableResource;
 use super::need::TableNeed;
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
+use crate::table_api::entity_path::EntityAddress;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
 

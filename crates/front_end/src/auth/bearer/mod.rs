@@ -14,7 +14,7 @@ pub use development::UnverifiedTokens;
 pub use token::{JsonWebToken, MalformedToken};
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::Ticks;
 use std::fmt;
 

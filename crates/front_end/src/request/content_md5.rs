@@ -3,7 +3,7 @@
 //! What always holds: a body that is not the one that was meant is refused before anything is done with it.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;

@@ -9,7 +9,9 @@
 //! The JSON form has exactly these members, because one client fails on others; there a detail joins the text. What
 //! always holds: texts of the client's are escaped, and details are bounded.
 
-use crate::error_code::ErrorCode;
+pub(crate) mod error_code;
+
+use crate::error::error_code::ErrorCode;
 use crate::json::text::put_json_string;
 use crate::xml::{XML_DECLARATION, place_of, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;

@@ -3,14 +3,14 @@
 //! What always holds: answers to reads never hold more than the bound, but for one that is larger than all of it; those of
 //! one client hold no more than its share; an answer that is sent or given up gives its room back.
 
-use crate::peer_shares::{PeerShare, PeerShares};
+use crate::bounds::peer_shares::{PeerShare, PeerShares};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bound and what is taken of it.
 #[derive(Debug)]
-pub(crate) struct AnswerRoom {
+pub(crate) struct AnswerMemory {
     taken_bytes: AtomicUsize,
     size_bytes_max: usize,
     peers: Arc<PeerShares>,
@@ -18,21 +18,21 @@ pub(crate) struct AnswerRoom {
 
 /// The room of one answer, until dropped.
 #[derive(Debug)]
-pub(crate) struct TakenRoom {
-    room: Arc<AnswerRoom>,
+pub(crate) struct TakenMemory {
+    room: Arc<AnswerMemory>,
     size_bytes: usize,
     _of_peer: Option<PeerShare>,
 }
 
-impl AnswerRoom {
+impl AnswerMemory {
     /// Nothing taken.
     pub(crate) fn new(size_bytes_max: usize) -> Arc<Self> {
         let peers = PeerShares::of(size_bytes_max);
-        Arc::new(AnswerRoom { taken_bytes: AtomicUsize::new(0), size_bytes_max, peers })
+        Arc::new(AnswerMemory { taken_bytes: AtomicUsize::new(0), size_bytes_max, peers })
     }
 
     /// Room for an answer of so many bytes, if there is some left, and some for this client.
-    pub(crate) fn take(self: &Arc<Self>, peer: Option<IpAddr>, size_bytes: usize) -> Option<TakenRoom> {
+    pub(crate) fn take(self: &Arc<Self>, peer: Option<IpAddr>, size_bytes: usize) -> Option<TakenMemory> {
         let of_peer = self.peers.take(peer, size_bytes)?;
         let (before, room) = self.add(size_bytes, Some(of_peer));
         // Dropping it at once gives back what was taken too much.
@@ -40,18 +40,18 @@ impl AnswerRoom {
     }
 
     /// The same, if there is none left, too: for answers that say what was done.
-    pub(crate) fn take_anyway(self: &Arc<Self>, size_bytes: usize) -> TakenRoom {
+    pub(crate) fn take_anyway(self: &Arc<Self>, size_bytes: usize) -> TakenMemory {
         self.add(size_bytes, None).1
     }
 
     /// What was taken before.
-    fn add(self: &Arc<Self>, size_bytes: usize, of_peer: Option<PeerShare>) -> (usize, TakenRoom) {
+    fn add(self: &Arc<Self>, size_bytes: usize, of_peer: Option<PeerShare>) -> (usize, TakenMemory) {
         let before = self.taken_bytes.fetch_add(size_bytes, Ordering::Relaxed);
-        (before, TakenRoom { room: self.clone(), size_bytes, _of_peer: of_peer })
+        (before, TakenMemory { room: self.clone(), size_bytes, _of_peer: of_peer })
     }
 }
 
-impl Drop for TakenRoom {
+impl Drop for TakenMemory {
     fn drop(&mut self) {
         self.room.taken_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_bound_holds_and_room_comes_back() {
-        let room = AnswerRoom::new(100);
+        let room = AnswerMemory::new(100);
         let first = room.take(None, 60);
         assert!(first.is_some());
         assert!(room.take(None, 50).is_none());
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn one_client_does_not_hold_all_of_it() {
-        let room = AnswerRoom::new(100);
+        let room = AnswerMemory::new(100);
         let peer = |host| Some(IpAddr::from([10, 0, 0, host]));
         let first = room.take(peer(1), 60);
         assert!(first.is_some() && room.take(peer(1), 20).is_none());

@@ -3,8 +3,13 @@
 //! A reply to one request gets the common headers and becomes a response; a reply to an operation of a batch becomes a
 //! part of one. Both come from the same code, so that they say the same.
 
-use crate::header_case::{CasedNames, METADATA_PREFIX};
-use crate::reply_body::ReplyStream;
+pub(crate) mod body;
+pub(crate) mod compression;
+pub(crate) mod continuation;
+pub(crate) mod negotiation;
+
+use crate::reply::body::ReplyStream;
+use crate::request::header_case::{CasedNames, METADATA_PREFIX};
 use hyper::StatusCode;
 use hyper::ext::ReasonPhrase;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};

@@ -7,7 +7,7 @@
 //! Clients hand them back unread. What always holds: a key comes back as it was, any other text is refused.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 

@@ -4,7 +4,7 @@
 //! connection; a guard lives until a stream is sent or given up; who takes a body in slices has room for all of it when
 //! it ends.
 
-use crate::answer_room::TakenRoom;
+use crate::bounds::answer_memory::TakenMemory;
 use base::BoxFuture;
 use bytes::Bytes;
 use futures_util::stream::Stream;
@@ -63,7 +63,7 @@ pub struct ResponseBody {
     guard: Option<Box<dyn Any + Send>>,
     is_sliced: bool,
     /// Given back with the body.
-    room: Option<TakenRoom>,
+    room: Option<TakenMemory>,
     /// Nothing, but not known to be the end before that was asked for: the HTTP implementation leaves out the length of a
     /// body that is no body, even where it is among the headers.
     is_shown_empty: bool,
@@ -110,7 +110,7 @@ impl ResponseBody {
     }
 
     /// Keeps the room that it takes until it is handed over.
-    pub(crate) fn in_room(mut self, room: TakenRoom) -> Self {
+    pub(crate) fn with_memory(mut self, room: TakenMemory) -> Self {
         self.room = Some(room);
         self
     }

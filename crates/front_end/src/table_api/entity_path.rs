@@ -15,7 +15,7 @@
 //! any bytes are a resource or are refused.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use memchr::{memchr, memchr2};
 use percent_encoding::percent_decode_str;
 

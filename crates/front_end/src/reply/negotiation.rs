@@ -4,7 +4,7 @@
 //! no current client asks for them alone. Of a list the first entry that can be served counts.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
 
 /// How much a JSON answer says beside the data.
