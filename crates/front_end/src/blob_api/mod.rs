@@ -7,8 +7,7 @@ mod batch;
 mod blob_read;
 mod blob_write;
 mod containers;
-mod copies;
-mod copy_source;
+mod copy;
 mod errors;
 mod headers;
 mod leases;
@@ -441,12 +440,12 @@ impl BlobApi {
             Route::PutBlockList => uploads::put_block_list(context, body).await,
             Route::AppendBlock => uploads::append_block(context, body).await,
             Route::PutPages => uploads::put_pages(context, body).await,
-            Route::PutBlobFromUrl => Box::pin(copies::put_blob_from_url(context, body)).await,
-            Route::PutBlockFromUrl => Box::pin(copies::put_block_from_url(context, body)).await,
-            Route::AppendBlockFromUrl => Box::pin(copies::append_block_from_url(context, body)).await,
-            Route::PutPagesFromUrl => Box::pin(copies::put_pages_from_url(context, body)).await,
-            Route::CopyBlob => Box::pin(copies::copy_blob(context, body)).await,
-            Route::AbortCopy => Box::pin(copies::abort_copy(context)).await,
+            Route::PutBlobFromUrl => Box::pin(copy::put_blob_from_url(context, body)).await,
+            Route::PutBlockFromUrl => Box::pin(copy::put_block_from_url(context, body)).await,
+            Route::AppendBlockFromUrl => Box::pin(copy::append_block_from_url(context, body)).await,
+            Route::PutPagesFromUrl => Box::pin(copy::put_pages_from_url(context, body)).await,
+            Route::CopyBlob => Box::pin(copy::copy_blob(context, body)).await,
+            Route::AbortCopy => Box::pin(copy::abort_copy(context)).await,
             Route::SealBlob => blob_write::seal(context).await,
             Route::SetBlobProperties => blob_write::set_properties(context).await,
             Route::SetBlobMetadata => blob_write::set_metadata(context).await,

@@ -2,19 +2,19 @@
 //!
 //! What always holds: who may not read a source learns nothing of it, not even whether its container is there.
 
-use super::errors::from_blob;
-use super::need::BlobNeed;
-use super::parse_revision;
-use super::reply_headers::without_signature;
-use super::request_headers::{invalid, required, source_conditions, text};
-use super::target::{FormerNameUse, Target};
-use super::{BlobApi, BlobRequest};
 use crate::accounts::Account;
 use crate::auth::bearer::{BearerRequest, verify_bearer};
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasToken;
 use crate::auth::{SasRequest, verify_sas};
+use crate::blob_api::errors::from_blob;
+use crate::blob_api::need::BlobNeed;
+use crate::blob_api::parse_revision;
+use crate::blob_api::reply_headers::without_signature;
+use crate::blob_api::request_headers::{invalid, required, source_conditions, text};
+use crate::blob_api::target::{FormerNameUse, Target};
+use crate::blob_api::{BlobApi, BlobRequest};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{ApiRequest, ServiceApi};
