@@ -119,10 +119,10 @@ pub(crate) async fn run<B: RequestBody>(
     let content_type = context.headers().get(CONTENT_TYPE.as_str()).and_then(|value| value.to_str().ok());
     let boundary = content_type.and_then(boundary_of).ok_or_else(malformed)?.to_owned();
     let outer = context.request;
-    let clock = outer.clock;
+    let clock = outer.environment.clock;
     let deadline = clock.monotonic() + time_limit(outer.parts);
     let whole = within(clock, deadline, body.read_up_to(SIZE_BYTES_MAX)).await?;
-    let response_boundary = format!("batchresponse_{}", RequestId::new(outer.random).as_str());
+    let response_boundary = format!("batchresponse_{}", RequestId::new(outer.environment.random).as_str());
     let version = text(context.headers(), "x-ms-version").unwrap_or(BlobApi::DEFAULT_VERSION);
     let mut out = Vec::new();
     let mut kind = None;
@@ -130,7 +130,7 @@ pub(crate) async fn run<B: RequestBody>(
         Ok(parts) => parts,
         // Told in the place of the first part, and nothing is done (observed).
         Err(error) if error.code == ErrorCode::ExceedsMaxBatchRequestCount => {
-            let id = RequestId::new(outer.random);
+            let id = RequestId::new(outer.environment.random);
             let reply = ErrorShape::Xml.reply(&error, id.as_str(), outer.now);
             put_part(&mut out, &response_boundary, version, None, (id.as_str(), &reply));
             Vec::new()
@@ -138,7 +138,7 @@ pub(crate) async fn run<B: RequestBody>(
         Err(error) => return Err(error),
     };
     for part in parts {
-        let id = RequestId::new(outer.random);
+        let id = RequestId::new(outer.environment.random);
         let reply = answer_part(api, context, &part.request, &mut kind, deadline).await;
         let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
         put_part(&mut out, &response_boundary, version, part.content_id.as_deref(), (id.as_str(), &reply));
@@ -194,7 +194,7 @@ async fn answer_part(
     deadline: Duration,
 ) -> Result<Reply, ApiError> {
     let outer = context.request;
-    if deadline <= outer.clock.monotonic() {
+    if deadline <= outer.environment.clock.monotonic() {
         return Err(ErrorCode::OperationTimedOut.into());
     }
     let address = Address::parse(outer.host, parts.uri.path(), BlobApi::LABEL);
@@ -203,9 +203,10 @@ async fn answer_part(
     }
     let query =
         QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
-    let grant = within(outer.clock, deadline, authenticate(api, outer, parts, &address, &query)).await?;
+    let grant =
+        within(outer.environment.clock, deadline, authenticate(api, outer, parts, &address, &query)).await?;
     check_timeout(&query)?;
-    let asked = timeout_of(&query).map(|asked| outer.clock.monotonic() + asked);
+    let asked = timeout_of(&query).map(|asked| outer.environment.clock.monotonic() + asked);
     let deadline = asked.map_or(deadline, |asked| asked.min(deadline));
     let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
@@ -221,7 +222,7 @@ async fn answer_part(
         return Err(malformed());
     }
     let inner = BlobRequest { service: context.service, request: &request, route, target: &target, headers };
-    within(outer.clock, deadline, async {
+    within(outer.environment.clock, deadline, async {
         api.authorise(&inner, route).await?;
         request.check_secondary(route.is_read())?;
         match route {

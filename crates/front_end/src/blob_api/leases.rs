@@ -35,7 +35,7 @@ fn action(context: &BlobRequest<'_>) -> Result<LeaseAction, ApiError> {
             };
             let id = match text(headers, "x-ms-proposed-lease-id") {
                 Some(_) => id_in("x-ms-proposed-lease-id")?,
-                None => RequestId::new(context.request.random).as_str().to_owned(),
+                None => RequestId::new(context.request.environment.random).as_str().to_owned(),
             };
             LeaseAction::Acquire { seconds, id }
         }

@@ -39,7 +39,7 @@ pub(crate) async fn write_properties<S: ServiceApi>(
         return Err(ErrorCode::InvalidXmlDocument.into());
     }
     let result = service.set_properties(request.account, update).await;
-    request.cors.forget(request.account);
+    request.environment.cors.forget(request.account);
     result?;
     Ok(Reply::new(StatusCode::ACCEPTED))
 }

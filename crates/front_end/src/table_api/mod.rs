@@ -153,8 +153,8 @@ impl ServiceApi for TableApi {
         let base = request.base_address();
         let context = RequestContext {
             service: &self.service,
-            clock: request.clock,
-            random: request.random,
+            clock: request.environment.clock,
+            random: request.environment.random,
             account: request.account,
             host: request.host,
             base: &base,

@@ -59,7 +59,7 @@ fn copies_source_tags(headers: Headers<'_>) -> Result<bool, ApiError> {
 
 fn copy_state(context: &BlobRequest<'_>, url: &str) -> CopyState {
     CopyState {
-        id: RequestId::new(context.request.random).as_str().to_owned(),
+        id: RequestId::new(context.request.environment.random).as_str().to_owned(),
         source: without_signature(url),
         status: "pending".to_owned(),
         description: None,

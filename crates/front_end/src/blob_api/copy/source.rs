@@ -153,7 +153,7 @@ pub(crate) async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Resul
     let host = host.to_ascii_lowercase();
     let host = host.as_str();
     let address = Address::parse(host, path, "blob");
-    let owner = context.request.accounts.find(address.account);
+    let owner = context.request.environment.accounts.find(address.account);
     let owner = owner.ok_or_else(|| {
         let accounts = [
             ("SourceAccountName", address.account.to_owned()),
@@ -251,7 +251,8 @@ impl Reach<'_> {
                 BearerRequest { account: self.owner.name(), service: BlobApi::LABEL, now: request.now };
             let version = context.headers().get("x-ms-version").map(|version| version.as_bytes());
             let (token, encrypted) = (token.trim(), request.connection.encrypted);
-            verify_bearer(request.bearer, token, encrypted, version, &for_source).map_err(refused)?;
+            verify_bearer(request.environment.bearer, token, encrypted, version, &for_source)
+                .map_err(refused)?;
             return access(true, true);
         }
         if self.found.is_some_and(|found| found.public_access != PublicAccess::None) {
