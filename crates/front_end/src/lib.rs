@@ -1,13 +1,14 @@
 //! The front end: the only crate that knows HTTP, XML, OData/JSON, multipart and signatures.
 //!
-//! A request comes in through [`FrontEnd::serve_table`] or [`FrontEnd::serve_queue`] (or, without a socket, through
-//! [`FrontEnd::handle_table`] or [`FrontEnd::handle_queue`]); it is
-//! bounded, authenticated, turned into an operation of a service, and the outcome into a response. Vocabulary: a *route*
-//! is the operation a request asks for; a *grant* is what its credentials allow; a *reply* is a response before it has
-//! the headers that all responses have, or a part of a batch's response.
+//! A request comes in through [`FrontEnd::serve_table`] or [`FrontEnd::serve_queue`] (or, without a socket,
+//! through [`FrontEnd::handle_table`] or [`FrontEnd::handle_queue`]); it is bounded, authenticated, turned
+//! into an operation of a service, and the outcome into a response. Vocabulary: a *route* is the operation of
+//! a request; a *grant* is what its credentials allow; a *reply* is a response before it has the headers that
+//! all responses have, or a part of a batch's response.
 //!
-//! What always holds: nothing that a client sends can panic; no body is used before its request is authenticated; every
-//! error a client sees is a row of [`ErrorCode`]; signatures are compared in constant time and keys are never printed.
+//! What always holds: nothing that a client sends can panic; no body is used before its request is
+//! authenticated; every error a client sees is a row of [`ErrorCode`]; signatures are compared in constant
+//! time and keys are never printed.
 
 pub mod accounts;
 pub mod auth;

@@ -124,8 +124,8 @@ impl<'a> SasToken<'a> {
         }
     }
 
-    /// Writes the string that a service signature signs. `resource` is the name below the account, decoded, without
-    /// leading slash; `snapshot` is the snapshot or version that a blob request names.
+    /// Writes the string that a service signature signs. `resource` is the name below the account, decoded,
+    /// without leading slash; `snapshot` is the snapshot or version that a blob request names.
     pub fn write_service_string(
         &self,
         service: SasService,

@@ -65,7 +65,7 @@ pub struct SignedRequest<'a> {
 
 /// The header that replaces `Date` where a client cannot set that one.
 pub(crate) const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
-/// The version of the protocol that a request asks for.
+/// The version of the protocol that a request names.
 pub(crate) const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
@@ -240,8 +240,8 @@ fn weights_of(name: &str) -> impl Iterator<Item = (u8, u8)> {
     name.bytes().filter(|&byte| byte != b'-').map(weight)
 }
 
-/// Hyphens decide only between names that are otherwise equal: where they first differ, another character comes before
-/// the end, and the end before a hyphen.
+/// Hyphens decide only between names that are otherwise equal: where they first differ, another character
+/// comes before the end, and the end before a hyphen.
 fn compare_hyphens(a: &[u8], b: &[u8]) -> Ordering {
     let rank = |name: &[u8], at: usize| match name.get(at) {
         Some(b'-') => 2,

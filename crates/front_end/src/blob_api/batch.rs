@@ -9,9 +9,9 @@
 //! Authorization: …                      x-ms-error-code: …
 //! ```
 //!
-//! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a batch are
-//! of one kind. When the time of the batch is over, the parts that are left fail; a part may ask for less
-//! time than that.
+//! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a
+//! batch are of one kind. When the time of the batch is over, the parts that are left fail; a part may ask
+//! for less time than that.
 
 use super::headers::Headers;
 use super::request_headers::text;
@@ -25,7 +25,7 @@ use crate::batch::boundary_of;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, check_timeout,
+    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, check_timeout, requested_time_limit,
     timeout_of, within,
 };
 use crate::reply::Reply;
@@ -105,9 +105,9 @@ fn read_part(section: &str) -> Result<Part, ApiError> {
     Ok(Part { content_id, request })
 }
 
-/// How long a batch may take, by what it asks for.
+/// How long a batch may take, by its time-out.
 pub(crate) fn time_limit(parts: &Parts) -> Duration {
-    asked_time_limit(parts, BATCH_FOR_MAX)
+    requested_time_limit(parts, BATCH_FOR_MAX)
 }
 
 /// Answers a batch.
@@ -143,7 +143,8 @@ pub(crate) async fn run<B: RequestBody>(
         let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
         put_part(&mut out, &response_boundary, version, part.content_id.as_deref(), (id.as_str(), &reply));
     }
-    // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't read.
+    // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't
+    // read.
     out.extend_from_slice(format!("--{response_boundary}--").as_bytes());
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     let content_type = format!("multipart/mixed; boundary={response_boundary}");
@@ -163,7 +164,8 @@ fn put_part(
     if let Some(content_id) = content_id {
         out.extend_from_slice(format!("Content-ID: {content_id}\r\n").as_bytes());
     }
-    // As Azure's: older .NET clients read as many characters as a body has bytes, and find the next part only with it.
+    // As Azure's: older .NET clients read as many characters as a body has bytes, and find the next part only
+    // with it.
     let mark: &[u8] = if reply.body.is_empty() { b"" } else { "\u{feff}".as_bytes() };
     let reason = reply.status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("\r\nHTTP/1.1 {} {reason}\r\n", reply.status.as_u16()).as_bytes());

@@ -22,12 +22,12 @@ use md5::{Digest, Md5};
 use std::collections::VecDeque;
 use std::io;
 
-/// Whether the MD5 of a range is told.
+/// Whether the MD5 of a range is returned.
 const RANGE_MD5: &str = "x-ms-range-get-content-md5";
 /// Whether its CRC-64 is.
 const RANGE_CRC64: &str = "x-ms-range-get-content-crc64";
 
-/// Bytes of a range whose checksum is told at most.
+/// Bytes of a range whose checksum is returned at most.
 const CHECKED_RANGE_SIZE_BYTES_MAX: u64 = 4 << 20;
 
 pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
@@ -105,13 +105,13 @@ struct Begun {
     at: BlobAt,
 }
 
-/// Reads the first bytes: if they can't be read there is still time for an answer that says so.
+/// Reads the first bytes: if they can't be read there is still time for an error.
 async fn begin(mut reader: BlobReader, at: BlobAt) -> Result<Begun, ApiError> {
     let first = next_part(&mut reader, &at).await.map_err(from_blob)?;
     Ok(Begun { first, reader: Some(reader), at })
 }
 
-/// The next bytes. What can't be read is logged with the blob's name: who runs the server must know what to upload again.
+/// The next bytes. What can't be read is logged with the blob's name: the operator has to upload it again.
 async fn next_part(reader: &mut BlobReader, at: &BlobAt) -> Result<Option<Bytes>, BlobError> {
     let part = reader.next().await;
     part.inspect_err(|error| tracing::error!("blob {at} can't be read: {error}"))
@@ -228,7 +228,7 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     Ok(reply)
 }
 
-/// From this `x-ms-version` on lists of page ranges come in pages, if that is asked for.
+/// From this `x-ms-version` on lists of page ranges come in pages, on request.
 const PAGES_OF_RANGES_SINCE: &str = "2020-10-02";
 
 pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {

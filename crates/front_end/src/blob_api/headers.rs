@@ -1,7 +1,7 @@
 //! The headers of a request, with a sketch of their names.
 //!
-//! The protocol has some fifty headers that say something of a blob, and a request has few of them: most look-ups find
-//! nothing, and the sketch says so without looking.
+//! The protocol has some fifty headers that say something of a blob, and a request has few of them: most
+//! look-ups find nothing, and the sketch shows that without a look-up.
 
 use crate::request::header_case::CasedNames;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

@@ -51,7 +51,7 @@ pub(crate) async fn read_tags(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     let conditions = tag_conditions(context.headers())?;
     let present = context.service.find(&at, context.revision()?, &blob::Conditions::default()).await;
     let present = present.map_err(from_blob)?;
-    // As recorded: of an ETag that the reader has already it is told that nothing is new, of a date that it is not met.
+    // As recorded: the reader's own ETag is answered with 304, a date before which nothing changed with 412.
     let lasting = blob::Conditions { if_none_match: None, ..conditions.clone() };
     lasting.check_write(Some(present.record.present())).map_err(from_blob)?;
     if conditions.check_write(Some(present.record.present())).is_err() {

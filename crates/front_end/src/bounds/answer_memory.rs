@@ -1,7 +1,7 @@
 //! How many bytes of answers wait in memory for their clients: a bound without a queue.
 //!
-//! What always holds: answers to reads never hold more than the bound, but for one that is larger than all of it; those of
-//! one client hold no more than its share; an answer that is sent or given up gives its room back.
+//! What always holds: answers to reads never hold more than the bound, but for one that is larger than all of
+//! it; those of one client hold no more than its share; an answer that is sent or dropped frees its memory.
 
 use crate::bounds::peer_shares::{PeerShare, PeerShares};
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub(crate) struct AnswerMemory {
     peers: Arc<PeerShares>,
 }
 
-/// The room of one answer, until dropped.
+/// The memory of one answer, until dropped.
 #[derive(Debug)]
 pub(crate) struct TakenMemory {
     room: Arc<AnswerMemory>,
@@ -31,15 +31,15 @@ impl AnswerMemory {
         Arc::new(AnswerMemory { taken_bytes: AtomicUsize::new(0), size_bytes_max, peers })
     }
 
-    /// Room for an answer of so many bytes, if there is some left, and some for this client.
+    /// Memory for an answer of so many bytes, if there is some left, and some for this client.
     pub(crate) fn take(self: &Arc<Self>, peer: Option<IpAddr>, size_bytes: usize) -> Option<TakenMemory> {
         let of_peer = self.peers.take(peer, size_bytes)?;
         let (before, room) = self.add(size_bytes, Some(of_peer));
-        // Dropping it at once gives back what was taken too much.
+        // Dropping it at once frees the excess.
         (before == 0 || before.saturating_add(size_bytes) <= self.size_bytes_max).then_some(room)
     }
 
-    /// The same, if there is none left, too: for answers that say what was done.
+    /// The same, if there is none left, too: for answers to writes.
     pub(crate) fn take_anyway(self: &Arc<Self>, size_bytes: usize) -> TakenMemory {
         self.add(size_bytes, None).1
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_holds_and_room_comes_back() {
+    fn the_bound_holds_and_memory_is_freed() {
         let room = AnswerMemory::new(100);
         let first = room.take(None, 60);
         assert!(first.is_some());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_does_not_hold_all_of_it() {
+    fn one_client_does_not_hold_all_memory() {
         let room = AnswerMemory::new(100);
         let peer = |host| Some(IpAddr::from([10, 0, 0, host]));
         let first = room.take(peer(1), 60);

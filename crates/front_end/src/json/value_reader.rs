@@ -1,8 +1,8 @@
 //! One JSON value and its type annotation, as a property value.
 //!
-//! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32 if it fits, any other
-//! number is a Double. With annotation the value must fit the type; numbers and booleans may be written as text, as
-//! clients do for Int64 and some for the others.
+//! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32 if it fits,
+//! any other number is a Double. With annotation the value must fit the type; numbers and booleans may be
+//! written as text, as clients do for Int64 and some for the others.
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;

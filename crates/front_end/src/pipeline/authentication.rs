@@ -90,7 +90,8 @@ impl<S: ServiceApi> Pipeline<S> {
                 match Box::pin(self.service.policies(account.name(), &request.resource.container)).await {
                     Ok(policies) => policies,
                     Err(error) if error.code.status().is_server_error() => return Err(error),
-                    // Without container no policy: the verification refuses it after it has checked the signature.
+                    // Without container no policy: the verification refuses it after it has checked the
+                    // signature.
                     Err(_) => Vec::new(),
                 }
             }

@@ -1,10 +1,11 @@
-//! What every request goes through, whichever service it is for: from a request to a response, without sockets.
+//! What every request goes through, whichever service it is for: from a request to a response, without
+//! sockets.
 //!
-//! The steps: bound it, find the account, authenticate, let the service find its operation, authorise, read the body and
-//! execute, answer. A service is a [`ServiceApi`]; the steps are compiled for each, so that none pays for another's.
-//! What always holds: nothing of a body is kept before the request is authenticated, every step is inside the request's
-//! time limit, and every failure is one row of the error table. After it the rest of the body is taken in, within bounds
-//! of its own.
+//! The steps: bound it, find the account, authenticate, let the service find its operation, authorise, read
+//! the body and execute, answer. A service is a [`ServiceApi`]; the steps are compiled for each, so that none
+//! pays for another's. What always holds: nothing of a body is kept before the request is authenticated,
+//! every step is inside the request's time limit, and every failure is one row of the error table. After it
+//! the rest of the body is taken in, within bounds of its own.
 
 mod api_request;
 mod authentication;
@@ -53,7 +54,7 @@ pub(crate) use api_request::{ApiRequest, Environment};
 use body::LentBody;
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use handler::RequestHandler;
-pub(crate) use request::{check_timeout, time_limit as asked_time_limit, timeout_of, within};
+pub(crate) use request::{check_timeout, time_limit as requested_time_limit, timeout_of, within};
 pub(crate) use request_timer::RequestTimer;
 pub(crate) use response::{ErrorShape, is_version};
 pub(crate) use service_api::ServiceApi;
@@ -130,7 +131,8 @@ impl<S: ServiceApi> Pipeline<S> {
             response.headers_mut().insert(DATE, date);
         }
         if parts.version < Version::HTTP_2 && !body.is_end_stream() {
-            // The rest of the body is in the way of a next request, so the connection is closed behind the answer.
+            // The rest of the body is in the way of a next request, so the connection is closed behind the
+            // answer.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Ok(Some(memory)) = memory {
@@ -191,8 +193,8 @@ impl<S: ServiceApi> Pipeline<S> {
         reply
     }
 
-    /// Memory for a large answer, none for a small one. The answer to a write is always admitted, because the client
-    /// has to learn that something has changed.
+    /// Memory for a large answer, none for a small one. The answer to a write is always admitted, because the
+    /// client has to learn that something has changed.
     fn admit_reply(
         &self,
         connection: ConnectionInfo,
@@ -213,7 +215,7 @@ impl<S: ServiceApi> Pipeline<S> {
     /// Ends a streamed body at the time-out that the request names, if it names one.
     fn bound_stream(&self, mut reply: Reply, parts: &Parts, begun_at: Duration) -> Reply {
         if let Some(stream) = reply.stream.take() {
-            reply.stream = Some(match request::asked_timeout(parts) {
+            reply.stream = Some(match request::requested_timeout(parts) {
                 None => stream,
                 Some(timeout) => {
                     let left = (begun_at + timeout).saturating_sub(self.shared.clock.monotonic());

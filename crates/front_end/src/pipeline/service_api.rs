@@ -64,7 +64,8 @@ pub(crate) trait ServiceApi: Send + Sync + 'static {
     /// What a service signature on this request signs.
     fn signed_resource<'a>(address: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a>;
 
-    /// Answers an authenticated request. `shape` is set once the operation is known, which decides the form of errors.
+    /// Answers an authenticated request. `shape` is set once the operation is known, which decides the form
+    /// of errors.
     fn answer<B: RequestBody>(
         &self,
         request: &ApiRequest<'_>,

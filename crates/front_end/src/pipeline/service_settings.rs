@@ -1,7 +1,7 @@
 //! Get and set the service's properties, and its replication stats, in XML.
 //!
-//! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients differ in the
-//! order of children, so they are read by name.
+//! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients
+//! differ in the order of children, so they are read by name.
 
 use super::cors::{BadRules, check_rules};
 use super::{ApiRequest, ServiceApi};

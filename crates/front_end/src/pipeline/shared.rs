@@ -1,6 +1,7 @@
 //! What the services of one front end share: accounts, bounds, clock and chance.
 //!
-//! What always holds: the bounds are those of all services together, so that none of them can starve the machine.
+//! What always holds: the bounds are those of all services together, so that none of them can starve the
+//! machine.
 
 use super::dates::Dates;
 use super::response::VersionLog;

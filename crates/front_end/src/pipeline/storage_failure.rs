@@ -1,4 +1,4 @@
-//! The layer below could not answer: the client tries again, or the operator is told.
+//! The layer below could not answer: the client tries again, or the error is logged for the operator.
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
@@ -7,7 +7,7 @@ use partition::PartitionError;
 
 const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
 
-/// The same error; if it tells of a full disk, it tells how much is missing.
+/// The same error; one of a full disk names the missing bytes.
 pub(super) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u64) -> ApiError {
     if error.message() != NO_SPACE {
         return error;

@@ -1,7 +1,7 @@
 //! The Queue service over HTTP: what it does with a request once the pipeline has authenticated it.
 //!
-//! The steps: find the operation, authorise, read the body, execute. One file for each family of operations. Everything
-//! is XML, errors included.
+//! The steps: find the operation, authorise, read the body, execute. One file for each family of operations.
+//! Everything is XML, errors included.
 
 mod errors;
 mod message_text;
@@ -136,8 +136,8 @@ impl QueueApi {
 
     async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &Bytes) -> Result<Reply, ApiError> {
         let service = &*self.service;
-        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
-        // boxed.
+        // Every request's future is as large as the largest of these: those that are large and not the most
+        // frequent are boxed.
         match route {
             Route::PutMessage(queue) => messages::put(service, request, &queue, body).await,
             Route::GetMessages(queue) => messages::get(service, request, &queue).await,
@@ -168,7 +168,7 @@ impl QueueApi {
 mod tests {
     use super::*;
 
-    /// The answer of getting messages once could be withheld: they were invisible, and nobody had them.
+    /// The answer of getting messages once could be withheld: they were invisible, and no client had them.
     #[test]
     fn getting_messages_is_more_than_reading() {
         for (method, path, expected) in [

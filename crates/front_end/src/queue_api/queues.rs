@@ -38,7 +38,7 @@ pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Re
     Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), asked, &page, with_metadata)))
 }
 
-/// Queues of a page: what is asked for, but no more than there may be.
+/// Queues of a page: the requested count, but no more than there may be.
 fn results_max(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
     const NAME: &str = "maxresults";
     match number(query, NAME)? {

@@ -1,7 +1,7 @@
 //! Compressed answers (`Content-Encoding: gzip`) for clients that ask.
 //!
-//! What always holds: an answer is compressed only if the client takes gzip, the body is large enough to gain from it
-//! and the result is smaller; a part of a batch never is, only the batch's answer as a whole.
+//! What always holds: an answer is compressed only if the client takes gzip, the body is large enough to gain
+//! from it and the result is smaller; a part of a batch never is, only the batch's answer as a whole.
 
 use crate::reply::Reply;
 use flate2::Compression;
@@ -30,7 +30,7 @@ pub(crate) fn compress(mut reply: Reply, request: &HeaderMap) -> Reply {
     }
 }
 
-/// Whether one of the encodings is gzip, or any, and is not given up by a quality of 0.
+/// Whether one of the encodings is gzip, or any, and is not excluded by a quality of 0.
 fn takes_gzip(request: &HeaderMap) -> bool {
     let lists = request.get_all(ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_gzip() {
+    fn which_clients_accept_gzip() {
         for list in ["gzip", "gzip, deflate", "br, GZIP;q=0.5", "*", "deflate,*;q=0.1", "gzip; q=1"] {
             assert!(takes_gzip(&asks(list)), "{list}");
         }

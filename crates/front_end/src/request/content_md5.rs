@@ -39,7 +39,8 @@ pub(crate) fn check_md5(announced: Option<[u8; 16]>, body: &[u8]) -> Result<(), 
     }
 }
 
-/// Refuses bytes whose hash is not the announced one, and tells both. A hash that was not made is none that was announced.
+/// Refuses bytes whose hash is not the announced one, and names both. A hash that was not made is none that
+/// was announced.
 pub(crate) fn compare_md5(announced: [u8; 16], found: Option<[u8; 16]>) -> Result<(), ApiError> {
     let Some(found) = found else { return Err(ErrorCode::Md5Mismatch.into()) };
     if announced == found {

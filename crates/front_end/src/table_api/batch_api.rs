@@ -1,8 +1,8 @@
 //! Entity group transactions: one table, one PartitionKey, all or nothing.
 //!
-//! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is told by one part for the
-//! operation that failed, with its index before the message. A lone get outside a change set is a batch too.
-//! The shortest `timeout` that an operation of a change set asks for bounds all of it, as they are done
+//! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is reported by
+//! one part for the operation that failed, with its index before the message. A lone get outside a change set
+//! is a batch too. The shortest `timeout` of an operation of a change set bounds all of it, as they are done
 //! together.
 
 use super::entity_read::read_entity;
@@ -160,7 +160,7 @@ async fn execute_change_set<'p>(
 /// Where an operation points to.
 struct Target<'a> {
     verb: Verb,
-    /// What is below the account; the error tells that nothing can be there.
+    /// What is below the account; the error is that of a missing resource.
     resource: Result<TableResource, ApiError>,
     query: Option<&'a str>,
 }
@@ -202,7 +202,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A write, and how long it may take if it says so.
+/// A write, and its time-out if it has one.
 fn plan_part(
     context: &RequestContext<'_>,
     part: &BatchPart<'_>,

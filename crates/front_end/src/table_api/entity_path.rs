@@ -11,8 +11,8 @@
 //! /Name//…                              nothing: the mistake of a client that takes `Name/` for a table's name
 //! ```
 //!
-//! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What always holds:
-//! any bytes are a resource or are refused.
+//! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What
+//! always holds: any bytes are a resource or are refused.
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;

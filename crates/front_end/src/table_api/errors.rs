@@ -1,4 +1,4 @@
-//! What the Table service refuses, as the protocol tells it.
+//! What the Table service refuses, in the protocol's terms.
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;

@@ -1,7 +1,7 @@
 //! The Table service over HTTP: what it does with a request once the pipeline has authenticated it.
 //!
-//! The steps: find the operation, authorise, choose the form of the answer, read the body, execute. One file for each
-//! family of operations.
+//! The steps: find the operation, authorise, choose the form of the answer, read the body, execute. One file
+//! for each family of operations.
 
 mod batch_api;
 mod entity_path;
@@ -65,13 +65,13 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) base: &'a str,
     /// What the request may do.
     pub(crate) grant: &'a Grant,
-    /// Whether it is the read-only secondary that is asked.
+    /// Whether the request is for the read-only secondary.
     pub(crate) secondary: bool,
     /// The request's id.
     pub(crate) request_id: &'a str,
     /// When the request came.
     pub(crate) now: Ticks,
-    /// Whether the client asks what its query costs.
+    /// Whether the client wants statistics of its query.
     pub(crate) statistics: bool,
 }
 
@@ -107,7 +107,8 @@ impl ServiceApi for TableApi {
     }
 
     fn signed_resource<'a>(address: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a> {
-        // The name is signed, so a token that does not spell it out can only be for the table that is addressed.
+        // The name is signed, so a token that does not spell it out can only be for the table that is
+        // addressed.
         let table: Cow<'a, str> = match query.find("tn") {
             Some(table) => table.into(),
             None => TableResource::parse(address.resource)
@@ -162,7 +163,7 @@ impl ServiceApi for TableApi {
             secondary: request.address.secondary,
             request_id: request.request_id,
             now: request.now,
-            statistics: statistics::are_asked_for(headers),
+            statistics: statistics::are_requested(headers),
         };
         self.execute(request, &context, route, level, body).await
     }
@@ -208,8 +209,8 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
-        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
-        // boxed.
+        // Every request's future is as large as the largest of these: those that are large and not the most
+        // frequent are boxed.
         match route {
             Route::ReadEntity(address) => entity_read::read_entity(context, address, query, level).await,
             Route::QueryEntities(table) => {

@@ -105,8 +105,8 @@ pub(crate) async fn delete_table(context: &RequestContext<'_>, name: &str) -> Re
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 
-/// Why nothing can be done below a table. Clients tell from the code that their account address names a table: an insert
-/// into what they take for a table arrives here, `body` being what they insert.
+/// Why nothing can be done below a table. Clients tell from the code that their account address names a
+/// table: an insert into what they take for a table arrives here, `body` being what they insert.
 pub(crate) async fn refuse_below_table(
     context: &RequestContext<'_>,
     table: &str,

@@ -1,6 +1,7 @@
 //! Copies: of whole blobs, and of parts of a blob into blocks, appends and pages; here is what they share.
 //!
-//! What always holds: the source is a blob of this server, and the bytes come from it, never from the request's body.
+//! What always holds: the source is a blob of this server, and the bytes come from it, never from the
+//! request's body.
 
 mod copy_blob;
 mod put_blob_from_url;
@@ -25,8 +26,8 @@ use blob::{CopyState, FoundRecord, NewBlob};
 /// The expected MD5 of the bytes that are taken from a source.
 pub(super) const SOURCE_MD5: &str = "x-ms-source-content-md5";
 
-/// Refuses a body in an operation whose bytes are the source's. The error names a length that is not announced as -1,
-/// as recorded of uploads.
+/// Refuses a body in an operation whose bytes are the source's. The error names a length that is not
+/// announced as -1, as recorded of uploads.
 async fn refuse_body<B: RequestBody>(body: IncomingBody<'_, B>) -> Result<(), ApiError> {
     let announced = body.announced_size();
     if announced == Some(0) {

@@ -18,8 +18,9 @@ use blob::limits::PUT_BLOB_SIZE_BYTES_MAX;
 use blob::{BlobError, BlobType, CopyState};
 use hyper::StatusCode;
 
-/// The error of a write whose source has been read. Azure names the destination's condition only if its `If-Match` is no
-/// ETag of the service (recorded in tests of the Java and Python clients; for other ETags in those of the Go client).
+/// The error of a write whose source has been read. Azure names the destination's condition only if its
+/// `If-Match` is no ETag of the service (recorded in tests of the Java and Python clients; for other ETags in
+/// those of the Go client).
 fn from_put_target(context: &BlobRequest<'_>, error: BlobError) -> ApiError {
     match error {
         BlobError::ConditionNotMet if has_foreign_etag(context.headers(), "if-match") => {

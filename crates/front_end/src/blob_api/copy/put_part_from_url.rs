@@ -17,7 +17,8 @@ use base64::engine::general_purpose::STANDARD;
 use blob::limits::{APPEND_SIZE_BYTES_MAX, BLOCK_SIZE_BYTES_MAX, PAGES_SIZE_BYTES_MAX};
 use hyper::StatusCode;
 
-/// Adds hashes of the source's bytes: both if the client has sent the MD5, the CRC-64 if it has sent that, else `default`.
+/// Adds hashes of the source's bytes: both if the client has sent the MD5, the CRC-64 if it has sent that,
+/// else `default`.
 fn put_source_checksums(
     context: &BlobRequest<'_>,
     reply: &mut Reply,
