@@ -208,8 +208,8 @@ async fn answer_part(
     let grant =
         within(outer.environment.clock, deadline, authenticate(api, outer, parts, &address, &query)).await?;
     check_timeout(&query)?;
-    let asked = timeout_of(&query).map(|asked| outer.environment.clock.monotonic() + asked);
-    let deadline = asked.map_or(deadline, |asked| asked.min(deadline));
+    let requested = timeout_of(&query).map(|requested| outer.environment.clock.monotonic() + requested);
+    let deadline = requested.map_or(deadline, |requested| requested.min(deadline));
     let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
     let headers = Headers::of_request(parts);

@@ -51,7 +51,8 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let range = range(headers);
     let (with_md5, with_crc64) = (flag(headers, RANGE_MD5)?, flag(headers, RANGE_CRC64)?);
     let structured = is_structured(headers)?;
-    let checksums = [with_md5, with_crc64, structured].into_iter().filter(|asked| *asked).count();
+    let checksums =
+        [with_md5, with_crc64, structured].into_iter().filter(|is_requested| *is_requested).count();
     if (with_md5 || with_crc64) && range.is_none() || checksums > 1 {
         return Err(invalid(if with_md5 { RANGE_MD5 } else { RANGE_CRC64 }, "true"));
     }

@@ -52,13 +52,13 @@ fn open_results(context: &BlobRequest<'_>, container: Option<&str>, max: usize) 
         put_attribute(&mut out, container);
     }
     out.extend_from_slice(b"\">");
-    let asked = [
+    let parameters = [
         ("Prefix", "prefix"),
         ("Marker", "marker"),
         ("MaxResults", "maxresults"),
         ("Delimiter", "delimiter"),
     ];
-    for (element, parameter) in asked {
+    for (element, parameter) in parameters {
         match context.query(parameter) {
             None => {}
             Some(_) if parameter == "maxresults" => put_xml_element(&mut out, element, &max.to_string()),

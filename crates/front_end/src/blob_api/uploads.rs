@@ -331,7 +331,8 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     }
     let expected = ExpectedChecksums::of(context)?;
     // Its place is kept until the list that is made of it is committed.
-    let WholeBody { bytes: document, room: _room } = body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
+    let WholeBody { bytes: document, memory: _memory } =
+        body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
     let crc64 = base::checksum::crc64(&[&document]);
     compare_crc64(expected.crc64, crc64)?;
     let list = read_block_list(&document)?;

@@ -19,7 +19,7 @@ pub(crate) struct AnswerMemory {
 /// The memory of one answer, until dropped.
 #[derive(Debug)]
 pub(crate) struct TakenMemory {
-    room: Arc<AnswerMemory>,
+    memory: Arc<AnswerMemory>,
     size_bytes: usize,
     _of_peer: Option<PeerShare>,
 }
@@ -34,9 +34,9 @@ impl AnswerMemory {
     /// Memory for an answer of so many bytes, if there is some left, and some for this client.
     pub(crate) fn take(self: &Arc<Self>, peer: Option<IpAddr>, size_bytes: usize) -> Option<TakenMemory> {
         let of_peer = self.peers.take(peer, size_bytes)?;
-        let (before, room) = self.add(size_bytes, Some(of_peer));
+        let (before, memory) = self.add(size_bytes, Some(of_peer));
         // Dropping it at once frees the excess.
-        (before == 0 || before.saturating_add(size_bytes) <= self.size_bytes_max).then_some(room)
+        (before == 0 || before.saturating_add(size_bytes) <= self.size_bytes_max).then_some(memory)
     }
 
     /// The same, if there is none left, too: for answers to writes.
@@ -47,13 +47,13 @@ impl AnswerMemory {
     /// What was taken before.
     fn add(self: &Arc<Self>, size_bytes: usize, of_peer: Option<PeerShare>) -> (usize, TakenMemory) {
         let before = self.taken_bytes.fetch_add(size_bytes, Ordering::Relaxed);
-        (before, TakenMemory { room: self.clone(), size_bytes, _of_peer: of_peer })
+        (before, TakenMemory { memory: self.clone(), size_bytes, _of_peer: of_peer })
     }
 }
 
 impl Drop for TakenMemory {
     fn drop(&mut self) {
-        self.room.taken_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
+        self.memory.taken_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
     }
 }
 
@@ -63,24 +63,24 @@ mod tests {
 
     #[test]
     fn the_bound_holds_and_memory_is_freed() {
-        let room = AnswerMemory::new(100);
-        let first = room.take(None, 60);
+        let memory = AnswerMemory::new(100);
+        let first = memory.take(None, 60);
         assert!(first.is_some());
-        assert!(room.take(None, 50).is_none());
-        assert!(room.take(None, 40).is_some(), "a refusal takes nothing");
-        let told = room.take_anyway(50);
-        assert!(room.take(None, 1).is_none());
-        drop((first, told));
-        assert!(room.take(None, 200).is_some(), "alone, any is let through");
-        assert!(room.take(None, 100).is_some());
+        assert!(memory.take(None, 50).is_none());
+        assert!(memory.take(None, 40).is_some(), "a refusal takes nothing");
+        let write = memory.take_anyway(50);
+        assert!(memory.take(None, 1).is_none());
+        drop((first, write));
+        assert!(memory.take(None, 200).is_some(), "alone, any is let through");
+        assert!(memory.take(None, 100).is_some());
     }
 
     #[test]
     fn one_client_does_not_hold_all_memory() {
-        let room = AnswerMemory::new(100);
+        let memory = AnswerMemory::new(100);
         let peer = |host| Some(IpAddr::from([10, 0, 0, host]));
-        let first = room.take(peer(1), 60);
-        assert!(first.is_some() && room.take(peer(1), 20).is_none());
-        assert!(room.take(peer(2), 20).is_some(), "a refusal takes nothing");
+        let first = memory.take(peer(1), 60);
+        assert!(first.is_some() && memory.take(peer(1), 20).is_none());
+        assert!(memory.take(peer(2), 20).is_some(), "a refusal takes nothing");
     }
 }

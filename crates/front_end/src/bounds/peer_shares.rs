@@ -91,7 +91,7 @@ mod tests {
         );
         drop((first, second));
         assert!(shares.take(peer("10.0.0.1"), 75).is_some());
-        assert!(shares.held.lock().is_empty(), "who holds nothing is forgotten");
+        assert!(shares.held.lock().is_empty(), "a client that holds nothing is forgotten");
     }
 
     #[test]

@@ -94,13 +94,13 @@ pub(crate) struct WholeBody<'a> {
     /// The bytes.
     pub(crate) bytes: Bytes,
     /// Its place.
-    pub(crate) room: Option<SemaphorePermit<'a>>,
+    pub(crate) memory: Option<SemaphorePermit<'a>>,
 }
 
 impl WholeBody<'_> {
     /// For operations without a body.
     pub(crate) const fn empty() -> Self {
-        WholeBody { bytes: Bytes::new(), room: None }
+        WholeBody { bytes: Bytes::new(), memory: None }
     }
 }
 
@@ -165,12 +165,12 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         }
         let md5 = announced_md5(self.parts.headers.get(CONTENT_MD5))?;
         let size = announced.map_or(size_max, |size| size as usize);
-        let room = if size > SMALL_BODY_SIZE_BYTES_MAX {
+        let memory = if size > SMALL_BODY_SIZE_BYTES_MAX {
             // More than there is would wait for ever.
             let permits = size.min(self.limits.all_bodies_size_bytes_max()).div_ceil(1024);
             let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-            let room = self.large_bodies.acquire_many(permits).await;
-            Some(room.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
+            let memory = self.large_bodies.acquire_many(permits).await;
+            Some(memory.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
         } else {
             None
         };
@@ -181,7 +181,7 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
             return Err(ErrorCode::InvalidInput.into());
         }
         check_md5(md5, &bytes)?;
-        Ok(WholeBody { bytes, room })
+        Ok(WholeBody { bytes, memory })
     }
 }
 

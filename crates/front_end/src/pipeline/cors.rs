@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn reads_without_origin() {
         let rules = [rule("http://a", "GET,PUT", "", ""), rule("http://b, *", "GET,PUT", "", "x-ms-*")];
-        let told = |rules: &[CorsRule], method: &str| {
+        let answered = |rules: &[CorsRule], method: &str| {
             let mut response = headers(&[(HeaderName::from_static("x-ms-request-id"), "1")]);
             add_headers(rules, method, &HeaderMap::new(), &mut response, true);
             let find = |name| {
@@ -352,10 +352,10 @@ mod tests {
             )
         };
         let nothing = |varies| (String::new(), String::new(), varies);
-        assert_eq!(told(&rules, "GET"), ("*".to_owned(), "x-ms-request-id".to_owned(), false));
-        assert_eq!(told(&rules, "PUT"), nothing(false));
-        assert_eq!(told(&rules, "HEAD"), nothing(false));
-        assert_eq!(told(&rules[..1], "GET"), nothing(true));
+        assert_eq!(answered(&rules, "GET"), ("*".to_owned(), "x-ms-request-id".to_owned(), false));
+        assert_eq!(answered(&rules, "PUT"), nothing(false));
+        assert_eq!(answered(&rules, "HEAD"), nothing(false));
+        assert_eq!(answered(&rules[..1], "GET"), nothing(true));
     }
 
     #[test]

@@ -58,7 +58,7 @@ const TIMEOUT_FOR_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How long the request may take: the requested `timeout`, but no longer than the server allows.
 pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
-    requested_timeout(parts).map_or(longest, |asked| asked.min(longest))
+    requested_timeout(parts).map_or(longest, |requested| requested.min(longest))
 }
 
 /// The requested `timeout`.

@@ -30,7 +30,7 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
         PartitionError::DiskFull => {
             // Also where the rest of the disk is kept back, and while a reserve is made again.
             tracing::error!(
-                "a write was refused: space is scarce, make room on the disk; writes are taken again as soon as there is some \
+                "a write was refused: space is scarce, free some on the disk; writes are taken again as soon as there is some \
                  (see Disk in docs/settings.md)"
             );
             ApiError::with_message(ErrorCode::ServerBusy, NO_SPACE)

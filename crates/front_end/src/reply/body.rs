@@ -63,7 +63,7 @@ pub struct ResponseBody {
     guard: Option<Box<dyn Any + Send>>,
     is_sliced: bool,
     /// Given back with the body.
-    room: Option<TakenMemory>,
+    memory: Option<TakenMemory>,
     /// Nothing, but not known to be the end before that was polled: the HTTP implementation leaves out the
     /// length of a body that is no body, even where it is among the headers.
     is_shown_empty: bool,
@@ -78,7 +78,7 @@ impl ResponseBody {
             left,
             guard: None,
             is_sliced: false,
-            room: None,
+            memory: None,
             is_shown_empty: false,
         }
     }
@@ -96,7 +96,7 @@ impl ResponseBody {
             left,
             guard: None,
             is_sliced: false,
-            room: None,
+            memory: None,
             is_shown_empty: false,
         }
     }
@@ -110,8 +110,8 @@ impl ResponseBody {
     }
 
     /// Keeps its memory until it is handed over.
-    pub(crate) fn with_memory(mut self, room: TakenMemory) -> Self {
-        self.room = Some(room);
+    pub(crate) fn with_memory(mut self, memory: TakenMemory) -> Self {
+        self.memory = Some(memory);
         self
     }
 
@@ -125,7 +125,7 @@ impl ResponseBody {
 
     /// The next bytes of what is in memory.
     fn next_ready(&mut self) -> Frame<Bytes> {
-        let size = match &self.room {
+        let size = match &self.memory {
             _ if self.is_sliced => slice_size(self.ready.len(), self.left),
             Some(_) => self.ready.len().min(PORTION_SIZE_BYTES),
             None => self.ready.len(),

@@ -69,10 +69,10 @@ mod tests {
         assert_eq!(check_md5(md5, b""), Ok(()));
         let error = check_md5(md5, b"a").expect_err("another body");
         assert_eq!(error.code, ErrorCode::Md5Mismatch);
-        let told = String::from_utf8(error.xml_body("", base::Ticks(0))).expect("text");
+        let text = String::from_utf8(error.xml_body("", base::Ticks(0))).expect("text");
         let end = "<UserSpecifiedMd5>1B2M2Y8AsgTpgAmY7PhCfg==</UserSpecifiedMd5>\
                    <ServerCalculatedMd5>DMF1ucDxtqgxw5niaXcmYQ==</ServerCalculatedMd5></Error>";
-        assert!(told.ends_with(end), "{told}");
+        assert!(text.ends_with(end), "{text}");
         assert_eq!(check_md5(None, b"a"), Ok(()));
         for wrong in [&b"x"[..], b"1B2M2Y8AsgTpgAmY7PhCfg", b"AAAA", b"\xff"] {
             assert_eq!(announced(wrong), Err(ErrorCode::InvalidMd5), "{wrong:?}");

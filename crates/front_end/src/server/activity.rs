@@ -92,8 +92,8 @@ impl Watch {
         let is_under_way = seen.started != seen.finished;
         let written = seen.written_bytes != self.seen.written_bytes;
         // What is only read does not count here: half a request, sent byte by byte, is none.
-        let asked = (seen.started, seen.finished) != (self.seen.started, self.seen.finished);
-        if is_under_way || seen.is_blocked || written || asked {
+        let has_new_request = (seen.started, seen.finished) != (self.seen.started, self.seen.finished);
+        if is_under_way || seen.is_blocked || written || has_new_request {
             self.busy_at = now;
         }
         if written || !seen.is_blocked {

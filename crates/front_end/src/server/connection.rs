@@ -252,7 +252,7 @@ where
 {
     let mut connection = pin!(connection);
     let ended = {
-        let told = async {
+        let notices = async {
             let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
             match select(stopped, pin!(end())).await {
                 Either::Left(_) => None,
@@ -261,8 +261,8 @@ where
         };
         // A set polls what was woken: the requests, which wake the connection all the time, do not ask the
         // timer and the listener with it.
-        let mut told = FuturesUnordered::from_iter([told]);
-        match select(connection.as_mut(), told.next()).await {
+        let mut notices = FuturesUnordered::from_iter([notices]);
+        match select(connection.as_mut(), notices.next()).await {
             Either::Left((result, _)) => return result,
             Either::Right((ended, _)) => ended.flatten(),
         }

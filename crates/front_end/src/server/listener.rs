@@ -82,11 +82,11 @@ pub(crate) async fn serve(
 }
 
 /// Whether something is logged again, which is noted.
-fn is_due(told_at: &mut Option<Duration>, clock: &dyn Clock) -> bool {
+fn is_due(logged_at: &mut Option<Duration>, clock: &dyn Clock) -> bool {
     let now = clock.monotonic();
-    let is_due = told_at.is_none_or(|told_at| now.saturating_sub(told_at) >= FULL_LOGGED_EVERY);
+    let is_due = logged_at.is_none_or(|logged_at| now.saturating_sub(logged_at) >= FULL_LOGGED_EVERY);
     if is_due {
-        *told_at = Some(now);
+        *logged_at = Some(now);
     }
     is_due
 }

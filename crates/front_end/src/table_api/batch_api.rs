@@ -103,7 +103,7 @@ async fn read_direct(
     check_timeout(query)?;
     let read = read_entity(context, address, query, level);
     match timeout_of(query) {
-        Some(asked) => within(context.clock, context.clock.monotonic() + asked, read).await,
+        Some(requested) => within(context.clock, context.clock.monotonic() + requested, read).await,
         None => read.await,
     }
 }
@@ -127,8 +127,8 @@ async fn execute_change_set<'p>(
     let mut table: Option<String> = None;
     let mut shortest: Option<(Duration, usize)> = None;
     for (index, part) in parts.iter().enumerate() {
-        let (planned, asked) = plan_part(context, part).map_err(|error| fail(index, error))?;
-        shortest = shortest.into_iter().chain(asked.map(|asked| (asked, index))).min();
+        let (planned, requested) = plan_part(context, part).map_err(|error| fail(index, error))?;
+        shortest = shortest.into_iter().chain(requested.map(|requested| (requested, index))).min();
         match &table {
             Some(first) if !first.eq_ignore_ascii_case(&planned.table) => {
                 let error = ErrorCode::CommandsInBatchActOnDifferentPartitions.into();
@@ -145,7 +145,7 @@ async fn execute_change_set<'p>(
     let done = async { Ok(context.service.execute_group(context.account, &table, operations).await) };
     let done = match shortest {
         None => done.await,
-        Some((asked, _)) => within(context.clock, context.clock.monotonic() + asked, done).await,
+        Some((requested, _)) => within(context.clock, context.clock.monotonic() + requested, done).await,
     };
     let outcomes = done
         .map_err(|error| fail(shortest.map_or(0, |(_, index)| index), error))?

@@ -149,7 +149,7 @@ impl ServiceApi for TableApi {
         };
         shape.get_or_insert(ErrorShape::Json(level));
 
-        let WholeBody { bytes: body, room: _room } =
+        let WholeBody { bytes: body, memory: _memory } =
             if route.has_body() { body.read_whole().await? } else { WholeBody::empty() };
         let base = request.base_address();
         let context = RequestContext {

@@ -106,11 +106,11 @@ impl Source {
 /// The error of a source that is missing. A request that bears a token for it as well gets the error in full
 /// (recorded).
 fn missing_source(error: &ApiError, is_read_by_bearer: bool) -> ApiError {
-    let mut told = ApiError::of_source(error);
+    let mut answer = ApiError::of_source(error);
     if is_read_by_bearer {
-        told.code = error.code;
+        answer.code = error.code;
     }
-    told
+    answer
 }
 
 /// What distinguishes servers in a host: its name without the account, and its port. A source on another
