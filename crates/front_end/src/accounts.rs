@@ -1,8 +1,9 @@
-//! Storage accounts and their keys: who may sign requests.
+//! Storage accounts and their keys: what signs requests.
 //!
 //! Texts come from the command line (`NAME:KEY[:KEY2]`) or from the emulator's environment variable
-//! (`AZURITE_ACCOUNTS`, the same with `;` between accounts). What always holds: a name is 3 to 24 lower-case letters
-//! and digits, an account has one or two keys, no key is ever printed, and each error names the account it is about.
+//! (`AZURITE_ACCOUNTS`, the same with `;` between accounts). What always holds: a name is 3 to 24 lower-case
+//! letters and digits, an account has one or two keys, no key is ever printed, and each error names the
+//! account it is about.
 
 use crate::auth::signature::SigningKey;
 use base64::engine::DecodePaddingMode;
@@ -28,11 +29,11 @@ pub const STRONG_KEY_SIZE_BYTES_MIN: usize = 32;
 /// Bytes of a key below which trying takes so little that it guards nothing.
 pub const KEY_SIZE_BYTES_MIN: usize = 16;
 
-/// Bytes of a wrong name that are told at most: one of a letter more than a name may have.
+/// Bytes of a wrong name that are named at most: one of a letter more than a name may have.
 const NAME_SHOWN_SIZE_BYTES_MAX: usize = 25;
 
-/// Whether a text in the place of an account's name can be told in an error: a key in its place, or behind another sign
-/// than a colon, must not come to a log.
+/// Whether a text in the place of an account's name can be named in an error: a key in its place, or behind
+/// another sign than a colon, must not come to a log.
 pub fn may_be_shown(name: &str) -> bool {
     name.len() <= NAME_SHOWN_SIZE_BYTES_MAX && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -46,7 +47,8 @@ pub enum AccountError {
     /// The name breaks the protocol's rule.
     #[error("account name {0:?} must be 3 to 24 lower-case letters and digits")]
     BadName(String),
-    /// What stands before the first colon is longer than a name, or has other characters than names are tried with.
+    /// What stands before the first colon is longer than a name, or has other characters than names are tried
+    /// with.
     #[error(
         "it does not begin with an account's name, 3 to 24 lower-case letters and digits, and a colon: write NAME:KEY or \
          NAME:KEY:KEY2 (the text is not shown, as it may hold a key)"
@@ -79,8 +81,8 @@ pub struct Account {
     shortest_key_size_bytes: usize,
 }
 
-/// Base64 as lenient clients read it, who sign with the same bytes: also of the URL kind, without padding, and with a
-/// last character that says more than it has to.
+/// Base64 as lenient clients read it, which sign with the same bytes: also of the URL kind, without padding,
+/// and with a last character that says more than it has to.
 fn key_bytes(text: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,

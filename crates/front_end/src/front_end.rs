@@ -3,10 +3,10 @@
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
-use crate::limits::Limits;
+use crate::bounds::limits::Limits;
 use crate::pipeline::{ConnectionInfo, Pipeline, RequestHandler, RequestTimer, Shared};
 use crate::queue_api::QueueApi;
-use crate::reply_body::ResponseBody;
+use crate::reply::body::ResponseBody;
 use crate::server::{TlsIdentity, serve};
 use crate::table_api::TableApi;
 use base::{BoxFuture, Clock, Random, Spawner};
@@ -30,7 +30,8 @@ pub struct FrontEndSettings {
     pub tls: Option<TlsIdentity>,
     /// Who judges bearer tokens; without it none is taken.
     pub bearer: Option<Arc<dyn BearerAuthority>>,
-    /// Whether blobs may be written with customers' keys and encryption scopes, although nothing is encrypted with them.
+    /// Whether blobs may be written with customers' keys and encryption scopes, although nothing is encrypted
+    /// with them.
     pub takes_customer_keys: bool,
 }
 
@@ -104,8 +105,8 @@ impl FrontEnd {
         self.blob.handle(connection, request, &RequestTimer::default()).await
     }
 
-    /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under way,
-    /// closes connections and returns, at the latest after [`Limits::drain_for_max`].
+    /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under
+    /// way, closes connections and returns, at the latest after [`Limits::drain_for_max`].
     pub fn serve_table<'a>(
         &'a self,
         listener: TcpListener,

@@ -12,7 +12,7 @@ const DEPTH_MAX: usize = 16;
 /// Elements in a document at most.
 const ELEMENTS_MAX: usize = 1024;
 
-/// What is told of a document that can't be read.
+/// The error text of a document that can't be read.
 pub(crate) const MALFORMED: &str = "Error parsing Xml content";
 
 /// The bytes are not a document that is read here.
@@ -234,8 +234,9 @@ pub(crate) fn put_xml_element(out: &mut Vec<u8>, name: &str, text: &str) {
     put_xml_tag(out, "</", name);
 }
 
-/// Appends an opening (`<`) or closing (`</`) tag. An element that holds nothing becomes `<name />`, as Azure writes it:
-/// older .NET clients take a text that is empty but there for a value, so that a list without a next page never ended.
+/// Appends an opening (`<`) or closing (`</`) tag. An element that holds nothing becomes `<name />`, as Azure
+/// writes it: older .NET clients take a text that is empty but there for a value, so that a list without a
+/// next page never ended.
 pub(crate) fn put_xml_tag(out: &mut Vec<u8>, bracket: &str, name: &str) {
     if bracket == "</" && out.ends_with(b">") && out[..out.len() - 1].ends_with(name.as_bytes()) {
         let opening_at = out.len() - name.len() - 1;

@@ -191,7 +191,8 @@ async fn an_operation_may_be_addressed_below_the_account() {
     }
 }
 
-/// One client names the verb of a merge twice, and an empty change set comes from programs that had nothing to change.
+/// One client names the verb of a merge twice, and an empty change set comes from programs that had nothing
+/// to change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_verb_may_be_named_twice_and_nothing_be_changed() {
     let stamp = stamp_with_table().await;

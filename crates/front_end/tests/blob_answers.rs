@@ -1,7 +1,8 @@
-//! What the Blob service answers, as tables: request, status, code, and what of body and headers has to be there.
+//! What the Blob service answers, as tables: request, status, code, and what of body and headers has to be
+//! there.
 //!
-//! The rows are what the live service was seen to answer or is documented to; where it is neither, `docs/differences.md`
-//! says what was chosen.
+//! The rows are what the live service was seen to answer or is documented to; where it is neither,
+//! `docs/differences.md` says what was chosen.
 
 #[path = "blob_answers/copies.rs"]
 mod copies;

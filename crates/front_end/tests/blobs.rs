@@ -1,4 +1,5 @@
-//! Blobs over HTTP, without sockets: what an official client can't be made to do, such as stopping in the middle of a body.
+//! Blobs over HTTP, without sockets: what an official client can't be made to do, such as stopping in the
+//! middle of a body.
 #![allow(clippy::disallowed_methods)] // Tests wait and start tasks as clients do.
 
 mod stamp;
@@ -45,8 +46,9 @@ async fn put(
     (parts.status, String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Clients that stopped in the middle of their uploads held all the room for bytes on their way to the disk, for as
-/// long as they were silent: a piece that was sent went no further while the next bytes were waited for.
+/// Clients that stopped in the middle of their uploads held all the memory for bytes on their way to the
+/// disk, for as long as they were silent: a piece that was sent went no further while the next bytes were
+/// waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uploads_that_stall_hold_up_nobody() {
     let stamp = Arc::new(Stamp::open().await);
@@ -89,8 +91,8 @@ async fn ask_without_key(
     (parts.status, parts.headers)
 }
 
-/// Old versions don't sign what kind of resource a signature is for: one for the blob `box/dir` was good for all blobs
-/// below the directory `dir`, once its bearer had changed the kind.
+/// Old versions don't sign what kind of resource a signature is for: one for the blob `box/dir` was good for
+/// all blobs below the directory `dir`, once its bearer had changed the kind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
     let stamp = Stamp::open().await;
@@ -98,7 +100,8 @@ async fn a_signature_for_a_blob_is_not_one_for_a_directory() {
     for (path, headers) in [("/box?restype=container", &[][..]), ("/box/dir", &kind), ("/box/dir/a", &kind)] {
         assert_eq!(put(&stamp, path, headers, Vec::new(), 0).await.0, StatusCode::CREATED, "{path}");
     }
-    // With the fields that the version signs: from 2018-11-09 on also the kind, and the snapshot, which is none.
+    // With the fields that the version signs: from 2018-11-09 on also the kind, and the snapshot, which is
+    // none.
     let sign = |version: &str, kind: &str, name: &str, snapshot: &str| {
         let kind = if version < "2018-11-09" { String::new() } else { format!("\n{kind}\n{snapshot}") };
         let resource = format!("/blob/devstoreaccount1/{name}");
@@ -229,9 +232,10 @@ async fn only_a_request_that_says_so_is_about_a_container() {
     }
 }
 
-/// Whoever had a signature for the account, which signs none of these, chose what a blob's readers were told of it.
+/// A client with a signature for the account, which signs none of these, chose what a blob's readers were
+/// told of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_signed_headers_are_told_in_place_of_the_blobs() {
+async fn only_signed_headers_replace_those_of_the_blob() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &["a"]).await;
     let of_blob = "application/octet-stream";
@@ -250,7 +254,7 @@ async fn only_signed_headers_are_told_in_place_of_the_blobs() {
         assert_eq!(status, StatusCode::OK, "{parameters}");
         assert_eq!(headers["content-type"], expected, "{parameters}");
     }
-    // An account's key signs no more than what it asks for.
+    // An account's key signs no more than the request.
     let own = ask(&stamp, ("GET", "/box/a?sig=x&rsct=text/html"), &[], "").await;
     assert!(own.0 != 200 || own.2["content-type"] == of_blob);
 }
@@ -410,7 +414,7 @@ async fn logging_makes_the_container_for_logs() {
     }
 }
 
-/// A copy of `path`, told by the code and by what the source answered: status and code.
+/// A copy of `path`, by the code and by what the source answered: status and code.
 async fn copied(
     stamp: &Stamp,
     (target, kind): (&str, &[(&str, &str)]),
@@ -431,9 +435,9 @@ const COPY_FROM_URL: (&str, &[(&str, &str)]) = ("/box/copy", &[("x-ms-requires-s
 const PUT_FROM_URL: (&str, &[(&str, &str)]) = ("/box/copy", &[("x-ms-blob-type", "BlockBlob")]);
 const BLOCK_FROM_URL: (&str, &[(&str, &str)]) = ("/box/copy?comp=block&blockid=MDAw", &[]);
 
-/// A source that may be read and is missing was told without what its own answer would have been.
+/// The error of a readable but missing source lacked what its own answer would have been.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_missing_source_is_told_as_it_would_be_itself() {
+async fn a_missing_source_has_the_error_of_its_own_read() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &[]).await;
     let signed = |container: &str| {
@@ -459,10 +463,10 @@ async fn a_missing_source_is_told_as_it_would_be_itself() {
     }
 }
 
-/// As recorded, each operation has its way to tell whose condition it was: a copy that is waited for, and one into a part
-/// of a blob, tell the source's as a source that can't be read.
+/// As recorded, each operation has its way to tell whose condition it was: a copy that is waited for, and one
+/// into a part of a blob, tell the source's as a source that can't be read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditions_of_copies_say_whose_they_are() {
+async fn errors_of_copy_conditions_name_source_or_target() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &["source", "copy"]).await;
     let public = [("x-ms-blob-public-access", "blob")];
@@ -492,7 +496,7 @@ async fn conditions_of_copies_say_whose_they_are() {
         let (status, code, _) = copy(&[("if-none-match", "*")]).await;
         assert_eq!((status, code.as_str()), (409, "BlobAlreadyExists"), "{operation:?}");
     }
-    // Only of an ETag that none can have it is told that it was the destination's.
+    // Only for an ETag that no blob can have the error names the destination.
     let changed = &[("if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT")];
     assert_eq!(copied(&stamp, PUT_FROM_URL, "/box/source", changed).await, not_met("ConditionNotMet"));
     assert_eq!(copied(&stamp, COPY_BLOB, "/box/source", changed).await, not_met("ConditionNotMet"));
@@ -534,9 +538,10 @@ async fn answers_tell_what_was_encrypted_and_hashed() {
     }
 }
 
-/// Lists and conditions told of tags whoever could list or read: by halves, a condition tells a tag's value.
+/// Lists and conditions showed tags to any client that could list or read: by halves, a condition tells a
+/// tag's value.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tags_are_for_those_who_may_read_tags() {
+async fn tags_need_permission_to_read_tags() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &[]).await;
     let tagged = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "secret=value")];
@@ -574,7 +579,7 @@ async fn tags_are_for_those_who_may_read_tags() {
         let found = ask_without_key(&stamp, (method, &format!("{path}{signature}")), &headers).await.0;
         assert_eq!(found.as_u16(), expected, "{method} {path} with {permissions:?}");
     }
-    // The owner asks for what it wants.
+    // The owner may request anything.
     assert_eq!(ask(&stamp, ("GET", list_tags), &[], "").await.0, 200);
     // A source that is read by a signature.
     let source = [("x-ms-source-if-tags", "\"secret\" > 'a'")];
@@ -585,7 +590,8 @@ async fn tags_are_for_those_who_may_read_tags() {
     }
 }
 
-/// Anybody could see which blocks wait in a public container, which blobs are only about to be, and which were deleted.
+/// Anybody could see which blocks wait in a public container, which blobs are only about to be, and which
+/// were deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocks_that_wait_are_not_public() {
     let stamp = Stamp::open().await;
@@ -651,7 +657,7 @@ async fn hosts_have_no_case_and_are_one() {
     }
 }
 
-/// One client reads what follows the last boundary as one more part, and gives up at it.
+/// One client reads what follows the last boundary as one more part, and fails on it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_of_blobs_ends_with_its_boundary() {
     let stamp = Stamp::open().await;
@@ -685,7 +691,7 @@ async fn a_batch_of_blobs_ends_with_its_boundary() {
 
 /// Clients that know no pages take every element of the list for a range.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ranges_of_pages_come_in_pages_to_those_who_know_them() {
+async fn page_ranges_are_paged_for_versions_that_support_it() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &[]).await;
     let kind = [("x-ms-blob-type", "PageBlob"), ("x-ms-blob-content-length", "1024")];
@@ -706,7 +712,8 @@ async fn ranges_of_pages_come_in_pages_to_those_who_know_them() {
     }
 }
 
-/// Requests of Data Lake Storage name a container in the place of a blob, and were answered as if it were one.
+/// Requests of Data Lake Storage name a container in the place of a blob, and were answered as if it were
+/// one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_lake_storage_is_not_served() {
     let stamp = Stamp::open().await;
@@ -723,9 +730,9 @@ async fn data_lake_storage_is_not_served() {
     }
 }
 
-/// Whoever could read a copy was told the signature that its source had been read with.
+/// Any reader of a copy got the signature that its source had been read with.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_tells_its_source_without_the_signature() {
+async fn the_source_of_a_copy_is_returned_without_signature() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &["source"]).await;
     let text = "r\n\n2027-01-01\n/blob/devstoreaccount1/box\n\n\n\n2020-02-10\nc\n\n\n\n\n\n";
@@ -770,7 +777,8 @@ async fn a_copy_replaces_blobs_of_its_own_type_only() {
     }
 }
 
-/// Pages from a URL were written whatever was to be done with them, and a range that was too long was told to be a body.
+/// Pages from a URL were written whatever was to be done with them, and a range that was too long was said to
+/// be a body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_from_a_url_say_what_and_which() {
     let stamp = Stamp::open().await;
@@ -801,7 +809,8 @@ async fn pages_from_a_url_say_what_and_which() {
     }
 }
 
-/// A scope that a signature names was told as if it had been used, where a header that names one is refused.
+/// A scope that a signature names was returned as if it had been used, where a header that names one is
+/// refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scopes_in_signatures_are_refused_like_those_in_headers() {
     let stamp = Stamp::open().await;
@@ -878,7 +887,8 @@ async fn operations_from_a_url_take_no_body() {
     assert_eq!(chunked(b"").await, 202);
 }
 
-/// A copy that was asked to take the source's tags and was given others had the source's, and nobody was told.
+/// A copy that was to take the source's tags and had others as well took the source's, and no error was
+/// returned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_has_the_tags_of_its_source_or_its_own() {
     let stamp = Stamp::open().await;
@@ -907,7 +917,8 @@ async fn a_copy_has_the_tags_of_its_source_or_its_own() {
     }
 }
 
-/// What a list of containers can't include was left out without a word, and that of blobs did not say what it was.
+/// What a list of containers can't include was left out without a word, and that of blobs did not say what it
+/// was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_include_what_they_know() {
     let stamp = Stamp::open().await;
@@ -989,7 +1000,7 @@ async fn a_timeout_is_a_number_of_seconds() {
         assert_eq!(parts.headers["x-ms-error-code"], "OperationTimedOut", "{body}");
         assert_eq!(parts.status, StatusCode::INTERNAL_SERVER_ERROR);
     }
-    // Nothing is done, and who is not known learns no more than that.
+    // Nothing is done, and an unknown client learns no more than that.
     let made = ask(&stamp, ("PUT", "/other?restype=container&timeout=abc"), &[], "").await;
     assert_eq!((made.0, made.1.as_str()), (400, invalid));
     assert_eq!(ask(&stamp, ("GET", "/other?restype=container"), &[], "").await.0, 404);
@@ -997,9 +1008,9 @@ async fn a_timeout_is_a_number_of_seconds() {
     assert_eq!(unknown.await.0, StatusCode::FORBIDDEN);
 }
 
-/// A list told a size of its page that no page has.
+/// A list returned a size of its page that no page has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_tells_how_many_its_page_may_have() {
+async fn a_list_returns_the_size_of_its_page() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &[]).await;
     for path in ["/?comp=list", "/box?restype=container&comp=list"] {
@@ -1021,9 +1032,9 @@ async fn a_list_tells_how_many_its_page_may_have() {
     }
 }
 
-/// A copy that is waited for told no CRC-64 of what it had copied.
+/// A copy that is waited for returned no CRC-64 of what it had copied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_that_is_waited_for_tells_its_crc64() {
+async fn a_synchronous_copy_returns_its_crc64() {
     let stamp = Stamp::open().await;
     make(&stamp, "box", &[]).await;
     let public = [("x-ms-blob-public-access", "blob")];
@@ -1049,7 +1060,7 @@ async fn a_copy_that_is_waited_for_tells_its_crc64() {
         let crc64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, crc64);
         assert_eq!(told["x-ms-content-crc64"], crc64, "{name}");
         assert_eq!(answer_to(&stamp, ("GET", "/box/copy"), &[], "").await.1, bytes, "{name}");
-        // One that is not waited for tells none.
+        // An asynchronous one returns none.
         let (status, _, told) = ask(&stamp, ("PUT", "/box/copy"), &headers[..1], "").await;
         assert_eq!((status, told.contains_key("x-ms-content-crc64")), (202, false), "{name}");
     }

@@ -102,7 +102,8 @@ async fn an_entity_lives_and_dies() {
     stamp.send("PUT", ADDRESS, &[], "{}").await.expect(204);
 }
 
-/// Azure's Python client until 12.1 sends keys with quotes doubled in the body and not in what the address means.
+/// Azure's Python client until 12.1 sends keys with quotes doubled in the body and not in what the address
+/// means.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_address_says_which_entity_is_written() {
     let stamp = Stamp::open().await;
@@ -319,7 +320,7 @@ async fn a_long_selection_makes_pages_short() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_asks_is_told_what_its_query_costs() {
+async fn statistics_of_a_query_are_returned_on_request() {
     let stamp = Stamp::open().await;
     stamp.create_table("People").await;
     for partition in ["a", "b"] {
@@ -348,7 +349,7 @@ async fn a_client_that_asks_is_told_what_its_query_costs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn large_answers_are_compressed_if_asked() {
+async fn large_answers_are_compressed_on_request() {
     let stamp = Stamp::open().await;
     stamp.create_table("People").await;
     let body = format!(r#"{{"PartitionKey":"p","RowKey":"r","S":"{}"}}"#, "text ".repeat(2000));

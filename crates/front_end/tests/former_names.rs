@@ -1,5 +1,6 @@
-//! Names of blobs that the service does not take: dots at the end of a segment are dropped, control characters refused. A
-//! kept data folder holds blobs that a former version stored under such names: they stay listed, readable and deletable.
+//! Names of blobs that the service does not take: dots at the end of a segment are dropped, control
+//! characters refused. A kept data folder holds blobs that a former version stored under such names: they
+//! stay listed, readable and deletable.
 //!
 //! ```text
 //! fixture = LZ4 block with its size in front: entry*
@@ -170,7 +171,8 @@ async fn what_a_former_version_stored_is_listed_read_and_deleted_under_its_exact
         copy("/box/dots...", "/box/plain").fails(409, "BlobAlreadyExists"),
         Row::of("PUT", "/box/dots...?comp=metadata").fails(409, "BlobAlreadyExists"),
         Row::of("PUT", "/box/large.?comp=block&blockid=QUFB").body("x").fails(409, "BlobAlreadyExists"),
-        // A signature that is good for one blob only, whose parameters do not say so, reaches no other either.
+        // A signature that is good for one blob only, whose parameters do not say so, reaches no other
+        // either.
         get("/box/dir./x").auth(signed_without_kind(&stamp, "dir/x")).has_header("content-length", "6"),
         copy("/box/dir/x", "/box/dir./x").auth(signed(&stamp, "dir/x")),
         get("/box/dir/x").has_header("content-length", "6"),

@@ -458,7 +458,8 @@ async fn signatures_and_tokens() {
         Row::of("GET", "/other/messages").auth(signed("raup")).fails(403, "AuthenticationFailed"),
         Row::of("GET", "/?comp=list").auth(Auth::Nothing).fails(401, "NoAuthenticationInformation"),
         Row::of("GET", "/?comp=list").auth(Auth::Header("Basic x")).fails(400, "InvalidAuthenticationInfo"),
-        // Text that is no token, and one that is not good, which is answered by a challenge in versions that know it.
+        // Text that is no token, and one that is not good, which is answered by a challenge in versions that
+        // know it.
         Row::of("GET", "/?comp=list").auth(Auth::Bearer),
         Row::of("GET", "/?comp=list")
             .auth(Auth::Header("Bearer YOU SHALL NOT PASS"))

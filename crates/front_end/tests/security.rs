@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 const HOST: (&str, &str) = ("host", "127.0.0.1:10002");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_cannot_prove_it_is_refused() {
+async fn requests_without_valid_credentials_are_refused() {
     let stamp = Stamp::open().await;
     let target = format!("{ROOT}/Tables");
     stamp.send_raw("GET", &target, &[HOST], "").await.expect_error(401, "NoAuthenticationInformation");
@@ -86,8 +86,8 @@ async fn requests_of_official_clients_are_served() {
         let answer =
             stamp.send_raw(method, target, &headers, recorded["body"].as_str().unwrap_or_default()).await;
         let status = answer.status.as_u16();
-        // The stub recorder kept no state, so some find nothing; but each is understood and authenticated. One client
-        // asks the primary for the secondary's statistics.
+        // The stub recorder kept no state, so some find nothing; but each is understood and authenticated.
+        // One client requests from the primary the secondary's statistics.
         let is_misled = target.contains("comp=stats") && !target.contains("-secondary") && status == 400;
         assert!(
             matches!(status, 200..=204 | 404 | 409 | 412) || is_misled,
@@ -195,7 +195,8 @@ async fn a_range_of_keys_is_kept_whatever_the_filter() {
         let behind = format!(r#"{{"PartitionKey":"n","RowKey":"{{{row:03}"}}"#);
         stamp.insert("People", &behind).await.expect(204);
     }
-    // The second range has two parts for each term, too many to be kept apart: rows behind its end are looked at.
+    // The second range has two parts for each term, too many to be kept apart: rows behind its end are looked
+    // at.
     for (operator, last, rows_read) in [("eq", "m", "1"), ("ge", "n", "257")] {
         let text =
             format!("r\n\n2027-01-01\n/table/devstoreaccount1/people\n\n\n\n2019-02-02\nm\na\n{last}\nz");

@@ -1,5 +1,5 @@
-//! Clients that are slow, and clients that stand still: those that make progress get all they asked for, the others are
-//! not waited for, and no other request suffers for them.
+//! Clients that are slow, and clients that stand still: those that make progress get their whole answer, the
+//! others are not waited for, and no other request suffers for them.
 #![allow(clippy::disallowed_methods)] // Tests open the sockets that production code is handed.
 
 mod stamp;
@@ -17,11 +17,11 @@ const MIB: usize = 1 << 20;
 /// As long as the largest answer that is whole in memory.
 const BLOB_SIZE_BYTES: usize = 4 * MIB;
 
-/// The blob read bit by bit as it is sent, and whole in memory, as its hash is asked for.
+/// The blob read bit by bit as it is sent, and whole in memory, as its hash is requested.
 const STREAMED: &[(&str, &str)] = &[];
 const IN_MEMORY: &[(&str, &str)] =
     &[("x-ms-range", "bytes=0-4194303"), ("x-ms-range-get-content-md5", "true")];
-/// As much as a stream of HTTP/2 has room for, and a byte.
+/// As much as a stream's window of HTTP/2, and a byte.
 const ONE_BYTE_TOO_LONG: &[(&str, &str)] =
     &[("x-ms-range", "bytes=0-65535"), ("x-ms-range-get-content-md5", "true")];
 
@@ -81,8 +81,8 @@ async fn read_up_to(stream: &mut TcpStream, size_max: usize) -> usize {
     size
 }
 
-/// Whoever asked for a blob and read nothing once kept its connection, of which there are only so many, and the blob's
-/// bytes on disk, for ever.
+/// A client that requested a blob and read nothing once kept its connection, of which there are only so many,
+/// and the blob's bytes on disk, for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_take_nothing_of_an_answer_are_dropped() {
     let running = start().await;
@@ -99,8 +99,8 @@ async fn clients_that_take_nothing_of_an_answer_are_dropped() {
     }
 }
 
-/// Answers that were whole in memory counted as sent once they were made: the connection of a client that took longer for
-/// one than it may be silent was closed on it.
+/// Answers that were whole in memory counted as sent once they were made: the connection of a client that
+/// took longer for one than it may be silent was closed on it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_take_an_answer_slowly_get_all_of_it() {
     let running = start().await;
@@ -140,8 +140,8 @@ async fn uploads_that_stand_still_are_dropped_and_slow_ones_are_not() {
     assert!(ends(&mut stands_still).await);
 }
 
-/// Nothing bounded how many bytes waited for clients that take none: over HTTP/2 some connections were enough for more
-/// memory than there is.
+/// Nothing bounded how many bytes waited for clients that take none: over HTTP/2 some connections were enough
+/// for more memory than there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_that_wait_for_their_clients_have_a_bound() {
     let running = start_with(|limits| limits.answers_size_bytes_max = BLOB_SIZE_BYTES * 3 / 2).await;
@@ -178,10 +178,10 @@ const END_HEADERS: u8 = 4;
 const ACKNOWLEDGED: u8 = 1;
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
-/// The room for a stream that the server may count on before it is told of more.
+/// The window of a stream that the server may count on before an update.
 const FIRST_WINDOW_SIZE_BYTES: usize = 65_535;
 
-/// A client of HTTP/2 that does what it is told and nothing else.
+/// A client of HTTP/2 that only follows the test's commands.
 struct Http2 {
     stream: TcpStream,
 }
@@ -194,7 +194,7 @@ struct Frame {
 }
 
 impl Http2 {
-    /// Connects; there is room for much on the connection, as long as there is on its streams.
+    /// Connects; the connection's window is large, as long as those of its streams are.
     async fn connect(running: &Running) -> Self {
         let mut stream = TcpStream::connect(running.address).await.expect("a connection");
         stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("sent");
@@ -263,8 +263,8 @@ impl Http2 {
     }
 }
 
-/// A stalled answer once ended its connection, with all other requests on it; one that was whole in memory was kept for
-/// ever, with the stream that it was for.
+/// A stalled answer once ended its connection, with all other requests on it; one that was whole in memory
+/// was kept for ever, with the stream that it was for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stalled_answer_of_http2_ends_its_stream_only() {
     let running = start().await;
@@ -280,7 +280,7 @@ async fn a_stalled_answer_of_http2_ends_its_stream_only() {
     let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
     let (mut resets, mut answered_count, mut next) = (BTreeMap::new(), 0, 9);
     client.ask(&running, next, ("GET", "/box/small", &[]), END_STREAM).await;
-    // Another request is always under way; one more is asked after the last reset.
+    // Another request is always under way; one more is sent after the last reset.
     while resets.len() < 4 || answered_count < 2 {
         assert!(began.elapsed() < STALLED_AFTER * 10, "only {:?} have ended", resets.keys());
         let frame = client.next().await.expect("the connection goes on");
@@ -335,7 +335,7 @@ async fn a_slow_client_of_http2_gets_all_of_its_answers() {
         *room_left -= frame.payload.len();
         if *room_left == 0 {
             tokio::time::sleep(STEP).await;
-            // Exactly what is left, in the end: the last byte needs no more room than itself.
+            // Exactly what is left, in the end: the last byte needs no more window than itself.
             *room_left = (MIB / 4).min(*bytes_left);
             let size = *room_left as u32;
             client.make_room(frame.id, size).await;
@@ -344,8 +344,8 @@ async fn a_slow_client_of_http2_gets_all_of_its_answers() {
     assert!(began.elapsed() > SLOW_FROM, "it was not slow");
 }
 
-/// Clients of HTTP/2 were asked by pings whether they were there: whoever had much unread before the ping was cut off,
-/// and whoever asked for nothing but answered pings kept its connection for ever.
+/// Clients of HTTP/2 were probed by pings: a client that had much unread before the ping was
+/// cut off, and one that sent no request but answered pings kept its connection for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_client_of_http2_is_bidden_farewell() {
     let running = start().await;

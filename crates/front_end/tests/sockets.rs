@@ -88,8 +88,9 @@ async fn slow_and_large_bodies_are_refused() {
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 }
 
-/// What is on the wire and in no list of headers: older .NET clients close a connection on a 204 without a length, and tell
-/// of errors only what stands in the first line. The Table service's are HTTP's own words, as in Azure.
+/// What is on the wire and in no list of headers: older .NET clients close a connection on a 204 without a
+/// length, and tell of errors only what stands in the first line. The Table service's are HTTP's own words,
+/// as in Azure.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_lines_and_empty_answers_are_as_azures() {
     let running = Running::start(Limits::default(), Service::Blob).await;
@@ -115,7 +116,8 @@ async fn first_lines_and_empty_answers_are_as_azures() {
     }
 }
 
-/// HTTP takes a body for empty if nothing tells its length: a blob whose length was lost on the way was stored as empty.
+/// HTTP takes a body for empty if nothing gives its length: a blob whose length was lost on the way was
+/// stored as empty.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_without_a_length_is_refused() {
     let running = Running::start(Limits::default(), Service::Blob).await;
@@ -174,8 +176,8 @@ async fn a_refused_body_is_taken_in() {
     assert!(read_answer(&mut stream).await.starts_with("HTTP/1.1 200"));
 }
 
-/// Only bodies that were too large were taken in: whoever sent a large blob to a container that is not there, or with a
-/// wrong signature, found the connection closed, and no answer.
+/// Only bodies that were too large were taken in: a client that sent a large blob to a container that is not
+/// there, or with a wrong signature, found the connection closed, and no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_body_of_any_refused_request_is_taken_in() {
     let running = Running::start(Limits::default(), Service::Blob).await;
@@ -256,7 +258,7 @@ async fn headers_are_bounded() {
     }
 }
 
-/// A get with a body of 60 KB, which nobody needs, cost its connection without a word.
+/// A get with a body of 60 KB, which no operation needs, closed its connection without an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_not_needed_costs_no_connection_or_the_answer_says_so() {
     let running = start(Limits::default()).await;

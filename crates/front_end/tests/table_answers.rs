@@ -142,7 +142,7 @@ async fn batches() {
     let (one, two) =
         (post(r#"{"PartitionKey":"p","RowKey":"1"}"#), post(r#"{"PartitionKey":"p","RowKey":"2"}"#));
     let rows = vec![
-        // A change set of one operation tells its index as well.
+        // A change set of one operation returns its index as well.
         fails_at(change_set(&[&there]), 0, "409 Conflict", "EntityAlreadyExists"),
         fails_at(
             change_set(&[&delete("/People(PartitionKey='p',RowKey='x')")]),

@@ -52,9 +52,9 @@ async fn with_blob() -> Stamp {
     stamp
 }
 
-/// A blob went on being sent for as long as its client took it, whatever time it had asked for.
+/// A blob went on being sent for as long as its client took it, whatever `timeout` it had sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_blob_is_sent_within_the_time_that_is_asked_for() {
+async fn a_blob_is_sent_within_the_requested_timeout() {
     let stamp = with_blob().await;
     for (path, is_whole) in
         [("/box/large", true), ("/box/large?timeout=60", true), ("/box/large?timeout=1", false)]

@@ -1,5 +1,5 @@
-//! TLS on real sockets: encrypted requests, the protocol chosen in the handshake, bearer tokens, and clients that do
-//! not encrypt or never finish the handshake.
+//! TLS on real sockets: encrypted requests, the protocol chosen in the handshake, bearer tokens, and clients
+//! that do not encrypt or never finish the handshake.
 #![allow(clippy::disallowed_methods)] // Tests open the sockets that production code is handed.
 
 mod stamp;
@@ -150,9 +150,10 @@ async fn requests_are_served_and_addresses_are_https() {
     running.served.await.expect("stopped");
 }
 
-/// A certificate that was renewed was shown after a restart only, so servers that went on showed one that had expired.
+/// A certificate that was renewed was shown after a restart only, so servers that went on showed one that had
+/// expired.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_renewed_certificate_is_shown_to_who_connects_from_then_on() {
+async fn new_connections_get_a_renewed_certificate() {
     let running = start(Limits::default()).await;
     let mut open = running.connect(&[]).await;
     running.identity.renew(RENEWED, KEY).expect_err("the key is another's");
@@ -210,7 +211,7 @@ async fn bearer_tokens_are_judged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_shake_hands_is_dropped() {
+async fn connections_without_a_handshake_are_dropped() {
     let limits = Limits { header_read_for_max: Duration::from_millis(300), ..Limits::default() };
     let running = start(limits).await;
     for start in ["", "\x16", "\x16\x03\x01", "\0GET / HTTP/1.1\r\n\r\n"] {
@@ -222,7 +223,8 @@ async fn who_does_not_shake_hands_is_dropped() {
         assert!(ended.is_ok(), "{start:?} is waited for");
         assert!(!answer.starts_with(b"HTTP"), "{start:?} is answered in the clear");
     }
-    // Plain HTTP once got a broken handshake. It gets one answer, whatever it asks, and nothing of it is looked at.
+    // Plain HTTP once got a broken handshake. It gets one answer, whatever the request, and nothing of it is
+    // looked at.
     let plain = running.stamp.signed_headers("GET", &format!("{ROOT}/Tables"), &[]);
     let headers: String =
         plain.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().expect("text"))).collect();

@@ -1,4 +1,4 @@
-//! User delegation: keys that whoever bears a token gets to sign with, and the strings that such signatures sign.
+//! User delegation: signing keys for bearers of tokens, and the strings that such signatures sign.
 //!
 //! ```text
 //! key     HMAC-SHA-256 under an account key of   "user delegation key", account, oid, tid, start, expiry, services,
@@ -7,12 +7,12 @@
 //!         Blob: sr SNAPSHOT [ses] [HEADERS PARAMETERS] rscc rscd rsce rscl rsct        joined by newlines
 //! ```
 //!
-//! A key is computed anew from what a signature says of it, so none is stored. What always holds: it dies with the
-//! account key, and lives for [`DELEGATION_KEY_FOR_MAX`] at most.
+//! A key is computed anew from what a signature says of it, so none is stored. What always holds: it dies
+//! with the account key, and lives for [`DELEGATION_KEY_FOR_MAX`] at most.
 
 use super::sas::{SasService, SasToken};
 use super::signature::{SignSink, SigningKey};
-use crate::query_string::QueryParameters;
+use crate::request::query_string::QueryParameters;
 use base::Ticks;
 use hyper::header::HeaderMap;
 use service::parse_date_time;
@@ -28,7 +28,7 @@ const BOUND_FIELDS_SINCE: &str = "2026-04-06";
 /// What a key is for, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DelegationKey<'a> {
-    /// Who asked for it.
+    /// The principal that requested it.
     pub(crate) oid: &'a str,
     /// In which tenant.
     pub(crate) tid: &'a str,
@@ -38,9 +38,9 @@ pub(crate) struct DelegationKey<'a> {
     pub(crate) expiry: Ticks,
     /// Letters of services.
     pub(crate) services: &'a str,
-    /// The version it was asked for with.
+    /// The version of the request for it.
     pub(crate) version: &'a str,
-    /// The tenant of the only user who may use it.
+    /// The tenant of the only user that may use it.
     pub(crate) delegated_tid: &'a str,
 }
 

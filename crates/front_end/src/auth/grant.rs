@@ -1,10 +1,11 @@
 //! What an authenticated request may do.
 //!
-//! Shared keys may do everything. A shared access signature grants letters: which services and resource types (account
-//! signatures), which permissions, and for a service's signature one resource and perhaps a range of keys.
+//! Shared keys may do everything. A shared access signature grants letters: which services and resource types
+//! (account signatures), which permissions, and for a service's signature one resource and perhaps a range of
+//! keys.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use std::cmp::Ordering;
 use table::edm::utf16_cmp;
 
@@ -51,12 +52,14 @@ pub(crate) enum Grant {
 }
 
 impl Grant {
-    /// Whether it is good for more than one blob or folder: a signature for one of these names it below its container.
+    /// Whether it is good for more than one blob or folder: a signature for one of these names it below its
+    /// container.
     pub(crate) fn reaches_container(&self) -> bool {
         !matches!(self, Grant::Service { resource, .. } if resource.contains('/'))
     }
 
-    /// Whether an operation is allowed. `table` is the table it is on, if that was not part of what was signed.
+    /// Whether an operation is allowed. `table` is the table it is on, if that was not part of what was
+    /// signed.
     pub(crate) fn check<N: Need>(&self, need: N, table: Option<&str>) -> Result<(), ApiError> {
         let failure = || ApiError::new(ErrorCode::AuthorizationFailure);
         let (permissions, needed) = match self {

@@ -1,7 +1,7 @@
 //! Making a shared access signature: the other side of `verify_sas`, with the same strings-to-sign.
 //!
-//! A token is written unsigned as the query of an address. What it signs is then what verification would find in a
-//! request to that address, so a token that is made here verifies, whatever its names are.
+//! A token is written unsigned as the query of an address. What it signs is then what verification would find
+//! in a request to that address, so a token that is made here verifies, whatever its names are.
 
 use super::sas::{SasService, SasToken};
 use super::sas_permissions::{
@@ -10,11 +10,11 @@ use super::sas_permissions::{
 };
 use super::verify_sas::{SignedResource, write_string};
 use crate::accounts::Account;
-use crate::addressing::Address;
 use crate::blob_api::BlobApi;
 use crate::pipeline::ServiceApi;
-use crate::query_string::{MalformedQuery, QueryParameters};
 use crate::queue_api::QueueApi;
+use crate::request::addressing::Address;
+use crate::request::query_string::{MalformedQuery, QueryParameters};
 use crate::table_api::TableApi;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;
@@ -249,7 +249,7 @@ fn sign(
     query: &QueryParameters<'_>,
 ) -> Result<String, SasError> {
     let token = SasToken::of_query(query);
-    // A container's address is told from a blob's by what else the request says, or by this.
+    // A container's address differs from a blob's by what else the request says, or by this.
     let path = if let SasScope::Container(_) = scope { format!("{path}/") } else { path.to_owned() };
     let resource = signed_resource(scope, &path, query);
     if let SasScope::Blob { blob, .. } = scope

@@ -1,9 +1,9 @@
 //! Who sends a request, and what it may do.
 //!
-//! The `Authorization` header decides if there is one, else a signature among the query parameters. The order of checks
-//! is: signature, time, source address, protocol; then, once the operation is known, service, resource type and
-//! permission ([`grant::Grant::check`]). What always holds: signatures are compared in constant time, and an error
-//! shows the server's string-to-sign but never a key.
+//! The `Authorization` header decides if there is one, else a signature among the query parameters. The order
+//! of checks is: signature, time, source address, protocol; then, once the operation is known, service,
+//! resource type and permission ([`grant::Grant::check`]). What always holds: signatures are compared in
+//! constant time, and an error shows the server's string-to-sign but never a key.
 //!
 //! A request without credentials gets 401 `NoAuthenticationInformation`, as the newer service answers; wrong
 //! credentials get 403 `AuthenticationFailed`.
@@ -21,10 +21,10 @@ mod vector_tests;
 mod verify_sas;
 
 use crate::accounts::{Account, Accounts};
-use crate::addressing::Address;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use base::Ticks;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use memchr::memchr;
@@ -55,7 +55,7 @@ pub(crate) enum Credentials<'a> {
     },
     /// A shared access signature.
     Sas(SasToken<'a>),
-    /// A token of somebody whom the server believes.
+    /// A bearer token.
     Bearer(&'a str),
 }
 

@@ -12,7 +12,7 @@
 //! Fields are signed decoded; an absent one is an empty line. What the token allows is decided in `grant`.
 
 use super::signature::SignSink;
-use crate::query_string::QueryParameters;
+use crate::request::query_string::QueryParameters;
 
 /// The first version of account signatures, and of `sip` and `spr` in service signatures.
 pub(crate) const ACCOUNT_SAS_SINCE: &str = "2015-04-05";
@@ -124,8 +124,8 @@ impl<'a> SasToken<'a> {
         }
     }
 
-    /// Writes the string that a service signature signs. `resource` is the name below the account, decoded, without
-    /// leading slash; `snapshot` is the snapshot or version that a blob request names.
+    /// Writes the string that a service signature signs. `resource` is the name below the account, decoded,
+    /// without leading slash; `snapshot` is the snapshot or version that a blob request names.
     pub fn write_service_string(
         &self,
         service: SasService,

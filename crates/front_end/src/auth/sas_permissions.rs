@@ -1,5 +1,6 @@
-//! The letters of permissions that signatures may hold, in the order in which the reference writes them, and what each
-//! allows. What is verified does not come from here: each operation's need is in its service's `need.rs`.
+//! The letters of permissions that signatures may hold, in the order in which the reference writes them, and
+//! what each allows. What is verified does not come from here: each operation's need is in its service's
+//! `need.rs`.
 
 /// A permission of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

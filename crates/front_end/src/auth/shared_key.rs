@@ -11,8 +11,8 @@
 //! What always holds: the path is signed exactly as sent, and any request has a string-to-sign.
 
 use super::signature::SignSink;
-use crate::addressing::SignedPath;
-use crate::query_string::QueryParameters;
+use crate::request::addressing::SignedPath;
+use crate::request::query_string::QueryParameters;
 use hyper::header::{
     CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName,
     HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, RANGE,
@@ -65,7 +65,7 @@ pub struct SignedRequest<'a> {
 
 /// The header that replaces `Date` where a client cannot set that one.
 pub(crate) const X_MS_DATE: HeaderName = HeaderName::from_static("x-ms-date");
-/// The version of the protocol that a request asks for.
+/// The version of the protocol that a request names.
 pub(crate) const X_MS_VERSION: HeaderName = HeaderName::from_static("x-ms-version");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 
@@ -240,8 +240,8 @@ fn weights_of(name: &str) -> impl Iterator<Item = (u8, u8)> {
     name.bytes().filter(|&byte| byte != b'-').map(weight)
 }
 
-/// Hyphens decide only between names that are otherwise equal: where they first differ, another character comes before
-/// the end, and the end before a hyphen.
+/// Hyphens decide only between names that are otherwise equal: where they first differ, another character
+/// comes before the end, and the end before a hyphen.
 fn compare_hyphens(a: &[u8], b: &[u8]) -> Ordering {
     let rank = |name: &[u8], at: usize| match name.get(at) {
         Some(b'-') => 2,

@@ -1,7 +1,7 @@
 //! Keys and signatures: Base64 of HMAC-SHA-256 over a string-to-sign.
 //!
-//! A key keeps the HMAC's state after its key block, so that each request pays only for the bytes it signs. What
-//! always holds: signatures are compared in constant time, and a key is never printed.
+//! A key keeps the HMAC's state after its key block, so that each request pays only for the bytes it signs.
+//! What always holds: signatures are compared in constant time, and a key is never printed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,8 @@ use subtle::ConstantTimeEq;
 /// Bytes of a signature.
 const SIGNATURE_SIZE_BYTES: usize = 32;
 
-/// Takes the pieces of a string-to-sign in order: an HMAC on the hot path, a text for error details and tests.
+/// Takes the pieces of a string-to-sign in order: an HMAC on the hot path, a text for error details and
+/// tests.
 pub trait SignSink {
     /// The next bytes.
     fn put(&mut self, bytes: &[u8]);

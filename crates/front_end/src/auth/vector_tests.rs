@@ -6,8 +6,8 @@ use super::shared_key::{HeaderOrder, SharedKeyScheme, SignedRequest, SignedServi
 use super::signature::SigningKey;
 use super::{Credentials, SharedKeyRequest, credentials, verify_shared_key};
 use crate::accounts::Account;
-use crate::addressing::Address;
-use crate::query_string::QueryParameters;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -49,7 +49,7 @@ fn sent_at(headers: &HeaderMap) -> Ticks {
 }
 
 /// A worked signature.
-struct Worked<'a> {
+struct SignatureExample<'a> {
     id: &'a str,
     service: SignedService,
     account: &'a str,
@@ -62,8 +62,9 @@ struct Worked<'a> {
 }
 
 /// All strings that this request may sign; the right one must be among them and give the signature.
-fn check(worked: &Worked<'_>, key: &SigningKey) {
-    let Worked { id, service, account, method, url, headers, scheme, string_to_sign, signature } = *worked;
+fn check(worked: &SignatureExample<'_>, key: &SigningKey) {
+    let SignatureExample { id, service, account, method, url, headers, scheme, string_to_sign, signature } =
+        *worked;
     let label = match service {
         SignedService::Table => "table",
         SignedService::BlobOrQueue if url.host().is_some_and(|host| host.contains(".queue.")) => "queue",
@@ -111,7 +112,7 @@ fn worked_shared_key_examples() {
         let account = text(vector, "account");
         let url: Uri = text(vector, "url").parse().expect("url");
         let headers = headers(vector);
-        let worked = Worked {
+        let worked = SignatureExample {
             id: text(vector, "id"),
             service: service(text(vector, "service")),
             account,
@@ -164,7 +165,7 @@ fn requests_of_official_clients() {
             tables += 1;
         } else {
             let vectors = parse(SHARED_KEY);
-            let worked = Worked {
+            let worked = SignatureExample {
                 id: &id,
                 service: SignedService::BlobOrQueue,
                 account: account.name(),

@@ -1,6 +1,7 @@
 //! Verifying a shared access signature: what it grants, or why it is refused.
 //!
-//! Pure: the stored policy that a token names is fetched by the caller between [`SasRequest::policy_id`] and here.
+//! Pure: the stored policy that a token names is fetched by the caller between [`SasRequest::policy_id`] and
+//! here.
 
 use super::bearer::Principal;
 use super::delegation::{BoundRequest, DelegationKey, write_delegation_string};
@@ -9,7 +10,7 @@ use super::sas::{ACCOUNT_SAS_SINCE, RESOURCE_KIND_SINCE, SERVICE_SAS_SINCE, SasS
 use super::signature::{ClaimedSignature, SignSink, SigningKey};
 use crate::accounts::Account;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::Ticks;
 use service::{StoredPolicy, parse_date_time};
 use std::borrow::Cow;
@@ -82,7 +83,7 @@ pub(crate) fn verify_sas(
     verify_sas_of(account, request, policies, None)
 }
 
-/// The same for somebody who bears a token as well, whom the signature may be for alone.
+/// The same for a request with a bearer token, to whose user the signature may be limited.
 pub(crate) fn verify_sas_of(
     account: &Account,
     request: &SasRequest<'_>,
@@ -139,8 +140,8 @@ pub(crate) fn verify_sas_of(
     })
 }
 
-/// Refuses kinds of resources that the token's version does not have. Old versions don't sign the kind, and none signs
-/// the depth: whoever adds them to a token must not change what it is for.
+/// Refuses kinds of resources that the token's version does not have. Old versions don't sign the kind, and
+/// none signs the depth: adding them to a token must not change its scope.
 fn check_blob_resource(token: SasToken<'_>, resource: &SignedResource<'_>) -> Result<(), ApiError> {
     for name in ["sr", "sdd", "sv"] {
         if token.count(name) > 1 {
@@ -200,7 +201,7 @@ fn verify_delegation(
     check_user(token.field("sduoid").unwrap_or_default(), key.delegated_tid, principal)
 }
 
-/// Refuses whoever is not the only user that a signature is for, if it is for one. An empty `tenant` is any.
+/// Refuses principals other than the only user of a signature, if it has one. An empty `tenant` is any.
 fn check_user(user: &str, tenant: &str, principal: Option<&Principal>) -> Result<(), ApiError> {
     if user.is_empty() {
         return match tenant.is_empty() {
@@ -333,7 +334,7 @@ fn bound(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query_string::QueryParameters;
+    use crate::request::query_string::QueryParameters;
 
     static NO_HEADERS: std::sync::LazyLock<hyper::header::HeaderMap> =
         std::sync::LazyLock::new(Default::default);

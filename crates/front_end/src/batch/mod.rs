@@ -1,4 +1,5 @@
-//! Entity group transactions as `multipart/mixed`: the request read liberally, the reply written as the service does.
+//! Entity group transactions as `multipart/mixed`: the request read liberally, the reply written as the
+//! service does.
 
 mod reader;
 mod writer;

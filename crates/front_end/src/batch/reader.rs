@@ -16,13 +16,13 @@
 //! --batch_X--
 //! ```
 //!
-//! Liberal where clients differ: names in any case, blank lines before boundaries, requests and bodies, line ends with or
-//! without carriage return, a missing last boundary of the batch. What always holds: any bytes are a batch or are refused, a
-//! change set that was cut off is never taken for a whole one, nothing is copied, and at most one operation more than
-//! allowed is read.
+//! Liberal where clients differ: names in any case, blank lines before boundaries, requests and bodies, line
+//! ends with or without carriage return, a missing last boundary of the batch. What always holds: any bytes
+//! are a batch or are refused, a change set that was cut off is never taken for a whole one, nothing is
+//! copied, and at most one operation more than allowed is read.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use memchr::memchr;
 use memchr::memmem;
 use table::limits::GROUP_OPERATIONS_MAX;

@@ -9,29 +9,29 @@
 //! Authorization: …                      x-ms-error-code: …
 //! ```
 //!
-//! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a batch are
-//! of one kind. When the time of the batch is over, the parts that are left fail; a part may ask for less
-//! time than that.
+//! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a
+//! batch are of one kind. When the time of the batch is over, the parts that are left fail; a part may ask
+//! for less time than that.
 
 use super::headers::Headers;
 use super::request_headers::text;
 use super::route::Route;
 use super::target::Target;
 use super::{BlobApi, BlobRequest, blob_write};
-use crate::addressing::Address;
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify_sas, verify_shared_key};
 use crate::batch::boundary_of;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, check_timeout,
+    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, check_timeout, requested_time_limit,
     timeout_of, within,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
-use crate::request_id::RequestId;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
+use crate::request::request_id::RequestId;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
@@ -105,9 +105,9 @@ fn read_part(section: &str) -> Result<Part, ApiError> {
     Ok(Part { content_id, request })
 }
 
-/// How long a batch may take, by what it asks for.
+/// How long a batch may take, by its time-out.
 pub(crate) fn time_limit(parts: &Parts) -> Duration {
-    asked_time_limit(parts, BATCH_FOR_MAX)
+    requested_time_limit(parts, BATCH_FOR_MAX)
 }
 
 /// Answers a batch.
@@ -119,10 +119,10 @@ pub(crate) async fn run<B: RequestBody>(
     let content_type = context.headers().get(CONTENT_TYPE.as_str()).and_then(|value| value.to_str().ok());
     let boundary = content_type.and_then(boundary_of).ok_or_else(malformed)?.to_owned();
     let outer = context.request;
-    let clock = outer.clock;
+    let clock = outer.environment.clock;
     let deadline = clock.monotonic() + time_limit(outer.parts);
     let whole = within(clock, deadline, body.read_up_to(SIZE_BYTES_MAX)).await?;
-    let response_boundary = format!("batchresponse_{}", RequestId::new(outer.random).as_str());
+    let response_boundary = format!("batchresponse_{}", RequestId::new(outer.environment.random).as_str());
     let version = text(context.headers(), "x-ms-version").unwrap_or(BlobApi::DEFAULT_VERSION);
     let mut out = Vec::new();
     let mut kind = None;
@@ -130,7 +130,7 @@ pub(crate) async fn run<B: RequestBody>(
         Ok(parts) => parts,
         // Told in the place of the first part, and nothing is done (observed).
         Err(error) if error.code == ErrorCode::ExceedsMaxBatchRequestCount => {
-            let id = RequestId::new(outer.random);
+            let id = RequestId::new(outer.environment.random);
             let reply = ErrorShape::Xml.reply(&error, id.as_str(), outer.now);
             put_part(&mut out, &response_boundary, version, None, (id.as_str(), &reply));
             Vec::new()
@@ -138,12 +138,13 @@ pub(crate) async fn run<B: RequestBody>(
         Err(error) => return Err(error),
     };
     for part in parts {
-        let id = RequestId::new(outer.random);
+        let id = RequestId::new(outer.environment.random);
         let reply = answer_part(api, context, &part.request, &mut kind, deadline).await;
         let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
         put_part(&mut out, &response_boundary, version, part.content_id.as_deref(), (id.as_str(), &reply));
     }
-    // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't read.
+    // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't
+    // read.
     out.extend_from_slice(format!("--{response_boundary}--").as_bytes());
     let mut reply = Reply::new(StatusCode::ACCEPTED);
     let content_type = format!("multipart/mixed; boundary={response_boundary}");
@@ -163,7 +164,8 @@ fn put_part(
     if let Some(content_id) = content_id {
         out.extend_from_slice(format!("Content-ID: {content_id}\r\n").as_bytes());
     }
-    // As Azure's: older .NET clients read as many characters as a body has bytes, and find the next part only with it.
+    // As Azure's: older .NET clients read as many characters as a body has bytes, and find the next part only
+    // with it.
     let mark: &[u8] = if reply.body.is_empty() { b"" } else { "\u{feff}".as_bytes() };
     let reason = reply.status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(format!("\r\nHTTP/1.1 {} {reason}\r\n", reply.status.as_u16()).as_bytes());
@@ -194,7 +196,7 @@ async fn answer_part(
     deadline: Duration,
 ) -> Result<Reply, ApiError> {
     let outer = context.request;
-    if deadline <= outer.clock.monotonic() {
+    if deadline <= outer.environment.clock.monotonic() {
         return Err(ErrorCode::OperationTimedOut.into());
     }
     let address = Address::parse(outer.host, parts.uri.path(), BlobApi::LABEL);
@@ -203,10 +205,11 @@ async fn answer_part(
     }
     let query =
         QueryParameters::parse(parts.uri.query()).map_err(|_| ApiError::new(ErrorCode::InvalidUri))?;
-    let grant = within(outer.clock, deadline, authenticate(api, outer, parts, &address, &query)).await?;
+    let grant =
+        within(outer.environment.clock, deadline, authenticate(api, outer, parts, &address, &query)).await?;
     check_timeout(&query)?;
-    let asked = timeout_of(&query).map(|asked| outer.clock.monotonic() + asked);
-    let deadline = asked.map_or(deadline, |asked| asked.min(deadline));
+    let requested = timeout_of(&query).map(|requested| outer.environment.clock.monotonic() + requested);
+    let deadline = requested.map_or(deadline, |requested| requested.min(deadline));
     let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
     let headers = Headers::of_request(parts);
@@ -221,7 +224,7 @@ async fn answer_part(
         return Err(malformed());
     }
     let inner = BlobRequest { service: context.service, request: &request, route, target: &target, headers };
-    within(outer.clock, deadline, async {
+    within(outer.environment.clock, deadline, async {
         api.authorise(&inner, route).await?;
         request.check_secondary(route.is_read())?;
         match route {

@@ -7,10 +7,10 @@ use super::request_headers::{conditions, flag, has_foreign_etag, invalid, range,
 use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
-use crate::reply_body::ReplyStream;
+use crate::reply::body::ReplyStream;
+use crate::request::query_string::QueryParameters;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,12 +22,12 @@ use md5::{Digest, Md5};
 use std::collections::VecDeque;
 use std::io;
 
-/// Whether the MD5 of a range is told.
+/// Whether the MD5 of a range is returned.
 const RANGE_MD5: &str = "x-ms-range-get-content-md5";
 /// Whether its CRC-64 is.
 const RANGE_CRC64: &str = "x-ms-range-get-content-crc64";
 
-/// Bytes of a range whose checksum is told at most.
+/// Bytes of a range whose checksum is returned at most.
 const CHECKED_RANGE_SIZE_BYTES_MAX: u64 = 4 << 20;
 
 pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
@@ -51,7 +51,8 @@ pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let range = range(headers);
     let (with_md5, with_crc64) = (flag(headers, RANGE_MD5)?, flag(headers, RANGE_CRC64)?);
     let structured = is_structured(headers)?;
-    let checksums = [with_md5, with_crc64, structured].into_iter().filter(|asked| *asked).count();
+    let checksums =
+        [with_md5, with_crc64, structured].into_iter().filter(|is_requested| *is_requested).count();
     if (with_md5 || with_crc64) && range.is_none() || checksums > 1 {
         return Err(invalid(if with_md5 { RANGE_MD5 } else { RANGE_CRC64 }, "true"));
     }
@@ -105,13 +106,13 @@ struct Begun {
     at: BlobAt,
 }
 
-/// Reads the first bytes: if they can't be read there is still time for an answer that says so.
+/// Reads the first bytes: if they can't be read there is still time for an error.
 async fn begin(mut reader: BlobReader, at: BlobAt) -> Result<Begun, ApiError> {
     let first = next_part(&mut reader, &at).await.map_err(from_blob)?;
     Ok(Begun { first, reader: Some(reader), at })
 }
 
-/// The next bytes. What can't be read is logged with the blob's name: who runs the server must know what to upload again.
+/// The next bytes. What can't be read is logged with the blob's name: the operator has to upload it again.
 async fn next_part(reader: &mut BlobReader, at: &BlobAt) -> Result<Option<Bytes>, BlobError> {
     let part = reader.next().await;
     part.inspect_err(|error| tracing::error!("blob {at} can't be read: {error}"))
@@ -228,7 +229,7 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     Ok(reply)
 }
 
-/// From this `x-ms-version` on lists of page ranges come in pages, if that is asked for.
+/// From this `x-ms-version` on lists of page ranges come in pages, on request.
 const PAGES_OF_RANGES_SINCE: &str = "2020-10-02";
 
 pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {

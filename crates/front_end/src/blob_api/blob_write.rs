@@ -10,7 +10,7 @@ use super::request_headers::{
 };
 use super::uploads::{canonical, page_blob_size, tier};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use blob::{BlobError, DeleteSnapshots, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction};
 use hyper::StatusCode;
@@ -125,7 +125,7 @@ pub(crate) async fn delete(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
     };
     match context.query("deletetype") {
         None => {}
-        // It would end what soft delete keeps: done softly, it would not be what was asked for.
+        // It would end what soft delete keeps: done softly, it would not be the requested deletion.
         Some(kind) if kind.eq_ignore_ascii_case("permanent") => return Err(ErrorCode::NotImplemented.into()),
         Some(kind) => {
             return Err(ApiError::invalid_parameter("deletetype", kind, "It is no kind of deletion."));

@@ -1,12 +1,12 @@
-//! What the Blob service refuses, as the protocol tells it.
+//! What the Blob service refuses, in the protocol's terms.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::from_partition;
 use crate::pipeline::service_settings::RETENTION_REASON;
 use blob::{BlobError, LeaseError};
 
-/// The error a client sees when it asked for something of a container.
+/// The error of a request for a container.
 pub(crate) fn from_container(error: BlobError) -> ApiError {
     match error {
         BlobError::Lease(LeaseError::IdMismatchWithOperation) => {
@@ -125,7 +125,7 @@ fn from_lease(error: LeaseError) -> ErrorCode {
 mod tests {
     use super::*;
 
-    /// It said to delete snapshots one by one, also to those who did.
+    /// The text advised to delete snapshots one by one, also in answers to clients that did.
     #[test]
     fn of_too_many_rows_it_says_what_works() {
         let error = from_blob(BlobError::TooManyRows);

@@ -1,9 +1,9 @@
 //! The headers of a request, with a sketch of their names.
 //!
-//! The protocol has some fifty headers that say something of a blob, and a request has few of them: most look-ups find
-//! nothing, and the sketch says so without looking.
+//! The protocol has some fifty headers that say something of a blob, and a request has few of them: most
+//! look-ups find nothing, and the sketch shows that without a look-up.
 
-use crate::header_case::CasedNames;
+use crate::request::header_case::CasedNames;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 

@@ -6,7 +6,7 @@ use super::reply_headers::{put, put_version};
 use super::request_headers::{invalid, required, text, write_conditions};
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request_id::RequestId;
+use crate::request::request_id::RequestId;
 use base::Ticks;
 use blob::{LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, LeaseAction, LeaseOutcome, parse_lease_id};
 use hyper::StatusCode;
@@ -35,7 +35,7 @@ fn action(context: &BlobRequest<'_>) -> Result<LeaseAction, ApiError> {
             };
             let id = match text(headers, "x-ms-proposed-lease-id") {
                 Some(_) => id_in("x-ms-proposed-lease-id")?,
-                None => RequestId::new(context.request.random).as_str().to_owned(),
+                None => RequestId::new(context.request.environment.random).as_str().to_owned(),
             };
             LeaseAction::Acquire { seconds, id }
         }

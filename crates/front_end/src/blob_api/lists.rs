@@ -32,7 +32,7 @@ const INCLUDES: [&str; 11] = [
     "permissions",
 ];
 
-/// Entries of a page: what is asked for, but no more than `most`.
+/// Entries of a page: the requested count, but no more than `most`.
 pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize, ApiError> {
     let Some(text) = context.query("maxresults") else { return Ok(most) };
     match text.parse::<i64>() {
@@ -52,13 +52,13 @@ fn open_results(context: &BlobRequest<'_>, container: Option<&str>, max: usize) 
         put_attribute(&mut out, container);
     }
     out.extend_from_slice(b"\">");
-    let asked = [
+    let parameters = [
         ("Prefix", "prefix"),
         ("Marker", "marker"),
         ("MaxResults", "maxresults"),
         ("Delimiter", "delimiter"),
     ];
-    for (element, parameter) in asked {
+    for (element, parameter) in parameters {
         match context.query(parameter) {
             None => {}
             Some(_) if parameter == "maxresults" => put_xml_element(&mut out, element, &max.to_string()),
@@ -137,13 +137,13 @@ struct Shown {
     copy: bool,
 }
 
-/// Whether a listing was asked to include something, in any case.
+/// Whether a listing has to include something, in any case.
 pub(crate) fn includes(context: &BlobRequest<'_>, what: &str) -> bool {
     context.request.query.list("include").any(|part| part.eq_ignore_ascii_case(what))
 }
 
-/// Whether it was asked to include what a public container does not show by itself: blobs that were never committed, and
-/// deleted ones.
+/// Whether it has to include what a public container does not show by itself: blobs that were never
+/// committed, and deleted ones.
 pub(crate) fn includes_hidden(context: &BlobRequest<'_>) -> bool {
     ["uncommittedblobs", "deleted", "deletedwithversions"].iter().any(|what| includes(context, what))
 }
@@ -236,7 +236,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     Ok(Reply::xml(StatusCode::OK, out))
 }
 
-/// A name; one that XML can't hold is percent-encoded and says so.
+/// A name; one that XML can't hold is percent-encoded and marked so.
 fn put_name(out: &mut Vec<u8>, name: &str) {
     let fits = |char: char| !matches!(char, '\u{0}'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
     if name.chars().all(fits) {

@@ -1,14 +1,14 @@
 //! The Blob service over HTTP: what it does with a request that has gone through the pipeline's first steps.
 //!
-//! One file for each family of operations. What always holds: no body is used before the request may do what it asks,
-//! bodies and blobs are streamed in constant memory, and bytes that fail their check are never visible.
+//! One file for each family of operations. What always holds: no body is used before the request is
+//! authorised, bodies and blobs are streamed in constant memory, and bytes that fail their check are never
+//! visible.
 
 mod batch;
 mod blob_read;
 mod blob_write;
 mod containers;
-mod copies;
-mod copy_source;
+mod copy;
 mod errors;
 mod headers;
 mod leases;
@@ -23,21 +23,21 @@ mod tags;
 mod target;
 mod uploads;
 
-use crate::addressing::Address;
 use crate::auth::SignedResource;
 use crate::auth::grant::Grant;
 use crate::auth::sas::{SasService, SasToken};
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{
     KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
 };
 use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, asked_time_limit, policies,
+    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, policies, requested_time_limit,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
 use headers::Headers;
 use hyper::header::HeaderMap;
@@ -63,8 +63,8 @@ pub(crate) struct BlobApi {
 }
 
 impl BlobApi {
-    /// Over this service. Customers' keys and encryption scopes encrypt nothing here: unless they are taken all the same,
-    /// requests that name some are refused.
+    /// Over this service. Customers' keys and encryption scopes encrypt nothing here: unless they are taken
+    /// all the same, requests that name some are refused.
     pub(crate) fn new(service: Arc<BlobService>, takes_customer_keys: bool) -> Self {
         BlobApi { service, takes_customer_keys }
     }
@@ -192,13 +192,13 @@ pub(crate) fn parse_revision(snapshot: Option<&str>, version: Option<&str>) -> R
     })
 }
 
-/// A snapshot's or version's time in the parameter `name`. One that is a time, but none that the service has, is out of
-/// range (observed of the first year there is, which Go programs send for "none").
+/// A snapshot's or version's time in the parameter `name`. One that is a time, but none that the service has,
+/// is out of range (observed of the first year there is, which Go programs send for "none").
 pub(crate) fn parse_snapshot(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiError> {
     let malformed =
         |text: &str| ApiError::invalid_parameter(name, text, "It is not a time as the service tells it.");
     let parse = |text: &str| match service::parse_date_time(text) {
-        // Only in the form in which it was told (observed of one with a digit less).
+        // Only in the form in which it was returned (observed of one with a digit less).
         Ok(at) if reply_headers::snapshot_text(at.0) == text => Ok(at.0),
         Ok(_) | Err(DateTimeError::Malformed) => Err(malformed(text)),
         Err(DateTimeError::TooEarly | DateTimeError::TooLate) => Err(ErrorCode::OutOfRangeInput.into()),
@@ -225,12 +225,12 @@ impl ServiceApi for BlobApi {
         }
         // Copies and block lists take their time in the server.
         if parts.method != Method::PUT {
-            return asked_time_limit(parts, longest);
+            return requested_time_limit(parts, longest);
         }
         let length = parts.headers.get(hyper::header::CONTENT_LENGTH);
         let length: Option<u64> = length.and_then(|value| value.to_str().ok()?.parse().ok());
         let mib = u32::try_from(length.unwrap_or(0) >> 20).unwrap_or(u32::MAX);
-        asked_time_limit(parts, WRITE_FOR_MAX_PER_MIB.saturating_mul(mib.max(1)).max(longest))
+        requested_time_limit(parts, WRITE_FOR_MAX_PER_MIB.saturating_mul(mib.max(1)).max(longest))
     }
 
     fn put_headers(_headers: &mut HeaderMap) {}
@@ -283,7 +283,7 @@ impl ServiceApi for BlobApi {
         }
         self.authorise(&context, route).await?;
         request.check_secondary(route.is_read())?;
-        // An operation that is not served says so, whatever headers it has.
+        // An operation that is not served is refused as such, whatever headers it has.
         if route != Route::NotServed {
             refuse_what_is_not_kept(headers, route, self.takes_customer_keys)?;
             if !self.takes_customer_keys && !route.is_read() && context.signed_scope().is_some() {
@@ -335,14 +335,14 @@ impl ServiceApi for BlobApi {
 }
 
 impl BlobApi {
-    /// Whether the credentials, or a public container, allow the operation, and whether they allow its conditions: who may
-    /// not read tags must not learn of them by asking what they are.
+    /// Whether the credentials, or a public container, allow the operation, and whether they allow its
+    /// conditions: a request that may not read tags must not learn them by conditions.
     async fn authorise(&self, context: &BlobRequest<'_>, route: Route) -> Result<(), ApiError> {
         self.authorise_operation(context, route).await?;
         let grant = context.request.grant;
         let is_anonymous = *grant == Grant::Anonymous;
         let lists_hidden = is_anonymous && route == Route::ListBlobs && lists::includes_hidden(context);
-        let lacks_tags = asks_for_tags(context, route) && !grant.holds('t');
+        let lacks_tags = needs_tags(context, route) && !grant.holds('t');
         match is_anonymous {
             _ if !lacks_tags && !lists_hidden => Ok(()),
             true => Err(ErrorCode::NoAuthenticationInformation.into()),
@@ -389,7 +389,8 @@ impl BlobApi {
         if !of_container {
             return Err(refused);
         }
-        // Nobody learns from here whether a private container exists. Clients of versions with tokens are asked for one.
+        // No client learns from here whether a private container exists. Clients of versions with tokens are
+        // asked for one.
         let version = request_headers::text(context.headers(), "x-ms-version");
         let hidden = match version >= Some(CHALLENGES_SINCE) {
             true => ErrorCode::NoAuthenticationInformation,
@@ -412,8 +413,8 @@ impl BlobApi {
         route: Route,
         body: IncomingBody<'_, B>,
     ) -> Result<Reply, ApiError> {
-        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
-        // boxed.
+        // Every request's future is as large as the largest of these: those that are large and not the most
+        // frequent are boxed.
         match route {
             Route::ReadServiceProperties => service_settings::read_properties(context).await,
             Route::WriteServiceProperties => {
@@ -441,12 +442,12 @@ impl BlobApi {
             Route::PutBlockList => uploads::put_block_list(context, body).await,
             Route::AppendBlock => uploads::append_block(context, body).await,
             Route::PutPages => uploads::put_pages(context, body).await,
-            Route::PutBlobFromUrl => Box::pin(copies::put_blob_from_url(context, body)).await,
-            Route::PutBlockFromUrl => Box::pin(copies::put_block_from_url(context, body)).await,
-            Route::AppendBlockFromUrl => Box::pin(copies::append_block_from_url(context, body)).await,
-            Route::PutPagesFromUrl => Box::pin(copies::put_pages_from_url(context, body)).await,
-            Route::CopyBlob => Box::pin(copies::copy_blob(context, body)).await,
-            Route::AbortCopy => Box::pin(copies::abort_copy(context)).await,
+            Route::PutBlobFromUrl => Box::pin(copy::put_blob_from_url(context, body)).await,
+            Route::PutBlockFromUrl => Box::pin(copy::put_block_from_url(context, body)).await,
+            Route::AppendBlockFromUrl => Box::pin(copy::append_block_from_url(context, body)).await,
+            Route::PutPagesFromUrl => Box::pin(copy::put_pages_from_url(context, body)).await,
+            Route::CopyBlob => Box::pin(copy::copy_blob(context, body)).await,
+            Route::AbortCopy => Box::pin(copy::abort_copy(context)).await,
             Route::SealBlob => blob_write::seal(context).await,
             Route::SetBlobProperties => blob_write::set_properties(context).await,
             Route::SetBlobMetadata => blob_write::set_metadata(context).await,
@@ -466,12 +467,12 @@ impl BlobApi {
     }
 }
 
-/// From this `x-ms-version` on, who reads what is not public is told that credentials are missing (tests of the Go client),
-/// before it that there is no such thing (tests of the PHP client).
+/// From this `x-ms-version` on, a read of what is not public is refused because credentials are missing
+/// (tests of the Go client), before it that there is no such thing (tests of the PHP client).
 const CHALLENGES_SINCE: &str = "2019-12-12";
 
 /// Whether the answer, or whether there is one, depends on tags.
-fn asks_for_tags(context: &BlobRequest<'_>, route: Route) -> bool {
+fn needs_tags(context: &BlobRequest<'_>, route: Route) -> bool {
     let lists = route == Route::ListBlobs && lists::includes(context, "tags");
     lists || request_headers::text(context.headers(), "x-ms-if-tags").is_some()
 }
@@ -498,7 +499,7 @@ fn refuse_what_is_not_kept(
     match refused.next().or(scope.filter(|_| !takes_customer_keys).map(|_| DEFAULT_SCOPE)) {
         Some(name) => {
             let error = ApiError::new(ErrorCode::UnsupportedHeader);
-            // Nothing of a key is told.
+            // Nothing of a key is returned.
             let is_key = name.ends_with("encryption-key");
             let value = request_headers::text(headers, name).filter(|_| !is_key).map(str::to_owned);
             let facts = [("HeaderName", Some(name.to_owned())), ("HeaderValue", value)];
@@ -509,8 +510,8 @@ fn refuse_what_is_not_kept(
     }
 }
 
-/// A signature for a blob or its container may say how the blob's content is told. One for the account signs nothing of
-/// the kind.
+/// A signature for a blob or its container may say how the blob's content is described. One for the account
+/// signs nothing of the kind.
 fn override_headers(reply: &mut Reply, request: &ApiRequest<'_>, route: Route) {
     let is_of_service = matches!(request.grant, Grant::Service { .. });
     let token = SasToken::find(request.query).filter(|_| is_of_service && route == Route::ReadBlob);
@@ -536,7 +537,7 @@ mod tests {
     use super::*;
     use hyper::Request;
 
-    /// What clients asked for with `timeout` was not looked at.
+    /// The requested `timeout` was ignored.
     #[test]
     fn time_limits() {
         let longest = Duration::from_secs(30);

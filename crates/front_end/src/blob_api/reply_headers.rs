@@ -16,7 +16,7 @@ pub(crate) fn http_date(at: Ticks) -> String {
 }
 
 thread_local! {
-    /// The last date that this thread told, by its second: what is written at the same time has the same.
+    /// The last date that this thread wrote, by its second: what is written at the same time has the same.
     static LAST_DATE: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) };
 }
 
@@ -63,14 +63,14 @@ pub(crate) fn put_version(reply: &mut Reply, etag: u64, modified_at: Ticks) {
     }
 }
 
-/// Adds what a write tells.
+/// Adds the headers of a write.
 pub(crate) fn put_written(reply: &mut Reply, written: &Written) {
     put_version(reply, written.etag, written.modified_at);
     put_some(reply, "x-ms-version-id", written.version.map(snapshot_text).as_deref());
     put_encryption(reply, &written.encryption);
 }
 
-/// Adds what a write tells that brought something to encrypt.
+/// Adds the headers of a write that brought something to encrypt.
 pub(crate) fn put_written_encrypted(reply: &mut Reply, written: &Written) {
     put_written(reply, written);
     put_static(reply, "x-ms-request-server-encrypted", "true");
@@ -87,7 +87,7 @@ pub(crate) fn smart_tier(tier: &str) -> Option<&'static str> {
     (tier == "Smart").then_some("Hot")
 }
 
-/// Adds what a lease tells.
+/// Adds the headers of a lease.
 pub(crate) fn put_lease(reply: &mut Reply, lease: &Lease, now: Ticks) {
     let state = lease.state(now);
     put(reply, "x-ms-lease-status", lease_status(state));
@@ -110,8 +110,8 @@ pub(crate) fn crc64_text(crc64: u64) -> String {
     STANDARD.encode(crc64.to_le_bytes())
 }
 
-/// Adds all that a read of a blob tells besides its bytes. `is_ranged`: `content-md5` is that of the bytes that are sent,
-/// and the MD5 that is stored for the whole has a name of its own.
+/// Adds all that a read of a blob returns besides its bytes. `is_ranged`: `content-md5` is that of the bytes
+/// that are sent, and the MD5 that is stored for the whole has a name of its own.
 pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
     put_version(reply, record.etag, record.modified_at);
     put_some(reply, "x-ms-version-id", record.version.map(snapshot_text).as_deref());
@@ -163,8 +163,8 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     Ok(())
 }
 
-/// A source's address as whoever may read the copy may see it: without the signature that lets them read the source. It is
-/// not stored either; early builds did.
+/// A source's address as readers of the copy may see it: without the signature that lets them read the
+/// source. It is not stored either; early builds did.
 pub(crate) fn without_signature(url: &str) -> String {
     let Some((address, query)) = url.split_once('?') else { return url.to_owned() };
     let is_signature = |parameter: &&str| {

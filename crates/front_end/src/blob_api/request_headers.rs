@@ -3,8 +3,8 @@
 use super::errors::from_blob;
 use super::headers::Headers;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::header_case::METADATA_PREFIX;
+use crate::error::error_code::ErrorCode;
+use crate::request::header_case::METADATA_PREFIX;
 use base::Ticks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +33,8 @@ fn header_facts(name: &str, value: &str) -> [(&'static str, String); 2] {
     [("HeaderName", header_name(name)), ("HeaderValue", value.to_owned())]
 }
 
-/// A header's name as the service tells it: the protocol's own in small letters, those of HTTP with capitals.
+/// A header's name as the service writes it: the protocol's own in small letters, those of HTTP with
+/// capitals.
 fn header_name(name: &str) -> String {
     if name.starts_with("x-ms-") {
         return name.to_owned();
@@ -128,8 +129,9 @@ fn refuse_lists(headers: Headers<'_>, names: [&str; 2]) -> Result<(), ApiError> 
     names.into_iter().find_map(list).map_or(Ok(()), |(name, etags)| Err(invalid(name, etags)))
 }
 
-/// Refuses conditions that a write, or a copy's source, can't have together: beside an ETag it may only have the date that the ETag decides
-/// over (source: the reference's page on conditional headers; reads take any combination).
+/// Refuses conditions that a write, or a copy's source, can't have together: beside an ETag it may only have
+/// the date that the ETag decides over (source: the reference's page on conditional headers; reads take any
+/// combination).
 pub(crate) fn check_together(conditions: Conditions) -> Result<Conditions, ApiError> {
     let wants_unchanged = conditions.if_match.is_some() || conditions.if_unmodified_since.is_some();
     let wants_changed = conditions.if_none_match.is_some() || conditions.if_modified_since.is_some();
@@ -183,7 +185,7 @@ fn customer_key(headers: Headers<'_>, [key, hash, algorithm]: [&str; 3]) -> Resu
         "AES256" => {}
         other => return Err(invalid(algorithm, other)),
     }
-    // Nothing of the key is told, not even that which is wrong.
+    // Nothing of the key is returned, not even that which is wrong.
     let bytes = STANDARD.decode(key_text).ok().filter(|bytes| bytes.len() == 32);
     let bytes = bytes.ok_or_else(|| invalid(key, "not 256 bits in Base64"))?;
     if STANDARD.encode(Sha256::digest(&bytes)) != hash_text {
@@ -267,7 +269,7 @@ pub(crate) const BLOB_CONTENT_MD5: &str = "x-ms-blob-content-md5";
 pub(crate) fn blob_properties(headers: Headers<'_>) -> Result<ContentProperties, ApiError> {
     let own = |name: &str| text(headers, name).map(str::to_owned);
     let content_md5 = own(BLOB_CONTENT_MD5);
-    // It is kept and given back unread: any bytes in Base64 will do.
+    // It is kept and returned unread: any bytes in Base64 will do.
     if let Some(md5) = content_md5.as_ref().filter(|md5| STANDARD.decode(md5).is_err()) {
         return Err(ApiError::of_header(ErrorCode::InvalidMd5, BLOB_CONTENT_MD5, md5.as_bytes()));
     }
@@ -308,7 +310,7 @@ pub(crate) fn parse_crc64(name: &str, text: &str) -> Result<u64, ApiError> {
 /// First byte, and end if there is one.
 pub(crate) type ByteRange = (u64, Option<u64>);
 
-/// The range that is asked for; one that is written otherwise is none.
+/// The requested range; one that is written otherwise is none.
 pub(crate) fn range(headers: Headers<'_>) -> Option<ByteRange> {
     let text = text(headers, "x-ms-range").or_else(|| text(headers, "range"))?;
     parse_range(text)

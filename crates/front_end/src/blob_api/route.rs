@@ -1,11 +1,11 @@
-//! Which operation a request asks for.
+//! Which operation a request is for.
 
 use super::headers::Headers;
 use super::need::BlobNeed;
 use super::target::Target;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use hyper::Method;
 
 /// The operations.
@@ -75,8 +75,8 @@ impl Route {
         )
     }
 
-    /// Whether it reaches blobs of names that no new blob gets: what reads and what deletes, and the leases that
-    /// may be in the way of a deletion.
+    /// Whether it reaches blobs of names that no new blob gets: what reads and what deletes, and the leases
+    /// that may be in the way of a deletion.
     pub(crate) fn serves_former_names(self) -> bool {
         self.is_read() || matches!(self, Route::DeleteBlob | Route::UndeleteBlob | Route::LeaseBlob)
     }
@@ -105,7 +105,8 @@ impl Route {
         let found = match target {
             Target::Account => Self::of_account(method, comp, restype),
             Target::Container(_) if restype == "container" => Self::of_container(method, comp),
-            // A blob whose name happens to be empty, perhaps: what was meant for it must not reach the container.
+            // A blob whose name happens to be empty, perhaps: what was meant for it must not reach the
+            // container.
             Target::Container(_) => None,
             Target::Blob { .. } => Self::of_blob(method, comp, headers),
         };

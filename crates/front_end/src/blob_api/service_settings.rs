@@ -125,7 +125,7 @@ pub(crate) async fn write_properties<B: RequestBody>(
     let own = read_own(&document.bytes, &root)?;
     let account = context.request.account;
     let result = context.service.set_settings(account, common, own).await;
-    context.request.cors.forget(account);
+    context.request.environment.cors.forget(account);
     result.map_err(from_blob)?;
     Ok(Reply::new(StatusCode::ACCEPTED))
 }

@@ -1,22 +1,23 @@
-//! Structured bodies: content in segments, each with its checksum, so that what goes wrong on the way shows early.
+//! Structured bodies: content in segments, each with its checksum, so that what goes wrong on the way shows
+//! early.
 //!
 //! ```text
 //! message  u8 version (1) u64 bytes of the message u16 flags (1: checksums) u16 segments, segment*, u64 checksum of all content
 //! segment  u16 number from 1, u64 bytes of content, content, u64 checksum of it          little-endian; CRC-64/NVME
 //! ```
 //!
-//! What always holds: a reader keeps no content, and refuses whatever is not exactly this; what it let through is only
-//! good once [`Unframer::finish`] says so.
+//! What always holds: a reader keeps no content, and refuses whatever is not exactly this; what it let
+//! through is only good once [`Unframer::finish`] has succeeded.
 
 use super::headers::Headers;
 use super::request_headers::{invalid, missing, number, text};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::checksum::Crc64;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// The header that asks for a structured body, or says that it is one.
+/// The header that requests or announces a structured body.
 pub(crate) const STRUCTURED_BODY: &str = "x-ms-structured-body";
 /// The bytes of content in it.
 pub(crate) const STRUCTURED_LENGTH: &str = "x-ms-structured-content-length";

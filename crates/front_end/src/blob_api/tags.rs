@@ -4,7 +4,7 @@ use super::BlobRequest;
 use super::errors::from_blob;
 use super::request_headers::{check_together, tag_conditions};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, parse_xml_with_blanks, put_xml_element, put_xml_tag};
@@ -51,7 +51,7 @@ pub(crate) async fn read_tags(context: &BlobRequest<'_>) -> Result<Reply, ApiErr
     let conditions = tag_conditions(context.headers())?;
     let present = context.service.find(&at, context.revision()?, &blob::Conditions::default()).await;
     let present = present.map_err(from_blob)?;
-    // As recorded: of an ETag that the reader has already it is told that nothing is new, of a date that it is not met.
+    // As recorded: the reader's own ETag is answered with 304, a date before which nothing changed with 412.
     let lasting = blob::Conditions { if_none_match: None, ..conditions.clone() };
     lasting.check_write(Some(present.record.present())).map_err(from_blob)?;
     if conditions.check_write(Some(present.record.present())).is_err() {

@@ -1,13 +1,14 @@
 //! What a request's path names: the account, a container, or a blob.
 //!
-//! Names are percent-decoded once, here; `\` in a blob's name is `/`, and dots at the end of its segments are dropped. A path of one segment is a container if the
-//! parameters speak of one, else a blob in the root container. One that ends where a blob's name would begin names only
-//! the container, too; that no operation on a container is asked for so, the route sees to.
+//! Names are percent-decoded once, here; `\` in a blob's name is `/`, and dots at the end of its segments are
+//! dropped. A path of one segment is a container if the parameters speak of one, else a blob in the root
+//! container. One that ends where a blob's name would begin names only the container, too; that no operation
+//! on a container is requested so, the route ensures.
 
 use super::errors::from_blob;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use blob::{BlobAt, BlobError, BlobService, ContainerRow, is_former_blob_name, without_trailing_dots};
 use percent_encoding::percent_decode_str;
 
@@ -22,7 +23,8 @@ pub(crate) enum Target {
     Blob { container: String, blob: BlobName },
 }
 
-/// What becomes of an operation if a blob is stored under the very name of its address, which no new blob gets.
+/// What becomes of an operation if a blob is stored under the very name of its address, which no new blob
+/// gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormerNameUse {
     /// It is not looked for: the credentials are good only for the blob that is meant.
@@ -65,8 +67,9 @@ impl BlobName {
         &self.meant
     }
 
-    /// The blob. One that an earlier version stored under the very name of the address comes first: beside it nothing is
-    /// written, because who reads what they wrote by the same address would read it instead.
+    /// The blob. One that an earlier version stored under the very name of the address comes first: beside it
+    /// nothing is written, because a client that reads what it wrote by the same address would read it
+    /// instead.
     pub(crate) async fn find(
         &self,
         service: &BlobService,

@@ -1,7 +1,7 @@
 //! Operations whose bodies become bytes of blobs: they are streamed, and checked while they are.
 //!
-//! What always holds: a body that is too large is refused before any of it is kept, and one whose checksum differs is never
-//! named by a row.
+//! What always holds: a body that is too large is refused before any of it is kept, and one whose checksum
+//! differs is never named by a row.
 
 use super::BlobRequest;
 use super::errors::from_blob;
@@ -12,11 +12,11 @@ use super::request_headers::{
     parse_crc64, range, required, sequence_number, tags, text, write_conditions,
 };
 use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
-use crate::content_md5::{CONTENT_MD5, announced_md5, compare_md5, parse_md5};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};
 use crate::reply::Reply;
+use crate::request::content_md5::{CONTENT_MD5, announced_md5, compare_md5, parse_md5};
 use crate::xml::{MALFORMED, referenced_char};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -40,14 +40,14 @@ use std::pin::pin;
 const BLOCK_LIST_SIZE_BYTES_MAX: usize = 8 << 20;
 
 /// The checksums that a body must have.
-struct Expected {
+struct ExpectedChecksums {
     md5: Option<[u8; 16]>,
     crc64: Option<u64>,
     /// Bytes of the body, if its content is in segments.
     structured: Option<u64>,
 }
 
-impl Expected {
+impl ExpectedChecksums {
     fn of(context: &BlobRequest<'_>) -> Result<Self, ApiError> {
         let headers = context.headers();
         let md5 = announced_md5(headers.get(CONTENT_MD5))?;
@@ -56,7 +56,7 @@ impl Expected {
         if md5.is_some() && crc64.is_some() {
             return Err(ErrorCode::BothCrc64AndMd5HeaderPresent.into());
         }
-        Ok(Expected { md5, crc64, structured: None })
+        Ok(ExpectedChecksums { md5, crc64, structured: None })
     }
 
     fn check(&self, uploaded: &Uploaded) -> Result<(), ApiError> {
@@ -67,7 +67,7 @@ impl Expected {
     }
 }
 
-/// Refuses bytes whose CRC-64 is not the announced one, and tells both.
+/// Refuses bytes whose CRC-64 is not the announced one, and names both.
 pub(crate) fn compare_crc64(announced: Option<u64>, found: u64) -> Result<(), ApiError> {
     let Some(announced) = announced.filter(|announced| *announced != found) else { return Ok(()) };
     let facts = [("UserSpecifiedCrc", announced), ("ServerCalculatedCrc", found)];
@@ -80,8 +80,8 @@ fn announced<B: RequestBody>(
     context: &BlobRequest<'_>,
     body: &IncomingBody<'_, B>,
     size_max: u64,
-) -> Result<(u64, Expected), ApiError> {
-    let mut expected = Expected::of(context)?;
+) -> Result<(u64, ExpectedChecksums), ApiError> {
+    let mut expected = ExpectedChecksums::of(context)?;
     if !is_structured(context.headers())? {
         return Ok((check_size(body, size_max)?, expected));
     }
@@ -112,12 +112,12 @@ async fn receive<B: RequestBody>(
     mut upload: Upload,
     body: IncomingBody<'_, B>,
     size: u64,
-    expected: &Expected,
+    expected: &ExpectedChecksums,
 ) -> Result<Uploaded, ApiError> {
     let mut portions = body.into_portions();
     let mut unframer = expected.structured.map(Unframer::new);
     loop {
-        // A piece on its way goes on while the client is waited for: it holds room that other uploads need.
+        // A piece on its way goes on while the client is waited for: it holds memory that other uploads need.
         let next = {
             let next = pin!(portions.next());
             match select(next, pin!(upload.settle())).await {
@@ -210,16 +210,16 @@ pub(crate) fn encrypt(at: &BlobAt, new: &mut NewBlob) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// From this `x-ms-version` on an MD5 is told only where one was sent.
+/// From this `x-ms-version` on an MD5 is returned only where one was sent.
 const CRC64_SINCE: &str = "2019-02-02";
 
 /// Whether the MD5 of what is sent is needed: to be compared, or for clients that know no other.
-fn tells_md5(context: &BlobRequest<'_>, expected: &Expected) -> bool {
+fn returns_md5(context: &BlobRequest<'_>, expected: &ExpectedChecksums) -> bool {
     let version = text(context.headers(), "x-ms-version");
     expected.md5.is_some() || version.is_some_and(|version| version < CRC64_SINCE)
 }
 
-fn put_checksums(reply: &mut Reply, expected: &Expected, uploaded: (Option<[u8; 16]>, u64)) {
+fn put_checksums(reply: &mut Reply, expected: &ExpectedChecksums, uploaded: (Option<[u8; 16]>, u64)) {
     if expected.crc64.is_none()
         && let Some(md5) = uploaded.0
     {
@@ -309,7 +309,7 @@ pub(crate) async fn put_block<B: RequestBody>(
     let lease = lease_id(context.headers())?;
     let at = context.blob().await?;
     let encryption = at.encryption.of_new_blob(context.encryption()?).map_err(from_blob)?;
-    let upload = context.service.upload(&at, false, tells_md5(context, &expected));
+    let upload = context.service.upload(&at, false, returns_md5(context, &expected));
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
     let create_only = context.is_create_only();
@@ -329,9 +329,10 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     if check_size(&body, BLOCK_LIST_SIZE_BYTES_MAX as u64)? == 0 {
         return Err(invalid("Content-Length", "0"));
     }
-    let expected = Expected::of(context)?;
+    let expected = ExpectedChecksums::of(context)?;
     // Its place is kept until the list that is made of it is committed.
-    let WholeBody { bytes: document, room: _room } = body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
+    let WholeBody { bytes: document, memory: _memory } =
+        body.read_document(BLOCK_LIST_SIZE_BYTES_MAX).await?;
     let crc64 = base::checksum::crc64(&[&document]);
     compare_crc64(expected.crc64, crc64)?;
     let list = read_block_list(&document)?;
@@ -346,7 +347,7 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
     put_written_encrypted(&mut reply, &written);
-    let md5 = tells_md5(context, &expected).then(|| Md5::digest(&document).into());
+    let md5 = returns_md5(context, &expected).then(|| Md5::digest(&document).into());
     put_checksums(&mut reply, &expected, (md5, crc64));
     Ok(reply)
 }
@@ -425,7 +426,7 @@ pub(crate) async fn append_block<B: RequestBody>(
         return Err(invalid("Content-Length", "0"));
     }
     let at = context.blob().await?;
-    let upload = context.service.upload(&at, false, tells_md5(context, &expected));
+    let upload = context.service.upload(&at, false, returns_md5(context, &expected));
     let uploaded = receive(upload, body, size, &expected).await?;
     let checksums = (uploaded.md5, uploaded.crc64);
     let mut reply = append(context, &at, uploaded).await?;
@@ -468,7 +469,7 @@ pub(crate) async fn put_pages<B: RequestBody>(
             if size != len {
                 return Err(invalid("Content-Length", &size.to_string()));
             }
-            let upload = context.service.upload(&at, false, tells_md5(context, &expected));
+            let upload = context.service.upload(&at, false, returns_md5(context, &expected));
             let uploaded = receive(upload, body, size, &expected).await?;
             let checksums = (uploaded.md5, uploaded.crc64);
             (Some(uploaded), Some(checksums))

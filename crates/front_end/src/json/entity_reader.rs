@@ -4,14 +4,14 @@
 //! {"PartitionKey":"p","RowKey":"r","Age":5,"Id":"7","Id@odata.type":"Edm.Int64"}
 //! ```
 //!
-//! Annotations may stand before or after their value. Nulls are dropped. Ignored are `Timestamp`, members whose name
-//! starts with `odata.`, and annotations `X@odata.…` other than `X@odata.type`; any other name with an `@` is a property
-//! name that the Table service refuses. What always holds: any bytes are an entity or are refused, no property's value
-//! is dropped silently, and the work is bounded by the number of members.
+//! Annotations may stand before or after their value. Nulls are dropped. Ignored are `Timestamp`, members
+//! whose name starts with `odata.`, and annotations `X@odata.…` other than `X@odata.type`; any other name
+//! with an `@` is a property name that the Table service refuses. What always holds: any bytes are an entity
+//! or are refused, no property's value is dropped silently, and the work is bounded by the number of members.
 
 use super::value_reader::{JsonValue, MemberName, property_value};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -85,8 +85,8 @@ pub(crate) fn read_table_name(body: &[u8]) -> Result<String, ApiError> {
     }
 }
 
-/// The body with `0` for each `-0`, which is an integer to a client and a Double to the parser. The one of an exponent
-/// stays.
+/// The body with `0` for each `-0`, which is an integer to a client and a Double to the parser. The one of an
+/// exponent stays.
 fn without_negative_zeros(body: &[u8]) -> Cow<'_, [u8]> {
     let ends_number = |byte: Option<&u8>| matches!(byte, Some(b',' | b'}' | b' ' | b'\t' | b'\r' | b'\n'));
     let is_exponent = |at: usize| at > 0 && matches!(body[at - 1], b'e' | b'E');

@@ -5,11 +5,11 @@
 //!               Timestamp, own properties, each after its annotation
 //! ```
 //!
-//! Minimal metadata carries `odata.etag` and the types that JSON can't show; full adds ids and links. What always holds:
-//! a Double has a point or an exponent, an Int64 is text, instants end in `Z`.
+//! Minimal metadata carries `odata.etag` and the types that JSON can't show; full adds ids and links. What
+//! always holds: a Double has a point or an exponent, an Int64 is text, instants end in `Z`.
 
 use super::text::{put_integer, put_json_double, put_json_escaped, put_json_string};
-use crate::negotiation::MetadataLevel;
+use crate::reply::negotiation::MetadataLevel;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -80,7 +80,8 @@ pub(crate) fn put_list_start(out: &mut Vec<u8>, context: &AnswerContext<'_>) {
     out.extend_from_slice(b"\"value\":[");
 }
 
-/// Appends an answer that is one entity. After an error, which is one of the properties', the answer is good for nothing.
+/// Appends an answer that is one entity. After an error, which is one of the properties', the answer is good
+/// for nothing.
 pub(crate) fn put_single_entity<'a, E>(
     out: &mut Vec<u8>,
     context: &AnswerContext<'_>,
@@ -97,7 +98,8 @@ pub(crate) fn put_single_entity<'a, E>(
     Ok(())
 }
 
-/// Appends an entity of a list. After an error, which is one of the properties', the answer is good for nothing.
+/// Appends an entity of a list. After an error, which is one of the properties', the answer is good for
+/// nothing.
 pub(crate) fn put_listed_entity<'a, E>(
     out: &mut Vec<u8>,
     context: &AnswerContext<'_>,
@@ -324,7 +326,7 @@ fn put_value(out: &mut Vec<u8>, value: EdmValueRef<'_>) {
 fn put_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    // The room is exact for padded Base64; were it not, the property would be empty rather than wrong.
+    // The capacity is exact for padded Base64; were it not, the property would be empty rather than wrong.
     let size = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
     out.truncate(start + size);
 }

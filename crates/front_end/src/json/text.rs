@@ -59,8 +59,9 @@ fn escapes(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
-/// The same for eight bytes at once. A byte's high bit is set in `below(x, n)` if it is less than `n`, and perhaps in
-/// bytes after such a one, which are not asked (source: Anderson, "Bit Twiddling Hacks", words with bytes less than n).
+/// The same for eight bytes at once. A byte's high bit is set in `below(x, n)` if it is less than `n`, and
+/// perhaps in bytes after such a one, which are not looked at (source: Anderson, "Bit Twiddling Hacks", words
+/// with bytes less than n).
 fn first_to_escape_of(word: [u8; 8]) -> Option<usize> {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let below = |word: u64, bound: u8| word.wrapping_sub(EACH * u64::from(bound)) & !word;
@@ -74,7 +75,8 @@ fn first_to_escape_of(word: [u8; 8]) -> Option<usize> {
 /// written as the service does, without its sign.
 pub(crate) fn put_json_double(out: &mut Vec<u8>, value: f64) {
     let value = if value == 0.0 { 0.0 } else { value };
-    // Writing to a vector cannot fail; the debug form is the shortest text that reads back, with point or exponent.
+    // Writing to a vector cannot fail; the debug form is the shortest text that reads back, with point or
+    // exponent.
     let _ = write!(out, "{value:?}");
 }
 
@@ -102,7 +104,8 @@ mod tests {
         assert_eq!(double(f64::MIN_POSITIVE), "2.2250738585072014e-308");
     }
 
-    /// At each place of texts around the sizes of the steps, among bytes that look alike to a careless comparison.
+    /// At each place of texts around the sizes of the steps, among bytes that look alike to a careless
+    /// comparison.
     #[test]
     fn what_is_escaped_is_found_wherever_it_stands() {
         for len in (0..20).chain(60..80).chain(120..140) {

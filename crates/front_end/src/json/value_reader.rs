@@ -1,11 +1,11 @@
 //! One JSON value and its type annotation, as a property value.
 //!
-//! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32 if it fits, any other
-//! number is a Double. With annotation the value must fit the type; numbers and booleans may be written as text, as
-//! clients do for Int64 and some for the others.
+//! Without annotation: text is a String, `true` and `false` are Boolean, an integer is an Int32 if it fits,
+//! any other number is a Double. With annotation the value must fit the type; numbers and booleans may be
+//! written as text, as clients do for Int64 and some for the others.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

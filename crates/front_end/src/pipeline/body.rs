@@ -1,14 +1,14 @@
-//! A request's body before it is read: an operation that needs it asks for it, within the bounds.
+//! A request's body before it is read: an operation that needs it reads it, within the bounds.
 //!
-//! What always holds: nothing is kept of a body that is announced too large, and a large one waits for its room. A body
-//! that is read whole is the one whose length and MD5 were announced, if they were. What is left of the body of a refused
-//! request is taken in, within bounds, before the answer.
+//! What always holds: nothing is kept of a body that is announced too large, and a large one waits for
+//! memory. A body that is read whole is the one whose length and MD5 were announced, if they were. What is
+//! left of the body of a refused request is taken in, within bounds, before the answer.
 
 use super::request;
-use crate::content_md5::{CONTENT_MD5, announced_md5, check_md5};
+use crate::bounds::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
+use crate::error::error_code::ErrorCode;
+use crate::request::content_md5::{CONTENT_MD5, announced_md5, check_md5};
 use base::Clock;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -29,7 +29,7 @@ pub(crate) trait RequestBody:
 
 impl<B> RequestBody for B where B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send {}
 
-/// A body that is lent to whoever answers its request, and that knows how far it was read.
+/// A body that is lent to the operation, and that knows how far it was read.
 pub(super) struct LentBody<'a, B> {
     body: Pin<&'a mut B>,
     is_begun: bool,
@@ -41,9 +41,9 @@ impl<'a, B: RequestBody> LentBody<'a, B> {
         LentBody { body, is_begun: false, is_over: false }
     }
 
-    /// Takes in what is left of it after its request was refused. Who expects a `100 Continue`, which the first read
-    /// sends, sends nothing before it; what is too long is never taken in whole, and in HTTP/2 an answer may come before
-    /// the body's end.
+    /// Takes in what is left of it after its request was refused. Who expects a `100 Continue`, which the
+    /// first read sends, sends nothing before it; what is too long is never taken in whole, and in HTTP/2 an
+    /// answer may come before the body's end.
     pub(super) async fn discard_rest(&mut self, parts: &Parts, clock: &dyn Clock) {
         let is_withheld = !self.is_begun && parts.headers.contains_key(EXPECT);
         let is_too_long = self.size_hint().lower() > request::DISCARDED_SIZE_BYTES_MAX as u64;
@@ -80,7 +80,7 @@ impl<B: RequestBody> Body for LentBody<'_, B> {
     }
 }
 
-/// A body that nobody has read yet.
+/// A body that is unread yet.
 pub(crate) struct IncomingBody<'a, B> {
     body: B,
     parts: &'a Parts,
@@ -94,13 +94,13 @@ pub(crate) struct WholeBody<'a> {
     /// The bytes.
     pub(crate) bytes: Bytes,
     /// Its place.
-    pub(crate) room: Option<SemaphorePermit<'a>>,
+    pub(crate) memory: Option<SemaphorePermit<'a>>,
 }
 
 impl WholeBody<'_> {
     /// For operations without a body.
     pub(crate) const fn empty() -> Self {
-        WholeBody { bytes: Bytes::new(), room: None }
+        WholeBody { bytes: Bytes::new(), memory: None }
     }
 }
 
@@ -130,7 +130,7 @@ impl<B: RequestBody> BodyPortions<B> {
 }
 
 impl<'a, B: RequestBody> IncomingBody<'a, B> {
-    /// How many bytes it has, if the client says so beforehand.
+    /// How many bytes it has, if they are announced.
     pub(crate) fn announced_size(&self) -> Option<u64> {
         request::announced_body_size(self.parts, &self.body)
     }
@@ -144,7 +144,7 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         IncomingBody { body, parts, limits, large_bodies }
     }
 
-    /// Reads it whole, after making room for it if it is large.
+    /// Reads it whole, after taking memory for it if it is large.
     pub(crate) async fn read_whole(self) -> Result<WholeBody<'a>, ApiError> {
         let size_max = self.limits.body_size_bytes_max;
         self.read_up_to(size_max).await
@@ -156,7 +156,8 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         self.read_document(size_max).await
     }
 
-    /// The same with a bound that may be above the front end's. It takes its place among the large bodies, too.
+    /// The same with a bound that may be above the front end's. It takes its place among the large bodies,
+    /// too.
     pub(crate) async fn read_document(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
         let announced = request::announced_body_size(self.parts, &self.body);
         if announced.is_some_and(|size| size > size_max as u64) {
@@ -164,12 +165,12 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         }
         let md5 = announced_md5(self.parts.headers.get(CONTENT_MD5))?;
         let size = announced.map_or(size_max, |size| size as usize);
-        let room = if size > SMALL_BODY_SIZE_BYTES_MAX {
+        let memory = if size > SMALL_BODY_SIZE_BYTES_MAX {
             // More than there is would wait for ever.
             let permits = size.min(self.limits.all_bodies_size_bytes_max()).div_ceil(1024);
             let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-            let room = self.large_bodies.acquire_many(permits).await;
-            Some(room.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
+            let memory = self.large_bodies.acquire_many(permits).await;
+            Some(memory.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
         } else {
             None
         };
@@ -180,7 +181,7 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
             return Err(ErrorCode::InvalidInput.into());
         }
         check_md5(md5, &bytes)?;
-        Ok(WholeBody { bytes, room })
+        Ok(WholeBody { bytes, memory })
     }
 }
 
@@ -191,7 +192,8 @@ mod tests {
     use http_body_util::Full;
     use hyper::Request;
 
-    /// A body that ended before all that was announced had come, as HTTP/2 lets it without an error, was taken for whole.
+    /// A body that ended before all that was announced had come, as HTTP/2 lets it without an error, was
+    /// taken for whole.
     #[test]
     fn a_body_that_ends_early_is_refused() {
         let limits = Limits::default();
@@ -213,9 +215,10 @@ mod tests {
         }
     }
 
-    /// Lists of blocks once had no place among the large bodies: very many at once took memory without a bound.
+    /// Lists of blocks once had no place among the large bodies: very many at once took memory without a
+    /// bound.
     #[test]
-    fn a_large_document_waits_for_its_room() {
+    fn a_large_document_waits_for_memory() {
         let (parts, ()) = Request::new(()).into_parts();
         let limits = Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() };
         let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));

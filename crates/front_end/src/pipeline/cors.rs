@@ -1,13 +1,13 @@
 //! Cross-origin requests: which pages of other origins may call the service.
 //!
-//! Rules are tried in order by origin and then method; the first that fits both is the only one that counts. The rules
-//! of an account are kept for a while, so that a read does not pay for a second read; a change made here is seen at once.
-//! What always holds: requests without `Origin` are served the same, apart from `Vary` and from what reads of blobs
-//! and queues tell anybody of a rule for all origins.
+//! Rules are tried in order by origin and then method; the first that fits both is the only one that counts.
+//! The rules of an account are kept for a while, so that a read does not pay for a second read; a change made
+//! here is seen at once. What always holds: requests without `Origin` are served the same, apart from `Vary`
+//! and from what reads of blobs and queues tell anybody of a rule for all origins.
 
 use super::ServiceApi;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use arc_swap::ArcSwap;
 use base::Ticks;
@@ -160,8 +160,8 @@ pub(crate) fn preflight(rules: &[CorsRule], headers: &HeaderMap) -> Result<Reply
     Ok(reply)
 }
 
-/// Adds what a page of another origin needs to an answer. `unasked`: also to one that names no origin, as far as
-/// any may use what the request reads (recorded of blobs and queues).
+/// Adds what a page of another origin needs to an answer. `unasked`: also to one that names no origin, as far
+/// as any may use what the request reads (recorded of blobs and queues).
 pub(crate) fn add_headers(
     rules: &[CorsRule],
     method: &str,
@@ -222,22 +222,22 @@ fn exposed(rule: &CorsRule, response: &HeaderMap) -> String {
     names.join(",")
 }
 
-/// Rules as read, and when. The wall clock tells, which every request has read anyway.
+/// Rules as read, and when. Their age is by the wall clock, which every request has read anyway.
 #[derive(Clone)]
 struct Kept {
     read_at: Ticks,
     rules: Option<Arc<[CorsRule]>>,
 }
 
-/// The rules of each account that was asked for lately. At most one entry for each account served.
+/// The rules of each account that was used lately. At most one entry for each account served.
 #[derive(Default)]
 pub(crate) struct CorsRules {
     by_account: ArcSwap<BTreeMap<String, Kept>>,
 }
 
 impl CorsRules {
-    /// The account's rules, if it has any. Should they not be readable, there are none: the request itself has its own
-    /// answer.
+    /// The account's rules, if it has any. Should they not be readable, there are none: the request itself
+    /// has its own answer.
     pub(crate) async fn of(
         &self,
         account: &str,
@@ -249,7 +249,7 @@ impl CorsRules {
         {
             return kept.rules.clone();
         }
-        // In a box: once in half a minute, and each request would have room for it.
+        // Boxed, as it runs once in half a minute and would enlarge every request's future.
         let properties = Box::pin(service.properties(account)).await.ok()?;
         let rules: Option<Arc<[CorsRule]>> =
             if properties.cors.is_empty() { None } else { Some(properties.cors.into()) };
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn reads_without_origin() {
         let rules = [rule("http://a", "GET,PUT", "", ""), rule("http://b, *", "GET,PUT", "", "x-ms-*")];
-        let told = |rules: &[CorsRule], method: &str| {
+        let answered = |rules: &[CorsRule], method: &str| {
             let mut response = headers(&[(HeaderName::from_static("x-ms-request-id"), "1")]);
             add_headers(rules, method, &HeaderMap::new(), &mut response, true);
             let find = |name| {
@@ -352,10 +352,10 @@ mod tests {
             )
         };
         let nothing = |varies| (String::new(), String::new(), varies);
-        assert_eq!(told(&rules, "GET"), ("*".to_owned(), "x-ms-request-id".to_owned(), false));
-        assert_eq!(told(&rules, "PUT"), nothing(false));
-        assert_eq!(told(&rules, "HEAD"), nothing(false));
-        assert_eq!(told(&rules[..1], "GET"), nothing(true));
+        assert_eq!(answered(&rules, "GET"), ("*".to_owned(), "x-ms-request-id".to_owned(), false));
+        assert_eq!(answered(&rules, "PUT"), nothing(false));
+        assert_eq!(answered(&rules, "HEAD"), nothing(false));
+        assert_eq!(answered(&rules[..1], "GET"), nothing(true));
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
 
     /// The reference's table of `Vary`, but for answers that no cache keeps.
     #[test]
-    fn vary_tells_that_the_origin_counts() {
+    fn vary_names_the_origin() {
         let exact = [rule("http://a", "GET", "", "")];
         let any = [rule("*", "GET", "", "")];
         let both = [exact[0].clone(), any[0].clone()];

@@ -1,7 +1,8 @@
 //! `Date` after the clock was set back.
 //!
-//! The HTTP library adds the header, and keeps its text until the wall clock has gone on: after the clock was set back it
-//! would be told unchanged until that has caught up. What always holds: a date is made here only for that span.
+//! The HTTP library adds the header, and keeps its text until the wall clock has gone on: after the clock was
+//! set back it would be returned unchanged until that has caught up. What always holds: a date is made here
+//! only for that span.
 
 use base::Ticks;
 use hyper::header::HeaderValue;

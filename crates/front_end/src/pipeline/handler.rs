@@ -1,10 +1,11 @@
 //! What a connection needs of a service: a way to have requests answered, whichever service it is.
 //!
-//! Behind it the steps are compiled for each service; before it the code of connections is compiled once. What always
-//! holds: the answer's future lies where it was made, because it takes kilobytes and is moved more than once else.
+//! Behind it the steps are compiled for each service; before it the code of connections is compiled once.
+//! What always holds: the answer's future lies where it was made, because it takes kilobytes and is moved
+//! more than once else.
 
 use super::{ConnectionInfo, Pipeline, RequestTimer, ServiceApi};
-use crate::reply_body::ResponseBody;
+use crate::reply::body::ResponseBody;
 use base::{BoxFuture, Random};
 use hyper::body::Incoming;
 use hyper::{Request, Response};

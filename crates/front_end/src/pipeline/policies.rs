@@ -122,7 +122,7 @@ fn read_date(access: &XmlElement, name: &str) -> Result<Option<Ticks>, ApiError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error_code::ErrorCode;
+    use crate::error::error_code::ErrorCode;
 
     #[test]
     fn policies_come_back() {

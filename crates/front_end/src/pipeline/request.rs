@@ -1,8 +1,8 @@
 //! What of a request is looked at before its operation is known: host, time limit, body.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use base::Clock;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -27,9 +27,9 @@ const DISCARD_PAUSE_MAX: Duration = Duration::from_millis(200);
 /// How long a client is waited for that goes on sending a refused body.
 const DISCARD_FOR_MAX: Duration = Duration::from_secs(30);
 
-/// The host that the client asked for, in small letters as hosts have no case: of the address if it is absolute, else of
-/// the `Host` header. Answers repeat it and accounts are chosen by it, so there must be one, and nothing but a host in it
-/// (source: RFC 9112 §3.2).
+/// The requested host, in small letters as hosts have no case: of the address if it is absolute, else of the
+/// `Host` header. Answers repeat it and accounts are chosen by it, so there must be one, and nothing but a
+/// host in it (source: RFC 9112 §3.2).
 pub(crate) fn host(parts: &Parts) -> Option<Cow<'_, str>> {
     let of_address = parts.uri.authority().map(|authority| authority.as_str());
     let mut hosts = parts.headers.get_all(HOST).iter();
@@ -56,13 +56,13 @@ fn may_be_in_host(byte: u8) -> bool {
 /// A longer `timeout` is cut to this: sums with it stay in range.
 const TIMEOUT_FOR_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long the request may take: what the client asks for with `timeout`, but no longer than the server allows.
+/// How long the request may take: the requested `timeout`, but no longer than the server allows.
 pub(crate) fn time_limit(parts: &Parts, longest: Duration) -> Duration {
-    asked_timeout(parts).map_or(longest, |asked| asked.min(longest))
+    requested_timeout(parts).map_or(longest, |requested| requested.min(longest))
 }
 
-/// What the client asks for with `timeout`.
-pub(crate) fn asked_timeout(parts: &Parts) -> Option<Duration> {
+/// The requested `timeout`.
+pub(crate) fn requested_timeout(parts: &Parts) -> Option<Duration> {
     let query = parts.uri.query().filter(|query| query.contains("timeout"))?;
     // A query that can't be read is refused later.
     timeout_of(&QueryParameters::parse(Some(query)).ok()?)
@@ -109,8 +109,9 @@ pub(crate) fn check_timeout(query: &QueryParameters<'_>) -> Result<(), ApiError>
     }
 }
 
-/// Refuses a request that must say how long its body is and does not. HTTP/1.1 takes such a body for empty, which would
-/// make an empty blob of an upload whose length was lost (source: RFC 9110 §15.5.12; Azure's HTTP server does so, too).
+/// Refuses a request that must say how long its body is and does not. HTTP/1.1 takes such a body for empty,
+/// which would make an empty blob of an upload whose length was lost (source: RFC 9110 §15.5.12; Azure's HTTP
+/// server does so, too).
 pub(crate) fn check_length(parts: &Parts, body: &impl Body) -> Result<(), ApiError> {
     let has_body = matches!(parts.method, Method::PUT | Method::POST) && parts.version < Version::HTTP_2;
     let says = |name: HeaderName| parts.headers.contains_key(name);
@@ -120,7 +121,7 @@ pub(crate) fn check_length(parts: &Parts, body: &impl Body) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Bytes of the body, if the client says so beforehand.
+/// Bytes of the body, if they are announced.
 pub(crate) fn announced_body_size(parts: &Parts, body: &impl Body) -> Option<u64> {
     body.size_hint().exact().or_else(|| {
         let length = parts.headers.get(CONTENT_LENGTH)?;
@@ -145,8 +146,8 @@ where
 }
 
 /// Takes in what a client goes on sending of a body that is refused, until it pauses, has sent
-/// [`DISCARDED_SIZE_BYTES_MAX`] or has taken [`DISCARD_FOR_MAX`]: most clients look for the answer only when they have
-/// sent all, and lose it if the connection is closed on them.
+/// [`DISCARDED_SIZE_BYTES_MAX`] or has taken [`DISCARD_FOR_MAX`]: most clients look for the answer only when
+/// they have sent all, and lose it if the connection is closed on them.
 pub(crate) async fn discard_body<B>(body: B, clock: &dyn Clock)
 where
     B: Body<Data = Bytes>,

@@ -1,5 +1,6 @@
-//! The time limit of requests, for little: nearly all of them end long before it, so a connection has one timer, which is
-//! set anew when it has run down, not with every request. What always holds: a request has its whole time, and no more.
+//! The time limit of requests, for little: nearly all of them end long before it, so a connection has one
+//! timer, which is set anew when it has run down, not with every request. What always holds: a request has
+//! its whole time, and no more.
 
 use base::{BoxFuture, Clock};
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ struct Running {
     sleep: BoxFuture<'static, ()>,
 }
 
-/// A sleep that is given back when the request ends before it.
+/// A sleep that is reused when the request ends before it.
 struct Lent<'a> {
     timer: &'a RequestTimer,
     running: Option<Running>,

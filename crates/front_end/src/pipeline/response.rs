@@ -1,12 +1,12 @@
-//! What every response has: common headers, the version echoed, and errors in the shape the client asked for.
+//! What every response has: common headers, the version echoed, and errors in the requested shape.
 
 use super::ServiceApi;
 use crate::auth::shared_key::X_MS_VERSION;
 use crate::error::ApiError;
-use crate::negotiation::MetadataLevel;
 use crate::reply::Reply;
-use crate::reply_body::ResponseBody;
-use crate::request_id::RequestId;
+use crate::reply::body::ResponseBody;
+use crate::reply::negotiation::MetadataLevel;
+use crate::request::request_id::RequestId;
 use base::Ticks;
 use bytes::Bytes;
 use hyper::ext::ReasonPhrase;
@@ -37,7 +37,7 @@ const VERSIONS_LOGGED_MAX: usize = 64;
 /// Bytes of a client's request id at most.
 const CLIENT_REQUEST_ID_SIZE_BYTES_MAX: usize = 1024;
 
-/// How errors are told.
+/// The form of errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ErrorShape {
     /// As an OData error.
@@ -49,7 +49,7 @@ pub(crate) enum ErrorShape {
 }
 
 impl ErrorShape {
-    /// The reply that tells `error`.
+    /// The reply for `error`.
     pub(crate) fn reply(self, error: &ApiError, request_id: &str, now: Ticks) -> Reply {
         let status = error.status();
         let mut reply = match self {
@@ -79,8 +79,8 @@ impl ErrorShape {
     }
 }
 
-/// The first line of an error's message: what the Blob and Queue services tell in the place of HTTP's own words, and all
-/// that older clients have where there is no body.
+/// The first line of an error's message: what the Blob and Queue services tell in the place of HTTP's own
+/// words, and all that older clients have where there is no body.
 fn reason_phrase(message: &str) -> Option<ReasonPhrase> {
     let line = message.lines().next().filter(|line| !line.is_empty())?;
     ReasonPhrase::try_from(line.as_bytes()).ok()
@@ -115,7 +115,8 @@ pub(crate) fn finish<S: ServiceApi>(
         headers.insert(name, value);
     }
     if reply.status == StatusCode::NO_CONTENT {
-        // As Azure: without it older .NET clients close the connection, and at times send a write again that was done.
+        // As Azure: without it older .NET clients close the connection, and at times send a write again that
+        // was done.
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     *response.headers_mut() = headers;

@@ -1,12 +1,12 @@
 //! Get and set the service's properties, and its replication stats, in XML.
 //!
-//! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients differ in the
-//! order of children, so they are read by name.
+//! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients
+//! differ in the order of children, so they are read by name.
 
 use super::cors::{BadRules, check_rules};
 use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
@@ -39,7 +39,7 @@ pub(crate) async fn write_properties<S: ServiceApi>(
         return Err(ErrorCode::InvalidXmlDocument.into());
     }
     let result = service.set_properties(request.account, update).await;
-    request.cors.forget(request.account);
+    request.environment.cors.forget(request.account);
     result?;
     Ok(Reply::new(StatusCode::ACCEPTED))
 }

@@ -1,14 +1,15 @@
 //! What the services of one front end share: accounts, bounds, clock and chance.
 //!
-//! What always holds: the bounds are those of all services together, so that none of them can starve the machine.
+//! What always holds: the bounds are those of all services together, so that none of them can starve the
+//! machine.
 
 use super::dates::Dates;
 use super::response::VersionLog;
 use crate::accounts::Accounts;
-use crate::answer_room::AnswerRoom;
 use crate::auth::bearer::BearerAuthority;
-use crate::in_flight::InFlight;
-use crate::limits::Limits;
+use crate::bounds::answer_memory::AnswerMemory;
+use crate::bounds::in_flight::InFlight;
+use crate::bounds::limits::Limits;
 use base::{Clock, Random};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -23,7 +24,7 @@ pub(crate) struct Shared {
     pub(super) requests: InFlight,
     /// Permits are KiB.
     pub(super) large_bodies: Semaphore,
-    pub(super) large_answers: Arc<AnswerRoom>,
+    pub(super) large_answers: Arc<AnswerMemory>,
     pub(super) versions: VersionLog,
     pub(super) dates: Dates,
 }
@@ -40,7 +41,7 @@ impl Shared {
         Shared {
             requests: InFlight::new(limits.requests_in_flight_max),
             large_bodies: Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024)),
-            large_answers: AnswerRoom::new(limits.answers_size_bytes_max),
+            large_answers: AnswerMemory::new(limits.answers_size_bytes_max),
             accounts,
             bearer,
             limits,

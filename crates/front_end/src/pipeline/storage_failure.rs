@@ -1,13 +1,13 @@
-//! The layer below could not answer: the client tries again, or the operator is told.
+//! The layer below could not answer: the client tries again, or the error is logged for the operator.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::ByteSize;
 use partition::PartitionError;
 
 const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
 
-/// The same error; if it tells of a full disk, it tells how much is missing.
+/// The same error; one of a full disk names the missing bytes.
 pub(super) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u64) -> ApiError {
     if error.message() != NO_SPACE {
         return error;
@@ -30,7 +30,7 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
         PartitionError::DiskFull => {
             // Also where the rest of the disk is kept back, and while a reserve is made again.
             tracing::error!(
-                "a write was refused: space is scarce, make room on the disk; writes are taken again as soon as there is some \
+                "a write was refused: space is scarce, free some on the disk; writes are taken again as soon as there is some \
                  (see Disk in docs/settings.md)"
             );
             ApiError::with_message(ErrorCode::ServerBusy, NO_SPACE)

@@ -1,4 +1,4 @@
-//! Get User Delegation Key, for the services that know them: whoever bears a token gets a key to sign with.
+//! Get User Delegation Key, for the services that have them: the bearer of a token gets a signing key.
 //!
 //! ```text
 //! <KeyInfo>[<Start>…</Start>]<Expiry>…</Expiry>[<DelegatedUserTid>…</DelegatedUserTid>]</KeyInfo>
@@ -9,7 +9,7 @@ use crate::auth::bearer::Principal;
 use crate::auth::delegation::{DELEGATION_KEY_FOR_MAX, DelegationKey};
 use crate::auth::sas::SasService;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::StatusCode;
 use service::{date_time_text, parse_date_time};
 
-/// Bytes of the document that asks for a key, at most.
+/// Bytes of the request document, at most.
 pub(crate) const KEY_INFO_SIZE_BYTES_MAX: usize = 16 << 10;
 /// What stands for a claim that a token lacks.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
@@ -31,13 +31,13 @@ fn claim_or_nobody(claim: &str) -> &str {
     if claim.is_empty() { NOBODY } else { claim }
 }
 
-/// Who bears the request's token; whoever sends none gets no key.
+/// The bearer of the request's token; without token there is no key.
 pub(crate) fn find_principal<'a>(request: &ApiRequest<'a>) -> Result<&'a Principal, ApiError> {
     let why = "Only authentication scheme Bearer is supported";
     request.principal.ok_or_else(|| ApiError::with_detail(ErrorCode::AuthenticationFailed, why))
 }
 
-/// Makes the key that `document` asks for.
+/// Makes the key that `document` requests.
 pub(crate) fn issue_user_delegation_key(
     request: &ApiRequest<'_>,
     service: SasService,
@@ -74,7 +74,7 @@ pub(crate) fn issue_user_delegation_key(
     Ok(Reply::xml(StatusCode::OK, out))
 }
 
-/// What a key is asked for with.
+/// The terms of a requested key.
 #[derive(Debug, PartialEq, Eq)]
 struct KeyInfo {
     start: Ticks,

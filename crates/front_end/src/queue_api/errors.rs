@@ -1,7 +1,7 @@
-//! What the Queue service refuses, as the protocol tells it.
+//! What the Queue service refuses, in the protocol's terms.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::from_partition;
 use queue::QueueError;
 use queue::limits::MESSAGE_SIZE_BYTES_MAX;
@@ -30,7 +30,7 @@ pub(crate) fn from_queue(error: QueueError) -> ApiError {
     }
 }
 
-/// The error a client sees when it asked for an update with this `visibilitytimeout`.
+/// The error of an update with this `visibilitytimeout`.
 pub(crate) fn from_update(error: QueueError, visibility_timeout: &str) -> ApiError {
     match error {
         QueueError::VisibleAfterExpiry => ApiError::invalid_parameter(

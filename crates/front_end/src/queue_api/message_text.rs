@@ -4,16 +4,16 @@
 //! <QueueMessage><MessageText>…</MessageText></QueueMessage>
 //! ```
 //!
-//! What always holds: the text is kept character by character, blanks at its ends included, and holds nothing that could
-//! not be written back; markup inside it is refused.
+//! What always holds: the text is kept character by character, blanks at its ends included, and holds nothing
+//! that could not be written back; markup inside it is refused.
 
 use crate::error::ApiError;
 use crate::xml::{MALFORMED, XmlElement, is_plain, parse_xml_with_blanks};
 use bytes::Bytes;
 use queue::limits::MESSAGE_SIZE_BYTES_MAX;
 
-/// Bytes of a body at most, as the service tells it: twice the text, and some for what is around it. A text of
-/// escapes has to be shorter than others.
+/// Bytes of a body at most, as the service writes it: twice the text, and some for what is around it. A text
+/// of escapes has to be shorter than others.
 pub(crate) const BODY_SIZE_BYTES_MAX: usize = 2 * MESSAGE_SIZE_BYTES_MAX + 512;
 const _: () = assert!(BODY_SIZE_BYTES_MAX == 131_584);
 
@@ -25,7 +25,8 @@ pub(crate) fn read_message_text(body: &Bytes) -> Result<Option<Bytes>, ApiError>
     }
 }
 
-/// The text in a body as clients write it whose text needs no escapes: it lies there as it is. `None`: any other body.
+/// The text in a body as clients write it whose text needs no escapes: it lies there as it is. `None`: any
+/// other body.
 fn plain_text(body: &[u8]) -> Option<&[u8]> {
     let mut document = body;
     if document.starts_with(b"<?xml ") {
@@ -55,7 +56,7 @@ fn parse_message_text(body: &[u8]) -> Result<Option<Bytes>, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error_code::ErrorCode;
+    use crate::error::error_code::ErrorCode;
     use crate::xml::put_xml_element;
     use proptest::prelude::*;
 

@@ -1,11 +1,11 @@
 //! Metadata in headers: `x-ms-meta-NAME: value`.
 //!
-//! Names are compared without case and keep the one they were sent in. What always holds: a name is an identifier, no
-//! name occurs twice, and what was taken can be given back.
+//! Names are compared without case and keep the one they were sent in. What always holds: a name is an
+//! identifier, no name occurs twice, and what was taken can be returned.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::header_case::{CasedNames, METADATA_PREFIX};
+use crate::error::error_code::ErrorCode;
+use crate::request::header_case::{CasedNames, METADATA_PREFIX};
 use hyper::http::request::Parts;
 use queue::Metadata;
 
@@ -24,7 +24,7 @@ pub(crate) fn read_metadata(parts: &Parts) -> Result<Metadata, ApiError> {
         }
         let mut values = headers.get_all(key).iter();
         let (value, another) = (values.next(), values.next());
-        // ASCII only, as documented; what was stored before with other characters is still given back.
+        // ASCII only, as documented; what was stored before with other characters is still returned.
         let text = value.and_then(|value| value.to_str().ok());
         match text {
             Some(text) if is_identifier(name) && another.is_none() => {

@@ -1,7 +1,7 @@
 //! The Queue service over HTTP: what it does with a request once the pipeline has authenticated it.
 //!
-//! The steps: find the operation, authorise, read the body, execute. One file for each family of operations. Everything
-//! is XML, errors included.
+//! The steps: find the operation, authorise, read the body, execute. One file for each family of operations.
+//! Everything is XML, errors included.
 
 mod errors;
 mod message_text;
@@ -13,18 +13,18 @@ mod queue_path;
 mod queues;
 mod route;
 
-use crate::addressing::Address;
 use crate::auth::SignedResource;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::user_delegation_key::{find_principal, issue_user_delegation_key};
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
 use bytes::Bytes;
 use errors::from_queue;
 use hyper::Method;
@@ -136,8 +136,8 @@ impl QueueApi {
 
     async fn execute(&self, request: &ApiRequest<'_>, route: Route, body: &Bytes) -> Result<Reply, ApiError> {
         let service = &*self.service;
-        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
-        // boxed.
+        // Every request's future is as large as the largest of these: those that are large and not the most
+        // frequent are boxed.
         match route {
             Route::PutMessage(queue) => messages::put(service, request, &queue, body).await,
             Route::GetMessages(queue) => messages::get(service, request, &queue).await,
@@ -168,7 +168,7 @@ impl QueueApi {
 mod tests {
     use super::*;
 
-    /// The answer of getting messages once could be withheld: they were invisible, and nobody had them.
+    /// The answer of getting messages once could be withheld: they were invisible, and no client had them.
     #[test]
     fn getting_messages_is_more_than_reading() {
         for (method, path, expected) in [

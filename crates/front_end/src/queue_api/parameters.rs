@@ -3,8 +3,8 @@
 //! A refusal names the parameter, its value and what it may be, as the service's clients expect.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use hyper::header::HeaderMap;
 use queue::limits::{INVISIBLE_FOR_MAX, LIVES_FOR_DEFAULT, MESSAGES_TAKEN_MAX};
 use queue::{MessageId, PopReceipt};

@@ -10,7 +10,7 @@
 //! What always holds: any bytes are a resource or are refused; whether a name is one is the service's matter.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 

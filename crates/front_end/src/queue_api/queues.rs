@@ -3,12 +3,12 @@
 use super::errors::from_queue;
 use super::metadata::read_metadata;
 use super::parameters::number;
-use crate::continuation::{decode_token, encode_token};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::ApiRequest;
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::reply::continuation::{decode_token, encode_token};
+use crate::request::query_string::QueryParameters;
 use crate::xml::{XML_DECLARATION, put_xml_attribute, put_xml_element, put_xml_tag};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
@@ -38,7 +38,7 @@ pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Re
     Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), asked, &page, with_metadata)))
 }
 
-/// Queues of a page: what is asked for, but no more than there may be.
+/// Queues of a page: the requested count, but no more than there may be.
 fn results_max(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
     const NAME: &str = "maxresults";
     match number(query, NAME)? {

@@ -1,13 +1,13 @@
-//! Which operation a request asks for: from its verb, its resource and its parameters.
+//! Which operation a request is for: from its verb, its resource and its parameters.
 
 use super::need::QueueNeed;
 use super::queue_path::QueueResource;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
 use hyper::Method;
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     ReadServiceProperties,
@@ -120,7 +120,7 @@ impl Route {
         }
     }
 
-    /// Whether it changes nothing, and so may be asked of the secondary.
+    /// Whether it changes nothing, and so may go to the secondary.
     pub(crate) fn is_read(&self) -> bool {
         matches!(
             self,

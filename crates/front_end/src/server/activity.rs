@@ -1,8 +1,8 @@
-//! What a connection is doing, noted by its socket and its requests and looked at now and then: one timer for each
-//! connection, none for each request, answer or part of one.
+//! What a connection is doing, noted by its socket and its requests and looked at now and then: one timer for
+//! each connection, none for each request, answer or part of one.
 //!
-//! What always holds: a client that takes what it asked for, however slowly, is never called stalled or silent; one that
-//! takes nothing is found in time, wherever the bytes wait for it.
+//! What always holds: a client that takes its answer, however slowly, is never called stalled or silent; one
+//! that takes nothing is found in time, wherever the bytes wait for it.
 
 use base::Clock;
 use std::future::poll_fn;
@@ -27,14 +27,14 @@ pub(super) struct Activity {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     is_blocked: AtomicBool,
-    /// When it was looked at last, in nanoseconds of the monotonic clock; told to the requests of HTTP/2.
+    /// When it was looked at last, in nanoseconds of the monotonic clock; read by the requests of HTTP/2.
     looked_at_ns: AtomicU64,
     looks: Notify,
 }
 
 /// What a connection has done up to a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct Observation {
     started: u64,
     finished: u64,
     read_bytes: u64,
@@ -50,15 +50,15 @@ pub(super) struct Patience {
     pub(super) silence_max: Duration,
     /// Without a move of what is under way.
     pub(super) unmoved_for_max: Duration,
-    /// Whether requests are looked at together, as those of HTTP/1.1, which come one after the other. Otherwise each is
-    /// looked at on its own ([`Activity::run_request`]).
+    /// Whether requests are looked at together, as those of HTTP/1.1, which come one after the other.
+    /// Otherwise each is looked at on its own ([`Activity::run_request`]).
     pub(super) requests_together: bool,
 }
 
 /// Why a connection is not waited for any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// Nobody asks for anything.
+pub(super) enum EndReason {
+    /// No request is under way.
     Silent,
     /// The client takes no more of its answer, or sends no more of its request.
     Stalled,
@@ -67,7 +67,7 @@ pub(super) enum Ended {
 /// What was seen, and since when.
 #[derive(Debug)]
 struct Watch {
-    seen: Seen,
+    seen: Observation,
     /// The last look that saw something under way, or news of it.
     busy_at: Duration,
     /// The last look before which the socket had taken bytes, or had not been waited for.
@@ -84,16 +84,16 @@ impl Patience {
 }
 
 impl Watch {
-    fn new(seen: Seen, now: Duration) -> Self {
+    fn new(seen: Observation, now: Duration) -> Self {
         Watch { seen, busy_at: now, taken_at: now, moved_at: now }
     }
 
-    fn look(&mut self, seen: Seen, now: Duration, patience: &Patience) -> Option<Ended> {
+    fn look(&mut self, seen: Observation, now: Duration, patience: &Patience) -> Option<EndReason> {
         let is_under_way = seen.started != seen.finished;
         let written = seen.written_bytes != self.seen.written_bytes;
         // What is only read does not count here: half a request, sent byte by byte, is none.
-        let asked = (seen.started, seen.finished) != (self.seen.started, self.seen.finished);
-        if is_under_way || seen.is_blocked || written || asked {
+        let has_new_request = (seen.started, seen.finished) != (self.seen.started, self.seen.finished);
+        if is_under_way || seen.is_blocked || written || has_new_request {
             self.busy_at = now;
         }
         if written || !seen.is_blocked {
@@ -106,9 +106,9 @@ impl Watch {
         let waits_since =
             if patience.requests_together { self.taken_at.min(self.moved_at) } else { self.taken_at };
         if now.saturating_sub(waits_since) >= patience.unmoved_for_max {
-            return Some(Ended::Stalled);
+            return Some(EndReason::Stalled);
         }
-        (now.saturating_sub(self.busy_at) >= patience.silence_max).then_some(Ended::Silent)
+        (now.saturating_sub(self.busy_at) >= patience.silence_max).then_some(EndReason::Silent)
     }
 }
 
@@ -129,8 +129,8 @@ impl Activity {
         self.is_blocked.store(true, Ordering::Relaxed);
     }
 
-    fn seen(&self) -> Seen {
-        Seen {
+    fn seen(&self) -> Observation {
+        Observation {
             started: self.started.load(Ordering::Relaxed),
             finished: self.finished.load(Ordering::Relaxed),
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
@@ -140,7 +140,7 @@ impl Activity {
     }
 
     /// Completes when a time of `patience` is over, at the latest after half as long again.
-    pub(super) async fn end(&self, clock: &dyn Clock, patience: Patience) -> Ended {
+    pub(super) async fn end(&self, clock: &dyn Clock, patience: Patience) -> EndReason {
         let mut watch = Watch::new(self.seen(), clock.monotonic());
         loop {
             clock.sleep(patience.look_every()).await;
@@ -157,11 +157,12 @@ impl Activity {
         self.looks.notify_waiters();
     }
 
-    /// Runs a request of HTTP/2 from its headers to the last byte of its answer, which is handed over when the client has
-    /// made room for it. The request is given up when nothing has moved for `unmoved_for_max`, at the latest after half
-    /// as long again: that resets its stream, and no other.
+    /// Runs a request of HTTP/2 from its headers to the last byte of its answer, which is handed over when
+    /// the client has freed buffer space for it. The request is cancelled when nothing has moved for
+    /// `unmoved_for_max`, at the latest after half as long again: that resets its stream, and no other.
     ///
-    /// A move is whatever wakes the request: a part of its body, room for the next part of its answer, the disk.
+    /// A move is whatever wakes the request: a part of its body, buffer space for the next part of its
+    /// answer, the disk.
     pub(super) async fn run_request(
         under_way: UnderWay,
         request: impl Future<Output = ()>,

@@ -1,18 +1,18 @@
 //! One connection: its protocol, its requests, its end.
 //!
-//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of its answer, is dropped
-//! in time, with the bytes that were kept for it; over HTTP/2 only the request is dropped, as long as others go on. A
-//! stop lets the requests under way finish.
+//! What always holds: a client that sends nothing, or only half of its headers, or takes no more of its
+//! answer, is dropped in time, with the bytes that were kept for it; over HTTP/2 only the request is dropped,
+//! as long as others go on. A stop lets the requests under way finish.
 
-use super::activity::{Activity, Ended, Patience, UnderWay};
-use super::listener::Phase;
-use super::opening::{Opened, open};
+use super::activity::{Activity, EndReason, Patience, UnderWay};
+use super::opening::{ServerSocket, open};
+use super::phase::Phase;
 use super::preface::Protocol;
 use super::tls::TlsIdentity;
-use crate::header_case::CasedNames;
-use crate::limits::Limits;
+use crate::bounds::limits::Limits;
 use crate::pipeline::{ConnectionInfo, RequestHandler, RequestTimer};
-use crate::reply_body::ResponseBody;
+use crate::reply::body::ResponseBody;
+use crate::request::header_case::CasedNames;
 use base::{Clock, Spawner};
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
@@ -44,7 +44,8 @@ const HTTP2_PENDING_RESETS_MAX: usize = 20;
 /// Streams of an HTTP/2 connection that the server may reset for a client's mistakes before it is cut off.
 const HTTP2_ERROR_RESETS_MAX: usize = 1024;
 
-/// How long a connection is silent before the kernel asks, how often it asks again, and how often in vain.
+/// How long a connection is silent before the kernel probes it, the interval of probes, and how many stay
+/// unanswered.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_COUNT: u32 = 4;
@@ -70,7 +71,8 @@ impl ConnectionSettings {
     ) -> Self {
         let header_size_bytes_max = limits.header_size_bytes_max.max(BUFFER_SIZE_BYTES_MIN);
         let mut http1 = http1::Builder::new();
-        // No header timer: it would cost each request a timer of its own. The activity watch below bounds silence.
+        // No header timer: it would cost each request a timer of its own. The activity watch below bounds
+        // silence.
         http1.max_header_size(header_size_bytes_max).max_buf_size(header_size_bytes_max);
         let Limits { header_read_for_max, reply_taken_for_max, .. } = *limits;
         ConnectionSettings {
@@ -84,8 +86,8 @@ impl ConnectionSettings {
         }
     }
 
-    /// No pings: their answers come behind all that a slow client has not read yet. Silence is bounded by the activity
-    /// watch, and vanished clients are found by the kernel.
+    /// No pings: their answers come behind all that a slow client has not read yet. Silence is bounded by the
+    /// activity watch, and vanished clients are found by the kernel.
     fn http2(&self, activity: Arc<Activity>) -> http2::Builder<RequestExecutor> {
         let executor = RequestExecutor {
             spawner: self.spawner.clone(),
@@ -129,7 +131,7 @@ where
     }
 }
 
-/// Serves a connection until it ends or is told to.
+/// Serves a connection until it ends or the server stops.
 pub(crate) async fn serve_connection(
     handler: Arc<dyn RequestHandler>,
     info: ConnectionInfo,
@@ -154,7 +156,7 @@ pub(crate) async fn serve_connection(
         let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
         match select(opening, select(too_late, stopped)).await {
             Either::Left((Ok(opened), _)) => opened,
-            // Nothing was asked: nobody waits for an answer.
+            // No request came: no answer is due.
             Either::Left((Err(error), _)) => {
                 tracing::debug!("a connection was not opened: {error}");
                 return;
@@ -184,7 +186,7 @@ fn keep_alive(stream: &TcpStream) -> rustix::io::Result<()> {
 async fn serve_stream(
     served_by: Arc<dyn RequestHandler>,
     info: ConnectionInfo,
-    stream: Opened,
+    stream: ServerSocket,
     protocol: Protocol,
     activity: Arc<Activity>,
     settings: &ConnectionSettings,
@@ -224,8 +226,8 @@ async fn serve_stream(
                 }
             });
             let connection = settings.http2(activity.clone()).serve_connection(io, handler);
-            // A request may be on its way: the client is told which ones were not looked at.
-            let takes_leave = |ended| ended == Ended::Silent;
+            // A request may be on its way: the client learns which ones were not processed.
+            let takes_leave = |ended| ended == EndReason::Silent;
             run(connection, http2::Connection::graceful_shutdown, phase, end, takes_leave).await
         }
     };
@@ -234,32 +236,33 @@ async fn serve_stream(
     }
 }
 
-/// Runs a connection; on a stop it finishes its requests, and when time is up it is dropped. So it is when it has ended
-/// for us, unless it takes leave: then it finishes what may be under way, and is dropped when it ends for us once more.
+/// Runs a connection; on a stop it finishes its requests, and when time is up it is dropped. So it is when it
+/// has ended for us, unless it takes leave: then it finishes what may be under way, and is dropped when it
+/// ends for us once more.
 async fn run<C, E>(
     connection: C,
     finish: impl FnOnce(Pin<&mut C>),
     mut phase: watch::Receiver<Phase>,
     end: impl Fn() -> E,
-    takes_leave: impl FnOnce(Ended) -> bool,
+    takes_leave: impl FnOnce(EndReason) -> bool,
 ) -> hyper::Result<()>
 where
     C: Future<Output = hyper::Result<()>>,
-    E: Future<Output = Ended>,
+    E: Future<Output = EndReason>,
 {
     let mut connection = pin!(connection);
     let ended = {
-        let told = async {
+        let notices = async {
             let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
             match select(stopped, pin!(end())).await {
                 Either::Left(_) => None,
                 Either::Right((ended, _)) => Some(ended),
             }
         };
-        // A set polls what was woken: the requests, which wake the connection all the time, do not ask the timer and
-        // the listener with it.
-        let mut told = FuturesUnordered::from_iter([told]);
-        match select(connection.as_mut(), told.next()).await {
+        // A set polls what was woken: the requests, which wake the connection all the time, do not ask the
+        // timer and the listener with it.
+        let mut notices = FuturesUnordered::from_iter([notices]);
+        match select(connection.as_mut(), notices.next()).await {
             Either::Left((result, _)) => return result,
             Either::Right((ended, _)) => ended.flatten(),
         }
@@ -286,7 +289,7 @@ mod tests {
 
     /// Clients that vanish without a word were waited for for ever.
     #[tokio::test]
-    async fn the_kernel_asks_after_silent_clients() {
+    async fn the_kernel_probes_silent_clients() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let _client = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a client");
         let (accepted, _) = listener.accept().await.expect("a connection");

@@ -1,12 +1,14 @@
-//! Accepts connections until it is told to stop, then lets those under way finish.
+//! Accepts connections until it is stopped, then lets those under way finish.
 //!
-//! What always holds: no more connections than allowed are open (others wait in the backlog), and no more of one client
-//! than its share (others are closed at once); after a stop the listener returns within the drain time.
+//! What always holds: no more connections than allowed are open (others wait in the backlog), and no more of
+//! one client than its share (others are closed at once); after a stop the listener returns within the drain
+//! time.
 
 use super::connection::{ConnectionSettings, serve_connection};
+use super::phase::Phase;
 use super::tls::TlsIdentity;
-use crate::limits::Limits;
-use crate::peer_shares::PeerShares;
+use crate::bounds::limits::Limits;
+use crate::bounds::peer_shares::PeerShares;
 use crate::pipeline::{ConnectionInfo, RequestHandler};
 use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::{Either, select};
@@ -18,19 +20,8 @@ use tokio::sync::{Semaphore, watch};
 
 /// How long accepting rests after a failure, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// That all connections are taken, or all of a client, is told this often at most.
-const FULL_TOLD_EVERY: Duration = Duration::from_secs(60);
-
-/// What connections are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Serve.
-    Serving,
-    /// Finish what is under way, then close.
-    Draining,
-    /// Close now.
-    Closed,
-}
+/// That all connections are taken, or all of a client, is logged this often at most.
+const FULL_LOGGED_EVERY: Duration = Duration::from_secs(60);
 
 /// Serves until `shutdown` completes, and then until connections have drained.
 pub(crate) async fn serve(
@@ -90,19 +81,19 @@ pub(crate) async fn serve(
     }
 }
 
-/// Whether something is told again, which is noted.
-fn is_due(told_at: &mut Option<Duration>, clock: &dyn Clock) -> bool {
+/// Whether something is logged again, which is noted.
+fn is_due(logged_at: &mut Option<Duration>, clock: &dyn Clock) -> bool {
     let now = clock.monotonic();
-    let is_due = told_at.is_none_or(|told_at| now.saturating_sub(told_at) >= FULL_TOLD_EVERY);
+    let is_due = logged_at.is_none_or(|logged_at| now.saturating_sub(logged_at) >= FULL_LOGGED_EVERY);
     if is_due {
-        *told_at = Some(now);
+        *logged_at = Some(now);
     }
     is_due
 }
 
 type Accepted = (tokio::net::TcpStream, std::net::SocketAddr, tokio::sync::OwnedSemaphorePermit);
 
-/// The next connection, once there is room for it.
+/// The next connection, once the limits admit it.
 async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>, clock: &dyn Clock) -> Accepted {
     loop {
         let Ok(permit) = connections.clone().acquire_owned().await else {

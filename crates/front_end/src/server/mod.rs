@@ -4,6 +4,7 @@ mod activity;
 mod connection;
 mod listener;
 mod opening;
+mod phase;
 mod plain_http;
 mod preface;
 mod tls;

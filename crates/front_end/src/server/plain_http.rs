@@ -1,12 +1,13 @@
-//! What a client is told that speaks plain HTTP to a port that encrypts: one clear answer instead of a broken handshake.
+//! The answer to plain HTTP on a port that encrypts: one clear text instead of a broken handshake.
 //!
-//! A TLS connection begins with a byte that no request does (a handshake record is 22), so the first byte tells. What always
-//! holds: nothing of such a request is looked at, and no more than a bounded part of it is taken in.
+//! A TLS connection begins with a byte that no request does (a handshake record is 22), so the first byte
+//! decides. What always holds: nothing of such a request is looked at, and no more than a bounded part of it
+//! is taken in.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::ErrorShape;
-use crate::request_id::RequestId;
+use crate::request::request_id::RequestId;
 use base::{Clock, Random};
 use std::io;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) async fn is_plain_http(stream: &TcpStream) -> io::Result<bool> {
     Ok(size > 0 && first[0].is_ascii_alphabetic())
 }
 
-/// Answers whatever was asked and closes the connection.
+/// Answers any request alike and closes the connection.
 pub(super) async fn refuse(mut stream: TcpStream, clock: &dyn Clock, random: &dyn Random) -> io::Result<()> {
     let answer = answer(clock, random);
     stream.write_all(&answer).await?;

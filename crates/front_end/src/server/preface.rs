@@ -1,7 +1,7 @@
 //! Tells HTTP/1.1 from HTTP/2 by the first bytes of a connection, without taking them.
 //!
-//! HTTP/2 with prior knowledge starts with a preface that is no request of HTTP/1.1. The whole preface is waited for
-//! here, where time is bounded: the HTTP/2 handshake itself waits for ever.
+//! HTTP/2 with prior knowledge starts with a preface that is no request of HTTP/1.1. The whole preface is
+//! waited for here, where time is bounded: the HTTP/2 handshake itself waits for ever.
 
 use base::Clock;
 use std::io;

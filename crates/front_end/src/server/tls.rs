@@ -1,8 +1,9 @@
 //! TLS: the server's certificate and key, and the handshake of one connection.
 //!
-//! The protocol inside is chosen in the handshake (ALPN `h2` or `http/1.1`), so nobody has to look at the first bytes.
-//! What always holds: a certificate and a key that do not belong together are refused when they are given, not by each
-//! client, and those before them stay; the key is never printed; versions of TLS older than 1.2 are not spoken.
+//! The protocol inside is chosen in the handshake (ALPN `h2` or `http/1.1`), so nothing has to look at the
+//! first bytes. What always holds: a certificate and a key that do not belong together are refused when they
+//! are given, not by each client, and those before them stay; the key is never printed; versions of TLS older
+//! than 1.2 are not spoken.
 
 use super::preface::Protocol;
 use arc_swap::ArcSwap;
@@ -28,7 +29,7 @@ const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// What begins a key that needs a password (PKCS #8).
 const ENCRYPTED_KEY: &[u8] = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
 
-/// What such a key of older form has in its head.
+/// What such a key of older form begins with.
 const ENCRYPTED_KEY_OLD: &[u8] = b"Proc-Type: 4,ENCRYPTED";
 
 /// Why a certificate and its key can't be used.
@@ -97,8 +98,8 @@ impl TlsIdentity {
         Ok(TlsIdentity { acceptor: TlsAcceptor::from(Arc::new(config)), current })
     }
 
-    /// From now on handshakes show this pair, given as to [`Self::from_pem`]; connections that are open stay. An error
-    /// says why it can't be used, and the former goes on.
+    /// From now on handshakes show this pair, given as to [`Self::from_pem`]; connections that are open stay.
+    /// An error says why it can't be used, and the former goes on.
     pub fn renew(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
         self.current.0.store(Arc::new(read_pair(certificates, key)?));
         Ok(())
@@ -143,8 +144,9 @@ fn read_pair(certificates: &[u8], key: &[u8]) -> Result<CertifiedKey, TlsError> 
 
 /// The chain with its key, if they belong together.
 ///
-/// The library reads certificates of X.509 version 3 only; self-signed ones of version 1 are still about, and clients
-/// that are told to trust one do. Of those it is asked only whether the key's public half is in them.
+/// The library reads certificates of X.509 version 3 only; self-signed ones of version 1 are still about, and
+/// clients that are configured to trust one do. Of those it is checked only whether the key's public half is
+/// in them.
 fn certified_key(
     chain: Vec<CertificateDer<'static>>,
     key: Arc<dyn rustls::sign::SigningKey>,

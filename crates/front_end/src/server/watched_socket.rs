@@ -1,4 +1,4 @@
-//! A socket that notes what goes through it, so that whoever watches the connection knows whether the client takes
+//! A socket that notes what goes through it, so that the connection's watch knows whether the client takes
 //! what is sent to it.
 
 use super::activity::Activity;

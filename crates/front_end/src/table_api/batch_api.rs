@@ -1,8 +1,8 @@
 //! Entity group transactions: one table, one PartitionKey, all or nothing.
 //!
-//! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is told by one part for the
-//! operation that failed, with its index before the message. A lone get outside a change set is a batch too.
-//! The shortest `timeout` that an operation of a change set asks for bounds all of it, as they are done
+//! Once a batch is authenticated and parsed the outer answer is 202; what goes wrong inside is reported by
+//! one part for the operation that failed, with its index before the message. A lone get outside a change set
+//! is a batch too. The shortest `timeout` of an operation of a change set bounds all of it, as they are done
 //! together.
 
 use super::entity_read::read_entity;
@@ -10,19 +10,19 @@ use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders,
 use super::errors::{TOO_MANY_OPERATIONS, from_table};
 use super::route::{Route, Verb};
 use super::{RequestContext, TableApi, TableResource};
-use crate::addressing::{Address, AddressStyle};
 use crate::batch::{
     BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
     write_direct_reply,
 };
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::negotiation::{MetadataLevel, choose_level};
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{ServiceApi, check_timeout, timeout_of, within};
-use crate::query_string::QueryParameters;
+use crate::reply::negotiation::{MetadataLevel, choose_level};
 use crate::reply::{DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
-use crate::request_id::RequestId;
+use crate::request::addressing::{Address, AddressStyle};
+use crate::request::query_string::QueryParameters;
+use crate::request::request_id::RequestId;
+use crate::table_api::entity_path::EntityAddress;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -103,7 +103,7 @@ async fn read_direct(
     check_timeout(query)?;
     let read = read_entity(context, address, query, level);
     match timeout_of(query) {
-        Some(asked) => within(context.clock, context.clock.monotonic() + asked, read).await,
+        Some(requested) => within(context.clock, context.clock.monotonic() + requested, read).await,
         None => read.await,
     }
 }
@@ -127,8 +127,8 @@ async fn execute_change_set<'p>(
     let mut table: Option<String> = None;
     let mut shortest: Option<(Duration, usize)> = None;
     for (index, part) in parts.iter().enumerate() {
-        let (planned, asked) = plan_part(context, part).map_err(|error| fail(index, error))?;
-        shortest = shortest.into_iter().chain(asked.map(|asked| (asked, index))).min();
+        let (planned, requested) = plan_part(context, part).map_err(|error| fail(index, error))?;
+        shortest = shortest.into_iter().chain(requested.map(|requested| (requested, index))).min();
         match &table {
             Some(first) if !first.eq_ignore_ascii_case(&planned.table) => {
                 let error = ErrorCode::CommandsInBatchActOnDifferentPartitions.into();
@@ -145,7 +145,7 @@ async fn execute_change_set<'p>(
     let done = async { Ok(context.service.execute_group(context.account, &table, operations).await) };
     let done = match shortest {
         None => done.await,
-        Some((asked, _)) => within(context.clock, context.clock.monotonic() + asked, done).await,
+        Some((requested, _)) => within(context.clock, context.clock.monotonic() + requested, done).await,
     };
     let outcomes = done
         .map_err(|error| fail(shortest.map_or(0, |(_, index)| index), error))?
@@ -160,7 +160,7 @@ async fn execute_change_set<'p>(
 /// Where an operation points to.
 struct Target<'a> {
     verb: Verb,
-    /// What is below the account; the error tells that nothing can be there.
+    /// What is below the account; the error is that of a missing resource.
     resource: Result<TableResource, ApiError>,
     query: Option<&'a str>,
 }
@@ -202,7 +202,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A write, and how long it may take if it says so.
+/// A write, and its time-out if it has one.
 fn plan_part(
     context: &RequestContext<'_>,
     part: &BatchPart<'_>,

@@ -4,16 +4,16 @@ use super::RequestContext;
 use super::errors::{from_filter, from_table};
 use super::statistics::QueryStatistics;
 use crate::auth::grant::KeyBounds;
-use crate::continuation::{decode_token, encode_token};
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::json::entity_writer::{
     AnswerContext, EntityFields, Selection, put_list_start, put_listed_entity, put_single_entity,
 };
-use crate::negotiation::MetadataLevel;
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::reply::continuation::{decode_token, encode_token};
+use crate::reply::negotiation::MetadataLevel;
+use crate::request::query_string::QueryParameters;
+use crate::table_api::entity_path::EntityAddress;
 use base::Ticks;
 use base::codec::DecodeError;
 use hyper::StatusCode;
@@ -29,7 +29,8 @@ use table::{
 /// Names in a `$select` at most.
 const SELECTED_MAX: usize = 255;
 
-/// Bytes that keys, time, ETag and the names of types take in the answer to a get, roughly: it is written into one buffer.
+/// Bytes that keys, time, ETag and the names of types take in the answer to a get, roughly: it is written
+/// into one buffer.
 const MEMBERS_LEN: usize = 512;
 
 const NEXT_PARTITION_KEY: HeaderName = HeaderName::from_static("x-ms-continuation-nextpartitionkey");
@@ -175,7 +176,7 @@ pub(crate) fn check_options(query: &QueryParameters<'_>) -> Result<(), ApiError>
     Ok(())
 }
 
-/// `$top`: rows of a page, not of the answer in all. Nothing at all may be asked for.
+/// `$top`: rows of a page, not of the answer in all. It may be 0.
 pub(crate) fn parse_top(query: &QueryParameters<'_>) -> Result<usize, ApiError> {
     match query.find("$top") {
         None => Ok(PAGE_ROWS_MAX),
@@ -206,8 +207,8 @@ fn parse_filter(
     Filter::parse(&narrowed).map(Some).map_err(from_filter)
 }
 
-/// `$select`: names of properties; `None` or a `*` among them: all. Metadata may be selected, and comes or not as its level
-/// says.
+/// `$select`: names of properties; `None` or a `*` among them: all. Metadata may be selected, and comes or
+/// not as its level says.
 fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiError> {
     let Some(text) = query.find("$select").filter(|text| !text.trim().is_empty()) else {
         return Ok(None);
@@ -233,7 +234,8 @@ fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiE
     Ok(Some(names))
 }
 
-/// Where the client is told to go on. A page may end at a row that a signature does not show: its key is not told.
+/// Where the next page starts. A page may end at a row that a signature does not show: its key is not
+/// returned.
 fn shown_next(next: EntityToken, bounds: Option<&KeyBounds>) -> Option<EntityToken> {
     let Some(bounds) = bounds else {
         return Some(next);

@@ -1,19 +1,20 @@
-//! Insert, replace, merge, upsert and delete: from a request to an operation, and from its outcome to a reply.
+//! Insert, replace, merge, upsert and delete: from a request to an operation, and from its outcome to a
+//! reply.
 //!
 //! The same two steps serve a single request and an operation of a batch.
 
 use super::RequestContext;
 use super::errors::from_table;
 use super::route::Route;
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::json::entity_reader::{EntityBody, read_entity};
 use crate::json::entity_writer::{
     AnswerContext, EntityFields, Selection, put_entity_address, put_single_entity,
 };
-use crate::negotiation::MetadataLevel;
+use crate::reply::negotiation::MetadataLevel;
 use crate::reply::{DATA_SERVICE_ID, DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
+use crate::table_api::entity_path::EntityAddress;
 use base::Ticks;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -155,9 +156,9 @@ pub(crate) fn plan_write(
     })
 }
 
-/// The properties in a body of an entity that the address names: keys in the body, which must be texts, say nothing, as in Azure, whose own
-/// Python client until 12.1 sent others if they had quotes. There must be a body: one that was lost on the way would leave
-/// nothing of an entity that is replaced.
+/// The properties in a body of an entity that the address names: keys in the body, which must be texts, say
+/// nothing, as in Azure, whose own Python client until 12.1 sent others if they had quotes. There must be a
+/// body: one that was lost on the way would leave nothing of an entity that is replaced.
 fn addressed_properties(body: &[u8]) -> Result<Properties, ApiError> {
     if body.trim_ascii().is_empty() {
         return Err(ApiError::with_message(

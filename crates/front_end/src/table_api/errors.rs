@@ -1,7 +1,7 @@
-//! What the Table service refuses, as the protocol tells it.
+//! What the Table service refuses, in the protocol's terms.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::from_partition;
 use table::{FilterError, TableError};
 

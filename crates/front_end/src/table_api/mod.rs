@@ -1,9 +1,10 @@
 //! The Table service over HTTP: what it does with a request once the pipeline has authenticated it.
 //!
-//! The steps: find the operation, authorise, choose the form of the answer, read the body, execute. One file for each
-//! family of operations.
+//! The steps: find the operation, authorise, choose the form of the answer, read the body, execute. One file
+//! for each family of operations.
 
 mod batch_api;
+mod entity_path;
 mod entity_read;
 mod entity_write;
 mod errors;
@@ -12,20 +13,20 @@ mod route;
 mod statistics;
 mod tables;
 
-use crate::addressing::Address;
 use crate::auth::SignedResource;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
-pub(crate) use crate::entity_path::TableResource;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::negotiation::{MetadataLevel, metadata_level, prefers_xml};
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
     ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
 };
-use crate::query_string::QueryParameters;
 use crate::reply::Reply;
+use crate::reply::negotiation::{MetadataLevel, metadata_level, prefers_xml};
+use crate::request::addressing::Address;
+use crate::request::query_string::QueryParameters;
+pub(crate) use crate::table_api::entity_path::TableResource;
 use base::{Clock, Random, Ticks};
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
@@ -64,13 +65,13 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) base: &'a str,
     /// What the request may do.
     pub(crate) grant: &'a Grant,
-    /// Whether it is the read-only secondary that is asked.
+    /// Whether the request is for the read-only secondary.
     pub(crate) secondary: bool,
     /// The request's id.
     pub(crate) request_id: &'a str,
     /// When the request came.
     pub(crate) now: Ticks,
-    /// Whether the client asks what its query costs.
+    /// Whether the client wants statistics of its query.
     pub(crate) statistics: bool,
 }
 
@@ -106,7 +107,8 @@ impl ServiceApi for TableApi {
     }
 
     fn signed_resource<'a>(address: &Address<'a>, query: &'a QueryParameters<'_>) -> SignedResource<'a> {
-        // The name is signed, so a token that does not spell it out can only be for the table that is addressed.
+        // The name is signed, so a token that does not spell it out can only be for the table that is
+        // addressed.
         let table: Cow<'a, str> = match query.find("tn") {
             Some(table) => table.into(),
             None => TableResource::parse(address.resource)
@@ -147,13 +149,13 @@ impl ServiceApi for TableApi {
         };
         shape.get_or_insert(ErrorShape::Json(level));
 
-        let WholeBody { bytes: body, room: _room } =
+        let WholeBody { bytes: body, memory: _memory } =
             if route.has_body() { body.read_whole().await? } else { WholeBody::empty() };
         let base = request.base_address();
         let context = RequestContext {
             service: &self.service,
-            clock: request.clock,
-            random: request.random,
+            clock: request.environment.clock,
+            random: request.environment.random,
             account: request.account,
             host: request.host,
             base: &base,
@@ -161,7 +163,7 @@ impl ServiceApi for TableApi {
             secondary: request.address.secondary,
             request_id: request.request_id,
             now: request.now,
-            statistics: statistics::are_asked_for(headers),
+            statistics: statistics::are_requested(headers),
         };
         self.execute(request, &context, route, level, body).await
     }
@@ -207,8 +209,8 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
-        // Every request's future is as large as the largest of these: those that are large and not the most frequent are
-        // boxed.
+        // Every request's future is as large as the largest of these: those that are large and not the most
+        // frequent are boxed.
         match route {
             Route::ReadEntity(address) => entity_read::read_entity(context, address, query, level).await,
             Route::QueryEntities(table) => {

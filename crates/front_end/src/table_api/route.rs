@@ -1,15 +1,15 @@
-//! Which operation a request asks for: from its verb, its resource and its parameters.
+//! Which operation a request is for: from its verb, its resource and its parameters.
 
 use super::TableResource;
 use super::need::TableNeed;
-use crate::entity_path::EntityAddress;
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
-use crate::query_string::QueryParameters;
+use crate::error::error_code::ErrorCode;
+use crate::request::query_string::QueryParameters;
+use crate::table_api::entity_path::EntityAddress;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     ReadServiceProperties,
@@ -80,7 +80,7 @@ impl Verb {
         Verb::tunnelled(verb, value.to_str().unwrap_or_default())
     }
 
-    /// The verb that `X-HTTP-Method: value` asks for.
+    /// The verb that `X-HTTP-Method: value` names.
     pub(crate) fn tunnelled(verb: Option<Verb>, value: &str) -> Result<Verb, ApiError> {
         // One client says it twice in group transactions: `MERGE` with `X-HTTP-Method: MERGE`.
         if let Some(named @ (Verb::Merge | Verb::Put | Verb::Delete)) = Verb::parse(value)
@@ -153,7 +153,7 @@ impl Route {
         }
     }
 
-    /// What a shared access signature must grant. `conditional` tells an update from an upsert.
+    /// What a shared access signature must grant. `conditional`: an update, not an upsert.
     pub(crate) fn need(&self, conditional: bool) -> TableNeed {
         match self {
             Route::ReadServiceProperties | Route::ReadServiceStats => TableNeed::ReadService,
@@ -190,7 +190,7 @@ impl Route {
         }
     }
 
-    /// Whether it changes nothing, and so may be asked of the secondary.
+    /// Whether it changes nothing, and so may go to the secondary.
     pub(crate) fn is_read(&self) -> bool {
         matches!(
             self,

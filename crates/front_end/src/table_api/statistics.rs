@@ -1,4 +1,4 @@
-//! What a query cost, told in headers to a client that asks for it.
+//! What a query cost, in headers, on request.
 //!
 //! ```text
 //! x-larimar-query-statistics: true        request
@@ -8,8 +8,8 @@
 //! x-larimar-rows-returned: 12             entities in this page
 //! ```
 //!
-//! The class says how much of the table the query *can* touch, whatever is stored. What always holds: an answer that
-//! nobody asked for these headers has none of them.
+//! The class says how much of the table the query *can* touch, whatever is stored. What always holds: an
+//! answer that did not request these headers has none of them.
 
 use crate::reply::Reply;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -20,8 +20,8 @@ const CLASS: HeaderName = HeaderName::from_static("x-larimar-query-class");
 const ROWS_READ: HeaderName = HeaderName::from_static("x-larimar-rows-read");
 const ROWS_RETURNED: HeaderName = HeaderName::from_static("x-larimar-rows-returned");
 
-/// Whether a request asks what its query costs.
-pub(crate) fn are_asked_for(headers: &HeaderMap) -> bool {
+/// Whether a request wants statistics of its query.
+pub(crate) fn are_requested(headers: &HeaderMap) -> bool {
     headers.get(ASK).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"))
 }
 
@@ -50,10 +50,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_true_asks() {
-        let ask = |value| are_asked_for(&HeaderMap::from_iter([(ASK, HeaderValue::from_static(value))]));
+    fn only_true_requests_statistics() {
+        let ask = |value| are_requested(&HeaderMap::from_iter([(ASK, HeaderValue::from_static(value))]));
         assert!(ask("true") && ask("True"));
         assert!(!ask("false") && !ask("") && !ask("1"));
-        assert!(!are_asked_for(&HeaderMap::new()));
+        assert!(!are_requested(&HeaderMap::new()));
     }
 }

@@ -5,14 +5,14 @@ use super::entity_read::{check_options, parse_top};
 use super::entity_write::Preference;
 use super::errors::{from_filter, from_table};
 use super::route::WRONG_KEY_COUNT;
-use crate::continuation::{decode_token, encode_token};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::json::entity_reader::{read_entity, read_table_name};
 use crate::json::entity_writer::{AnswerContext, put_list_start, put_table};
-use crate::negotiation::MetadataLevel;
-use crate::query_string::QueryParameters;
+use crate::reply::continuation::{decode_token, encode_token};
+use crate::reply::negotiation::MetadataLevel;
 use crate::reply::{DATA_SERVICE_ID, DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
+use crate::request::query_string::QueryParameters;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION};
@@ -105,8 +105,8 @@ pub(crate) async fn delete_table(context: &RequestContext<'_>, name: &str) -> Re
     Ok(Reply::new(StatusCode::NO_CONTENT))
 }
 
-/// Why nothing can be done below a table. Clients tell from the code that their account address names a table: an insert
-/// into what they take for a table arrives here, `body` being what they insert.
+/// Why nothing can be done below a table. Clients tell from the code that their account address names a
+/// table: an insert into what they take for a table arrives here, `body` being what they insert.
 pub(crate) async fn refuse_below_table(
     context: &RequestContext<'_>,
     table: &str,

@@ -3,7 +3,7 @@
 use super::*;
 
 /// An answer that says why a source could not be read, in headers and in its body.
-fn tells_source(row: Row, status: u16, code: &'static str) -> Row {
+fn names_source(row: Row, status: u16, code: &'static str) -> Row {
     let number = status.to_string();
     let row = row
         .has_header("x-ms-copy-source-status-code", &number)
@@ -46,12 +46,12 @@ async fn sources_that_are_read_by_account_key() {
     let (readable, missing) = (format!("{source}?{signed}"), format!("{none}?{signed}"));
     let mut rows = Vec::new();
     for url in [&source, &none] {
-        // Whether it is there is for those to know who may read it.
-        let refused = |row: Row| tells_source(row.fails(401, unverified), 401, "NoAuthenticationInformation");
+        // Only a request that may read it learns whether it is there.
+        let refused = |row: Row| names_source(row.fails(401, unverified), 401, "NoAuthenticationInformation");
         rows.extend(from_url(url).map(refused));
     }
-    rows.extend(from_url(&missing).map(|row| tells_source(row.fails(404, unverified), 404, "BlobNotFound")));
-    rows.push(tells_source(
+    rows.extend(from_url(&missing).map(|row| names_source(row.fails(404, unverified), 404, "BlobNotFound")));
+    rows.push(names_source(
         put("/box/copied").header(SOURCE, &none).fails(404, unverified),
         404,
         "BlobNotFound",
@@ -77,29 +77,29 @@ async fn sources_that_are_read_by_account_key() {
             .gives(206)
             .has_header("content-md5", "")
             .has_header("x-ms-blob-content-md5", "XUFAKrxLKna5cZ2REBfFkg=="),
-        tells_source(
+        names_source(
             put_from().header("x-ms-source-if-none-match", &etag).fails(304, unverified),
             304,
             "ConditionNotMet",
         ),
-        tells_source(
+        names_source(
             put_from().header("x-ms-source-if-modified-since", IN_THE_FUTURE).fails(304, unverified),
             304,
             "ConditionNotMet",
         ),
-        tells_source(
+        names_source(
             put_from().header("x-ms-source-if-unmodified-since", LONG_AGO).fails(412, unverified),
             412,
             "ConditionNotMet",
         ),
         put_from().header("x-ms-source-if-match", "\"0x1\"").fails(412, "SourceConditionNotMet"),
         put_from().header("x-ms-source-if-match", &etag).gives(201),
-        tells_source(
+        names_source(
             stage_from().header("x-ms-source-if-match", "\"0x1\"").fails(412, unverified),
             412,
             "ConditionNotMet",
         ),
-        tells_source(
+        names_source(
             stage_from().header("x-ms-source-if-none-match", &etag).fails(304, unverified),
             304,
             "ConditionNotMet",
@@ -143,7 +143,7 @@ async fn sources_that_are_read_by_account_key() {
             .header("x-ms-source-if-match", "\"0x1\",\"0x2\"")
             .fails(400, "InvalidHeaderValue")
             .has("HeaderName", "x-ms-source-if-match"),
-        tells_source(
+        names_source(
             stage_from().header("x-ms-source-range", "bytes=5-9").fails(416, unverified),
             416,
             "InvalidRange",
@@ -182,7 +182,7 @@ async fn sources_that_are_read_by_bearer_token() {
     for (row, status) in from_url(&url).into_iter().zip(statuses) {
         let row = row.auth(Auth::Bearer);
         rows.push(match status {
-            401 => tells_source(row.fails(401, unverified), 401, "NoAuthenticationInformation"),
+            401 => names_source(row.fails(401, unverified), 401, "NoAuthenticationInformation"),
             status => row.gives(status),
         });
     }
@@ -190,8 +190,8 @@ async fn sources_that_are_read_by_bearer_token() {
         for (row, status) in from_url(&here(path)).into_iter().zip(statuses) {
             let row = row.auth(Auth::Bearer);
             rows.push(match status {
-                401 => tells_source(row.fails(401, unverified), 401, "NoAuthenticationInformation"),
-                _ => tells_source(row.fails(404, code), 404, code),
+                401 => names_source(row.fails(401, unverified), 401, "NoAuthenticationInformation"),
+                _ => names_source(row.fails(404, code), 404, code),
             });
         }
     }
@@ -200,7 +200,7 @@ async fn sources_that_are_read_by_bearer_token() {
         get("/box/log").says(&bytes),
         get("/box/disk").says(&bytes),
         get("/box/staged?comp=blocklist&blocklisttype=all").has("Size", "512"),
-        // A copy that is not waited for reads what its request may read, and tells what is missing as such.
+        // A copy that is not waited for reads what its request may read, and names what is missing as such.
         put("/box/copied").header(SOURCE, &url).auth(Auth::Bearer).gives(202),
         put("/box/copied").header(SOURCE, here("/box/none")).auth(Auth::Bearer).fails(404, unverified),
         // A signature in the source's address is what it is read by.
@@ -219,7 +219,8 @@ async fn sources_that_are_read_by_bearer_token() {
     answers(&stamp, rows).await;
 }
 
-/// `az storage blob copy start` asked with the names of container and blob makes such an address, wherever the server is.
+/// `az storage blob copy start` called with the names of container and blob makes such an address, wherever
+/// the server is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_source_as_azure_calls_it_is_of_this_server() {
     let stamp = open().await;
@@ -230,7 +231,7 @@ async fn a_source_as_azure_calls_it_is_of_this_server() {
         get("/box/copy").says("hello").has_header("x-ms-copy-source", azure("/box/a")),
         copy("https://devstoreaccount1.blob.core.windows.net:443/box/a").gives(202),
         copy("http://DevStoreAccount1.blob.core.windows.net/box/a").gives(202),
-        tells_source(copy(&azure("/box/none")).fails(404, "CannotVerifyCopySource"), 404, "BlobNotFound"),
+        names_source(copy(&azure("/box/none")).fails(404, "CannotVerifyCopySource"), 404, "BlobNotFound"),
         // Who may read it is as with any other address.
         copy(&azure("/box/a")).header("x-ms-requires-sync", "true").fails(401, "CannotVerifyCopySource"),
         copy(&azure("/box/a")).header(KIND, "BlockBlob").fails(401, "CannotVerifyCopySource"),
@@ -269,7 +270,7 @@ async fn sources_with_customers_keys() {
     let [right, wrong] = KEYS;
     let bytes = "x".repeat(512);
     let mut rows = vec![public, with_key(blob("/box/locked", &bytes), right), blob("/box/open", &bytes)];
-    let refused = |row: Row, code| tells_source(row.fails(409, "CannotVerifyCopySource"), 409, code);
+    let refused = |row: Row, code| names_source(row.fails(409, "CannotVerifyCopySource"), 409, code);
     let [from_locked, from_open] = [here("/box/locked"), here("/box/open")];
     for row in from_url(&from_locked).into_iter().take(4) {
         rows.push(refused(with_source_key(row.clone(), wrong), "BlobCustomerSpecifiedEncryptionMismatch"));

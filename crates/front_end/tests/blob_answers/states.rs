@@ -301,7 +301,7 @@ async fn blobs_of_staged_blocks_can_be_leased() {
         put("/box/new?comp=block&blockid=MDAx").header(LEASE, ONE).body("x").gives(201),
         commit().header(LEASE, ONE).gives(201),
         get("/box/new").says("x").has_header("x-ms-lease-state", "leased").has_header("content-md5", ""),
-        // One of which nothing is committed can be deleted, by whoever holds its lease.
+        // One of which nothing is committed can be deleted, by the holder of its lease.
         put("/box/draft?comp=block&blockid=MDAw").body("x").gives(201),
         lease("/box/draft", "acquire").header(DURATION, "-1").header(PROPOSED, ONE).gives(201),
         Row::of("DELETE", "/box/draft").header("x-ms-delete-snapshots", "only").fails(404, "BlobNotFound"),

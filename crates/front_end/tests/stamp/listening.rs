@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 
-/// Bytes that the kernel keeps for a client: so few that whoever takes nothing is noticed at once.
+/// Bytes that the kernel keeps for a client: so few that a client that reads nothing is noticed at once.
 const SEND_BUFFER_SIZE_BYTES: u32 = 64 << 10;
 
 /// The service that listens.

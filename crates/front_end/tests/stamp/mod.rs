@@ -1,4 +1,4 @@
-//! A whole stamp in memory, asked without sockets: requests are signed as clients sign them.
+//! A whole stamp in memory, without sockets: requests are signed as clients sign them.
 #![allow(dead_code)] // Each test file uses its part.
 
 pub(crate) mod answers;

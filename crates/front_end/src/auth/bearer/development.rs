@@ -1,7 +1,7 @@
 //! Bearer tokens in development: issuer, audience, times and algorithm are checked, the signature is **not**.
 //!
-//! Whoever can reach the server can write such a token, so this is for tests of applications that sign in with a
-//! token, never for data of value. The rules are those that emulators of the protocol use.
+//! Any client that can reach the server can write such a token, so this is for tests of applications that
+//! sign in with a token, never for data of value. The rules are those that emulators of the protocol use.
 
 use super::{BearerAuthority, BearerError, BearerRequest, JsonWebToken, MalformedToken, Principal};
 
@@ -46,7 +46,8 @@ impl BearerAuthority for UnverifiedTokens {
     }
 }
 
-/// Who the token says bears it. An application's token may name it as subject only, and the directory in its issuer only.
+/// The bearer that the token names. An application's token may name it as subject only, and the directory in
+/// its issuer only.
 fn principal(token: &JsonWebToken<'_>) -> Principal {
     let issuer = token.text("iss").unwrap_or_default();
     let directory = issuer.strip_prefix("https://").and_then(|rest| rest.split('/').nth(1));

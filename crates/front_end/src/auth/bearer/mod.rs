@@ -1,11 +1,11 @@
-//! Bearer tokens: who may say that a token is good, and the rules that hold whoever it is.
+//! Bearer tokens: the judge of a token, and the rules that hold for every judge.
 //!
-//! A [`BearerAuthority`] judges tokens. The only one so far is [`UnverifiedTokens`], for development: it checks all but
-//! the signature. One that verifies signatures with an OpenID Connect provider's keys takes its place by implementing
-//! the same trait over the same [`JsonWebToken`].
+//! A [`BearerAuthority`] judges tokens. The only one so far is [`UnverifiedTokens`], for development: it
+//! checks all but the signature. One that verifies signatures with an OpenID Connect provider's keys takes
+//! its place by implementing the same trait over the same [`JsonWebToken`].
 //!
-//! What always holds: without an authority every token is refused; a token is refused on a connection that is not
-//! encrypted, before it is looked at; tokens never get into logs or error details.
+//! What always holds: without an authority every token is refused; a token is refused on a connection that is
+//! not encrypted, before it is looked at; tokens never get into logs or error details.
 
 mod development;
 mod token;
@@ -14,7 +14,7 @@ pub use development::UnverifiedTokens;
 pub use token::{JsonWebToken, MalformedToken};
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base::Ticks;
 use std::fmt;
 
@@ -60,7 +60,7 @@ pub enum BearerError {
 
 /// Judges bearer tokens.
 pub trait BearerAuthority: fmt::Debug + Send + Sync {
-    /// Says who bears `token`, if they may use the account's service now.
+    /// Returns the bearer of `token`, if it may use the account's service now.
     fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<Principal, BearerError>;
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_is_asked_last() {
+    fn an_authority_judges_last() {
         let request = BearerRequest { account: "a", service: "table", now: Ticks(0) };
         let verify = |authority: Option<&dyn BearerAuthority>, encrypted, version| {
             verify_bearer(authority, "t", encrypted, version, &request).map_err(|error| error.code)

@@ -4,7 +4,7 @@ use super::*;
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::{SasRequest, verify_sas};
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use hyper::header::HeaderMap;
 use serde_json::Value;
 use service::parse_date_time;

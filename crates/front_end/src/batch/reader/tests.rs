@@ -96,7 +96,7 @@ fn malformed_batches() {
     }
 }
 
-/// Recorded of the service: a program that had nothing to change is told so, if its change set is whole.
+/// Recorded of the service: a program that had nothing to change gets that error, if its change set is whole.
 #[test]
 fn a_change_set_may_be_empty() {
     let body = "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c--\n--b--";

@@ -13,9 +13,12 @@ const HTTP1: Patience = Patience {
 const HTTP2: Patience = Patience { requests_together: false, ..HTTP1 };
 
 /// What is done before each look, and the minute of the look that ends it.
-fn ended(patience: &Patience, mut before_look: impl FnMut(u64, &mut Seen)) -> Option<(u64, Ended)> {
+fn ended(
+    patience: &Patience,
+    mut before_look: impl FnMut(u64, &mut Observation),
+) -> Option<(u64, EndReason)> {
     assert_eq!(patience.look_every(), Duration::from_secs(60));
-    let mut seen = Seen::default();
+    let mut seen = Observation::default();
     let mut watch = Watch::new(seen, Duration::ZERO);
     (1..=60).find_map(|minute| {
         before_look(minute, &mut seen);
@@ -24,52 +27,53 @@ fn ended(patience: &Patience, mut before_look: impl FnMut(u64, &mut Seen)) -> Op
 }
 
 #[test]
-fn who_asks_for_nothing_is_silent() {
+fn a_connection_without_requests_is_silent() {
     for patience in [HTTP1, HTTP2] {
-        assert_eq!(ended(&patience, |_, _| {}), Some((2, Ended::Silent)));
-        let asks_for_five_minutes = |minute, seen: &mut Seen| {
+        assert_eq!(ended(&patience, |_, _| {}), Some((2, EndReason::Silent)));
+        let asks_for_five_minutes = |minute, seen: &mut Observation| {
             if minute <= 5 {
                 seen.started += 1;
                 seen.finished += 1;
             }
         };
-        assert_eq!(ended(&patience, asks_for_five_minutes), Some((7, Ended::Silent)));
+        assert_eq!(ended(&patience, asks_for_five_minutes), Some((7, EndReason::Silent)));
         // Half a request, byte by byte.
-        assert_eq!(ended(&patience, |_, seen| seen.read_bytes += 1), Some((2, Ended::Silent)));
+        assert_eq!(ended(&patience, |_, seen| seen.read_bytes += 1), Some((2, EndReason::Silent)));
     }
 }
 
-/// An answer that is whole in memory counted as sent once it was made: whoever took it slowly was cut off as silent.
+/// An answer that is whole in memory counted as sent once it was made: a client that took it slowly was cut
+/// off as silent.
 #[test]
-fn who_takes_an_answer_slowly_is_neither_silent_nor_stalled() {
+fn a_client_that_reads_slowly_is_neither_silent_nor_stalled() {
     for patience in [HTTP1, HTTP2] {
-        let takes = |minute, seen: &mut Seen| {
+        let takes = |minute, seen: &mut Observation| {
             (seen.started, seen.finished, seen.is_blocked) = (1, 1, minute < 50);
-            // The kernel asks for more now and then, in the end for the rest.
+            // The kernel takes more now and then, in the end for the rest.
             seen.written_bytes += u64::from(minute < 50 && minute % 9 == 0 || minute == 50);
         };
-        assert_eq!(ended(&patience, takes), Some((52, Ended::Silent)), "and silent once it has all");
+        assert_eq!(ended(&patience, takes), Some((52, EndReason::Silent)), "and silent once it has all");
     }
 }
 
 #[test]
-fn who_takes_nothing_has_stalled() {
+fn a_client_that_reads_nothing_has_stalled() {
     for patience in [HTTP1, HTTP2] {
         // It goes on asking, which is no reason to keep what it does not take.
-        let takes_nothing = |minute, seen: &mut Seen| {
+        let takes_nothing = |minute, seen: &mut Observation| {
             (seen.written_bytes, seen.is_blocked) = (3, true);
             (seen.started, seen.finished, seen.read_bytes) = (minute, minute, minute);
         };
-        assert_eq!(ended(&patience, takes_nothing), Some((11, Ended::Stalled)));
+        assert_eq!(ended(&patience, takes_nothing), Some((11, EndReason::Stalled)));
     }
 }
 
 #[test]
 fn a_request_that_stands_still_has_stalled() {
-    let stands_still = |_, seen: &mut Seen| seen.started = 1;
-    assert_eq!(ended(&HTTP1, stands_still), Some((11, Ended::Stalled)));
+    let stands_still = |_, seen: &mut Observation| seen.started = 1;
+    assert_eq!(ended(&HTTP1, stands_still), Some((11, EndReason::Stalled)));
     assert_eq!(ended(&HTTP2, stands_still), None, "there each request is looked at on its own");
-    let sends = |minute, seen: &mut Seen| {
+    let sends = |minute, seen: &mut Observation| {
         seen.started = 1;
         seen.read_bytes += u64::from(minute % 9 == 0);
     };
@@ -103,9 +107,9 @@ fn a_request_of_http2_is_given_up_when_nothing_wakes_it() {
         }
     }
     assert_eq!(stalled_at, Some(10));
-    assert_eq!(activity.seen(), Seen { started: 2, finished: 1, ..Seen::default() });
+    assert_eq!(activity.seen(), Observation { started: 2, finished: 1, ..Observation::default() });
     drop(parts);
     assert!((&mut moving).now_or_never().is_some());
     drop((stalled, moving));
-    assert_eq!(activity.seen(), Seen { started: 2, finished: 2, ..Seen::default() });
+    assert_eq!(activity.seen(), Observation { started: 2, finished: 2, ..Observation::default() });
 }

@@ -1,10 +1,10 @@
 //! A response's body: whole in memory, or streamed from where its bytes are.
 //!
 //! What always holds: a stream has the length that was announced, or breaks off with an error that closes the
-//! connection; a guard lives until a stream is sent or given up; who takes a body in slices has room for all of it when
-//! it ends.
+//! connection; a guard lives until a stream is sent or dropped; a reader that takes a body in slices has
+//! buffer space for all of it when it ends.
 
-use crate::answer_room::TakenRoom;
+use crate::bounds::answer_memory::TakenMemory;
 use base::BoxFuture;
 use bytes::Bytes;
 use futures_util::stream::Stream;
@@ -15,11 +15,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Bytes of a body that are handed over at once to whoever takes it in slices: a frame of HTTP/2.
+/// Bytes of a body that are handed over at once to a reader in slices: a frame of HTTP/2.
 const SLICE_SIZE_BYTES: usize = 16 << 10;
 
-/// Bytes of a large body in memory that are handed over at once otherwise, so that its room is taken until nearly all of it
-/// is sent.
+/// Bytes of a large body in memory that are handed over at once otherwise, so that its memory is held until
+/// nearly all of it is sent.
 const PORTION_SIZE_BYTES: usize = 128 << 10;
 
 /// Bytes that are read while they are sent.
@@ -63,9 +63,9 @@ pub struct ResponseBody {
     guard: Option<Box<dyn Any + Send>>,
     is_sliced: bool,
     /// Given back with the body.
-    room: Option<TakenRoom>,
-    /// Nothing, but not known to be the end before that was asked for: the HTTP implementation leaves out the length of a
-    /// body that is no body, even where it is among the headers.
+    memory: Option<TakenMemory>,
+    /// Nothing, but not known to be the end before that was polled: the HTTP implementation leaves out the
+    /// length of a body that is no body, even where it is among the headers.
     is_shown_empty: bool,
 }
 
@@ -78,12 +78,12 @@ impl ResponseBody {
             left,
             guard: None,
             is_sliced: false,
-            room: None,
+            memory: None,
             is_shown_empty: false,
         }
     }
 
-    /// No body, whose length of 0 is told.
+    /// No body, whose length of 0 is sent.
     pub(crate) fn shown_empty() -> Self {
         ResponseBody { is_shown_empty: true, ..ResponseBody::whole(Bytes::new()) }
     }
@@ -96,7 +96,7 @@ impl ResponseBody {
             left,
             guard: None,
             is_sliced: false,
-            room: None,
+            memory: None,
             is_shown_empty: false,
         }
     }
@@ -109,15 +109,15 @@ impl ResponseBody {
         self
     }
 
-    /// Keeps the room that it takes until it is handed over.
-    pub(crate) fn in_room(mut self, room: TakenRoom) -> Self {
-        self.room = Some(room);
+    /// Keeps its memory until it is handed over.
+    pub(crate) fn with_memory(mut self, memory: TakenMemory) -> Self {
+        self.memory = Some(memory);
         self
     }
 
-    /// Hands itself over in slices, the last of which is one byte, if it is longer than a slice. HTTP/2 asks for a slice
-    /// when the client has made room for all before and a byte: so the client is asked for each slice, and once the body
-    /// ends nothing of it waits for the client but in the socket.
+    /// Hands itself over in slices, the last of which is one byte, if it is longer than a slice. HTTP/2 asks
+    /// for a slice when the client has made room for all before and a byte: so the client is asked for each
+    /// slice, and once the body ends nothing of it waits for the client but in the socket.
     pub(crate) fn in_slices(mut self) -> Self {
         self.is_sliced = self.left > SLICE_SIZE_BYTES as u64;
         self
@@ -125,7 +125,7 @@ impl ResponseBody {
 
     /// The next bytes of what is in memory.
     fn next_ready(&mut self) -> Frame<Bytes> {
-        let size = match &self.room {
+        let size = match &self.memory {
             _ if self.is_sliced => slice_size(self.ready.len(), self.left),
             Some(_) => self.ready.len().min(PORTION_SIZE_BYTES),
             None => self.ready.len(),
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// A client that asked for an answer within its time was sent the whole blob, however long that took.
+    /// A client that sent a `timeout` was sent the whole blob, however long that took.
     #[test]
     fn a_stream_is_broken_off_when_its_time_is_over() {
         let portions = || Box::pin(stream::repeat_with(|| Ok(Bytes::from_static(b"portion"))));

@@ -1,12 +1,14 @@
-//! The case of metadata names. HTTP's header names have none, but Azure gives a name of metadata back as it was created,
-//! and clients look it up so.
+//! The case of metadata names. HTTP's header names have none, but Azure gives a name of metadata back as it
+//! was created, and clients look it up so.
 //!
-//! The HTTP library keeps the case of a request's names in an extension that only itself can read; its documented use is
-//! that a response which is given this extension writes its names in that case. So to learn the case of a request's
-//! names, the library writes a response with them; and for a response whose names have capitals it reads a request with
-//! them. Both happen in memory, and only where there is metadata. Over HTTP/2 all names are in lower case.
+//! The HTTP library keeps the case of a request's names in an extension that only itself can read; its
+//! documented use is that a response which is given this extension writes its names in that case. So to learn
+//! the case of a request's names, the library writes a response with them; and for a response whose names
+//! have capitals it reads a request with them. Both happen in memory, and only where there is metadata. Over
+//! HTTP/2 all names are in lower case.
 //!
-//! What always holds: case is all that can differ. Names and values are those that the library read or was given.
+//! What always holds: case is all that can differ. Names and values are those that the library read or was
+//! given.
 
 use bytes::Bytes;
 use futures_util::FutureExt;

@@ -11,11 +11,11 @@
 //! /Name//…                              nothing: the mistake of a client that takes `Name/` for a table's name
 //! ```
 //!
-//! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What always holds:
-//! any bytes are a resource or are refused.
+//! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What
+//! always holds: any bytes are a resource or are refused.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use memchr::{memchr, memchr2};
 use percent_encoding::percent_decode_str;
 

@@ -1,25 +1,26 @@
 //! The source of a copy: which blob an address names, and whether the request may read it.
 //!
-//! What always holds: who may not read a source learns nothing of it, not even whether its container is there.
+//! What always holds: a request that may not read a source learns nothing of it, not even whether its
+//! container is there.
 
-use super::errors::from_blob;
-use super::need::BlobNeed;
-use super::parse_revision;
-use super::reply_headers::without_signature;
-use super::request_headers::{invalid, required, source_conditions, text};
-use super::target::{FormerNameUse, Target};
-use super::{BlobApi, BlobRequest};
 use crate::accounts::Account;
-use crate::addressing::{Address, AddressStyle};
 use crate::auth::bearer::{BearerRequest, verify_bearer};
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::sas::SasToken;
 use crate::auth::{SasRequest, verify_sas};
+use crate::blob_api::errors::from_blob;
+use crate::blob_api::need::BlobNeed;
+use crate::blob_api::parse_revision;
+use crate::blob_api::reply_headers::without_signature;
+use crate::blob_api::request_headers::{invalid, required, source_conditions, text};
+use crate::blob_api::target::{FormerNameUse, Target};
+use crate::blob_api::{BlobApi, BlobRequest};
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use crate::pipeline::{ApiRequest, ServiceApi};
-use crate::query_string::QueryParameters;
+use crate::request::addressing::{Address, AddressStyle};
+use crate::request::query_string::QueryParameters;
 use blob::{BlobAt, BlobError, ContainerRow, CopySource, PublicAccess};
 use hyper::header::HeaderMap;
 
@@ -31,10 +32,10 @@ const SOURCE_URL_SIZE_BYTES_MAX: usize = 2048;
 pub(crate) enum SourceRule {
     /// The request's own account key will do.
     OwnAccount,
-    /// As somebody else would, unless the request bears a token: then whoever bears it reads the source, too, if it is of
-    /// the same account (recorded for the official Rust client).
+    /// As any other client, unless the request bears a token: then its bearer reads the source, too, if it is
+    /// of the same account (recorded for the official Rust client).
     Bearer,
-    /// As somebody else would: by its address, because it is public, or with the token in a header of its own.
+    /// As any other client: by its address, because it is public, or with the token in a header of its own.
     Foreign,
 }
 
@@ -92,7 +93,8 @@ impl Source {
         }
     }
 
-    /// The same for a blob that is put from a URL, whose client is told of the source's condition on an ETag itself.
+    /// The same for a blob that is put from a URL, whose error names the source's condition on an ETag
+    /// itself.
     pub(crate) fn unput(&self, error: BlobError) -> ApiError {
         match error {
             BlobError::SourceConditionNotMet if self.wanted.conditions.if_match.is_some() => from_blob(error),
@@ -101,17 +103,18 @@ impl Source {
     }
 }
 
-/// The error of a source that is missing. Whoever bears a token for it as well is told so in as many words (recorded).
+/// The error of a source that is missing. A request that bears a token for it as well gets the error in full
+/// (recorded).
 fn missing_source(error: &ApiError, is_read_by_bearer: bool) -> ApiError {
-    let mut told = ApiError::of_source(error);
+    let mut answer = ApiError::of_source(error);
     if is_read_by_bearer {
-        told.code = error.code;
+        answer.code = error.code;
     }
-    told
+    answer
 }
 
-/// What tells one server from another in a host: its name without the account, and its port. A source on another server
-/// must not be mistaken for a blob of this one, which may have an account of the same name.
+/// What distinguishes servers in a host: its name without the account, and its port. A source on another
+/// server must not be mistaken for a blob of this one, which may have an account of the same name.
 fn server(host: &str, style: AddressStyle) -> (String, &str) {
     let host = match style {
         AddressStyle::Host => host.split_once('.').map_or(host, |(_, rest)| rest),
@@ -119,7 +122,8 @@ fn server(host: &str, style: AddressStyle) -> (String, &str) {
     };
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (name, port) = host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, ""));
-    // Of either scheme: what ends TLS in front of the server makes one of the other (source: RFC 9110 §4.2.3).
+    // Of either scheme: what ends TLS in front of the server makes one of the other (source: RFC 9110
+    // §4.2.3).
     let port = if matches!(port, "80" | "443") { "" } else { port };
     match name.to_ascii_lowercase().as_str() {
         "127.0.0.1" | "[::1]" => ("localhost".to_owned(), port),
@@ -130,9 +134,10 @@ fn server(host: &str, style: AddressStyle) -> (String, &str) {
 /// What Azure's public hosts of blobs are called, without the account.
 const PUBLIC_HOST: &str = "blob.core.windows.net";
 
-/// Whether a host is this server, as the request was sent to it, or as Azure calls its own: clients that are told where
-/// this server is still make addresses of sources for Azure (`az storage blob copy start --source-container`). There an
-/// account of another owner may have the same name, but that one's blobs could not be read from here in any case.
+/// Whether a host is this server, as the request was sent to it, or as Azure calls its own: clients that are
+/// configured with this server's address still make addresses of sources for Azure (`az storage blob copy
+/// start --source-container`). There an account of another owner may have the same name, but that one's blobs
+/// could not be read from here in any case.
 fn is_here(request: &ApiRequest<'_>, host: &str, style: AddressStyle) -> bool {
     let here = request.address.style;
     let is_same = style == here && server(host, here) == server(request.host, here);
@@ -145,7 +150,7 @@ pub(crate) async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Resul
     let url = required(headers, "x-ms-copy-source")?;
     let foreign = || ApiError::new(ErrorCode::CannotVerifyCopySource);
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    // A signature is not told again.
+    // A signature is not returned.
     let malformed = || invalid("x-ms-copy-source", &without_signature(url));
     let rest = rest.filter(|_| url.len() <= SOURCE_URL_SIZE_BYTES_MAX).ok_or_else(malformed)?;
     let (host, path) = rest.find('/').map(|at| rest.split_at(at)).ok_or_else(foreign)?;
@@ -153,7 +158,7 @@ pub(crate) async fn source(context: &BlobRequest<'_>, rule: SourceRule) -> Resul
     let host = host.to_ascii_lowercase();
     let host = host.as_str();
     let address = Address::parse(host, path, "blob");
-    let owner = context.request.accounts.find(address.account);
+    let owner = context.request.environment.accounts.find(address.account);
     let owner = owner.ok_or_else(|| {
         let accounts = [
             ("SourceAccountName", address.account.to_owned()),
@@ -218,9 +223,9 @@ struct Reach<'a> {
 }
 
 impl Reach<'_> {
-    /// Refuses what may not be read, and tells whether tags may be: by a signature in its own address, because its
-    /// container is public, by a token for it, or by what the request's credentials allow. A signature for one
-    /// container or blob allows no other blob than the one it is used on.
+    /// Refuses what may not be read, and returns whether tags may be: by a signature in its own address,
+    /// because its container is public, by a token for it, or by what the request's credentials allow. A
+    /// signature for one container or blob allows no other blob than the one it is used on.
     fn authorise(&self, context: &BlobRequest<'_>) -> Result<Access, ApiError> {
         let request = context.request;
         let access = |may_read_tags, reaches_container| {
@@ -251,7 +256,8 @@ impl Reach<'_> {
                 BearerRequest { account: self.owner.name(), service: BlobApi::LABEL, now: request.now };
             let version = context.headers().get("x-ms-version").map(|version| version.as_bytes());
             let (token, encrypted) = (token.trim(), request.connection.encrypted);
-            verify_bearer(request.bearer, token, encrypted, version, &for_source).map_err(refused)?;
+            verify_bearer(request.environment.bearer, token, encrypted, version, &for_source)
+                .map_err(refused)?;
             return access(true, true);
         }
         if self.found.is_some_and(|found| found.public_access != PublicAccess::None) {

@@ -1,8 +1,8 @@
 //! How much of a bound one client may hold while others may want some of it.
 //!
-//! A client is an address, and with IPv6 the 64 bits of its network. Programs of this machine come from one address and
-//! can't be told apart, so the loopback has no share. What always holds: a share is given back when it is dropped, and
-//! addresses that hold nothing are not remembered.
+//! A client is an address, and with IPv6 the 64 bits of its network. Programs of this machine come from one
+//! address and can't be distinguished, so the loopback has no share. What always holds: a share is freed when
+//! it is dropped, and addresses that hold nothing are not remembered.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ mod tests {
         );
         drop((first, second));
         assert!(shares.take(peer("10.0.0.1"), 75).is_some());
-        assert!(shares.held.lock().is_empty(), "who holds nothing is forgotten");
+        assert!(shares.held.lock().is_empty(), "a client that holds nothing is forgotten");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Which form of answer a client asked for.
+//! The requested form of answer.
 //!
-//! `$format` beats `Accept`; without either the answer is JSON with minimal metadata. Atom and verbose JSON are refused:
-//! no current client asks for them alone. Of a list the first entry that can be served counts.
+//! `$format` beats `Accept`; without either the answer is JSON with minimal metadata. Atom and verbose JSON
+//! are refused: no current client requests them alone. Of a list the first entry that can be served counts.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
 
 /// How much a JSON answer says beside the data.
@@ -37,7 +37,7 @@ impl MetadataLevel {
     }
 }
 
-/// The level that a request asks for.
+/// The level that a request names.
 pub(crate) fn metadata_level(headers: &HeaderMap, format: Option<&str>) -> Result<MetadataLevel, ApiError> {
     if let Some(format) = format.filter(|format| !format.is_empty()) {
         return choose_level(format);
@@ -54,7 +54,7 @@ pub(crate) fn metadata_level(headers: &HeaderMap, format: Option<&str>) -> Resul
     }
 }
 
-/// Whether errors are told in XML: the client accepts XML and no JSON.
+/// Whether errors are in XML: the client accepts XML and no JSON.
 pub(crate) fn prefers_xml(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     accept.contains("xml") && !accept.contains("json")
@@ -70,7 +70,7 @@ fn usual_level(list: &[u8]) -> Option<MetadataLevel> {
     }
 }
 
-/// The level that a list of media types asks for.
+/// The level that a list of media types names.
 pub(crate) fn choose_level(list: &str) -> Result<MetadataLevel, ApiError> {
     if let Some(level) = usual_level(list.as_bytes()) {
         return Ok(level);

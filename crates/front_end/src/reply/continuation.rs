@@ -4,10 +4,10 @@
 //! 1!LEN!DATA    DATA is the Base64 of the key's UTF-8 with + / = written * _ -, LEN the length of DATA
 //! ```
 //!
-//! Clients hand them back unread. What always holds: a key comes back as it was, any other text is refused.
+//! Clients return them unread. What always holds: a key comes back as it was, any other text is refused.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 

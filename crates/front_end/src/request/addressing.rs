@@ -5,8 +5,9 @@
 //! path style   any other host, or an IP address       /ACCOUNT[-secondary]/resource
 //! ```
 //!
-//! The path is never decoded or normalised here: it is what the client signed. One client asks the secondary of a
-//! path-style address as `/ACCOUNT-secondary/ACCOUNT/resource`; the doubled account is dropped.
+//! The path is never decoded or normalised here: it is what the client signed. One client addresses the
+//! secondary of a path-style address as `/ACCOUNT-secondary/ACCOUNT/resource`; the doubled account is
+//! dropped.
 
 use memchr::memchr;
 

@@ -6,10 +6,12 @@
 //! other XML       <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>… and facts of the error
 //! ```
 //!
-//! The JSON form has exactly these members, because one client fails on others; there a detail joins the text. What
-//! always holds: texts of the client's are escaped, and details are bounded.
+//! The JSON form has exactly these members, because one client fails on others; there a detail joins the
+//! text. What always holds: texts of the client's are escaped, and details are bounded.
 
-use crate::error_code::ErrorCode;
+pub(crate) mod error_code;
+
+use crate::error::error_code::ErrorCode;
 use crate::json::text::put_json_string;
 use crate::xml::{XML_DECLARATION, place_of, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
@@ -24,10 +26,10 @@ const DETAIL_SIZE_BYTES_MAX: usize = 4096;
 /// The namespace of the Table service's XML errors.
 const METADATA_NAMESPACE: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
 
-/// Names and values in the order they are told.
+/// Names and values in the order they are written.
 type Facts = [(&'static str, String)];
 
-/// What a client is told when its request fails.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
     /// Which row of the table.
@@ -38,7 +40,7 @@ pub(crate) struct ApiError {
     detail: Option<Box<str>>,
     /// Named values beside the message, such as the bounds of a parameter.
     facts: Option<Box<Facts>>,
-    /// What was told where a copy's source was read.
+    /// The error of the read of a copy's source.
     source: Option<ErrorCode>,
     /// Bytes of the whole that a range lies outside of.
     whole_size: Option<u64>,
@@ -167,7 +169,7 @@ impl ApiError {
         ApiError { message: Some(Cow::Borrowed(message)), ..self }
     }
 
-    /// The failure to read a copy's source, which is told with the source's own status and code.
+    /// The failure to read a copy's source, which is returned with the source's own status and code.
     pub(crate) fn of_source(error: &ApiError) -> Self {
         let message = Cow::Borrowed(error.code.message());
         let code = ErrorCode::CannotVerifyCopySource;
@@ -184,7 +186,7 @@ impl ApiError {
         self.whole_size
     }
 
-    /// What was told where a copy's source was read.
+    /// The error of the read of a copy's source.
     pub(crate) fn source(&self) -> Option<ErrorCode> {
         self.source
     }

@@ -1,7 +1,7 @@
 //! The one table from error codes to status and message.
 //!
-//! Every error that leaves the front end is a row of this table, with the message of the row unless the place that
-//! found the error has a better one.
+//! Every error that leaves the front end is a row of this table, with the message of the row unless the place
+//! that found the error has a better one.
 
 use hyper::StatusCode;
 

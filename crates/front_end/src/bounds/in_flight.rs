@@ -24,7 +24,7 @@ impl InFlight {
     /// A place, if there is one.
     pub(crate) fn admit(&self) -> Option<Permit<'_>> {
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        // Dropping the permit at once gives back what was taken too much.
+        // Dropping the permit at once frees the excess.
         let permit = Permit(self);
         (before < self.count_max).then_some(permit)
     }

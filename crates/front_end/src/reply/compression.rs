@@ -1,7 +1,7 @@
 //! Compressed answers (`Content-Encoding: gzip`) for clients that ask.
 //!
-//! What always holds: an answer is compressed only if the client takes gzip, the body is large enough to gain from it
-//! and the result is smaller; a part of a batch never is, only the batch's answer as a whole.
+//! What always holds: an answer is compressed only if the client takes gzip, the body is large enough to gain
+//! from it and the result is smaller; a part of a batch never is, only the batch's answer as a whole.
 
 use crate::reply::Reply;
 use flate2::Compression;
@@ -30,7 +30,7 @@ pub(crate) fn compress(mut reply: Reply, request: &HeaderMap) -> Reply {
     }
 }
 
-/// Whether one of the encodings is gzip, or any, and is not given up by a quality of 0.
+/// Whether one of the encodings is gzip, or any, and is not excluded by a quality of 0.
 fn takes_gzip(request: &HeaderMap) -> bool {
     let lists = request.get_all(ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {
@@ -52,17 +52,17 @@ mod tests {
     use hyper::StatusCode;
     use std::io::Read;
 
-    fn asks(list: &'static str) -> HeaderMap {
+    fn accepting(list: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(list))])
     }
 
     #[test]
-    fn who_takes_gzip() {
+    fn which_clients_accept_gzip() {
         for list in ["gzip", "gzip, deflate", "br, GZIP;q=0.5", "*", "deflate,*;q=0.1", "gzip; q=1"] {
-            assert!(takes_gzip(&asks(list)), "{list}");
+            assert!(takes_gzip(&accepting(list)), "{list}");
         }
         for list in ["", "identity", "deflate, br", "gzip;q=0", "gzip; q=0.0", "*;q=0", "gzipped"] {
-            assert!(!takes_gzip(&asks(list)), "{list}");
+            assert!(!takes_gzip(&accepting(list)), "{list}");
         }
         assert!(!takes_gzip(&HeaderMap::new()));
     }
@@ -76,19 +76,19 @@ mod tests {
     #[test]
     fn large_bodies_come_back_and_others_stay() {
         let body: Vec<u8> = (0..5000u32).flat_map(|number| number.to_string().into_bytes()).collect();
-        let compressed = compress(reply(body.clone()), &asks("gzip"));
+        let compressed = compress(reply(body.clone()), &accepting("gzip"));
         assert!(compressed.body.len() < body.len());
         assert_eq!(compressed.headers.len(), 2);
         let mut read = Vec::new();
         flate2::read::GzDecoder::new(&compressed.body[..]).read_to_end(&mut read).expect("gzip");
         assert_eq!(read, body);
 
-        assert_eq!(compress(reply(body.clone()), &asks("br")).body, body);
+        assert_eq!(compress(reply(body.clone()), &accepting("br")).body, body);
         let small = vec![b'a'; BODY_SIZE_BYTES_MIN - 1];
-        assert_eq!(compress(reply(small.clone()), &asks("gzip")).body, small);
+        assert_eq!(compress(reply(small.clone()), &accepting("gzip")).body, small);
         let mut state = 7;
         let noise: Vec<u8> = (0..10_000).map(|_| base::random::splitmix64(&mut state) as u8).collect();
-        let kept = compress(reply(noise.clone()), &asks("gzip"));
+        let kept = compress(reply(noise.clone()), &accepting("gzip"));
         assert!(kept.body == noise && kept.headers.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Query parameters, decoded.
 //!
-//! Names and values are percent-decoded and `+` is a blank, as in forms. What always holds: any bytes parse or are
-//! refused, the number of parameters is bounded, and nothing is copied that needed no decoding.
+//! Names and values are percent-decoded and `+` is a blank, as in forms. What always holds: any bytes parse
+//! or are refused, the number of parameters is bounded, and nothing is copied that needed no decoding.
 
 use percent_encoding::percent_decode;
 use std::borrow::Cow;
@@ -43,8 +43,8 @@ impl<'a> QueryParameters<'a> {
         Ok(QueryParameters { pairs, bare })
     }
 
-    /// The same with each parameter that was sent without `=` as the value of a parameter without name, as one client signs
-    /// them; `None`: there is none.
+    /// The same with each parameter that was sent without `=` as the value of a parameter without name, as
+    /// one client signs them; `None`: there is none.
     pub(crate) fn with_bare_as_values(&self) -> Option<Self> {
         if self.bare == 0 {
             return None;

@@ -15,10 +15,11 @@ pub struct Limits {
     pub body_size_bytes_max: usize,
     /// Bytes of all larger bodies that are being read or worked on at once; more wait.
     pub bodies_size_bytes_max: usize,
-    /// Bytes of all larger answers in memory that clients are taking at once; a read whose answer has no room gets 503
-    /// `ServerBusy`.
+    /// Bytes of all larger answers in memory that clients are taking at once; a read whose answer has no
+    /// memory gets 503 `ServerBusy`.
     pub answers_size_bytes_max: usize,
-    /// How long a client may take to send a request's headers, and how long a connection may be without requests.
+    /// How long a client may take to send a request's headers, and how long a connection may be without
+    /// requests.
     pub header_read_for_max: Duration,
     /// How long a request may take, body included; a client may ask for less.
     pub request_for_max: Duration,
@@ -50,7 +51,7 @@ impl Default for Limits {
             answers_size_bytes_max: 512 * 1024 * 1024,
             header_read_for_max: Duration::from_secs(120),
             request_for_max: Duration::from_secs(30),
-            // The service gives up reads that take longer than two minutes for each MiB.
+            // The service ends reads that take longer than two minutes for each MiB.
             reply_taken_for_max: Duration::from_secs(10 * 60),
             drain_for_max: Duration::from_secs(10),
         }

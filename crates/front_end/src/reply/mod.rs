@@ -1,10 +1,15 @@
 //! A reply before it is a whole response: status, its own headers and body.
 //!
-//! A reply to one request gets the common headers and becomes a response; a reply to an operation of a batch becomes a
-//! part of one. Both come from the same code, so that they say the same.
+//! A reply to one request gets the common headers and becomes a response; a reply to an operation of a batch
+//! becomes a part of one. Both come from the same code, so that they say the same.
 
-use crate::header_case::{CasedNames, METADATA_PREFIX};
-use crate::reply_body::ReplyStream;
+pub(crate) mod body;
+pub(crate) mod compression;
+pub(crate) mod continuation;
+pub(crate) mod negotiation;
+
+use crate::reply::body::ReplyStream;
+use crate::request::header_case::{CasedNames, METADATA_PREFIX};
 use hyper::StatusCode;
 use hyper::ext::ReasonPhrase;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -27,7 +32,7 @@ pub(crate) struct Reply {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Names of metadata that have capitals.
     pub(crate) cased_names: CasedNames,
-    /// What is told beside the status, if not HTTP's own words.
+    /// The reason beside the status, if not HTTP's own words.
     pub(crate) reason: Option<ReasonPhrase>,
     /// The body.
     pub(crate) body: Vec<u8>,

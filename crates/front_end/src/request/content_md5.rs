@@ -3,7 +3,7 @@
 //! What always holds: a body that is not the one that was meant is refused before anything is done with it.
 
 use crate::error::ApiError;
-use crate::error_code::ErrorCode;
+use crate::error::error_code::ErrorCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
@@ -39,7 +39,8 @@ pub(crate) fn check_md5(announced: Option<[u8; 16]>, body: &[u8]) -> Result<(), 
     }
 }
 
-/// Refuses bytes whose hash is not the announced one, and tells both. A hash that was not made is none that was announced.
+/// Refuses bytes whose hash is not the announced one, and names both. A hash that was not made is none that
+/// was announced.
 pub(crate) fn compare_md5(announced: [u8; 16], found: Option<[u8; 16]>) -> Result<(), ApiError> {
     let Some(found) = found else { return Err(ErrorCode::Md5Mismatch.into()) };
     if announced == found {
@@ -68,10 +69,10 @@ mod tests {
         assert_eq!(check_md5(md5, b""), Ok(()));
         let error = check_md5(md5, b"a").expect_err("another body");
         assert_eq!(error.code, ErrorCode::Md5Mismatch);
-        let told = String::from_utf8(error.xml_body("", base::Ticks(0))).expect("text");
+        let text = String::from_utf8(error.xml_body("", base::Ticks(0))).expect("text");
         let end = "<UserSpecifiedMd5>1B2M2Y8AsgTpgAmY7PhCfg==</UserSpecifiedMd5>\
                    <ServerCalculatedMd5>DMF1ucDxtqgxw5niaXcmYQ==</ServerCalculatedMd5></Error>";
-        assert!(told.ends_with(end), "{told}");
+        assert!(text.ends_with(end), "{text}");
         assert_eq!(check_md5(None, b"a"), Ok(()));
         for wrong in [&b"x"[..], b"1B2M2Y8AsgTpgAmY7PhCfg", b"AAAA", b"\xff"] {
             assert_eq!(announced(wrong), Err(ErrorCode::InvalidMd5), "{wrong:?}");

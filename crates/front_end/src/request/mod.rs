@@ -1,0 +1,7 @@
+//! The parts of a request that all services read alike: address, query, ids, the case of metadata names, MD5.
+
+pub(crate) mod addressing;
+pub(crate) mod content_md5;
+pub(crate) mod header_case;
+pub(crate) mod query_string;
+pub(crate) mod request_id;
