@@ -7,8 +7,9 @@
 //!                      2 delete: varint n, n bytes row key
 //! ```
 //!
-//! Versions rise from operation to operation over the whole log. An append that failed may still be in the log and
-//! its operations may follow again: whoever replays skips versions that are not higher than the last one seen.
+//! Versions rise from operation to operation over the whole log. An append that failed may still be in the
+//! log and its operations may follow again: a replay skips versions that are not higher than the last one
+//! seen.
 
 use crate::key::RowKey;
 use crate::operation::{RowChange, RowVersion};
@@ -81,7 +82,8 @@ pub(crate) fn parse_group(group: &[u8]) -> Result<Vec<(RowVersion, Vec<RowChange
     Ok(operations)
 }
 
-/// The keys of the rows that a group changes, and with which versions. Of an empty one, in which no operation is yet, none.
+/// The keys of the rows that a group changes, and with which versions. Of an empty one, in which no operation
+/// is yet, none.
 pub(crate) fn rows_of(group: &[u8]) -> Result<Vec<(RowVersion, Bytes)>, DecodeError> {
     if group.is_empty() {
         return Ok(Vec::new());

@@ -1,13 +1,14 @@
 //! An operation on its way through a range, whatever its type.
 //!
-//! Operations have types of their own, and replies. The serial section needs neither: it takes the changes of a decision and
-//! leaves the reply with the operation. So it is compiled once, in this crate. What always holds: a reply is that of the last
-//! decision, and it is given out only after the range has said that the operation is done.
+//! Operations have types of their own, and replies. The serial section needs neither: it takes the changes of
+//! a decision and leaves the reply with the operation. So it is compiled once, in this crate. What always
+//! holds: a reply is that of the last decision, and it is given out only after the range has said that the
+//! operation is done.
 
 use crate::error::PartitionError;
 use crate::operation::{Operation, Read, RowChange, RowVersion, Rows};
 
-/// What the serial section asks of an operation.
+/// What the serial section requires of an operation.
 pub(crate) trait Decider: Send {
     /// Decides and keeps the reply. Returns the changes.
     fn decide(&mut self, rows: &Rows, version: RowVersion) -> Result<Vec<RowChange>, PartitionError>;
@@ -15,7 +16,8 @@ pub(crate) trait Decider: Send {
     /// See [`Operation::gives_back`].
     fn gives_back(&self) -> bool;
 
-    /// Whether it gives space back: it says so, or what was decided last deletes and puts nothing. `None`: nothing was decided.
+    /// Whether it frees space: it declares that, or what was decided last deletes and puts nothing. `None`:
+    /// nothing was decided.
     fn reclaims(&self) -> Option<bool>;
 
     /// See [`Operation::is_collection`].

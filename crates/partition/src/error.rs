@@ -17,11 +17,12 @@ pub enum PartitionError {
     /// The disk is full: reads go on, writes don't until there is space.
     #[error("the disk is full")]
     DiskFull,
-    /// The system opens no more files: what needs no new one goes on, the rest doesn't until others are closed.
+    /// The system opens no more files: what needs no new one goes on, the rest doesn't until others are
+    /// closed.
     #[error("{0}")]
     OutOfFiles(String),
-    /// The system starts no more threads: the layer can't be opened, or ranges can't be split or merged. Nothing that is
-    /// stored has changed.
+    /// The system starts no more threads: the layer can't be opened, or ranges can't be split or merged.
+    /// Nothing that is stored has changed.
     #[error("{0}")]
     OutOfThreads(String),
     /// An operation would change more at once than one record of the log holds. Nothing was changed.
@@ -36,8 +37,8 @@ pub enum PartitionError {
         /// Bytes allowed.
         size_bytes_max: u64,
     },
-    /// An operation would read more rows at once than may be in memory for it. Nothing was changed. With smaller
-    /// [`Read::Range`](crate::Read::Range)s it reads less.
+    /// An operation would read more rows at once than may be in memory for it. Nothing was changed. With
+    /// smaller [`Read::Range`](crate::Read::Range)s it reads less.
     #[error("an operation would read more than {} of rows at once", ByteSize(*size_bytes_max))]
     TooMuchToRead {
         /// Bytes allowed.
@@ -55,7 +56,8 @@ pub enum PartitionError {
 }
 
 impl PartitionError {
-    /// Whether it says for certain that nothing of what was asked is stored, and that the same may work later.
+    /// Whether it says for certain that nothing of what was asked is stored, and that the same may work
+    /// later.
     pub fn is_refusal(&self) -> bool {
         matches!(self, PartitionError::DiskFull | PartitionError::OutOfFiles(_))
     }
@@ -65,8 +67,8 @@ impl PartitionError {
         move |error| StreamError::OutOfThreads { name, error: error.to_string() }.into()
     }
 
-    /// Whether an operation that ended with it has changed nothing for certain, now and after a restart. Otherwise it may
-    /// have, or may yet: what was appended is durable or not, and only the next start knows.
+    /// Whether an operation that ended with it has changed nothing for certain, now and after a restart.
+    /// Otherwise it may have, or may yet: what was appended is durable or not, and only the next start knows.
     pub(crate) fn changed_nothing(&self) -> bool {
         match self {
             // They come before a decision, or from an append that did not begin.

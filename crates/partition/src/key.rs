@@ -1,4 +1,5 @@
-//! Row keys: (account, container id, partition name, object name) as bytes whose order is the service's order.
+//! Row keys: (account, container id, partition name, object name) as bytes whose order is the service's
+//! order.
 //!
 //! ```text
 //! row key        = text(account) u64-be(container id) text(partition name) text(object name)
@@ -6,10 +7,10 @@
 //!                  lead bytes EE -> F8 and EF -> F9; then the terminator 00 01
 //! ```
 //!
-//! Why: Azure orders keys ordinally by UTF-16 code unit. UTF-8 sorts the same except that U+E000..U+FFFF (lead bytes
-//! EE, EF) come before supplementary characters (F0..F4), whose surrogates D800..DFFF come first in UTF-16.
-//! What always holds: the encoding is prefix-free, loses nothing, and byte order is
-//! (account, id, partition name, object name) order, each name in UTF-16 order.
+//! Why: Azure orders keys ordinally by UTF-16 code unit. UTF-8 sorts the same except that U+E000..U+FFFF
+//! (lead bytes EE, EF) come before supplementary characters (F0..F4), whose surrogates D800..DFFF come first
+//! in UTF-16. What always holds: the encoding is prefix-free, loses nothing, and byte order is (account, id,
+//! partition name, object name) order, each name in UTF-16 order.
 
 mod start;
 
@@ -89,8 +90,8 @@ pub fn parse_row_key(key: &[u8]) -> Option<RowKeyParts> {
     rest.is_empty().then_some(RowKeyParts { account, container_id, partition_name, object_name })
 }
 
-/// The partition name and the object name of encoded key bytes, borrowed where they hold nothing that is encoded; `None`
-/// if the bytes are not a row key. For scans, which ask this of every row that they keep.
+/// The partition name and the object name of encoded key bytes, borrowed where they hold nothing that is
+/// encoded; `None` if the bytes are not a row key. For scans, which ask this of every row that they keep.
 pub fn row_names(key: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let mut rest = key;
     skip_text(&mut rest)?;
@@ -99,7 +100,8 @@ pub fn row_names(key: &[u8]) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     rest.is_empty().then_some(names)
 }
 
-/// The bytes of `key` that all rows of its partition name share: splits and transactions never cut inside them.
+/// The bytes of `key` that all rows of its partition name share: splits and transactions never cut inside
+/// them.
 pub fn partition_prefix(key: &[u8]) -> Option<&[u8]> {
     let mut rest = key;
     skip_text(&mut rest)?;
@@ -152,7 +154,8 @@ impl fmt::Debug for RowKey {
     }
 }
 
-/// Bounds of the rows a scan may see: `start` inclusive, `end` exclusive (`None`: to the end of the object table).
+/// Bounds of the rows a scan may see: `start` inclusive, `end` exclusive (`None`: to the end of the object
+/// table).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     /// First key that may be seen.
@@ -257,8 +260,8 @@ pub(crate) fn are_in_order(spans: &[Span]) -> bool {
     spans.windows(2).all(|pair| pair[0].ends_before(pair[1].start()))
 }
 
-/// Takes from the front of `spans`, which are in order, what lies before `end` (`None`: all of it). A range that
-/// reaches beyond is cut, and its rest stays; empty ones are dropped.
+/// Takes from the front of `spans`, which are in order, what lies before `end` (`None`: all of it). A range
+/// that reaches beyond is cut, and its rest stays; empty ones are dropped.
 pub(crate) fn take_before(spans: &mut VecDeque<Span>, end: Option<&Bytes>) -> Vec<Span> {
     let mut taken = Vec::with_capacity(spans.len());
     while let Some(span) = spans.pop_front() {

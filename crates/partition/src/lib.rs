@@ -1,9 +1,10 @@
 //! The partition layer: object tables, kept as range partitions over streams.
 //!
-//! It knows rows, keys and operations, nothing of entities, blobs or messages. [`Partitions`] is the facade: a write
-//! is an [`Operation`] whose pure decision runs in the serial section of the range that owns its rows; a read is a
-//! [`Scan`] or a get over a snapshot. What holds for whoever calls: an acknowledged operation is durable and visible
-//! to every later read, within one partition name operations are linearizable and transactions atomic.
+//! It knows rows, keys and operations, nothing of entities, blobs or messages. [`Partitions`] is the facade:
+//! a write is an [`Operation`] whose pure decision runs in the serial section of the range that owns its
+//! rows; a read is a [`Scan`] or a get over a snapshot. What holds for a caller: an acknowledged operation is
+//! durable and visible to every later read, within one partition name operations are linearizable and
+//! transactions atomic.
 
 mod background;
 mod blob_data;

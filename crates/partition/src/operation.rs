@@ -1,8 +1,8 @@
 //! What a service hands to the partition layer: operations as data with a pure decision, and scans.
 //!
-//! A write names the rows it must see and decides over them without I/O, clock or chance; the range partition fetches
-//! the rows, calls the decision in its serial section and makes the changes durable before the reply leaves. A scan
-//! walks a snapshot and is pushed down to where the rows are.
+//! A write names the rows it must see and decides over them without I/O, clock or chance; the range partition
+//! fetches the rows, calls the decision in its serial section and makes the changes durable before the reply
+//! leaves. A scan walks a snapshot and is pushed down to where the rows are.
 
 use crate::key::{KeyRange, RowKey};
 use bytes::Bytes;
@@ -44,8 +44,9 @@ impl ObjectTable {
     }
 }
 
-/// The version of a row: server time in [`base::Ticks`], strictly increasing in each range, bumped when the clock
-/// stands still or runs backwards. All changes of one operation share one version. It is the Timestamp and the ETag.
+/// The version of a row: server time in [`base::Ticks`], strictly increasing in each range, bumped when the
+/// clock stands still or runs backwards. All changes of one operation share one version. It is the Timestamp
+/// and the ETag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowVersion(pub u64);
 
@@ -65,8 +66,8 @@ pub struct Row {
 pub enum Read {
     /// The row at a key, or its absence.
     Point(RowKey),
-    /// The same, but the row may come without its overflow (see [`RowStart`](crate::RowStart)): that costs less. Whether it
-    /// does differs from time to time.
+    /// The same, but the row may come without its overflow (see [`RowStart`](crate::RowStart)): that costs
+    /// less. Whether it does differs from time to time.
     Head(RowKey),
     /// The first `limit` rows of a small range. All of them or none: an operation that would read more than
     /// [`OPERATION_READ_SIZE_BYTES_MAX`](crate::OPERATION_READ_SIZE_BYTES_MAX) is refused.
@@ -157,30 +158,33 @@ impl<R> Decision<R> {
     }
 }
 
-/// A service's request as plain data. All its reads and changes lie in one partition name of one object table.
+/// A service's request as plain data. All its reads and changes lie in one partition name of one object
+/// table.
 pub trait Operation: Send + Sync + 'static {
-    /// What the requester is told.
+    /// What is returned to the requester.
     type Reply: Send + 'static;
 
     /// Which object table it reads and changes.
     fn object_table(&self) -> ObjectTable;
 
-    /// Which rows the decision must see. Never empty: the first read also says which range owns the operation.
+    /// Which rows the decision must see. Never empty: the first read also says which range owns the
+    /// operation.
     fn reads(&self) -> Vec<Read>;
 
-    /// Whether it is there to give space back, now or later, and so is taken while space is scarce although it puts rows.
-    /// What only deletes rows is taken anyway, and so is what changes nothing.
+    /// Whether it is there to give space back, now or later, and so is taken while space is scarce although
+    /// it puts rows. What only deletes rows is taken anyway, and so is what changes nothing.
     fn gives_back(&self) -> bool {
         false
     }
 
-    /// Whether it is a part of a collection of blob data, whose space is claimed: it doesn't wait for others'.
+    /// Whether it is a part of a collection of blob data, whose space is claimed: it doesn't wait for
+    /// others'.
     fn is_collection(&self) -> bool {
         false
     }
 
-    /// Decides. Pure: the same rows and version give the same decision. `version` is what the changes will carry, and
-    /// serves as the time of the decision.
+    /// Decides. Pure: the same rows and version give the same decision. `version` is what the changes will
+    /// carry, and serves as the time of the decision.
     fn decide(&self, rows: &Rows, version: RowVersion) -> Decision<Self::Reply>;
 }
 
@@ -200,8 +204,9 @@ pub struct RowRef<'a> {
 pub enum Visit {
     /// This row is done, show the next.
     Continue,
-    /// This row is done, and no row before this key is wanted: show the first one at or after it. To pass over many rows
-    /// so costs little more than one row does. A key that is not after this row's changes nothing.
+    /// This row is done, and no row before this key is wanted: show the first one at or after it. To pass
+    /// over many rows so costs little more than one row does. A key that is not after this row's changes
+    /// nothing.
     SkipTo(Bytes),
     /// Stop; this row was not taken: a later scan starts at it.
     StopBefore,
@@ -209,19 +214,19 @@ pub enum Visit {
 
 /// Code that is pushed down to the rows: it filters, projects and collects.
 pub trait Scan: Send + 'static {
-    /// Called for each row of the spans, in key order. All rows of one partition name are of one snapshot, however many
-    /// spans they lie in.
+    /// Called for each row of the spans, in key order. All rows of one partition name are of one snapshot,
+    /// however many spans they lie in.
     fn visit(&mut self, row: RowRef<'_>) -> Visit;
 
-    /// Whether it must see the overflows of rows (see [`RowStart`](crate::RowStart)). Else it is shown some rows without
-    /// theirs, which costs less.
+    /// Whether it must see the overflows of rows (see [`RowStart`](crate::RowStart)). Else it is shown some
+    /// rows without theirs, which costs less.
     fn needs_overflow(&self) -> bool {
         true
     }
 
-    /// Called between spans, and every now and then between rows: so many deleted rows, which are not shown, were passed
-    /// over since the last call. A scan that bounds its work can say here that it has had enough: then it ends before the
-    /// next row, there or deleted, or the next point.
+    /// Called between spans, and every now and then between rows: so many deleted rows, which are not shown,
+    /// were passed over since the last call. A scan that bounds its work can say here that it has had enough:
+    /// then it ends before the next row, there or deleted, or the next point.
     fn pass_over(&mut self, _unseen: u64) -> Visit {
         Visit::Continue
     }

@@ -1,7 +1,8 @@
-//! The facade of the layer: runs operations, gets and scans at the ranges that own the keys, wherever they move.
+//! The facade of the layer: runs operations, gets and scans at the ranges that own the keys, wherever they
+//! move.
 //!
-//! What always holds: a key that no range owns is an error, never "no rows"; a range that is split or merged makes
-//! requests wait, not fail.
+//! What always holds: a key that no range owns is an error, never "no rows"; a range that is split or merged
+//! makes requests wait, not fail.
 
 use crate::background::maintenance::Maintenance;
 use crate::blob_data::choose_emptied::Pace;
@@ -52,8 +53,8 @@ pub struct PartitionStatistics {
     pub cache: CacheStatistics,
 }
 
-/// The time from one durable change of a range to the next. Two that are equal are the same: the newest change has a
-/// version that never comes back, and a range an id.
+/// The time from one durable change of a range to the next. Two that are equal are the same: the newest
+/// change has a version that never comes back, and a range an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeMoment {
     pub(crate) table: ObjectTable,
@@ -68,7 +69,8 @@ pub struct RangeStatistics {
     pub keys: KeyRange,
     /// Checkpoints that a read may have to ask.
     pub checkpoints: usize,
-    /// Filters that a look-up of a missing row asks: one for each group of checkpoints, and one for each other checkpoint.
+    /// Filters that a look-up of a missing row reads: one for each group of checkpoints, and one for each
+    /// other checkpoint.
     pub filters: usize,
     /// How long decisions held its serial section since the range was opened.
     pub serial_section_held_for: Duration,
@@ -141,7 +143,8 @@ impl Partitions {
         Box::pin(async move { self.server.get(table, key, RowPart::Whole).await })
     }
 
-    /// The same, but the row may come without its overflow, as for [`Read::Head`](crate::Read::Head): that costs less.
+    /// The same, but the row may come without its overflow, as for [`Read::Head`](crate::Read::Head): that
+    /// costs less.
     pub fn get_head<'a>(
         &'a self,
         table: ObjectTable,
@@ -150,13 +153,14 @@ impl Partitions {
         Box::pin(async move { self.server.get(table, key, RowPart::Head).await })
     }
 
-    /// The moment of the range that owns `key`: what is read after it was asked for is still so while it is the same.
+    /// The moment of the range that owns `key`: what is read after it was asked for is still so while it is
+    /// the same.
     pub fn moment(&self, table: ObjectTable, key: &RowKey) -> Result<RangeMoment, PartitionError> {
         self.server.moment(table, key)
     }
 
-    /// The time in the range that owns `key`, by which its operations are decided: the wall clock's, but never before a
-    /// version there that somebody was told.
+    /// The time in the range that owns `key`, by which its operations are decided: the wall clock's, but
+    /// never before a version there that was acknowledged.
     pub fn now(&self, table: ObjectTable, key: &RowKey) -> Result<Ticks, PartitionError> {
         self.server.now(table, key)
     }
@@ -171,8 +175,8 @@ impl Partitions {
         self.scan_spans(table, vec![Span::Range(range)], scan).await
     }
 
-    /// Shows the rows of `spans` to `scan`; each span lies behind the one before it. Rows of one partition name are of one
-    /// snapshot, also if they lie in several spans.
+    /// Shows the rows of `spans` to `scan`; each span lies behind the one before it. Rows of one partition
+    /// name are of one snapshot, also if they lie in several spans.
     pub async fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
@@ -183,8 +187,9 @@ impl Partitions {
         Ok((scan, end))
     }
 
-    /// Shows the rows of `range` to `scan` for work that nobody waits for, such as a sweep: a range partition that does not
-    /// read, be it damaged as a whole or in some rows, is passed over from there on, and `passed_over` is told why.
+    /// Shows the rows of `range` to `scan` for work without a waiter, such as a sweep: a range partition that
+    /// does not read, be it damaged as a whole or in some rows, is passed over from there on, and
+    /// `passed_over` gets the reason.
     pub async fn scan_past_damage<S: Scan>(
         &self,
         table: ObjectTable,
@@ -196,8 +201,8 @@ impl Partitions {
         Ok((scan, end))
     }
 
-    /// Appends blob data to the range that owns `key`: durable when it returns. A row of that range may name the piece
-    /// while the pin is held, and keeps it from then on. 1 byte to [`crate::PIECE_SIZE_BYTES_MAX`].
+    /// Appends blob data to the range that owns `key`: durable when it returns. A row of that range may name
+    /// the piece while the pin is held, and keeps it from then on. 1 byte to [`crate::PIECE_SIZE_BYTES_MAX`].
     pub fn append_data<'a>(
         &'a self,
         table: ObjectTable,
@@ -253,7 +258,8 @@ impl Partitions {
         self.server.ranges(table).iter().map(|range| range.statistics()).collect()
     }
 
-    /// Splits the range that owns `key` so that a new one starts at the key's partition name. False: one does already.
+    /// Splits the range that owns `key` so that a new one starts at the key's partition name. False: one does
+    /// already.
     pub fn split<'a>(
         &'a self,
         table: ObjectTable,
@@ -271,13 +277,15 @@ impl Partitions {
         Box::pin(async move { self.server.change_ranges(table, Change::Merge(key.clone())).await })
     }
 
-    /// Looks at once whether ranges shall be split or merged, as it is done every 15 seconds anyway. Returns how many were.
+    /// Looks at once whether ranges shall be split or merged, as it is done every 15 seconds anyway. Returns
+    /// how many were.
     pub fn balance_now<'a>(&'a self) -> BoxFuture<'a, Result<u64, PartitionError>> {
         Box::pin(async move { self.server.balance().await })
     }
 
-    /// The service has deleted this container for good: its id never comes back, so its rows may go in the background.
-    /// Durable when it returns; done twice it does nothing. `Busy`: too many are waiting, mark it again later.
+    /// The service has deleted this container for good: its id never comes back, so its rows may go in the
+    /// background. Durable when it returns; done twice it does nothing. `Busy`: too many are waiting, mark it
+    /// again later.
     pub fn retire_container<'a>(
         &'a self,
         table: ObjectTable,
@@ -289,8 +297,8 @@ impl Partitions {
         })
     }
 
-    /// The first container after the given one, in key order, that has rows: its account and id. With it a service
-    /// finds containers that it deleted, but could not retire any more.
+    /// The first container after the given one, in key order, that has rows: its account and id. With it a
+    /// service finds containers that it deleted, but could not retire any more.
     pub async fn next_container(
         &self,
         table: ObjectTable,

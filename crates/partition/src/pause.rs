@@ -5,8 +5,8 @@ use std::time::Duration;
 /// A pause of operations, in the order of what they waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pause {
-    /// What was decided became durable, and the ranges that take over got the last of the rows, and of the blob data if
-    /// there is any: syncs of the journal, for blob data one of the stream manager's log.
+    /// What was decided became durable, and the ranges that take over got the last of the rows, and of the
+    /// blob data if there is any: syncs of the journal, for blob data one of the stream manager's log.
     pub finished_for: Duration,
     /// The size of the rows that were copied meanwhile.
     pub copied_bytes: u64,

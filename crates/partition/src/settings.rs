@@ -7,15 +7,17 @@ use base::ByteSize;
 pub struct PartitionSettings {
     /// A memory table of this many bytes is frozen and written to a checkpoint.
     pub memory_table_size_bytes: u64,
-    /// Bytes that memory tables of all ranges may take together, those that wait for their checkpoints included. From
-    /// half of it on the largest are written to checkpoints early; at the whole of it writers wait.
+    /// Bytes that memory tables of all ranges may take together, those that wait for their checkpoints
+    /// included. From half of it on the largest are written to checkpoints early; at the whole of it writers
+    /// wait.
     pub memory_tables_size_bytes_max: u64,
     /// Bytes that cached row blocks, index blocks and filters of all ranges may take together.
     pub cache_size_bytes_max: u64,
-    /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and asked more.
+    /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and
+    /// asked more.
     pub compaction_count_min: usize,
-    /// Bytes of rows, keys included, that one operation may read from checkpoints; [`OPERATION_READ_SIZE_BYTES_MAX`] but
-    /// in tests.
+    /// Bytes of rows, keys included, that one operation may read from checkpoints;
+    /// [`OPERATION_READ_SIZE_BYTES_MAX`] but in tests.
     pub operation_read_size_bytes_max: u64,
     /// A range with more bytes of checkpoints than this is split.
     pub range_size_bytes_max: u64,
@@ -95,8 +97,9 @@ pub enum SettingError {
 
 /// Frozen memory tables that may wait for their checkpoint; then writers wait.
 pub(crate) const FROZEN_TABLE_COUNT_MAX: usize = 2;
-/// Bytes of rows, keys included, that one operation may read from checkpoints: they are in memory together. It is five
-/// times what a group of a hundred of the largest entities reads, and eight times what one operation may change.
+/// Bytes of rows, keys included, that one operation may read from checkpoints: they are in memory together.
+/// It is five times what a group of a hundred of the largest entities reads, and eight times what one
+/// operation may change.
 pub const OPERATION_READ_SIZE_BYTES_MAX: u64 = 512 << 20;
 /// The least memory budget that can be asked for.
 pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
@@ -104,8 +107,8 @@ pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
 pub const MEMORY_BUDGET_SIZE_BYTES: u64 = 1 << 30;
 /// The cache's share of it at least, unless another is asked for.
 const CACHE_SHARE_PERCENT: u64 = 50;
-/// What memory tables get at most if nobody chose the cache's share. All of it may have to be read from the log again at a
-/// start after a crash.
+/// What memory tables get at most unless the cache's share is set. All of it may have to be read from the log
+/// again at a start after a crash.
 const UNCHOSEN_MEMORY_TABLES_SIZE_BYTES_MAX: u64 = 512 << 20;
 const CACHE_SHARE_PERCENT_MIN: u64 = 10;
 const CACHE_SHARE_PERCENT_MAX: u64 = 90;
@@ -132,8 +135,8 @@ impl Default for PartitionSettings {
 }
 
 impl PartitionSettings {
-    /// These settings with memory tables and cache that take `budget_bytes` together, the cache its share of it. Without
-    /// a share the cache has half, or all but what memory tables get at most.
+    /// These settings with memory tables and cache that take `budget_bytes` together, the cache its share of
+    /// it. Without a share the cache has half, or all but what memory tables get at most.
     pub fn with_memory_budget(
         self,
         budget_bytes: u64,
@@ -164,7 +167,8 @@ impl PartitionSettings {
         })
     }
 
-    /// These settings with memory tables whose flush takes at most so many bytes: what a full disk keeps back for it.
+    /// These settings with memory tables whose flush takes at most so many bytes: what a full disk keeps back
+    /// for it.
     pub fn with_flushes_of(self, size_bytes_max: u64) -> Self {
         let memory_table_size_bytes = self.memory_table_size_bytes.min(size_bytes_max);
         PartitionSettings { memory_table_size_bytes, ..self }

@@ -1,7 +1,8 @@
-//! Random lives of blob data on a disk that lies: writers append bytes and make rows name them, readers read them,
-//! collections give space back, ranges split and merge, the disk dies at a chosen operation. What holds after every
-//! start: each acknowledged row's bytes read back as they were written; what was cut off is there whole or not at all;
-//! a collection never takes bytes that a row names; and space comes back once writers stop.
+//! Random lives of blob data on a disk that lies: writers append bytes and make rows name them, readers read
+//! them, collections give space back, ranges split and merge, the disk dies at a chosen operation. What holds
+//! after every start: each acknowledged row's bytes read back as they were written; what was cut off is there
+//! whole or not at all; a collection never takes bytes that a row names; and space comes back once writers
+//! stop.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -355,9 +356,9 @@ const STEP_MS: u64 = 5;
 /// A collection copies several names at once: its steps are closer.
 const NAMED_STEP_MS: u64 = 3;
 
-/// The second look at the rows, at the end of a collection, once could be left out and no test noticed: bytes that
-/// nobody named when it began were named while pieces of other extents were being copied, and left with their extent.
-/// Here the naming comes at every instant of a collection in turn.
+/// The second look at the rows, at the end of a collection, once could be left out and no test noticed: bytes
+/// that nobody named when it began were named while pieces of other extents were being copied, and left with
+/// their extent. Here the naming comes at every instant of a collection in turn.
 #[test]
 fn bytes_that_are_named_during_a_collection_stay() {
     let mut named_meanwhile = 0;
@@ -373,7 +374,8 @@ fn bytes_that_are_named_during_a_collection_stay() {
             let name = |name: u64, piece: Piece| {
                 partitions.execute(Name { key: key(0, name), content: Some((vec![piece], name)), padding: 0 })
             };
-            // One extent that will be copied: half of it is dead. It takes long, because there are several pieces.
+            // One extent that will be copied: half of it is dead. It takes long, because there are several
+            // pieces.
             let mut pins = Vec::new();
             for index in 0..8 {
                 let (piece, pin) = append(index, 1000).await;
@@ -415,8 +417,8 @@ fn bytes_that_are_named_during_a_collection_stay() {
     assert!((20..60).contains(&named_meanwhile), "{named_meanwhile} of 60 steps were inside the collection");
 }
 
-/// What was appended before a range was handed over once was let go by the heirs' first collection, and what was appended
-/// while it was handed over went to nobody: the whole upload was in vain.
+/// What was appended before a range was handed over once was let go by the heirs' first collection, and what
+/// was appended while it was handed over went to nobody: the whole upload was in vain.
 #[test]
 fn an_upload_goes_on_through_splits_merges_and_collections() {
     World::new(13).run(|env, clock| async move {
@@ -468,8 +470,8 @@ fn an_upload_goes_on_through_splits_merges_and_collections() {
     });
 }
 
-/// Bytes of an upload that was given up while a writer had them stayed for ever, if nobody else had appended to their
-/// extent: its range did not know it.
+/// Bytes of an upload that was given up while a writer had them stayed for ever, if nobody else had appended
+/// to their extent: its range did not know it.
 #[test]
 fn bytes_of_an_upload_that_was_given_up_go() {
     World::new(17).run(|env, clock| async move {
@@ -581,7 +583,8 @@ fn bytes_of_deleted_containers_come_back() {
     });
 }
 
-/// Each heir of a split names a part of every extent. Once the other part looked dead to it, and all bytes were copied.
+/// Each heir of a split names a part of every extent. Once the other part looked dead to it, and all bytes
+/// were copied.
 #[test]
 fn a_split_copies_no_bytes() {
     World::new(12).run(|env, _| async move {
@@ -708,8 +711,9 @@ async fn find_no_leaks(
     assert_eq!(folders.len(), partitions.ranges(TABLE).len(), "seed {seed}: ranges with streams");
 }
 
-/// Changes ranges under writers and a collector, and stops `crash_after` operations into the change (`None`: never).
-/// Returns how many operations the change took, and after how many of them a log of an heir was seen to grow.
+/// Changes ranges under writers and a collector, and stops `crash_after` operations into the change (`None`:
+/// never). Returns how many operations the change took, and after how many of them a log of an heir was seen
+/// to grow.
 fn change_under_writers(is_merge: bool, seed: u64, crash_after: Option<u64>) -> (u64, Vec<u64>) {
     let world = World::new(seed);
     let model = Model::default();
@@ -808,8 +812,8 @@ const STEP_COUNT_MIN: usize = 4;
 /// Moments of a hand-over at which it is cut off, besides those at which its copies grow.
 const CUT_COUNT: u64 = 24;
 
-/// A hand-over that is cut off in any of its rounds of copies: what rows name stays, what nobody names goes. With
-/// `LARIMAR_SIM_SEEDS` at so many of its operations; a large number is each of them.
+/// A hand-over that is cut off in any of its rounds of copies: what rows name stays, what nobody names goes.
+/// With `LARIMAR_SIM_SEEDS` at so many of its operations; a large number is each of them.
 fn blob_data_outlives_a_hand_over_that_is_cut_off(is_merge: bool) {
     let several_rounds = |seed| {
         let (operations, steps) = change_under_writers(is_merge, seed, None);

@@ -1,5 +1,5 @@
-//! Bounds under pressure: memory follows its budget whatever the number of ranges, and waiting writers always learn how
-//! it ends.
+//! Bounds under pressure: memory follows its budget whatever the number of ranges, and waiting writers always
+//! learn how it ends.
 
 mod rows;
 
@@ -13,8 +13,9 @@ use std::time::Duration;
 
 const RANGES: u64 = 6;
 
-/// The log refused the group that held such an operation, as too large for a block. That was taken for a failed disk: the
-/// range, with everybody's rows, took no more writes until the next start, and the same request closed it again.
+/// The log refused the group that held such an operation, as too large for a block. That was taken for a
+/// failed disk: the range, with everybody's rows, took no more writes until the next start, and the same
+/// request closed it again.
 #[test]
 fn an_operation_too_large_for_the_log_is_refused_alone() {
     World::new(3).run(|env, _| async move {
@@ -83,8 +84,8 @@ fn memory_tables_of_many_ranges_stay_within_one_budget() {
     );
 }
 
-/// Writers that waited for a flush, on a range that a failed append had closed, waited for ever: its frozen tables held
-/// changes that were never durable, so no flush came.
+/// Writers that waited for a flush, on a range that a failed append had closed, waited for ever: its frozen
+/// tables held changes that were never durable, so no flush came.
 #[test]
 fn writers_that_wait_for_a_flush_learn_that_a_failed_append_has_closed_their_range() {
     let mut refused = 0;
@@ -172,7 +173,8 @@ fn closing_ends_the_wait_of_writers_and_loses_nothing_that_they_were_told() {
     assert!(waited > 100 && refused > 100, "closing must meet writers that wait: {waited}, {refused}");
 }
 
-/// Writers that waited for a flush when other ranges took over waited for ever: nobody flushes a range that has left.
+/// Writers that waited for a flush when other ranges took over waited for ever: nobody flushes a range that
+/// has left.
 #[test]
 fn writers_that_wait_for_a_flush_go_to_the_ranges_that_take_over() {
     const SEEDS: u64 = 16;
@@ -238,8 +240,8 @@ impl Operation for First {
     }
 }
 
-/// Deleted rows in checkpoints counted as rows that were read, and over some 65,000 of them each operation was refused as
-/// too busy, for good: a queue whose consumers had paused could not be read any more.
+/// Deleted rows in checkpoints counted as rows that were read, and over some 65,000 of them each operation
+/// was refused as too busy, for good: a queue whose consumers had paused could not be read any more.
 #[test]
 fn a_range_read_goes_over_any_number_of_deleted_rows() {
     const DELETED: u64 = 100_000;
@@ -269,8 +271,8 @@ fn a_range_read_goes_over_any_number_of_deleted_rows() {
     assert_eq!(found, Ok(vec![key(1, "p", "z").as_bytes().to_vec()]));
 }
 
-/// Rows that an operation reads were counted, but not their bytes: a quarter of a million snapshots of a blob took 15 GB of
-/// memory.
+/// Rows that an operation reads were counted, but not their bytes: a quarter of a million snapshots of a blob
+/// took 15 GB of memory.
 #[test]
 fn what_one_operation_reads_from_checkpoints_is_bounded_in_bytes() {
     const SIZE: usize = 2000;
@@ -304,8 +306,8 @@ fn what_one_operation_reads_from_checkpoints_is_bounded_in_bytes() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// Rows that a hand-over copies lie in the tables of two ranges, the old one of which nobody flushes. They counted twice for
-/// as long as somebody read the old one, and could hold up all writers of all ranges.
+/// Rows that a hand-over copies lie in the tables of two ranges, the old one of which nobody flushes. They
+/// counted twice for as long as somebody read the old one, and could hold up all writers of all ranges.
 #[test]
 fn rows_of_a_range_that_was_handed_over_count_once() {
     let mut copied = 0;

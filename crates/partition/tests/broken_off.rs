@@ -1,5 +1,6 @@
-//! A task that ends in the middle, as by a panic: of a hand-over, whoever waits for its ranges is told; of a group commit,
-//! who waits for the group and all after. Nobody waits for ever, and the next start finds all rows.
+//! A task that ends in the middle, as by a panic: of a hand-over, operations that wait for its ranges get an
+//! error; of a group commit, waiters for the group and all after it. No waiter waits for ever, and the next
+//! start finds all rows.
 
 mod rows;
 
@@ -134,8 +135,8 @@ fn nobody_waits_for_a_hand_over_that_broke_off() {
     assert!(broken_off > 10 && refused > 10, "{broken_off} broke off, {refused} writes were refused");
 }
 
-/// A group that was on its way to the log when its task ended may be there or not: its writers are refused, those after
-/// them too, and what was acknowledged before is there at the next start.
+/// A group that was on its way to the log when its task ended may be there or not: its writers are refused,
+/// those after them too, and what was acknowledged before is there at the next start.
 #[test]
 fn nobody_waits_for_a_group_commit_that_broke_off() {
     let (mut broken_off, mut acknowledged) = (0, 0);

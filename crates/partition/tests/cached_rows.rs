@@ -60,8 +60,8 @@ enum Ask {
     Refused,
 }
 
-/// Where rows of some KiB were changed all over a range, as with small blobs that are put again, the cache filled with blocks
-/// of which nobody needed any other row: memory that the machine had to find, for nothing.
+/// Where rows of some KiB were changed all over a range, as with small blobs that are put again, the cache
+/// filled with blocks of which nobody needed any other row: memory that the machine had to find, for nothing.
 #[test]
 fn blocks_of_few_rows_are_not_kept_for_rows_that_are_changed() {
     for (size, ask, least, most) in [

@@ -1,7 +1,7 @@
-//! Damage at rest: one bit is flipped somewhere in the data folder. Whatever happens then, no row is wrong or missing
-//! without an error: either a read fails, or everything is as it was, because the bit was unused or what it belonged to was
-//! in the journal, too; the folder is refused only for a bit outside its extents. And the offline check names whatever
-//! fails. What goes on beside damage is looked at in `contained_damage.rs`.
+//! Damage at rest: one bit is flipped somewhere in the data folder. Whatever happens then, no row is wrong or
+//! missing without an error: either a read fails, or everything is as it was, because the bit was unused or
+//! what it belonged to was in the journal, too; the folder is refused only for a bit outside its extents. And
+//! the offline check names whatever fails. What goes on beside damage is looked at in `contained_damage.rs`.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -121,8 +121,8 @@ fn each_kind_of_file_is_named_when_it_is_damaged() {
     let (world, _) = folder(1);
     let mut kinds = std::collections::BTreeSet::new();
     for (path, size) in world.disk.files().into_iter().filter(|(_, size)| *size > 0) {
-        // Some bits of each file: at least one of them must matter to the check, unless the file is a journal segment
-        // that no recovery needs.
+        // Some bits of each file: at least one of them must matter to the check, unless the file is a journal
+        // segment that no recovery needs.
         let named = (0..40).any(|at| {
             let world = world.copy(at);
             world.disk.flip_bit(&path, at * 7919 % (size * 8));
@@ -177,7 +177,8 @@ fn a_missing_and_a_short_extent_are_named_with_what_they_hold() {
     assert!(missing > 5, "only {missing} missing files were named");
 }
 
-/// The extent node once wrote to extents and recycled the journal before the stream manager's log was even read.
+/// The extent node once wrote to extents and recycled the journal before the stream manager's log was even
+/// read.
 #[test]
 fn a_manager_log_that_is_damaged_twice_is_refused_before_any_file_changes() {
     let (world, _) = folder(3);
@@ -208,7 +209,8 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
         streams.close().await;
         expected
     });
-    // Row blocks of the checkpoints lie in extents with as much as a memory table; what the log still needs is less.
+    // Row blocks of the checkpoints lie in extents with as much as a memory table; what the log still needs
+    // is less.
     let large =
         world.disk.files().into_iter().filter(|(path, size)| path.starts_with("extents/") && *size > 18_000);
     let damaged: Vec<String> = large.map(|(path, _)| path).collect();
@@ -238,8 +240,8 @@ fn a_merge_that_fails_for_good_is_tried_less_and_less_and_leaves_nothing_behind(
     assert!(streams_after <= streams_before + 1, "{streams_before} streams became {streams_after}");
 }
 
-/// Checkpoints of which one did not read were merged no more, not even among those that came after it: with every memory
-/// table that was flushed there was one more to ask.
+/// Checkpoints of which one did not read were merged no more, not even among those that came after it: with
+/// every memory table that was flushed there was one more to ask.
 #[test]
 fn checkpoints_behind_a_damaged_one_are_merged_all_the_same() {
     use std::time::Duration;

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 const HOUR_TICKS: i64 = 3600 * TICKS_PER_SECOND as i64;
 
-/// Marks that were made under a clock that was ahead stayed until it was there again, and once there were many of them no
-/// further one was taken. Under a clock that jumps ahead they went while requests might still write.
+/// Marks that were made under a clock that was ahead stayed until it was there again, and once there were
+/// many of them no further one was taken. Under a clock that jumps ahead they went while requests might still
+/// write.
 #[test]
 fn marks_go_two_minutes_later_by_whatever_clock_they_were_made() {
     for (jump_ticks, with_restart) in

@@ -1,4 +1,5 @@
-//! A full disk with a reserve: writes are refused, deletions go on and give space back, and then writes are taken again.
+//! A full disk with a reserve: writes are refused, deletions go on and give space back, and then writes are
+//! taken again.
 
 mod rows;
 
@@ -56,7 +57,8 @@ async fn fill(streams: &Streams, partitions: &Partitions, disk: &SimDisk, all: &
     panic!("a full disk must cost the reserve");
 }
 
-/// On a full disk nothing could be deleted: a server that was full stayed so until somebody gave its disk space.
+/// On a full disk nothing could be deleted: a server that was full stayed so until somebody gave its disk
+/// space.
 #[test]
 fn what_is_deleted_on_a_full_disk_makes_room_for_writes() {
     for seed in 0..10 {
@@ -107,8 +109,8 @@ fn what_is_deleted_on_a_full_disk_makes_room_for_writes() {
     }
 }
 
-/// Checkpoints that were due for a merge, which had no room, once kept the rows of a deleted table where they were: space
-/// stayed scarce for ever.
+/// Checkpoints that were due for a merge, which had no room, once kept the rows of a deleted table where they
+/// were: space stayed scarce for ever.
 #[test]
 fn a_deleted_table_gives_its_space_back_where_merges_have_no_room() {
     for seed in 0..10 {
@@ -225,8 +227,9 @@ fn unlisted_extent_count(streams: &Streams, disk: &SimDisk) -> usize {
     disk.files().iter().filter(|(path, _)| path.starts_with("extents/")).count() - listed.len()
 }
 
-/// One deletion that the full disk refused made the range forget all other checkpoints that it had merged: their space
-/// came back with the next start. And where the journal had no room their streams went, but their extents stayed.
+/// One deletion that the full disk refused made the range forget all other checkpoints that it had merged:
+/// their space came back with the next start. And where the journal had no room their streams went, but their
+/// extents stayed.
 #[test]
 fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
     for (with_split, with_full_journal) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -361,9 +364,10 @@ fn settings_for_compactions_alone() -> (StreamSettings, PartitionSettings) {
     (stream_settings, PartitionSettings { memory_table_size_bytes: RESERVE / 2, ..settings })
 }
 
-/// Rows that are deleted one by one gave nothing back on a full disk: what was in the log stayed because its extent was not
-/// full, what was in few checkpoints because they were not many enough for a merge. So it is on disks of little more than the
-/// reserve and of ten times as much; whether or not the server is stopped in between.
+/// Rows that are deleted one by one gave nothing back on a full disk: what was in the log stayed because its
+/// extent was not full, what was in few checkpoints because they were not many enough for a merge. So it is
+/// on disks of little more than the reserve and of ten times as much; whether or not the server is stopped in
+/// between.
 #[test]
 fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
     for (seed, quarter_reserves) in [(0, 4), (1, 2), (2, 2), (3, 8), (4, 12), (5, 20), (6, 36), (7, 36)] {
@@ -422,8 +426,9 @@ async fn give_up_reserve(streams: &Streams, disk: &SimDisk) {
     assert!(streams.is_scarce());
 }
 
-/// Rows that are put and deleted before they come to a checkpoint leave deletions that delete nothing. Taken for the end of
-/// rows in checkpoints, they would have a full disk merged again and again, to its last byte, for nothing.
+/// Rows that are put and deleted before they come to a checkpoint leave deletions that delete nothing. Taken
+/// for the end of rows in checkpoints, they would have a full disk merged again and again, to its last byte,
+/// for nothing.
 #[test]
 fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again() {
     const LARGE_ROWS: u64 = 400;
@@ -457,7 +462,8 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
         assert!(streams.is_scarce());
         let before = partitions.statistics().compacted_bytes;
         for _ in 0..2400 {
-            // Too little for the reserve, and for the rows that such a merge keeps: others use up what comes back.
+            // Too little for the reserve, and for the rows that such a merge keeps: others use up what comes
+            // back.
             disk.set_free_bytes(Some(PROPORTIONAL_RESERVE / 2));
             env.clock.sleep(Duration::from_millis(50)).await;
         }
@@ -480,8 +486,8 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
     run.unwrap();
 }
 
-/// A merge that others left without space in its middle was taken for one that keeps too much, and not tried again until
-/// the next start.
+/// A merge that others left without space in its middle was taken for one that keeps too much, and not tried
+/// again until the next start.
 #[test]
 fn a_merge_that_found_no_space_is_tried_again() {
     const ROWS: u64 = 400;
@@ -577,8 +583,8 @@ impl Operation for PutAnyway {
     }
 }
 
-/// A log that could not be trimmed after a flush, because the stream manager's log was full, stayed until the next flush,
-/// for which there was no space.
+/// A log that could not be trimmed after a flush, because the stream manager's log was full, stayed until the
+/// next flush, for which there was no space.
 #[test]
 fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() {
     const PAGE: u64 = 4096;
@@ -660,8 +666,8 @@ fn deletions_go_on_behind_memory_tables_that_are_large_beside_the_reserve() {
     const SMALL_ROWS: u64 = 20_000;
     const RESERVE: u64 = PROPORTIONAL_RESERVE;
     let (stream_settings, settings) = proportional_settings();
-    // On the disk of the last one nearly nothing is free once the reserve is there again, and all that is deleted with its
-    // container lies behind it.
+    // On the disk of the last one nearly nothing is free once the reserve is there again, and all that is
+    // deleted with its container lies behind it.
     for seed in (0..8).chain([49]) {
         let world = World::new(seed);
         let disk = world.disk.clone();

@@ -1,8 +1,9 @@
-//! Starts with 0 bytes free, again and again, because somebody else fills the disk whenever there is space, some of them cut
-//! off at any operation: each that is not succeeds, has every row, and takes what there is room for; and once there is space
-//! all goes on.
+//! Starts with 0 bytes free, again and again, because somebody else fills the disk whenever there is space,
+//! some of them cut off at any operation: each that is not succeeds, has every row, and takes what there is
+//! room for; and once there is space all goes on.
 //!
-//! `LARIMAR_SIM_SEEDS` sets how many seeds run, a quarter of which are enough here, `LARIMAR_SIM_SEED` runs one.
+//! `LARIMAR_SIM_SEEDS` sets how many seeds run, a quarter of which are enough here, `LARIMAR_SIM_SEED` runs
+//! one.
 
 mod rows;
 
@@ -161,8 +162,8 @@ fn history(seed: u64) -> (u64, u64) {
     (deleted, put)
 }
 
-/// A start on a full disk wrote a metadata block and a command for each stream of each range: one of the next was refused, and
-/// before that, deletions, for which nothing was left.
+/// A start on a full disk wrote a metadata block and a command for each stream of each range: one of the next
+/// was refused, and before that, deletions, for which nothing was left.
 #[test]
 fn each_start_on_a_full_disk_has_every_row_and_takes_deletions() {
     let seeds = seeds();
@@ -189,8 +190,8 @@ async fn put_blob(partitions: &Partitions, at: u64) {
     partitions.execute(NameBlob { key: blob(at), value: Some(named.into()) }).await.unwrap();
 }
 
-/// Somebody fills the disk while a start takes the ranges over: so many operations into it. Whether a range then had streams
-/// of different owners, which the manager knew of.
+/// Somebody fills the disk while a start takes the ranges over: so many operations into it. Whether a range
+/// then had streams of different owners, which the manager knew of.
 fn filled_during_a_start(operations: u64) -> bool {
     let world = World::new(operations);
     world.run_until_killed(|env, _| async move {
@@ -251,8 +252,8 @@ fn filled_during_a_start(operations: u64) -> bool {
     world.run(live).unwrap()
 }
 
-/// A range whose streams were taken over only in part went on with an epoch that the manager did not know for all of them:
-/// these could not be sealed, so nothing was collected and the range could not be split.
+/// A range whose streams were taken over only in part went on with an epoch that the manager did not know for
+/// all of them: these could not be sealed, so nothing was collected and the range could not be split.
 #[test]
 fn a_range_that_a_full_disk_let_be_taken_over_in_part_is_collected_and_split() {
     let mixed = (220..260)

@@ -1,6 +1,7 @@
-//! What is only in memory is copied to the ranges that take over while writers go on, and a replay skips what is not newer
-//! than what it has seen. A row that was copied out of turn would be there until the next start, and then be lost: after
-//! changes of ranges under writers of both, with a clock that jumps, and a power loss, every row is there.
+//! What is only in memory is copied to the ranges that take over while writers go on, and a replay skips what
+//! is not newer than what it has seen. A row that was copied out of turn would be there until the next start,
+//! and then be lost: after changes of ranges under writers of both, with a clock that jumps, and a power
+//! loss, every row is there.
 
 mod rows;
 
@@ -14,7 +15,8 @@ use std::time::Duration;
 
 const SEEDS: u64 = 60;
 const CHANGE_COUNT: u64 = 6;
-/// Partition names, each with the milliseconds that its writer rests between two writes, about. Ranges part before the last.
+/// Partition names, each with the milliseconds that its writer rests between two writes, about. Ranges part
+/// before the last.
 const WRITERS: [(u64, u64); 3] = [(0, 1), (1, 2), (5, 4)];
 /// The wall clock is set back by up to this many ticks at a time (ten seconds), or forward.
 const JUMP_TICKS: u64 = 100_000_000;

@@ -1,5 +1,5 @@
-//! Splits and merges of ranges, cut off at each of their disk operations: whatever the moment, the next start finds
-//! every row, ranges that cover every key, and streams that the offline check has nothing against.
+//! Splits and merges of ranges, cut off at each of their disk operations: whatever the moment, the next start
+//! finds every row, ranges that cover every key, and streams that the offline check has nothing against.
 
 mod rows;
 
@@ -47,8 +47,8 @@ async fn run(partitions: &Partitions, change: Change) {
     };
 }
 
-/// Plays one history and stops it `crash_after` operations into the change (`None`: never). Returns the operations
-/// before and after the change.
+/// Plays one history and stops it `crash_after` operations into the change (`None`: never). Returns the
+/// operations before and after the change.
 fn play(change: Change, crash_after: Option<u64>) -> (u64, u64) {
     let world = World::new(7);
     let disk = world.disk.clone();

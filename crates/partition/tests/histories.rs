@@ -1,7 +1,7 @@
-//! Random lives of the partition layer over the real stream layer, on a disk that lies: every acknowledged operation
-//! is there after every crash, with its last acknowledged content; one that was cut off is there whole or not at all;
-//! no reader ever sees half of a transaction; versions rise whatever the clock does; ranges split and merge under all
-//! this and no request fails for it.
+//! Random lives of the partition layer over the real stream layer, on a disk that lies: every acknowledged
+//! operation is there after every crash, with its last acknowledged content; one that was cut off is there
+//! whole or not at all; no reader ever sees half of a transaction; versions rise whatever the clock does;
+//! ranges split and merge under all this and no request fails for it.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -364,8 +364,8 @@ async fn write(
     Ok(())
 }
 
-/// Deletes the writer's container and makes it anew: the old id is retired, its rows go in the background, and none of
-/// them may ever show under the new one.
+/// Deletes the writer's container and makes it anew: the old id is retired, its rows go in the background,
+/// and none of them may ever show under the new one.
 async fn recreate(
     partitions: &Partitions,
     model: &Mutex<Model>,
@@ -484,7 +484,8 @@ impl Scan for WholeKeys {
     }
 }
 
-/// Once the disk does all it is asked, nothing stays of what was replaced, handed over or given up while it did not.
+/// Once the disk does all it is asked, nothing stays of what was replaced, handed over or given up while it
+/// did not.
 async fn find_no_leftovers(streams: &Streams, partitions: &Partitions, clock: &SimClock, seed: u64) {
     let mut found = None;
     for _ in 0..60 {
@@ -596,7 +597,8 @@ fn history(seed: u64, planted: Planted) -> Outcome {
         let create_refused_one_in = if matches!(planted, Planted::None) && random.one_in(6) { 4 } else { 0 };
         let capacity_bytes = if used > 0 && random.one_in(6) { used + random.below(250_000) } else { 0 };
         let refuses = create_refused_one_in > 0 || capacity_bytes > 0;
-        // Half of the lives on a disk that refuses things go on, to see that nothing stays of what was refused.
+        // Half of the lives on a disk that refuses things go on, to see that nothing stays of what was
+        // refused.
         let crash_at_operation = if random.one_in(if refuses { 2 } else { 4 }) {
             0
         } else {
@@ -634,7 +636,8 @@ fn history(seed: u64, planted: Planted) -> Outcome {
                 .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             verify(&partitions, &verified, seed).await;
             retire_lost(&partitions, &verified).await.unwrap();
-            // Some rounds of the partition manager later every row of a deleted container is gone, and no other.
+            // Some rounds of the partition manager later every row of a deleted container is gone, and no
+            // other.
             base::Clock::sleep(&*clock, std::time::Duration::from_secs(200)).await;
             assert_eq!(partitions.retired_container_count(), 0, "seed {seed}: marks stay");
             let used: Vec<u64> = verified.lock().owned.values().map(|owned| owned.container).collect();
@@ -720,7 +723,8 @@ fn a_journal_without_syncs_is_caught() {
     assert_caught(Planted::SkippedSync("journal"), 10);
 }
 
-/// Nor if the stream manager's log is never synced: streams that were made, shared and removed come back wrong.
+/// Nor if the stream manager's log is never synced: streams that were made, shared and removed come back
+/// wrong.
 #[test]
 fn a_stream_manager_log_without_syncs_is_caught() {
     assert_caught(Planted::SkippedSync("stream_manager"), 10);
@@ -752,8 +756,8 @@ fn assert_caught(planted: Planted, at_least: usize) {
     assert!(count >= at_least, "only {count} of 40 histories noticed {planted:?}");
 }
 
-/// A scan over rows in memory never waits for anything; it used to hold its thread, and the group commit with it, until
-/// its page was done.
+/// A scan over rows in memory never waits for anything; it used to hold its thread, and the group commit with
+/// it, until its page was done.
 #[test]
 fn a_long_scan_lets_others_run() {
     let world = World::new(1);

@@ -1,8 +1,8 @@
-//! Collections of blob data that go on by themselves: in quiet, where what is kept back for a full disk counts as dead, and
-//! what must not be copied for ever. On the simulated disk, in virtual time.
+//! Collections of blob data that go on by themselves: in quiet, where what is kept back for a full disk
+//! counts as dead, and what must not be copied for ever. On the simulated disk, in virtual time.
 //!
-//! What always holds: who writes comes first unless a collection is due, all that is named is there afterwards, and
-//! there is an end of it.
+//! What always holds: who writes comes first unless a collection is due, all that is named is there
+//! afterwards, and there is an end of it.
 
 #![allow(clippy::disallowed_methods)] // The simulation owns the time that these sleeps take.
 
@@ -153,7 +153,8 @@ impl Stage {
         (count * (BLOB_SIZE_BYTES + BLOCK_HEADER_SIZE)) as u64
     }
 
-    /// Whether less is dead than a collection in quiet is worth, and what an extent that takes appends may have besides.
+    /// Whether less is dead than a collection in quiet is worth, and what an extent that takes appends may
+    /// have besides.
     fn is_clean(&self, more: usize) -> bool {
         self.stored_bytes() < self.named_bytes(more) / 31 * 32 + EXTENT_SIZE_BYTES / 16
     }
@@ -178,8 +179,8 @@ impl Stage {
     }
 }
 
-/// A store that is small beside the reserve stayed with an eighth of dead bytes, and the reserve besides: more than a fifth
-/// of what was alive, for ever.
+/// A store that is small beside the reserve stayed with an eighth of dead bytes, and the reserve besides:
+/// more than a fifth of what was alive, for ever.
 #[test]
 fn when_nobody_writes_a_small_store_is_cleaned_further() {
     for (reserve_size_bytes, becomes_clean) in [(0, false), (64 << 10, true)] {
@@ -192,7 +193,8 @@ fn when_nobody_writes_a_small_store_is_cleaned_further() {
             stage.put_and_delete().await;
             let stored_bytes = stage.stored_bytes();
             assert!(!stage.is_clean(0) && stored_bytes < stage.named_bytes(0) / 9 * 10, "{stored_bytes}");
-            // What a collection leaves while others may write is too much in quiet, even if nothing has changed since.
+            // What a collection leaves while others may write is too much in quiet, even if nothing has
+            // changed since.
             stage.partitions.collect_data_now(TABLE).await.unwrap();
             assert_eq!(stage.stored_bytes(), stored_bytes);
             stage.sleep(60).await;
@@ -240,8 +242,8 @@ fn it_is_not_quiet_while_others_write_blob_data() {
     }
 }
 
-/// Small blobs lie in their rows: who writes many of them writes no blob data, and had the disk for himself with copies of
-/// others' all the same.
+/// Small blobs lie in their rows: who writes many of them writes no blob data, and had the disk for himself
+/// with copies of others' all the same.
 #[test]
 fn it_is_not_quiet_while_others_write_many_rows() {
     let finished = World::new(8).run(|env, _| async move {
@@ -262,8 +264,8 @@ fn it_is_not_quiet_while_others_write_many_rows() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// What was decided but not durable when a count began was in what had grown, and not in what the count saw: bytes of deleted
-/// rows were named for ever.
+/// What was decided but not durable when a count began was in what had grown, and not in what the count saw:
+/// bytes of deleted rows were named for ever.
 #[test]
 fn what_is_deleted_while_a_count_begins_comes_back() {
     for step in 0..60 {
@@ -292,7 +294,8 @@ fn what_is_deleted_while_a_count_begins_comes_back() {
     }
 }
 
-/// A group that a full disk refused stayed in what has grown: what had been uploaded for it was garbage that seemed named.
+/// A group that a full disk refused stayed in what has grown: what had been uploaded for it was garbage that
+/// seemed named.
 #[test]
 fn what_was_uploaded_for_a_refused_change_comes_back() {
     let world = World::new(7);
@@ -384,8 +387,8 @@ fn what_is_due_goes_on_whoever_writes() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// Each piece has a header in its extent. Those counted as dead once: small pieces looked worth a collection, which copied
-/// all of them, which made them look worth the next one, for ever.
+/// Each piece has a header in its extent. Those counted as dead once: small pieces looked worth a collection,
+/// which copied all of them, which made them look worth the next one, for ever.
 #[test]
 fn small_pieces_are_not_copied_for_their_headers() {
     let finished = World::new(4).run(|env, _| async move {
@@ -406,8 +409,8 @@ fn small_pieces_are_not_copied_for_their_headers() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// Rows of one name, like a blob and its snapshots, share bytes. A collection that made way between two of them copied those
-/// bytes once more for the rest, and they were stored twice from then on.
+/// Rows of one name, like a blob and its snapshots, share bytes. A collection that made way between two of
+/// them copied those bytes once more for the rest, and they were stored twice from then on.
 #[test]
 fn rows_that_share_bytes_share_them_after_a_collection_that_made_way() {
     const ROWS: u64 = 12;
@@ -450,8 +453,8 @@ fn rows_that_share_bytes_share_them_after_a_collection_that_made_way() {
     }
 }
 
-/// Who had found a container wrote into it after it was deleted, and after a count that left its rows out. They went, and what
-/// they had named was garbage that seemed named until the next start.
+/// Who had found a container wrote into it after it was deleted, and after a count that left its rows out.
+/// They went, and what they had named was garbage that seemed named until the next start.
 #[test]
 fn what_was_written_into_a_deleted_container_comes_back() {
     for is_counted_meanwhile in [false, true] {
@@ -485,8 +488,8 @@ fn what_was_written_into_a_deleted_container_comes_back() {
     }
 }
 
-/// A collection that can't read a piece fails. The next one began with the same extent, copied what it could of it once more,
-/// and failed, for ever.
+/// A collection that can't read a piece fails. The next one began with the same extent, copied what it could
+/// of it once more, and failed, for ever.
 #[test]
 fn an_extent_that_cannot_be_read_is_not_copied_again_and_again() {
     let world = World::new(5);

@@ -1,5 +1,5 @@
-//! Merges that are not due, in quiet: they make checkpoints few, and are in nobody's way. On the simulated disk, in virtual
-//! time.
+//! Merges that are not due, in quiet: they make checkpoints few, and are in nobody's way. On the simulated
+//! disk, in virtual time.
 
 mod rows;
 

@@ -1,13 +1,13 @@
-//! Kept data folders: what a former version of this program wrote is read by this one, row by row. A folder here is never
-//! changed and never made anew; a format that changes gets another one beside it.
+//! Kept data folders: what a former version of this program wrote is read by this one, row by row. A folder
+//! here is never changed and never made anew; a format that changes gets another one beside it.
 //!
 //! ```text
 //! fixture = LZ4 block with its size in front: entry*
 //! entry   = varint n, n bytes path, varint m, m bytes content
 //! ```
 //!
-//! The entry `expected` holds what must be found: for each row its key, version and value. `LARIMAR_WRITE_FIXTURE` with
-//! the name of a file writes a new fixture there.
+//! The entry `expected` holds what must be found: for each row its key, version and value.
+//! `LARIMAR_WRITE_FIXTURE` with the name of a file writes a new fixture there.
 
 mod rows;
 
@@ -25,11 +25,13 @@ use stream::{StreamSettings, Streams};
 const FORMAT_1: &[u8] = include_bytes!("fixtures/format-1.lz4");
 /// The first with digests of whole extents.
 const FORMAT_2: &[u8] = include_bytes!("fixtures/format-2.lz4");
-/// The first with messages that have the number of their receipt, which this layer takes for bytes like others.
+/// The first with messages that have the number of their receipt, which this layer takes for bytes like
+/// others.
 const FORMAT_3: &[u8] = include_bytes!("fixtures/format-3.lz4");
 /// The first with overflows that are kept apart.
 const FORMAT_4: &[u8] = include_bytes!("fixtures/format-4.lz4");
-/// The first with regions of pages that keep in mind what was cleared, which this layer takes for bytes like others.
+/// The first with regions of pages that keep in mind what was cleared, which this layer takes for bytes like
+/// others.
 const FORMAT_5: &[u8] = include_bytes!("fixtures/format-5.lz4");
 /// The first with what all streams share kept twice.
 const FORMAT_6: &[u8] = include_bytes!("fixtures/format-6.lz4");
@@ -167,8 +169,8 @@ async fn content(disk: &MemoryDisk, path: &str) -> Bytes {
     file.read_at(0, file.size().await.unwrap() as usize).await.unwrap()
 }
 
-/// Whatever the moment of a crash: as long as the folder calls itself one of format 1, its journal and log are what a
-/// program of that format wrote; and the next start finds every row.
+/// Whatever the moment of a crash: as long as the folder calls itself one of format 1, its journal and log
+/// are what a program of that format wrote; and the next start finds every row.
 #[test]
 fn a_folder_is_raised_to_the_present_format_in_one_step() {
     let (files, expected) = unpack(FORMAT_1);
@@ -213,7 +215,8 @@ fn a_folder_is_raised_to_the_present_format_in_one_step() {
     }
     println!("crashed {kept} times before the raise and {raised} times after it");
     assert!(kept > 10 && raised > 5);
-    // Without room for the new FORMAT, or for what comes behind it, the start is refused, and another one succeeds.
+    // Without room for the new FORMAT, or for what comes behind it, the start is refused, and another one
+    // succeeds.
     for free in [0, 10, 40, 4000] {
         let world = original.copy(free);
         world.disk.set_free_bytes(Some(free));

@@ -1,5 +1,5 @@
-//! A range's commit log ends an extent with each memory table, so that the flush of the table lets go of all of its log, which
-//! then reaches no disk but by the journal.
+//! A range's commit log ends an extent with each memory table, so that the flush of the table lets go of all
+//! of its log, which then reaches no disk but by the journal.
 
 mod rows;
 

@@ -1,5 +1,5 @@
-//! Look-ups in ranges with many checkpoints, most of which share filters in memory with their neighbours; and checkpoints
-//! whose row blocks are made while others are written.
+//! Look-ups in ranges with many checkpoints, most of which share filters in memory with their neighbours; and
+//! checkpoints whose row blocks are made while others are written.
 
 mod rows;
 
@@ -86,7 +86,8 @@ fn every_row_is_found_in_its_newest_state_and_missing_ones_cost_no_read() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// Look-ups in the halves of a range with many checkpoints asked each of these alone, and cost twice as much from then on.
+/// Look-ups in the halves of a range with many checkpoints asked each of these alone, and cost twice as much
+/// from then on.
 #[test]
 fn what_checkpoints_share_goes_on_with_those_who_take_over() {
     let finished = World::new(2).run(|env, _| async move {

@@ -1,5 +1,5 @@
-//! The disk fills up at any step of a split: one that is refused leaves the ranges as they were, and one whose change of the
-//! partition map is durable goes on, though the map's copy finds no room.
+//! The disk fills up at any step of a split: one that is refused leaves the ranges as they were, and one
+//! whose change of the partition map is durable goes on, though the map's copy finds no room.
 
 mod rows;
 
@@ -14,8 +14,9 @@ const FILLED_PAGES_MAX: u64 = 16;
 /// Longer than the tries before anything else is done about the copy.
 const FULL_FOR: Duration = Duration::from_secs(20);
 
-/// The map's change took the last page of the journal's segment, and its copy was refused until the tries were over: nobody
-/// knew which ranges there were, and all keys of the parent were refused until the next start.
+/// The map's change took the last page of the journal's segment, and its copy was refused until the tries
+/// were over: nobody knew which ranges there were, and all keys of the parent were refused until the next
+/// start.
 #[test]
 fn no_range_is_closed_because_the_maps_copy_finds_no_room() {
     let mut counts = [0; 3];

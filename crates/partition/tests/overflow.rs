@@ -1,5 +1,5 @@
-//! Rows whose overflows are kept apart in checkpoints: they read the same however they are read, who wants heads reads few
-//! blocks, and a overflow that is damaged is an error for those who want it and for nobody else.
+//! Rows whose overflows are kept apart in checkpoints: they read the same however they are read, a reader of
+//! heads reads few blocks, and an overflow that is damaged is an error for its readers and for no other.
 
 mod rows;
 
@@ -69,8 +69,8 @@ fn rows_with_overflows_are_the_same_after_flushes_merges_splits_and_restarts() {
     }
 }
 
-/// Whoever put a blob of some kilobytes again read a row block of 16 KiB for its few hundred bytes, and listings read all
-/// content.
+/// Whoever put a blob of some kilobytes again read a row block of 16 KiB for its few hundred bytes, and
+/// listings read all content.
 #[test]
 fn who_wants_heads_reads_few_blocks() {
     let finished = World::new(2).run(|env, _| async move {
@@ -105,7 +105,7 @@ fn a_damaged_tail_fails_those_who_want_it() {
             expected
         })
         .unwrap();
-    // Some bytes of a overflow that is only in an extent: what the journal has, too, would be repaired.
+    // Some bytes of an overflow that is only in an extent: what the journal has, too, would be repaired.
     let (mut failed, mut heads) = (0, 0);
     for (row, (_, value)) in expected.iter().take(60) {
         let world = world.copy(failed);
@@ -147,7 +147,8 @@ fn a_damaged_tail_fails_those_who_want_it() {
     assert!(heads > 20, "{heads} rows were read without their overflows");
 }
 
-/// Puts all rows once, with overflows that do not compress, in each turn in another order: extents die row by row.
+/// Puts all rows once, with overflows that do not compress, in each turn in another order: extents die row by
+/// row.
 async fn put_all(partitions: &Partitions, expected: &mut Everything, turn: u64) {
     let step = [1, 3, 7, 9, 11, 13][turn as usize];
     for at in 0..ROW_COUNT {
@@ -162,7 +163,8 @@ fn checkpoint_extents(streams: &Streams) -> BTreeMap<ExtentId, u64> {
     names.flat_map(|name| streams.stat(&name).unwrap().extents).collect()
 }
 
-/// Each merge read and wrote the content of small blobs again, which was a third of all that their puts wrote.
+/// Each merge read and wrote the content of small blobs again, which was a third of all that their puts
+/// wrote.
 #[test]
 fn merges_leave_overflows_where_they_are_until_many_of_them_are_dead() {
     let all_overflow = ROW_COUNT * OVERFLOW_SIZE_BYTES as u64;
@@ -194,8 +196,8 @@ fn merges_leave_overflows_where_they_are_until_many_of_them_are_dead() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// Plays a start that merges what a former life has flushed, and stops it so many operations into the merges (`None`: never).
-/// Returns how many operations they take.
+/// Plays a start that merges what a former life has flushed, and stops it so many operations into the merges
+/// (`None`: never). Returns how many operations they take.
 fn compact_after_start(crash_after: Option<u64>) -> u64 {
     let world = World::new(5);
     let expected = Mutex::new(Everything::new());

@@ -1,6 +1,6 @@
-//! Changes of ranges. Under load on a real disk a range is split ten times and merged back: no operation fails, none
-//! is lost, and the longest time in which operations waited is printed. Left to the partition manager, a table that
-//! grows is split, and what stays small and idle is merged again.
+//! Changes of ranges. Under load on a real disk a range is split ten times and merged back: no operation
+//! fails, none is lost, and the longest time in which operations waited is printed. Left to the partition
+//! manager, a table that grows is split, and what stays small and idle is merged again.
 
 use bytes::Bytes;
 use futures_util::future::join_all;

@@ -1,5 +1,5 @@
-//! What the operating system refuses for certain, such as space, fails the group that asked for it and nothing else: its
-//! rows are as they were, for readers and for decisions that had seen the changes.
+//! What the operating system refuses for certain, such as space, fails the group that asked for it and
+//! nothing else: its rows are as they were, for readers and for decisions that had seen the changes.
 
 mod rows;
 
@@ -32,8 +32,8 @@ impl Operation for Look {
     }
 }
 
-/// An operation that had seen the change of a group, and so had not asked the checkpoints for that row, was decided as if
-/// the row did not exist once the group was taken back.
+/// An operation that had seen the change of a group, and so had not asked the checkpoints for that row, was
+/// decided as if the row did not exist once the group was taken back.
 #[test]
 fn a_decision_sees_a_row_again_whose_change_was_taken_back_for_want_of_space() {
     let settings = || PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
@@ -93,8 +93,8 @@ fn a_decision_sees_a_row_again_whose_change_was_taken_back_for_want_of_space() {
     assert!(decided_afterwards.iter().all(|count| *count >= 5), "{decided_afterwards:?} of 30");
 }
 
-/// A process that had run out of file descriptors when a stream needed its next extent lost the range: it took no more
-/// writes until the next start.
+/// A process that had run out of file descriptors when a stream needed its next extent lost the range: it
+/// took no more writes until the next start.
 #[test]
 fn a_range_goes_on_after_no_file_could_be_opened_for_its_next_extent() {
     for seed in 0..10 {

@@ -1,5 +1,5 @@
-//! A system that starts no more threads is told of in an error, at the start as later, and damages nothing. It was a
-//! panic in the middle of what had been started.
+//! A system that starts no more threads is reported in an error, at the start as later, and damages nothing.
+//! It was a panic in the middle of what had been started.
 
 mod rows;
 

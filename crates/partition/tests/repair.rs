@@ -1,5 +1,6 @@
-//! Folders in which every row was overwritten or deleted several times are damaged by the seed, and repaired: the plan and
-//! the repair agree, the check calls the folder whole afterwards, and every row is the newest or is listed.
+//! Folders in which every row was overwritten or deleted several times are damaged by the seed, and repaired:
+//! the plan and the repair agree, the check calls the folder whole afterwards, and every row is the newest or
+//! is listed.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -236,8 +237,8 @@ fn after_a_repair_the_folder_is_whole_and_what_is_lost_was_listed() {
     assert!(repaired > 0 && counts[0] > 10 * counts[1]);
 }
 
-/// Every block reads, so the check had nothing to say of a row whose bytes lie behind the end of their extent, and a repair
-/// left it: only a reader was told.
+/// Every block reads, so the check had nothing to say of a row whose bytes lie behind the end of their
+/// extent, and a repair left it: only a reader was told.
 #[test]
 fn a_row_whose_data_lies_behind_the_end_of_its_extent_is_named_and_goes() {
     for ends_cleanly in [true, false] {

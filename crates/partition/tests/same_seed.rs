@@ -1,4 +1,5 @@
-//! The same seed gives the same run, with many who wait for one thing as well: they wake in the order in which they came.
+//! The same seed gives the same run, with many who wait for one thing as well: they wake in the order in
+//! which they came.
 
 mod rows;
 

@@ -44,8 +44,8 @@ async fn one_behind_many(partitions: &Partitions) {
     partitions.execute(Write { changes: vec![(key(1, "p", "z"), Some(value(1, 10)))] }).await.unwrap();
 }
 
-/// A scan was asked nothing while it was led over deleted rows: after a deletion of millions a page came too late for
-/// its client, each time from the same place.
+/// A scan was asked nothing while it was led over deleted rows: after a deletion of millions a page came too
+/// late for its client, each time from the same place.
 #[test]
 fn a_scan_can_end_among_deleted_rows_and_goes_on_behind_them() {
     let settings = PartitionSettings {
@@ -168,7 +168,8 @@ fn a_jump_reads_no_blocks_in_between() {
             ..PartitionSettings::tiny()
         };
         let row = |at: u64| key(1, "p", &format!("{at:06}"));
-        // Blocks go into extents that have room for many: their table would not fit the small journal otherwise.
+        // Blocks go into extents that have room for many: their table would not fit the small journal
+        // otherwise.
         let stream_settings = StreamSettings { extent_size_bytes_max: 4 << 20, ..StreamSettings::tiny() };
         let streams = Streams::open(&env, stream_settings).await.unwrap();
         let partitions = Partitions::open(&env, streams.clone(), settings()).await.unwrap();

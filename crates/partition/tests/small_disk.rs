@@ -1,6 +1,6 @@
-//! A small disk that fills up and is emptied again, in seeded histories: deletions are never refused, within a minute half of
-//! what was deleted is writable, and nothing else is lost. A model of the rows says what must be there, one of the space how
-//! much must be free.
+//! A small disk that fills up and is emptied again, in seeded histories: deletions are never refused, within
+//! a minute half of what was deleted is writable, and nothing else is lost. A model of the rows says what
+//! must be there, one of the space how much must be free.
 
 mod rows;
 

@@ -43,7 +43,8 @@ impl Engine {
         Ok(Engine { clock: env.clock, partitions, disk, spawner: env.spawner, streams })
     }
 
-    /// Runs `count` tasks on the server's kind of workers and gathers what they return; the first failure ends it.
+    /// Runs `count` tasks on the server's kind of workers and gathers what they return; the first failure
+    /// ends it.
     pub(crate) async fn gather<T, F>(&self, count: u64, task: impl Fn(u64) -> F) -> Outcome<Vec<T>>
     where
         T: Send + 'static,

@@ -1,9 +1,10 @@
-//! The engine bench: millions of entities through the partition layer under a memory budget, then restarts, reads,
-//! scans and changes of ranges over what was loaded. `cargo xtask bench engine` builds and runs it.
+//! The engine bench: millions of entities through the partition layer under a memory budget, then restarts,
+//! reads, scans and changes of ranges over what was loaded. `cargo xtask bench engine` builds and runs it.
 //!
-//! Each phase is a process of its own over the same data folder, so that its peak of memory is its own, a restart is a
-//! real one, and `kill -9` kills something. Without a phase the program is the parent that starts the others one after
-//! the other. Numbers are printed beside what they must be; one that is missed makes the run fail at its end.
+//! Each phase is a process of its own over the same data folder, so that its peak of memory is its own, a
+//! restart is a real one, and `kill -9` kills something. Without a phase the program is the parent that
+//! starts the others one after the other. Numbers are printed beside what they must be; one that is missed
+//! makes the run fail at its end.
 // A bench reads clocks, starts processes and looks at files by nature; the ban is for the server's layers.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,5 +1,5 @@
-//! What a load does along the way: a line for each part of it, with what the background did meanwhile and whose threads
-//! kept the processor busy.
+//! What a load does along the way: a line for each part of it, with what the background did meanwhile and
+//! whose threads kept the processor busy.
 
 use crate::measured_disk::{Cost, MeasuredDisk};
 use crate::process::MachineTime;

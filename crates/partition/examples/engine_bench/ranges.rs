@@ -13,7 +13,8 @@ const SPLIT_COUNT: u64 = 10;
 const BETWEEN_CHANGES: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 const COMPARED_FOR: Duration = Duration::from_secs(4);
-/// Writers while one range is compared with two: so many that some are always ready while others wait for a sync.
+/// Writers while one range is compared with two: so many that some are always ready while others wait for a
+/// sync.
 const COMPARED_WRITERS: u64 = 1024;
 /// Syncs of a bare file beside which those of the journal are shown.
 const BARE_SYNC_COUNT: usize = 300;
@@ -30,7 +31,8 @@ struct Written {
     syncs_per_second: f64,
     /// What the journal wrote at a time, on average.
     group_size_bytes: u64,
-    /// Share of the time in which a range's serial section was held, for the range where it was held the longest.
+    /// Share of the time in which a range's serial section was held, for the range where it was held the
+    /// longest.
     serial_section_held: f64,
 }
 
@@ -226,8 +228,8 @@ async fn one_against_two(engine: &Engine, arguments: &Arguments, verdicts: &mut 
     Ok(())
 }
 
-/// What holds up writers of one range: of all that it may be, what was busy the largest part of the time. Tells also whether
-/// it is the serial section, the one that a second range has for itself.
+/// What holds up writers of one range: of all that it may be, what was busy the largest part of the time.
+/// Tells also whether it is the serial section, the one that a second range has for itself.
 fn limit_of_one(one: &Written, cores: f64) -> (&'static str, bool) {
     let others = [
         (one.all_cores_busy / cores, "the processor"),

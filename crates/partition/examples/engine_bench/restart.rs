@@ -1,4 +1,5 @@
-//! Restarts: the time from the start of a process to its first answer, after a clean stop and after `kill -9`.
+//! Restarts: the time from the start of a process to its first answer, after a clean stop and after `kill
+//! -9`.
 
 use crate::engine::{Engine, settings};
 use crate::rows::{Insert, TABLE, key, value};

@@ -1,15 +1,16 @@
 //! Which extents of blob data are emptied: a pure choice over how much of each is still named.
 //!
-//! Emptying an extent costs what is named in it, so those go first that hold the least; it ends once what is stored is
-//! close to what is named. After a split several ranges list an extent, and each names a part of it: a range counts its
-//! even share of such an extent as what it stores. So a split copies nothing; where the parts are uneven the smaller one
-//! is copied, and the other range then has the extent for itself. What always holds: a choice has a bounded number of
-//! bytes and rows to move, and what is worth counting is more than what a choice leaves, so that counting comes to an
-//! end.
+//! Emptying an extent costs what is named in it, so those go first that hold the least; it ends once what is
+//! stored is close to what is named. After a split several ranges list an extent, and each names a part of
+//! it: a range counts its even share of such an extent as what it stores. So a split copies nothing; where
+//! the parts are uneven the smaller one is copied, and the other range then has the extent for itself. What
+//! always holds: a choice has a bounded number of bytes and rows to move, and what is worth counting is more
+//! than what a choice leaves, so that counting comes to an end.
 //!
-//! While others write the disk is theirs, and a byte that comes back costs eight that are copied. Once nobody does, what
-//! the server keeps back of the disk counts as dead, too: in a small store it is the larger part of what is not alive, and
-//! to copy a small store costs little. In a large one it is next to nothing, and so nothing is copied for it.
+//! While others write the disk is theirs, and a byte that comes back costs eight that are copied. Once no
+//! writer does, what the server keeps back of the disk counts as dead, too: in a small store it is the larger
+//! part of what is not alive, and to copy a small store costs little. In a large one it is next to nothing,
+//! and so nothing is copied for it.
 
 use stream::ExtentId;
 
@@ -20,12 +21,14 @@ const DEAD_SHARE_DIVISOR: u64 = 10;
 /// The same two, however much is kept back.
 const WORTH_COUNTING_DIVISOR_MAX: u64 = 32;
 const DEAD_SHARE_DIVISOR_MAX: u64 = 40;
-/// The same two where the disk will soon be full, and where it is: a byte that comes back is worth many that are copied.
+/// The same two where the disk will soon be full, and where it is: a byte that comes back is worth many that
+/// are copied.
 const WORTH_COUNTING_DIVISOR_TIGHT: u64 = 24;
 const DEAD_SHARE_DIVISOR_TIGHT: u64 = 32;
 const WORTH_COUNTING_DIVISOR_SCARCE: u64 = 96;
 const DEAD_SHARE_DIVISOR_SCARCE: u64 = 128;
-/// But where the disk is full no more than so many bytes are left dead, however much is stored: it may be all that is missing.
+/// But where the disk is full no more than so many bytes are left dead, however much is stored: it may be all
+/// that is missing.
 const WORTH_COUNTING_BYTES_SCARCE_MAX: u64 = 64 << 20;
 const DEAD_BYTES_SCARCE_MAX: u64 = 48 << 20;
 /// For these, extents are emptied of which this part is dead: in a large store a little may be dead in each.
@@ -120,7 +123,7 @@ impl CountedExtent {
         CountedExtent { extent, size_bytes, named_bytes: 0, named_rows: 0, is_open: false }
     }
 
-    /// What a collection would give back.
+    /// What a collection would free.
     pub(crate) fn dead_bytes(&self) -> u64 {
         self.size_bytes.saturating_sub(self.named_bytes)
     }
@@ -131,8 +134,8 @@ pub(crate) fn share_of(length: u64, listed_by: u64) -> u64 {
     length / listed_by.max(1)
 }
 
-/// Whether counting what is named may show that space can be given back. `left_dead_bytes` are dead, but a choice leaves
-/// them: see [`left_dead_bytes`].
+/// Whether counting what is named may show that space can be given back. `left_dead_bytes` are dead, but a
+/// choice leaves them: see [`left_dead_bytes`].
 pub(crate) fn is_worth_counting(
     stored_bytes: u64,
     left_dead_bytes: u64,
@@ -163,7 +166,7 @@ pub(crate) fn choose_emptied(
     let open_dead_min = open_dead_bytes_min(extent_size_bytes_max);
     let mut candidates: Vec<CountedExtent> =
         counted.iter().copied().filter(|one| !one.is_open || one.dead_bytes() >= open_dead_min).collect();
-    // What is left in the open extent is nobody's business here: others would be copied for it.
+    // What is left in the open extent is not counted here: others would be copied for it.
     let mut dead_bytes: u64 = candidates.iter().map(CountedExtent::dead_bytes).sum();
     candidates.sort_by_key(|one| {
         let permille = u128::from(one.named_bytes) * 1000 / u128::from(one.size_bytes.max(1));

@@ -1,7 +1,7 @@
-//! Whether the bytes that rows name as pieces can be there at all: for who looks at damage.
+//! Whether the bytes that rows name as pieces can be there at all: for damage checks.
 //!
-//! What always holds in a whole folder: a piece lies in an extent that its range's data stream lists, below that one's end. A
-//! read says so of the piece it is about; nobody else would notice.
+//! What always holds in a whole folder: a piece lies in an extent that its range's data stream lists, below
+//! that one's end. A read says so of the piece it is about; no other check notices.
 
 use crate::blob_data::piece::Piece;
 use crate::error::PartitionError;

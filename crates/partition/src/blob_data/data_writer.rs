@@ -1,9 +1,9 @@
-//! Who writes large appends of blob data, large groups of the commit log, and row blocks of memory tables that are flushed:
-//! threads of their own, because such an append writes and syncs its extent.
+//! Who writes large appends of blob data, large groups of the commit log, and row blocks of memory tables
+//! that are flushed: threads of their own, because such an append writes and syncs its extent.
 //!
-//! What always holds: bytes of blob data that wait or run together stay under a bound; beyond it uploads wait. A range
-//! has one group of its log under way, and a flush one batch of row blocks. Appends
-//! that are small enough for the journal don't come here: they wait for its thread without blocking theirs.
+//! What always holds: bytes of blob data that wait or run together stay under a bound; beyond it uploads
+//! wait. A range has one group of its log under way, and a flush one batch of row blocks. Appends that are
+//! small enough for the journal don't come here: they wait for its thread without blocking theirs.
 
 use crate::error::PartitionError;
 use base::Spawner;
@@ -19,7 +19,7 @@ const QUEUE_LEN_MAX: usize = 16;
 /// Bytes of blob data on their way to the disk, in KiB: uploads of all clients together.
 const IN_FLIGHT_KIB_MAX: usize = 64 << 10;
 
-/// Appends to streams for those who must not block their thread, or have other work meanwhile.
+/// Appends to streams for callers that must not block their thread, or have other work meanwhile.
 pub(crate) struct DataWriter {
     queue: mpsc::Sender<Job>,
     in_flight: Semaphore,

@@ -1,4 +1,5 @@
-//! Blob data: pieces that rows name, the extents that hold them, which of these are emptied, and the threads that append.
+//! Blob data: pieces that rows name, the extents that hold them, which of these are emptied, and the threads
+//! that append.
 
 pub(crate) mod choose_emptied;
 pub(crate) mod data_ends;

@@ -1,5 +1,5 @@
-//! Pieces: where a row's bytes lie that are not in the row, and how rows name them; and how rows say which of the bytes
-//! that are in them are their overflow.
+//! Pieces: where a row's bytes lie that are not in the row, and how rows name them; and how rows say which of
+//! the bytes that are in them are their overflow.
 //!
 //! ```text
 //! value of a row in a table with data = start, then what the service likes, the last bytes of it the overflow if there is one
@@ -9,11 +9,12 @@
 //! bytes of a piece, from `offset` of the extent on: append blocks of DATA_BLOCK_SIZE_BYTES each, the last one shorter
 //! ```
 //!
-//! Why every such row starts with its pieces: the layer can tell which bytes are still named, and can move them,
-//! without knowing what a blob is. Why blocks of this size: each has one checksum, so a read of a few bytes verifies one
-//! block and not the whole piece. Why overflows: who decides over a row, lists it or looks for its pieces needs its head, and
-//! the overflow, which is most of it, is kept apart in checkpoints. What always holds: a piece has 1 to
-//! [`PIECE_SIZE_BYTES_MAX`] bytes; a head is a value without its overflow, all of it, and says how long that is.
+//! Why every such row starts with its pieces: the layer can tell which bytes are still named, and can move
+//! them, without knowing what a blob is. Why blocks of this size: each has one checksum, so a read of a few
+//! bytes verifies one block and not the whole piece. Why overflows: who decides over a row, lists it or looks
+//! for its pieces needs its head, and the overflow, which is most of it, is kept apart in checkpoints. What
+//! always holds: a piece has 1 to [`PIECE_SIZE_BYTES_MAX`] bytes; a head is a value without its overflow, all
+//! of it, and says how long that is.
 
 use base::codec::{DecodeError, Decoder, Encode};
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location};
@@ -61,7 +62,8 @@ impl Piece {
         Some(Piece { extent: first.extent, offset: first.offset, len })
     }
 
-    /// The append block that holds byte `at` of the piece, and where that byte lies in it; `None`: it is beyond.
+    /// The append block that holds byte `at` of the piece, and where that byte lies in it; `None`: it is
+    /// beyond.
     pub(crate) fn block_of(&self, at: u64) -> Option<(Location, usize)> {
         if at >= self.size_bytes() {
             return None;
@@ -178,7 +180,7 @@ mod tests {
         assert_eq!(overflow_start(&value(4, b"headtail")), Ok(4 + 4));
         assert_eq!(overflow_start(&value(8, b"headtail")), Ok(4), "all that follows the start");
         assert!(overflow_start(&value(9, b"headtail")).is_err(), "more than there is");
-        // Only the last piece may be a overflow's mark, and it says how long the overflow is.
+        // Only the last piece may be an overflow's mark, and it says how long the overflow is.
         for malformed in [&[2, 9, 0, 0, 5, 1, 7][..], &[1, 0, 0, 0], &[1, 5, 1, 0]] {
             assert!(take_pieces(&mut Decoder::new(malformed)).is_err(), "{malformed:?}");
         }

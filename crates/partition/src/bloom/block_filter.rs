@@ -4,10 +4,10 @@
 //! filter = u8 kind (3), u8 format (1), blocks of 64 bytes
 //! ```
 //!
-//! A key's hash is XXH3-64. Its high half chooses a block, its low half eight bits in it, so that a look-up touches one
-//! cache line (source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). With 20 bits
-//! a key about 1 missing key in 1,000 passes, so that over 99 of 100 cost no block read even when ten checkpoints are
-//! asked.
+//! A key's hash is XXH3-64. Its high half chooses a block, its low half eight bits in it, so that a look-up
+//! touches one cache line (source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom
+//! Filters", 2007). With 20 bits a key about 1 missing key in 1,000 passes, so that over 99 of 100 cost no
+//! block read even when ten checkpoints are asked.
 
 use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
@@ -20,12 +20,13 @@ const KIND_FILTER: u8 = 3;
 const FORMAT: u8 = 1;
 const HEADER_SIZE: usize = 2;
 
-/// The hash of a key that filters are built from and asked with. Stored filters depend on it: it never changes.
+/// The hash of a key that filters are built from and asked with. Stored filters depend on it: it never
+/// changes.
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
-/// A key with its hash, which a look-up asks many filters with.
+/// A key with its hash, with which a look-up probes many filters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HashedKey<'a> {
     pub(crate) bytes: &'a [u8],
@@ -69,7 +70,8 @@ fn probes(hash: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A filter read back. What was read stands anywhere, so it is copied: a block is one cache line, not parts of two.
+/// A filter read back. What was read stands anywhere, so it is copied: a block is one cache line, not parts
+/// of two.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     blocks: Arc<[FilterLine]>,
@@ -93,7 +95,7 @@ impl Filter {
         self.line(hash).may_contain(hash)
     }
 
-    /// What tells of keys with this hash.
+    /// The line that covers keys with this hash.
     pub(crate) fn line(&self, hash: u64) -> &FilterLine {
         &self.blocks[block_index(hash, self.blocks.len())]
     }

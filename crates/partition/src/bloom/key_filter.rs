@@ -1,5 +1,6 @@
-//! Which keys a set that grows certainly does not have: those of a memory table, since most look-ups are for rows that
-//! have long left it and a look at one cache line is cheaper than a walk down its tree, or those of several checkpoints.
+//! Which keys a set that grows certainly does not have: those of a memory table, since most look-ups are for
+//! rows that have long left it and a look at one cache line is cheaper than a walk down its tree, or those of
+//! several checkpoints.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,13 +32,13 @@ impl KeyFilter {
         KeyFilter { lines: (0..line_count).map(|_| KeyLine::default()).collect() }
     }
 
-    /// What tells of keys with this hash.
+    /// The line that covers keys with this hash.
     pub(crate) fn line(&self, hash: u64) -> &KeyLine {
         // Maps the high half evenly without a division.
         &self.lines[(((hash >> 32) * self.lines.len() as u64) >> 32) as usize]
     }
 
-    /// Adds a key by its hash. Before the key itself is added, so that whoever can see the key sees this.
+    /// Adds a key by its hash. Before the key itself is added, so that a reader that sees the key sees this.
     pub(crate) fn add(&self, hash: u64) {
         let line = self.line(hash);
         for (word, bit) in probes(hash) {

@@ -1,10 +1,10 @@
-//! Groups of neighbouring checkpoints whose keys are in one more filter, in memory: a look-up for a missing row asks a group
-//! with one look instead of each of its checkpoints with one.
+//! Groups of neighbouring checkpoints whose keys are in one more filter, in memory: a look-up for a missing
+//! row probes a group with one look instead of each of its checkpoints with one.
 //!
-//! A checkpoint joins when it is written, if the next older one is of similar size and its group has room; where some of
-//! similar size stand beside each other without a group, it founds one. What is merged away leaves its keys behind until
-//! the last checkpoint of the group has gone. What always holds: a group's filter has all keys of its checkpoints, and
-//! may have others.
+//! A checkpoint joins when it is written, if the next older one is of similar size and its group has room;
+//! where some of similar size stand beside each other without a group, it founds one. What is merged away
+//! leaves its keys behind until the last checkpoint of the group has gone. What always holds: a group's
+//! filter has all keys of its checkpoints, and may have others.
 
 use crate::bloom::key_filter::KeyFilter;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,8 @@ pub(crate) const MEMBER_KEY_COUNT_MAX: usize = 1 << 20;
 const GROUP_KEY_COUNT_MAX: u64 = 4 << 20;
 /// Of a thousand missing keys some six pass, for which the checkpoints' own filters are asked.
 const BITS_PER_KEY: u64 = 12;
-/// So many checkpoints of similar size are there, the newest included, when a group is founded. With fewer it would save
-/// nothing, and most ranges have fewer.
+/// So many checkpoints of similar size are there, the newest included, when a group is founded. With fewer it
+/// would save nothing, and most ranges have fewer.
 const FOUNDED_FROM_COUNT: usize = 3;
 /// Checkpoints are of similar size if one has at most so many times the rows of the other.
 const SIMILAR_SIZE_FACTOR: u64 = 2;
@@ -72,8 +72,8 @@ pub(crate) enum Place {
     Found { room: u64 },
 }
 
-/// Chooses the place of a checkpoint with so many rows before those `older`, newest first; `merge_count` of similar size
-/// are merged at once.
+/// Chooses the place of a checkpoint with so many rows before those `older`, newest first; `merge_count` of
+/// similar size are merged at once.
 pub(crate) fn choose_place(row_count: u64, older: &[Member], merge_count: usize) -> Place {
     if row_count > MEMBER_KEY_COUNT_MAX as u64 {
         return Place::Alone;

@@ -1,5 +1,8 @@
-//! Bloom filters: the one stored with a checkpoint, in lines of a cache line each, and those in memory over the keys of several
-//! checkpoints.
+//! Bloom filters: the one that is stored with a part of a checkpoint, and those in memory over a memory table
+//! or over several checkpoints.
+//!
+//! Two kinds remain because a stored filter is built once for a known number of keys and its probes are fixed
+//! by the stored layout, while one in memory grows under concurrent readers and needs atomic words.
 
 pub(crate) mod block_filter;
 pub(crate) mod key_filter;

@@ -1,9 +1,10 @@
-//! The offline check of a data folder: reads everything that counts, and says what is damaged and what that means for
-//! which rows. It changes nothing: what the real recovery code would write goes to a disk in memory over the folder.
+//! The offline check of a data folder: reads everything that counts, and says what is damaged and what that
+//! means for which rows. It changes nothing: what the real recovery code would write goes to a disk in memory
+//! over the folder.
 //!
-//! First the stream layer's files are read (`stream::check_streams`), then what lies in the streams: the partition map,
-//! its copy, each range's metadata, checkpoints and log. What always holds: damage in one range hides none in another; whatever
-//! makes the server refuse to start, or requests fail, is named.
+//! First the stream layer's files are read (`stream::check_streams`), then what lies in the streams: the
+//! partition map, its copy, each range's metadata, checkpoints and log. What always holds: damage in one
+//! range hides none in another; whatever makes the server refuse to start, or requests fail, is named.
 
 mod pieces;
 mod ranges;
@@ -46,7 +47,8 @@ pub struct FolderCheck {
     pub damages: Vec<Damage>,
     /// Extents that were read.
     pub extent_count: u64,
-    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be checked.
+    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be
+    /// checked.
     pub undigested_extent_count: u64,
     /// Whole blocks in the extents.
     pub block_count: u64,
@@ -62,12 +64,13 @@ pub struct FolderCheck {
     pub journaled_bytes: u64,
     /// Nothing was ever stored in the folder.
     pub is_fresh: bool,
-    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can tell.
+    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can
+    /// tell.
     pub torn: Option<String>,
 }
 
-/// Checks the folder of `env`, whose disk is only read. `progress` is told of bytes that were read, and of all there
-/// are. A folder that is not one of ours, or newer, is an error.
+/// Checks the folder of `env`, whose disk is only read. `progress` gets the count of bytes that were read,
+/// and of all there are. A folder that is not one of ours, or newer, is an error.
 pub fn check_folder<'a>(
     env: &'a Environment,
     progress: &'a mut (dyn FnMut(u64, u64) + Send),

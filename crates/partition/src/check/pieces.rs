@@ -1,4 +1,5 @@
-//! Rows whose blob data is not there: each names bytes behind the end of an extent, or in one that its range does not have.
+//! Rows whose blob data is not there: each names bytes behind the end of an extent, or in one that its range
+//! does not have.
 //!
 //! Every block of every extent may read all the same, so nothing else would tell before a reader does.
 
@@ -11,13 +12,13 @@ use base::codec::Decoder;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Names that are told of one range; of others only how many there are.
+/// Names that are reported of one range; of others only how many there are.
 const NAMES_TOLD_MAX: usize = 1000;
 
 /// The names whose rows name what is not there.
 pub(super) struct FindMissing {
     ends: Arc<DataEnds>,
-    /// Rows of deleted containers keep nothing: nobody reads them.
+    /// Rows of deleted containers keep nothing: they are never read.
     dead: DeadFilter,
     /// A key of each, and what it names.
     pub(super) names: Vec<(Bytes, String)>,
@@ -41,7 +42,7 @@ impl Scan for FindMissing {
         if self.dead.drops(row.key) {
             return Visit::Continue;
         }
-        // A row that does not read is told as such by who reads it.
+        // A row that does not read is reported as such by its reader.
         let pieces = take_pieces(&mut Decoder::new(row.value)).unwrap_or_default();
         let Some(problem) = pieces.iter().find_map(|piece| self.ends.problem_of(piece)) else {
             return Visit::Continue;

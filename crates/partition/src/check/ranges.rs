@@ -20,7 +20,7 @@ use stream::{ExtentId, Location, StreamDamage, StreamName};
 pub(super) struct RangeCheck<'a> {
     shared: Shared,
     stream_damages: &'a [StreamDamage],
-    /// Blocks whose damage is told with its meaning.
+    /// Blocks whose damage is reported with its meaning.
     explained: Vec<(ExtentId, u64)>,
     /// Checkpoints that were read: after a split two ranges share them.
     walked: BTreeSet<(Location, bytes::Bytes)>,
@@ -39,7 +39,7 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Blocks whose damage is told with its meaning.
+    /// Blocks whose damage is reported with its meaning.
     pub(super) fn explained(self) -> Vec<(ExtentId, u64)> {
         self.explained
     }
@@ -77,7 +77,7 @@ impl<'a> RangeCheck<'a> {
         found.damages.push(Damage { place, problem: error.to_string(), meaning, rows });
     }
 
-    /// Whether blocks of this stream are damaged: then those are told, with their places.
+    /// Whether blocks of this stream are damaged: then those are reported, with their places.
     fn is_told(&self, stream: &StreamName) -> bool {
         self.stream_damages.iter().any(|damage| damage.streams.contains(stream))
     }
@@ -191,7 +191,8 @@ impl<'a> RangeCheck<'a> {
         }
     }
 
-    /// Looks whether what rows name as blob data can be there. What does not read of them is told already.
+    /// Looks whether what rows name as blob data can be there. What does not read of them is reported
+    /// already.
     async fn check_pieces(
         &self,
         table: ObjectTable,
@@ -204,7 +205,7 @@ impl<'a> RangeCheck<'a> {
         let Some(Ok(ends)) = ends else { return };
         let mut missing = FindMissing::new(ends, self.dead.filter(table));
         if let Ok(range) = read(&self.shared, names, keys).await {
-            // What was found before damage is told all the same.
+            // What was found before damage is reported all the same.
             let _ = range.scan(keys, &mut missing).await;
         }
         let meaning = "requests for these bytes fail; a repair removes what names them".to_owned();

@@ -1,4 +1,4 @@
-//! What damage means, in words for whoever runs the check.
+//! What damage means, in words for the operator.
 
 use crate::key::{KeyRange, container_prefix, parse_container_prefix, parse_row_key, partition_prefix};
 use crate::operation::ObjectTable;

@@ -1,9 +1,9 @@
-//! Eight bytes of each of many sorted keys, side by side: a binary search over them touches few cache lines, where one
-//! over the keys themselves fetches a far place of memory with each step.
+//! Eight bytes of each of many sorted keys, side by side: a binary search over them touches few cache lines,
+//! where one over the keys themselves fetches a far place of memory with each step.
 //!
-//! The bytes are those behind what all keys have in common, since the keys of one checkpoint begin alike: with account
-//! and table. What always holds: the answer is the one that comparing whole keys gives; keys with the same head are
-//! compared whole.
+//! The bytes are those behind what all keys have in common, since the keys of one checkpoint begin alike:
+//! with account and table. What always holds: the answer is the one that comparing whole keys gives; keys
+//! with the same head are compared whole.
 
 use std::cmp::Ordering;
 
@@ -62,7 +62,8 @@ impl AbbreviatedKeys {
             Err(_) => return 0,
         };
         let mut low = heads_below(&self.firsts, &self.heads, wanted);
-        // Most keys have a head of their own: no search then, which would go through the whole list once more.
+        // Most keys have a head of their own: no search then, which would go through the whole list once
+        // more.
         let mut high = match self.heads.get(low) {
             Some(head) if *head == wanted => low + self.heads[low..].partition_point(|head| *head == wanted),
             _ => low,

@@ -1,5 +1,5 @@
-//! The offline check of a checkpoint: every block is read, every row is where its index and filter say, and the root
-//! tells the truth about all of them.
+//! The offline check of a checkpoint: every block is read, every row is where its index and filter say, and
+//! the root tells the truth about all of them.
 
 use super::index_block::IndexEntry;
 use super::{Caching, Checkpoint, RowBlock, damaged};
@@ -108,7 +108,8 @@ impl Checkpoint {
         checked
     }
 
-    /// Reads the overflows of a block's rows: each is there, as long as its row says. One that is damaged is noted with its row.
+    /// Reads the overflows of a block's rows: each is there, as long as its row says. One that is damaged is
+    /// noted with its row.
     async fn check_overflows(
         &self,
         checked: &mut CheckedCheckpoint,

@@ -11,10 +11,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use stream::{ExtentId, Location};
 
-/// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor less.
+/// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor
+/// less.
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
-/// Bytes of overflows, with what their blocks have besides, that are read with their row blocks: of as many as have no more
-/// together, or of one. Just as much as memory of large reads has, which is used again.
+/// Bytes of overflows, with what their blocks have besides, that are read with their row blocks: of as many
+/// as have no more together, or of one. Just as much as memory of large reads has, which is used again.
 const TAILS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
 
 /// Whether a walk leaves its row blocks in the cache.
@@ -26,7 +27,8 @@ pub(crate) enum Caching {
     Bypass,
 }
 
-/// Which overflows a walk past the cache reads with their row blocks. One through the cache reads none: who wants one asks for it.
+/// Which overflows a walk past the cache reads with their row blocks. One through the cache reads none: a
+/// reader that needs one requests it.
 #[derive(Clone, Debug)]
 pub(crate) enum OverflowReads {
     /// Every row is seen whole.
@@ -64,7 +66,8 @@ pub(crate) struct CheckpointCursor {
     unpacked: VecDeque<(Location, RowIterator)>,
     /// Overflows of the rows behind the one it stands on, in this block and those.
     overflows: VecDeque<StoredOverflow>,
-    /// Row blocks behind those that follow, read ahead and as stored: unpacked they may be many times as large.
+    /// Row blocks behind those that follow, read ahead and as stored: unpacked they may be many times as
+    /// large.
     ahead: VecDeque<Bytes>,
 }
 
@@ -97,7 +100,8 @@ impl CheckpointCursor {
 
     /// Goes on to the first row at or after `key`, which lies ahead.
     pub(crate) async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
-        // What a walk past the cache has read ahead, with overflows, lies in the order of rows: it passes over them one by one.
+        // What a walk past the cache has read ahead, with overflows, lies in the order of rows: it passes
+        // over them one by one.
         if self.caching == Caching::Keep {
             if self.pass_in_block(key)? {
                 self.step().await?;
@@ -122,8 +126,8 @@ impl CheckpointCursor {
         Ok(())
     }
 
-    /// Passes over most rows before `key` in the loaded block; then it stands on none until the next step. False: all of
-    /// that block's are before it.
+    /// Passes over most rows before `key` in the loaded block; then it stands on none until the next step.
+    /// False: all of that block's are before it.
     fn pass_in_block(&mut self, key: &[u8]) -> Result<bool, PartitionError> {
         let (Some((location, rows)), Some(index)) = (&mut self.block, &self.index) else { return Ok(false) };
         let Some(loaded) = self.next_block.checked_sub(1) else { return Ok(false) };
@@ -174,7 +178,7 @@ impl CheckpointCursor {
         self.position.map_or(RowVersion(0), |position| position.version)
     }
 
-    /// Value of the row it stands on, without a overflow that is kept apart; `None`: deleted.
+    /// Value of the row it stands on, without an overflow that is kept apart; `None`: deleted.
     pub(crate) fn value_ref(&self) -> Option<&[u8]> {
         self.block.as_ref()?.1.value_ref(self.position?)
     }
@@ -211,7 +215,7 @@ impl CheckpointCursor {
         self.position = next;
         let read = position.overflow.filter(|place| self.overflow_reads.reads(*place));
         self.overflow = read.and_then(|_| self.overflows.pop_front());
-        // Rows and their overflows are read apart: a overflow that is another row's would be a wrong answer.
+        // Rows and their overflows are read apart: an overflow that is another row's would be a wrong answer.
         let is_another = |(overflow, place): (&StoredOverflow, OverflowPlace)| {
             overflow.read.is_none_or(|read| read.location != place.location)
         };
@@ -267,8 +271,8 @@ impl CheckpointCursor {
         }
     }
 
-    /// Unpacks the first of these row blocks, and more with overflows as long as rows and overflows are few enough to be read at
-    /// once; reads the overflows. With a start, most of the rows before it are left out.
+    /// Unpacks the first of these row blocks, and more with overflows as long as rows and overflows are few
+    /// enough to be read at once; reads the overflows. With a start, most of the rows before it are left out.
     async fn unpack(&mut self, entries: &[IndexEntry], start: Option<&[u8]>) -> Result<(), PartitionError> {
         let mut places = Vec::new();
         let (mut rows_size_bytes, mut overflow_size_bytes) = (0, 0);
@@ -318,8 +322,8 @@ fn rows_from(
     }
 }
 
-/// The rows from `start` on. None before it may be among those whose overflows are read: what a reclaim has moved elsewhere may
-/// have gone with its extents.
+/// The rows from `start` on. None before it may be among those whose overflows are read: what a reclaim has
+/// moved elsewhere may have gone with its extents.
 fn behind(mut rows: RowIterator, start: &[u8]) -> Result<RowIterator, DecodeError> {
     loop {
         let mut next = rows.clone();
@@ -375,16 +379,17 @@ mod tests {
     use super::super::CheckpointWriter;
     use super::*;
     use crate::blob_data::piece::RowStart;
+    use crate::checkpoint::MergedRow;
     use crate::tree::block_cache::BlockCache;
-    use crate::tree::merging_iterator::MergedRow;
     use stream::{ExtentId, OwnerEpoch, StreamChange, StreamName, StreamSettings, Streams};
 
-    /// A walk from a key on read the overflows of the few rows before it that its row block's restart point leads to. Where a
-    /// reclaim had moved these, and their extents had gone, compactions of the checkpoint failed for ever.
+    /// A walk from a key on read the overflows of the few rows before it that its row block's restart point
+    /// leads to. Where a reclaim had moved these, and their extents had gone, compactions of the checkpoint
+    /// failed for ever.
     #[test]
     fn a_walk_needs_no_extent_that_only_rows_before_its_start_lie_in() {
         const ROW_COUNT: usize = 120;
-        // The first one's makes the others begin alike, further than the row directory tells keys apart.
+        // The first one's makes the others begin alike, further than the row directory distinguishes keys.
         let key =
             |at: usize| if at == 0 { b"a".to_vec() } else { format!("begin-alike-{at:04}").into_bytes() };
         let walk = |env: base::Environment, _| async move {

@@ -1,17 +1,20 @@
 //! A checkpoint: sorted rows in the row data stream, each row once, with index, filters and statistics.
 //!
-//! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row block;
-//! range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache. Long overflows of rows lie
-//! beside the row blocks (`overflow`) and are read only for those who want them.
+//! Written once (`writer`), then only read: point lookups ask the part's filter, then its index, then one row
+//! block; range reads walk row blocks in order (`cursor`). All blocks come through the process-wide cache.
+//! Long overflows of rows lie beside the row blocks (`overflow`) and are read only for readers that need
+//! them.
 
 mod abbreviated_keys;
 mod aside;
 mod check;
 mod cursor;
 mod index_block;
+mod merged_row;
 mod overflow;
 mod root;
 mod row_block;
+mod row_block_builder;
 mod row_directory;
 mod waiting;
 mod writer;
@@ -20,6 +23,7 @@ pub(crate) use crate::bloom::block_filter::{Filter, FilterLine, HashedKey, key_h
 pub(crate) use aside::Aside;
 pub(crate) use cursor::{Caching, CheckpointCursor, OverflowReads, RowOverflow};
 pub(crate) use index_block::IndexBlock;
+pub(crate) use merged_row::MergedRow;
 pub(crate) use overflow::{OVERFLOW_SIZE_BYTES_MIN, OverflowPlace, StoredOverflow};
 pub(crate) use root::Root;
 pub(crate) use row_block::RowBlock;
@@ -62,16 +66,16 @@ struct HeldPart {
 pub(crate) enum Probe<'a> {
     /// All its keys are before that one.
     Absent,
-    /// The line of the filter tells.
+    /// The line of the filter decides.
     Held(&'a FilterLine),
-    /// The line of its group's filter tells.
+    /// The line of its group's filter decides.
     Group(&'a KeyLine),
     /// Its filter is not at hand.
     Unknown,
 }
 
 impl Probe<'_> {
-    /// Any of what tells, to have it fetched.
+    /// Any byte of the line, to have it fetched.
     pub(crate) fn touch(&self) -> u64 {
         match self {
             Probe::Held(line) => line.touch().into(),
@@ -113,7 +117,8 @@ impl Checkpoint {
         Ok(Checkpoint { root, part_heads, held, streams, cache })
     }
 
-    /// The same checkpoint for another range: who waits for readers of one does not wait for those of the other.
+    /// The same checkpoint for another range: a wait for readers of one does not include for those of the
+    /// other.
     pub(crate) fn reopened(&self) -> Self {
         Checkpoint {
             root: self.root.clone(),
@@ -166,7 +171,8 @@ impl Checkpoint {
 
     /// The overflows at these places as they are stored, past the cache.
     async fn read_overflows(&self, places: &[OverflowPlace]) -> Result<Vec<StoredOverflow>, PartitionError> {
-        // Those of neighbours in one extent follow one another there, but neighbours may lie in several extents.
+        // Those of neighbours in one extent follow one another there, but neighbours may lie in several
+        // extents.
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|at| (places[*at].location.extent, places[*at].location.offset));
         let mut overflows = Vec::new();
@@ -190,7 +196,8 @@ impl Checkpoint {
             .collect()
     }
 
-    /// Whether the key's row may be here, as far as that is known without a read and without the cache's lock.
+    /// Whether the key's row may be here, as far as that is known without a read and without the cache's
+    /// lock.
     pub(crate) fn probe(&self, key: HashedKey<'_>) -> Probe<'_> {
         match self.held.get(self.part_of(key.bytes)) {
             None => Probe::Absent,
@@ -205,8 +212,8 @@ impl Checkpoint {
         self.part_heads.count_below(key, |at| &self.root.parts[at].last_key)
     }
 
-    /// Last key and bytes of each row block that holds rows of `range`, roughly: the blocks at its ends may be counted
-    /// for a neighbour.
+    /// Last key and bytes of each row block that holds rows of `range`, roughly: the blocks at its ends may
+    /// be counted for a neighbour.
     pub(crate) async fn blocks_in(&self, range: &KeyRange) -> Result<Vec<(Bytes, u64)>, PartitionError> {
         let mut blocks = Vec::new();
         let first = self.root.parts.partition_point(|part| part.last_key < range.start);
@@ -311,8 +318,8 @@ impl Checkpoint {
         Ok(filter)
     }
 
-    /// The index block of the part numbered `at`. Walks are not what it is held for: one over everything would leave no
-    /// room for look-ups.
+    /// The index block of the part numbered `at`. Walks are not what it is held for: one over everything
+    /// would leave no room for look-ups.
     pub(crate) async fn index(&self, at: usize) -> Result<Arc<IndexBlock>, PartitionError> {
         if let Some(held) = self.held[at].index.get() {
             return Ok(Arc::clone(held));
@@ -328,7 +335,8 @@ impl Checkpoint {
         Ok(index)
     }
 
-    /// A row block, which is in the cache from then on, or laid aside if it has few rows and there is an `aside`.
+    /// A row block, which is in the cache from then on, or laid aside if it has few rows and there is an
+    /// `aside`.
     async fn rows(&self, location: Location, aside: Option<&mut Aside>) -> Result<RowBlock, PartitionError> {
         if let Some(CachedBlock::Rows(rows)) = self.cache.find(location) {
             return Ok(rows);
@@ -355,8 +363,8 @@ impl Checkpoint {
         Ok(Box::pin(self.streams.read(location)).await?)
     }
 
-    /// Reads row blocks that follow one another, as stored, for walks that would only push out of memory what others
-    /// need.
+    /// Reads row blocks that follow one another, as stored, for walks that would only push out of memory what
+    /// others need.
     async fn read_run(&self, run: &[Location]) -> Result<Vec<Bytes>, PartitionError> {
         Ok(self.streams.read_run(run).await?)
     }

@@ -1,16 +1,17 @@
 //! Overflows: what most readers of a row do not need of it, in append blocks of their own.
 //!
 //! ```text
-//! payload of a overflow's block = the overflow as it is, or, if it is shorter than the overflow, the overflow as an LZ4 block
+//! payload of an overflow's block = the overflow as it is, or, if it is shorter than the overflow, the overflow as an LZ4 block
 //! ```
 //!
-//! A row block then holds the heads of many rows and says where their overflows are and how long: who decides over a row or
-//! lists it reads one block for dozens of rows, and who wants a overflow reads that overflow and no other. Why a payload has
-//! nothing in front of the overflow: so a flush appends what is in memory, and a merge what it has read, without a copy. What
-//! always holds: overflows lie in extents that the checkpoint's stream lists, before the row block that names them. Those that
-//! were written with it have the order of their rows; others lie where a merge has left them.
+//! A row block then holds the heads of many rows and holds the place and length of their overflows: an
+//! operation that decides over a row or lists it reads one block for dozens of rows, and a reader of an
+//! overflow reads that overflow and no other. Why a payload has nothing in front of the overflow: so a flush
+//! appends what is in memory, and a merge what it has read, without a copy. What always holds: overflows lie
+//! in extents that the checkpoint's stream lists, before the row block that names them. Those that were
+//! written with it have the order of their rows; others lie where a merge has left them.
 
-use super::row_block::compress_if_worth_it;
+use super::row_block_builder::compress_if_worth_it;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location};
@@ -20,7 +21,7 @@ pub(crate) const OVERFLOW_SIZE_BYTES_MIN: usize = 1 << 10;
 /// No overflow is larger: it is a part of a row.
 const TAIL_SIZE_BYTES_MAX: u32 = 64 << 20;
 
-/// Where a overflow lies.
+/// Where an overflow lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OverflowPlace {
     pub(crate) location: Location,
@@ -58,7 +59,7 @@ impl OverflowPlace {
     }
 }
 
-/// A overflow as it is stored.
+/// An overflow as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredOverflow {
     pub(super) payload: Bytes,
@@ -68,7 +69,7 @@ pub(crate) struct StoredOverflow {
     pub(super) read: Option<ReadOverflow>,
 }
 
-/// Where a overflow that was read came from.
+/// Where an overflow that was read came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadOverflow {
     pub(super) location: Location,
@@ -77,7 +78,8 @@ pub(super) struct ReadOverflow {
 }
 
 impl StoredOverflow {
-    /// A overflow that is to be stored. `not_tried` counts those that are not compressed because the last one hardly shrank.
+    /// An overflow that is to be stored. `not_tried` counts those that are not compressed because the last
+    /// one hardly shrank.
     pub(super) fn of(overflow: &Bytes, not_tried: &mut u32) -> Self {
         let size_bytes = overflow.len() as u32;
         let payload = compress_if_worth_it(overflow, not_tried).map_or_else(|| overflow.clone(), Bytes::from);

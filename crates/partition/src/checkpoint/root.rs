@@ -25,7 +25,8 @@ pub(crate) struct Root {
     pub(crate) deleted_count: u64,
     /// Bytes of keys and values.
     pub(crate) row_bytes: u64,
-    /// Bytes of the appended blocks, without this one, and of overflows that a merge has left where they were.
+    /// Bytes of the appended blocks, without this one, and of overflows that a merge has left where they
+    /// were.
     pub(crate) stored_bytes: u64,
     pub(crate) lowest_version: u64,
     pub(crate) highest_version: u64,

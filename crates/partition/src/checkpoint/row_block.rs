@@ -5,17 +5,18 @@
 //! content   = row*, u32 start of each eighth row, u32 count of those
 //! row       = varint bytes shared with the key before, varint n, n bytes rest of the key,
 //!             u64 row version, varint m (0: the row is deleted; else value length + 1), [overflow], m - 1 bytes value
-//! overflow      = varint bytes (0: it has none), [varint extent, varint offset, varint payload length]
+//! overflow  = varint bytes (0: it has none), [varint extent, varint offset, varint payload length]
 //! ```
 //!
-//! Where a row is there, a block of kind 6 says where its overflow is (see `overflow.rs`); the value is without it then.
+//! Where a row is there, a block of kind 6 holds the place of its overflow (see `overflow.rs`); the value is
+//! without it then.
 //!
 //! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
 
 use super::overflow::OverflowPlace;
 use super::row_directory::RowDirectory;
 use crate::operation::RowVersion;
-use base::codec::{DecodeError, Decoder, Encode};
+use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -25,127 +26,14 @@ use std::sync::{Arc, OnceLock};
 
 /// A block is cut once its rows take this many bytes.
 pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 16 << 10;
-/// Rows that go over that size, and the list of starts, usually take no more than this.
-const ROW_BLOCK_SPARE_BYTES: usize = 2 << 10;
 /// No block is larger when uncompressed: one row of the largest size, generously.
 const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
 pub(super) const KIND_ROWS: u8 = 1;
-const KIND_ROWS_WITH_OVERFLOW: u8 = 6;
+pub(super) const KIND_ROWS_WITH_OVERFLOW: u8 = 6;
 /// Each so many rows one has its whole key and its place is listed.
-const RESTART_ROW_COUNT: usize = 8;
-/// Bytes before the content, at most.
-const HEADER_SIZE_MAX: usize = 1 + 1 + 10;
-/// After a block that hardly shrinks so many are not tried: their neighbours are like them.
-const NOT_TRIED_COUNT: u32 = 7;
-const UNCOMPRESSED: u8 = 0;
-const LZ4: u8 = 1;
-
-/// Gathers rows in key order.
-#[derive(Default)]
-pub(super) struct RowBlockBuilder {
-    /// Rows may have overflows.
-    with_overflow: bool,
-    /// Room for the header, then the rows: as they are they become the block without a copy. Empty before the first.
-    out: Vec<u8>,
-    restarts: Vec<u32>,
-    row_count: usize,
-    last_key: Vec<u8>,
-    /// So many blocks are kept as they are before one is tried again.
-    not_tried: u32,
-}
-
-impl RowBlockBuilder {
-    /// A builder of blocks, whose rows may have overflows or not.
-    pub(super) fn new(with_overflow: bool) -> Self {
-        RowBlockBuilder { with_overflow, ..Self::default() }
-    }
-
-    /// Adds a row; its overflow is not in `value`.
-    pub(super) fn add(
-        &mut self,
-        key: &[u8],
-        version: RowVersion,
-        value: Option<&[u8]>,
-        overflow: Option<OverflowPlace>,
-    ) {
-        debug_assert!(self.with_overflow || overflow.is_none());
-        if self.out.is_empty() {
-            self.out.reserve(ROW_BLOCK_SIZE_BYTES + ROW_BLOCK_SPARE_BYTES);
-            self.out.resize(HEADER_SIZE_MAX, 0);
-        }
-        let shared = if self.row_count.is_multiple_of(RESTART_ROW_COUNT) {
-            self.restarts.push(self.size_bytes() as u32);
-            0
-        } else {
-            shared_prefix(&self.last_key, key)
-        };
-        self.row_count += 1;
-        self.out.put_varint(shared as u64);
-        self.out.put_bytes_field(&key[shared..]);
-        self.out.put_u64_field(version.0);
-        match value {
-            None => self.out.put_varint(0),
-            Some(value) => {
-                self.out.put_varint(value.len() as u64 + 1);
-                match overflow {
-                    Some(overflow) => overflow.put(&mut self.out),
-                    None if self.with_overflow => self.out.put_varint(0),
-                    None => {}
-                }
-                self.out.extend_from_slice(value);
-            }
-        }
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
-    }
-
-    pub(super) fn size_bytes(&self) -> usize {
-        self.out.len().saturating_sub(HEADER_SIZE_MAX)
-    }
-
-    pub(super) fn last_key(&self) -> &[u8] {
-        &self.last_key
-    }
-
-    /// The encoded block; the builder is empty again. It has a row.
-    pub(super) fn finish(&mut self) -> Bytes {
-        let mut out = std::mem::take(&mut self.out);
-        for restart in &self.restarts {
-            out.put_u32_field(*restart);
-        }
-        out.put_u32_field(self.restarts.len() as u32);
-        self.restarts.clear();
-        self.row_count = 0;
-        let rows = &out[HEADER_SIZE_MAX..];
-        let mut header = Vec::with_capacity(HEADER_SIZE_MAX);
-        header.put_u8_field(if self.with_overflow { KIND_ROWS_WITH_OVERFLOW } else { KIND_ROWS });
-        if let Some(compressed) = compress_if_worth_it(rows, &mut self.not_tried) {
-            header.put_u8_field(LZ4);
-            header.put_varint(rows.len() as u64);
-            return [header, compressed].concat().into();
-        }
-        header.put_u8_field(UNCOMPRESSED);
-        header.put_varint(rows.len() as u64);
-        let start = HEADER_SIZE_MAX - header.len();
-        out[start..HEADER_SIZE_MAX].copy_from_slice(&header);
-        Bytes::from(out).split_off(start)
-    }
-}
-
-/// The bytes compressed; `None`: they hardly shrink, so they are kept as they are, and reading them costs nothing.
-/// `not_tried` counts those that are kept without a try because the last one was in vain.
-pub(super) fn compress_if_worth_it(bytes: &[u8], not_tried: &mut u32) -> Option<Vec<u8>> {
-    if *not_tried > 0 {
-        *not_tried -= 1;
-        return None;
-    }
-    let compressed = lz4_flex::block::compress(bytes);
-    if compressed.len() + compressed.len() / 8 < bytes.len() {
-        return Some(compressed);
-    }
-    *not_tried = NOT_TRIED_COUNT;
-    None
-}
+pub(super) const RESTART_ROW_COUNT: usize = 8;
+pub(super) const UNCOMPRESSED: u8 = 0;
+pub(super) const LZ4: u8 = 1;
 
 pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
@@ -163,7 +51,8 @@ struct Content {
     restarts: Bytes,
     /// Whether a row was looked up.
     asked: AtomicBool,
-    /// Made at the second look-up: they cost more than one, and many blocks are read for one and leave the cache again.
+    /// Made at the second look-up: they cost more than one, and many blocks are read for one and leave the
+    /// cache again.
     heads: OnceLock<RowDirectory>,
 }
 
@@ -428,8 +317,8 @@ impl RowIterator {
         Ok(Some(RowPosition { version: row.version, value, overflow: row.overflow }))
     }
 
-    /// Passes over rows before `key`, which lies ahead: [`RESTART_ROW_COUNT`] of them are left at most. It stands on no row
-    /// until the next step.
+    /// Passes over rows before `key`, which lies ahead: [`RESTART_ROW_COUNT`] of them are left at most. It
+    /// stands on no row until the next step.
     pub(crate) fn pass_before(&mut self, key: &[u8]) -> Result<(), DecodeError> {
         let Some(heads) = self.block.0.heads.get() else { return self.pass_listed_before(key) };
         let Range { start: passed, end } = heads.rows_with_head_of(key);
@@ -446,8 +335,8 @@ impl RowIterator {
         Ok(())
     }
 
-    /// As [`Self::pass_before`], by the listed rows. The search begins where it stands and doubles its strides: a short way
-    /// costs little, however long the block is.
+    /// As [`Self::pass_before`], by the listed rows. The search begins where it stands and doubles its
+    /// strides: a short way costs little, however long the block is.
     fn pass_listed_before(&mut self, key: &[u8]) -> Result<(), DecodeError> {
         let block = &self.block;
         let count = block.restarts_len();
@@ -495,13 +384,15 @@ impl RowIterator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::row_block_builder::RowBlockBuilder;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use stream::{ExtentId, Location};
 
-    /// What a row shares with the one before is not stored with it: beyond the heads it has not been compared.
+    /// What a row shares with the one before is not stored with it: beyond the heads it has not been
+    /// compared.
     #[test]
-    fn keys_that_differ_behind_their_heads_only_are_told_apart() {
+    fn keys_that_differ_only_after_their_abbreviation_are_distinct() {
         let mut builder = RowBlockBuilder::default();
         for key in ["a", "cccccccccccca1", "ccccccccccccb2"] {
             builder.add(key.as_bytes(), RowVersion(1), Some(key.as_bytes()), None);

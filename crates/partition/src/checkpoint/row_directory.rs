@@ -1,8 +1,9 @@
 //! Of each row of a block the eight bytes of its key behind what all keys begin with, and where it starts.
 //!
-//! Why: a look-up goes to its row at once. The rows of a block lie far apart, and each one that is passed is fetched from
-//! memory; for the same reason all of this lies side by side. What always holds: keys begin with the prefix and their heads
-//! do not fall, or there are none; rows with the same head are compared whole by whoever asks.
+//! Why: a look-up goes to its row at once. The rows of a block lie far apart, and each one that is passed is
+//! fetched from memory; for the same reason all of this lies side by side. What always holds: keys begin with
+//! the prefix and their heads do not fall, or there are none; rows with the same head are compared whole by
+//! the caller.
 
 use super::abbreviated_keys::{GROUP_LEN, firsts_of, head, heads_below};
 use super::row_block::{RowBlock, shared_prefix};
@@ -13,8 +14,8 @@ use std::ops::Range;
 /// The heads and places of a block's rows.
 #[derive(Debug)]
 pub(super) struct RowDirectory {
-    /// What all keys begin with, eight bytes each, filled up with zeros; the first head of each group; all heads, in order
-    /// as the keys are; where rows start, two each.
+    /// What all keys begin with, eight bytes each, filled up with zeros; the first head of each group; all
+    /// heads, in order as the keys are; where rows start, two each.
     words: Box<[u64]>,
     prefix_len: usize,
     row_count: usize,
@@ -74,8 +75,8 @@ impl RowDirectory {
         start.map(|start| start as usize)
     }
 
-    /// So much of the beginnings of a key and of the rows that [`Self::rows_with_head_of`] tells for it is the same, as far
-    /// as they reach.
+    /// So much of the beginnings of a key and of the rows that [`Self::rows_with_head_of`] tells for it is
+    /// the same, as far as they reach.
     pub(super) fn compared_len(&self) -> usize {
         self.prefix_len + size_of::<u64>()
     }
@@ -89,8 +90,8 @@ impl RowDirectory {
         out.extend_from_slice(&head.to_be_bytes());
     }
 
-    /// The rows that may have this key, or be the first after it: rows before them are before the key, rows behind them
-    /// after it. Those in it have the key's own head.
+    /// The rows that may have this key, or be the first after it: rows before them are before the key, rows
+    /// behind them after it. Those in it have the key's own head.
     pub(super) fn rows_with_head_of(&self, key: &[u8]) -> Range<usize> {
         let (start, rest) = key.split_at(self.prefix_len.min(key.len()));
         let order = start.chunks(size_of::<u64>()).map(head).cmp(self.prefix_words().iter().copied());

@@ -1,7 +1,8 @@
 //! Rows on their way into a checkpoint whose overflows, or overflows of rows before them, have no place yet.
 //!
-//! What always holds: rows keep their order, and overflows have that of their rows. How many bytes wait is for the writer to
-//! bound, which appends the overflows once they are a batch; how much memory of reads they keep besides is bounded here.
+//! What always holds: rows keep their order, and overflows have that of their rows. How many bytes wait is
+//! for the writer to bound, which appends the overflows once they are a batch; how much memory of reads they
+//! keep besides is bounded here.
 
 use super::overflow::{OverflowPlace, StoredOverflow};
 use crate::blob_data::data_writer::UnderWay;
@@ -10,8 +11,8 @@ use bytes::Bytes;
 use std::ops::Range;
 use stream::Location;
 
-/// Reads whose memory the overflows of a batch keep, at most: some half MiB each, of which perhaps one overflow is left where a merge
-/// drops most rows. Overflows of further reads are copied.
+/// Reads whose memory the overflows of a batch keep, at most: some half MiB each, of which perhaps one
+/// overflow is left where a merge drops most rows. Overflows of further reads are copied.
 const KEPT_READ_COUNT_MAX: usize = 48;
 
 /// Rows, copied, without their overflows.
@@ -35,7 +36,7 @@ pub(super) enum WaitingOverflow {
     None,
     /// It stays where it is.
     Left(OverflowPlace),
-    /// Its place is told once it was appended.
+    /// Its place is known once it was appended.
     Appended {
         size_bytes: u32,
     },
@@ -144,8 +145,8 @@ mod tests {
     use super::*;
     use stream::ExtentId;
 
-    /// Where a merge dropped nearly all rows, each overflow that was left kept the half MiB that it had been read with: a batch of
-    /// 4 MiB held 500 MiB.
+    /// Where a merge dropped nearly all rows, each overflow that was left kept the half MiB that it had been
+    /// read with: a batch of 4 MiB held 500 MiB.
     #[test]
     fn tails_of_many_reads_keep_the_memory_of_few() {
         let mut waiting = Waiting::default();

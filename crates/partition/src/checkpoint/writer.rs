@@ -1,29 +1,31 @@
-//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream. Long overflows are
-//! appended first; their rows wait until it is known where they are.
+//! Writing a checkpoint: rows in key order become row blocks, parts and a root in the row data stream. Long
+//! overflows are appended first; their rows wait until it is known where they are.
 //!
-//! What always holds: a block is appended before anything that refers to it, and nothing refers to the root until
-//! the metadata stream does. A checkpoint that was cut off leaves bytes that nobody refers to.
+//! What always holds: a block is appended before anything that refers to it, and nothing refers to the root
+//! until the metadata stream does. A checkpoint that was cut off leaves orphaned bytes.
 
 use super::index_block::{self, IndexEntry};
 use super::overflow::{OverflowPlace, StoredOverflow};
 use super::root::{Part, Root};
-use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
+use super::row_block::ROW_BLOCK_SIZE_BYTES;
+use super::row_block_builder::RowBlockBuilder;
 use super::waiting::{Placed, Waiting, WaitingOverflow};
 use super::{RowOverflow, damaged_row};
 use crate::blob_data::data_writer::{DataWriter, UnderWay};
 use crate::bloom::block_filter::{self as filter, key_hash};
 use crate::bloom::key_groups::MEMBER_KEY_COUNT_MAX;
+use crate::checkpoint::MergedRow;
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
-use crate::tree::merging_iterator::MergedRow;
 use base::give_way;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location, OwnerEpoch, StreamName, Streams};
 
-/// Row blocks are appended in batches of about this many bytes, and of no more than a part of an extent: a batch that is begun
-/// goes into one extent, however full that is, and a full disk has room for steps of an extent.
+/// Row blocks are appended in batches of about this many bytes, and of no more than a part of an extent: a
+/// batch that is begun goes into one extent, however full that is, and a full disk has room for steps of an
+/// extent.
 const BATCH_SIZE_BYTES: usize = 4 << 20;
 const BATCHES_OF_EXTENT: u64 = 4;
 /// Row blocks that one part covers at most.
@@ -31,7 +33,8 @@ const PART_BLOCK_COUNT_MAX: usize = 1024;
 /// Keys that one part's filter covers at most.
 const PART_KEY_COUNT_MAX: usize = 64 << 10;
 
-/// Writes one checkpoint.
+/// Writes one checkpoint. 12 fields or more because one pass keeps the unfinished state of three appends
+/// (overflows, row blocks, the part's index and filter), and each row moves through all of them in order.
 pub(crate) struct CheckpointWriter {
     streams: Arc<Streams>,
     stream: StreamName,
@@ -51,7 +54,7 @@ pub(crate) struct CheckpointWriter {
     batch: Vec<(BlockFacts, Bytes)>,
     batch_bytes: usize,
     batch_size_bytes: usize,
-    /// Who appends row blocks while others are made; else they are waited for.
+    /// Appends row blocks while others are made; without it the walk waits for each append.
     beside: Option<Arc<DataWriter>>,
     /// Row blocks whose append is under way.
     under_way: Option<(Vec<BlockFacts>, UnderWay)>,
@@ -68,7 +71,7 @@ pub(crate) struct CheckpointWriter {
     uncounted_bytes: usize,
 }
 
-/// What the index tells of a row block besides its place.
+/// What the index holds of a row block besides its place.
 struct BlockFacts {
     last_key: Bytes,
     overflow_size_bytes: u64,
@@ -82,8 +85,9 @@ pub(crate) struct Finished {
 }
 
 impl CheckpointWriter {
-    /// A checkpoint in `stream`, which is there and lists the extents in which overflows are `left`. `with_overflow`: rows may have
-    /// some. With a writer `beside`, row blocks are made while others are appended.
+    /// A checkpoint in `stream`, which is there and lists the extents in which overflows are `left`.
+    /// `with_overflow`: rows may have some. With a writer `beside`, row blocks are made while others are
+    /// appended.
     pub(crate) fn new(
         streams: Arc<Streams>,
         stream: StreamName,
@@ -216,7 +220,8 @@ impl CheckpointWriter {
         Ok(Some(Finished { root: location, hashes: is_whole.then_some(hashes) }))
     }
 
-    /// Waits until nothing is appended any more, whatever comes of it: to be called before what was written is discarded.
+    /// Waits until nothing is appended any more, whatever comes of it: to be called before what was written
+    /// is discarded.
     pub(crate) async fn give_up(mut self) {
         let rows = self.under_way.take().map(|(_, under_way)| under_way);
         let overflows = self.overflow_under_way.take().map(|placed| placed.places);

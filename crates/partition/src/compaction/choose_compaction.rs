@@ -1,15 +1,17 @@
-//! Which checkpoints to merge, and how much a merge gives way meanwhile: pure choices over their sizes and their number.
+//! Which checkpoints to merge, and how much a merge gives way meanwhile: pure choices over their sizes and
+//! their number.
 //!
-//! Size-tiered: adjacent checkpoints of similar size are merged, so that each byte is rewritten about once for each
-//! growth by their count, and the number of checkpoints a read must ask stays small. Where rows replace older ones, a merge
-//! takes larger neighbours along sooner, because what was replaced goes with it. Only neighbours in age may be merged:
-//! otherwise an older change could hide a newer one.
+//! Size-tiered: adjacent checkpoints of similar size are merged, so that each byte is rewritten about once
+//! for each growth by their count, and the number of checkpoints a read must ask stays small. Where rows
+//! replace older ones, a merge takes larger neighbours along sooner, because what was replaced goes with it.
+//! Only neighbours in age may be merged: otherwise an older change could hide a newer one.
 
 use std::ops::Range;
 
 /// Checkpoints that are merged at once at most, which bounds the readers a merge holds open.
 const COMPACTION_COUNT_MAX: usize = 32;
-/// A checkpoint joins a merge if it is at most this many times as large as the largest of the newer ones in it.
+/// A checkpoint joins a merge if it is at most this many times as large as the largest of the newer ones in
+/// it.
 const SIMILAR_SIZE_FACTOR: u64 = 2;
 /// Rows are replaced if merges drop one in so many, or more.
 const REPLACED_SHARE_DIVISOR: u64 = 10;
@@ -21,11 +23,11 @@ const CHECKPOINT_COUNT_FACTOR: usize = 3;
 pub(crate) enum RowsMostly {
     /// They stand beside them: a merge makes checkpoints fewer, and else moves bytes for nothing.
     Added,
-    /// They replace or delete them: a merge gives space back. Also where nobody knows, as after a start.
+    /// They replace or delete them: a compaction frees space. Also where it is unknown, as after a start.
     Replaced,
 }
 
-/// What a merge tells of the rows that it `read`, of which it kept some.
+/// What a compaction reports of the rows that it `read`, of which it kept some.
 pub(crate) fn rows_of_compaction(read: u64, kept: u64) -> RowsMostly {
     let dropped = read.saturating_sub(kept);
     if dropped > 0 && dropped >= read / REPLACED_SHARE_DIVISOR {
@@ -35,16 +37,17 @@ pub(crate) fn rows_of_compaction(read: u64, kept: u64) -> RowsMostly {
     }
 }
 
-/// So many times what is merged at once a range has when merges keep up, in quarters: the newest, and those that make up
-/// the larger ones.
+/// So many times what is merged at once a range has when merges keep up, in quarters: the newest, and those
+/// that make up the larger ones.
 const KEPT_UP_QUARTERS: usize = 9;
-/// Row blocks that a merge in haste writes before it gives way, at most: it keeps a core from others for about a
-/// millisecond.
+/// Row blocks that a merge in haste writes before it gives way, at most: it keeps a core from others for
+/// about a millisecond.
 const STRIDE_BLOCK_COUNT_MAX: u32 = 64;
 
-/// How many row blocks a merge writes before it gives way to requests, if the range with something to merge that has the
-/// most checkpoints has so many. One, as long as merges keep up. Every further checkpoint costs every look-up for a missing row a look into its
-/// filter, so merges that fall behind take more and more of the processor, until writers are slow enough for them.
+/// How many row blocks a merge writes before it gives way to requests, if the range with something to merge
+/// that has the most checkpoints has so many. One, as long as merges keep up. Every further checkpoint costs
+/// every look-up for a missing row a look into its filter, so merges that fall behind take more and more of
+/// the processor, until writers are slow enough for them.
 pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize) -> u32 {
     let quarters = checkpoint_count * 4 / count_min.max(1);
     let doublings = quarters.saturating_sub(KEPT_UP_QUARTERS).min(u32::BITS as usize - 1);
@@ -54,21 +57,22 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
 /// In quiet a merge may be of so many times fewer checkpoints.
 const IDLE_COUNT_DIVISOR: usize = 5;
 
-/// How many similar neighbours are worth a merge in quiet, which takes time from nobody. Then each byte is written once
-/// more for each doubling.
+/// How many similar neighbours are worth an idle compaction, which delays no other work. Then each byte is
+/// written once more for each doubling.
 pub(crate) fn idle_count_min(count_min: usize) -> usize {
     (count_min / IDLE_COUNT_DIVISOR).max(2)
 }
 
-/// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar neighbours.
+/// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar
+/// neighbours.
 pub(crate) fn choose_compaction(sizes: &[u64], rows: RowsMostly, count_min: usize) -> Option<Range<usize>> {
     let similar = |start| similar_run(sizes, rows, start, COMPACTION_COUNT_MAX);
     let first = (0..sizes.len()).map(similar).find(|run| run.len() >= count_min);
     first.or_else(|| choose_any_sizes(sizes, count_min))
 }
 
-/// Chooses among all runs worth merging the one with the fewest bytes: where there is no room for the one that
-/// [`choose_compaction`] prefers, it must not keep those away that have some.
+/// Chooses among all runs worth merging the one with the fewest bytes: where there is no room for the one
+/// that [`choose_compaction`] prefers, it must not keep those away that have some.
 pub(crate) fn choose_cheapest_compaction(
     sizes: &[u64],
     rows: RowsMostly,
@@ -80,12 +84,13 @@ pub(crate) fn choose_cheapest_compaction(
     cheapest.or_else(|| choose_any_sizes(sizes, count_min))
 }
 
-/// A merge lets others go first that take at most one part in so many of what it takes itself. Others of its size would come
-/// due again and again and keep it from its end; and one that is ten times as large must not begin in the middle of it.
+/// A merge lets others go first that take at most one part in so many of what it takes itself. Others of its
+/// size would come due again and again and keep it from its end; and one that is ten times as large must not
+/// begin in the middle of it.
 const FIRST_SIZE_DIVISOR: u64 = 4;
 
-/// Bytes that a merge may take which goes before the rest of one that takes `interrupted_bytes`. So of merges that interrupt
-/// each other there are few, each much smaller than the one it interrupts.
+/// Bytes that a merge may take which goes before the rest of one that takes `interrupted_bytes`. So of merges
+/// that interrupt each other there are few, each much smaller than the one it interrupts.
 pub(crate) fn size_bytes_before(interrupted_bytes: u64) -> u64 {
     interrupted_bytes / FIRST_SIZE_DIVISOR
 }
@@ -102,9 +107,9 @@ pub(crate) struct Counts {
 /// A run of less than one part in so many to be gained is left alone.
 const GAIN_SHARE_DIVISOR: u64 = 8;
 
-/// Which runs a full disk is glad of, whatever their sizes: those that end with the oldest checkpoint, where deletions and
-/// what they delete both go, with the bytes that are kept, roughly: each deletion is taken to delete one row. What gives back
-/// the most comes first.
+/// Which runs a full disk is glad of, whatever their sizes: those that end with the oldest checkpoint, where
+/// deletions and what they delete both go, with the bytes that are kept, roughly: each deletion is taken to
+/// delete one row. What gives back the most comes first.
 pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) -> Vec<(Range<usize>, u64)> {
     let end = newest_first.len();
     let mut runs = Vec::new();
@@ -126,8 +131,8 @@ pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) 
     runs.into_iter().map(|(run, kept_bytes, _)| (run, kept_bytes)).collect()
 }
 
-/// The longest run from `start` on of similar sizes, of at most `count_max`. Where rows are replaced, a checkpoint that is no
-/// larger than all the newer ones together is similar too.
+/// The longest run from `start` on of similar sizes, of at most `count_max`. Where rows are replaced, a
+/// checkpoint that is no larger than all the newer ones together is similar too.
 fn similar_run(sizes: &[u64], rows: RowsMostly, start: usize, count_max: usize) -> Range<usize> {
     let mut end = start + 1;
     let mut total = sizes[start];
@@ -229,12 +234,13 @@ mod tests {
         }
     }
 
-    /// Merges of one size used to make way for each other for as long as much was written, and ten times as large a one
-    /// began in the middle of them, which made way for none.
+    /// Merges of one size used to make way for each other for as long as much was written, and ten times as
+    /// large a one began in the middle of them, which made way for none.
     #[test]
     fn a_merge_makes_way_for_much_smaller_ones_only() {
         for (interrupted, newer, goes_first) in [
-            // Ten that were just flushed, of 28 MB: before ten of their merges, and not before another such merge.
+            // Ten that were just flushed, of 28 MB: before ten of their merges, and not before another such
+            // merge.
             ([280; 10], [28; 10], true),
             ([28; 10], [28; 10], false),
             ([28; 10], [280; 10], false),

@@ -1,9 +1,11 @@
-//! Which checkpoint is rewritten when the disk is full and no merge has room: a pure choice over what each holds.
+//! Which checkpoint is rewritten when the disk is full and no merge has room: a pure choice over what each
+//! holds.
 //!
-//! A merge writes all that it keeps before anything comes back, which a full disk may have no room for. But one checkpoint can
-//! lose the rows that newer ones hide without those being written anew, and in parts: the rows of a part move to a checkpoint
-//! of their own, and the extents that held them go. A deletion can be dropped once every older checkpoint has lost what it
-//! hides. What always holds: what was done is not chosen again, so that rewriting comes to an end.
+//! A merge writes all that it keeps before anything comes back, which a full disk may have no room for. But
+//! one checkpoint can lose the rows that newer ones hide without those being written anew, and in parts: the
+//! rows of a part move to a checkpoint of their own, and the extents that held them go. A deletion can be
+//! dropped once every older checkpoint has lost what it hides. What always holds: what was done is not chosen
+//! again, so that rewriting comes to an end.
 
 /// A checkpoint is rewritten if one byte in so many goes, at least.
 const GAIN_SHARE_DIVISOR: u64 = 16;
@@ -60,8 +62,8 @@ pub(crate) fn choose_reclaim(checkpoints: &[Holding], gain_min_bytes: u64) -> Op
         }
         let gained_bytes = part(holding.size_bytes, gone_count, holding.row_count) + holding.dead_bytes;
         let gained_bytes = gained_bytes.min(holding.size_bytes);
-        // One that is begun is ended first: what is half empty keeps up to an extent that is mostly dead, and a part of each
-        // would keep more than there is.
+        // One that is begun is ended first: what is half empty keeps up to an extent that is mostly dead, and
+        // a part of each would keep more than there is.
         let least_bytes = match holding.is_begun {
             true => 1,
             false => gain_min_bytes.max(holding.size_bytes / GAIN_SHARE_DIVISOR).max(1),

@@ -1,7 +1,8 @@
-//! Which checkpoint is rewritten without the rows of deleted containers: a pure choice over what each one holds.
+//! Which checkpoint is rewritten without the rows of deleted containers: a pure choice over what each one
+//! holds.
 //!
-//! Rewriting costs the rows that are alive, so a checkpoint must hold many dead ones; small checkpoints cost nothing
-//! worth a thought, and when very many containers are marked the marks must go, too.
+//! Rewriting costs the rows that are alive, so a checkpoint must hold many dead ones; small checkpoints cost
+//! nothing worth a thought, and when very many containers are marked the marks must go, too.
 
 /// A checkpoint is rewritten once one byte in this many is dead.
 const DEAD_SHARE_DIVISOR: u64 = 5;

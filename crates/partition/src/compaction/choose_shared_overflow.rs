@@ -1,21 +1,22 @@
-//! Which extents a merge leaves alone because nearly all of what they hold are overflows that it keeps: a pure choice over what
-//! they hold and what of it is kept.
+//! Which extents a merge leaves alone because nearly all of what they hold are overflows that it keeps: a
+//! pure choice over what they hold and what of it is kept.
 //!
-//! A merge then writes the heads of rows anew and shares those extents, so that the content of small blobs is not written
-//! again by each merge. What always holds: of an extent that is left, little is dead; and a checkpoint lists few extents for
-//! its size, so that neighbours among its overflows lie in few places.
+//! A merge then writes the heads of rows anew and shares those extents, so that the content of small blobs is
+//! not written again by each merge. What always holds: of an extent that is left, little is dead; and a
+//! checkpoint lists few extents for its size, so that neighbours among its overflows lie in few places.
 
 use std::collections::BTreeSet;
 use stream::ExtentId;
 
-/// An extent is left if no more than one part in so many of it goes. That includes the heads of its rows, which are written
-/// anew, with index and filter.
+/// An extent is left if no more than one part in so many of it goes. That includes the heads of its rows,
+/// which are written anew, with index and filter.
 const DEAD_SHARE_DIVISOR: u64 = 8;
-/// Extents that are left have one part in so many, or more, of the bytes that are merged: a walk over overflows in the order of
-/// rows goes back and forth between so many extents at most. And each extent is an open file.
+/// Extents that are left have one part in so many, or more, of the bytes that are merged: a walk over
+/// overflows in the order of rows goes back and forth between so many extents at most. And each extent is an
+/// open file.
 const EXTENT_SHARE_DIVISOR: u64 = 64;
-/// But one part in so many of what the largest extents have is always enough: that is how overflows would lie that are written
-/// anew.
+/// But one part in so many of what the largest extents have is always enough: that is how overflows would lie
+/// that are written anew.
 const LARGE_EXTENT_DIVISOR: u64 = 4;
 
 /// An extent with overflows of rows that are merged.
@@ -28,8 +29,8 @@ pub(crate) struct OverflowExtent {
     pub(crate) kept_bytes: u64,
 }
 
-/// Whether looking at each row may show an extent that can be left, where merged checkpoints have so many bytes, those of
-/// overflows among them.
+/// Whether looking at each row may show an extent that can be left, where merged checkpoints have so many
+/// bytes, those of overflows among them.
 pub(crate) fn is_worth_counting(size_bytes: u64, overflow_size_bytes: u64) -> bool {
     overflow_size_bytes > 0 && overflow_size_bytes >= size_bytes / 2
 }
@@ -60,7 +61,7 @@ mod tests {
             (800, 699, false),
             (800, 0, false),
             (0, 0, false),
-            // Where a overflow is counted for two rows.
+            // Where an overflow is counted for two rows.
             (800, 1600, true),
         ] {
             let one = OverflowExtent { extent: ExtentId(5), size_bytes, kept_bytes };

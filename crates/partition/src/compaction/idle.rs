@@ -1,8 +1,8 @@
 //! Whether it is quiet: what makes work for the disk has not happened for a while.
 //!
-//! Then work that is not due takes the disk and its one thread from nobody. Merges watch for flushes of memory tables, of any
-//! range, and collections for what changes blob data, too. It is not the last write that counts: somebody renews a lease every
-//! few seconds on most servers.
+//! Then work that is not due takes the disk and its one thread from no other work. Merges watch for flushes
+//! of memory tables, of any range, and collections for what changes blob data, too. It is not the last write
+//! that counts: somebody renews a lease every few seconds on most servers.
 
 use std::time::Duration;
 

@@ -15,8 +15,9 @@ pub struct KeyStart {
     pub object_name: Option<String>,
 }
 
-/// What a bound of a range of keys says: a row key, the successor of one, or the start or end of all keys that share an
-/// account, a container or a partition name. Of other bytes it is what can be read from the front on.
+/// What a bound of a range of keys says: a row key, the successor of one, or the start or end of all keys
+/// that share an account, a container or a partition name. Of other bytes it is what can be read from the
+/// front on.
 pub fn parse_key_start(bound: &[u8]) -> KeyStart {
     let mut rest = bound;
     let mut start = KeyStart { account: take_bound_text(&mut rest), ..KeyStart::default() };

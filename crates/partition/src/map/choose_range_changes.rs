@@ -1,8 +1,8 @@
 //! Which ranges of a table to split or merge: a pure choice over what they hold and what they are asked for.
 //!
-//! A range that is too large is split, then one that has been hot for a while; neighbours that have been cold for
-//! longer and are small together become one. What always holds: what a split makes is too large to be merged again,
-//! and heat that a split can't part (inserts at the range's end) splits nothing.
+//! A range that is too large is split, then one that has been hot for a while; neighbours that have been cold
+//! for longer and are small together become one. What always holds: what a split makes is too large to be
+//! merged again, and heat that a split can't part (inserts at the range's end) splits nothing.
 
 use base::ByteSize;
 
@@ -16,8 +16,8 @@ const HOT_ROUND_COUNT_MIN: u32 = 4;
 const COLD_ROUND_COUNT_MIN: u32 = 20;
 /// Neighbours are merged if together they have at most one part in this many of a range's largest size.
 const MERGED_SIZE_DIVISOR: u64 = 2;
-/// While one part in this many of a range is being merged it is not split for its size: the merge would give up, and what
-/// it has written would be written again for both parts.
+/// While one part in this many of a range is being merged it is not split for its size: the merge would give
+/// up, and what it has written would be written again for both parts.
 const LARGE_COMPACTION_DIVISOR: u64 = 8;
 /// But it is if it is too large by more than one part in this many: there may always be a merge.
 const PUT_OFF_DIVISOR: u64 = 4;
@@ -68,8 +68,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses from a table's ranges in key order; `None` is one that must stay as it is. The changes are in the order of their urgency: after the first that
-/// can be done the rest must be chosen anew.
+/// Chooses from a table's ranges in key order; `None` is one that must stay as it is. The changes are in the
+/// order of their urgency: after the first that can be done the rest must be chosen anew.
 pub(crate) fn choose_range_changes(
     ranges: &[Option<RangeReport>],
     range_count: usize,

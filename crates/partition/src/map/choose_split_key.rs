@@ -1,7 +1,7 @@
 //! Where to split a range: a pure choice over keys with weights, be they sampled requests or blocks of rows.
 //!
-//! What always holds: a split key is a whole partition name's first key, and both sides get a fair share of the
-//! weight; else there is no key, because a split would not help.
+//! What always holds: a split key is a whole partition name's first key, and both sides get a fair share of
+//! the weight; else there is no key, because a split would not help.
 
 use crate::key::{KeyRange, partition_prefix};
 use bytes::Bytes;

@@ -1,14 +1,14 @@
-//! Containers that their services have deleted: no name leads to their rows any more, and their ids never come back. What
-//! is left to do is to forget the rows when checkpoints are written anyway.
+//! Containers that their services have deleted: no name leads to their rows any more, and their ids never
+//! come back. What is left to do is to forget the rows when checkpoints are written anyway.
 //!
 //! ```text
 //! key   = row key of ("", 1, object table's name, account and id as in row keys, in hexadecimal)
 //! value = u8 format (1), u64 ticks of the mark
 //! ```
 //!
-//! The marks are rows of the partition map's table, so they are as durable as the map. What always holds: a mark is
-//! durable before rows are dropped for it, and stays until no range holds rows of its container. Rows may be dropped
-//! here and there in any order: nobody reads them.
+//! The marks are rows of the partition map's table, so they are as durable as the map. What always holds: a
+//! mark is durable before rows are dropped for it, and stays until no range holds rows of its container. Rows
+//! may be dropped here and there in any order: they are never read.
 
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, from_hexadecimal, parse_container_prefix, parse_row_key, to_hexadecimal};
@@ -29,7 +29,8 @@ const FORMAT: u8 = 1;
 const MARKS_ID: u64 = 1;
 /// A mark stays so long at least: requests that found the container before it was deleted may still write.
 const MARK_AGE_MIN: Duration = Duration::from_secs(120);
-/// Marks at a time. Beyond it containers stay unmarked until the next start, when their service looks for them again.
+/// Marks at a time. Beyond it containers stay unmarked until the next start, when their service looks for
+/// them again.
 pub(crate) const DEAD_CONTAINER_COUNT_MAX: usize = 10_000;
 
 /// The start of all keys of a dead container, and where it lies.
@@ -70,8 +71,8 @@ impl DeadContainer {
     }
 }
 
-/// How much longer a mark of `since` stays at least that is read at `now`. One that was made under a clock that was ahead
-/// counts as new, or it would stay until the clock is there again.
+/// How much longer a mark of `since` stays at least that is read at `now`. One that was made under a clock
+/// that was ahead counts as new, or it would stay until the clock is there again.
 fn stays_for(since: Ticks, now: Ticks) -> Duration {
     let age_ticks = now.0.saturating_sub(since.0);
     MARK_AGE_MIN.saturating_sub(Duration::from_secs(age_ticks / TICKS_PER_SECOND))
@@ -118,7 +119,7 @@ impl DeadContainers {
         });
     }
 
-    /// What tells the dead rows of one table, for one walk over them.
+    /// What recognizes the dead rows of one table, for one walk over them.
     pub(crate) fn filter(&self, table: ObjectTable) -> DeadFilter {
         let prefixes: Vec<Bytes> = self.of_table(table).into_iter().map(|dead| dead.prefix).collect();
         DeadFilter { prefixes, at: 0 }

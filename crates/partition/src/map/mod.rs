@@ -1,5 +1,5 @@
-//! The partition map: which range serves which keys, where operations are routed, when ranges split or merge, and which
-//! containers are deleted.
+//! The partition map: which range serves which keys, where operations are routed, when ranges split or merge,
+//! and which containers are deleted.
 
 pub(crate) mod choose_range_changes;
 pub(crate) mod choose_split_key;

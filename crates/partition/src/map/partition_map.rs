@@ -5,8 +5,9 @@
 //! value = u8 format (1), u64 range id, u8 has end, [varint n, n bytes end key]
 //! ```
 //!
-//! All rows of an object table share one partition name, so that a split or a merge of its ranges is one operation:
-//! that operation is the moment at which it happens. What always holds: the ranges of a table cover every key once.
+//! All rows of an object table share one partition name, so that a split or a merge of its ranges is one
+//! operation: that operation is the moment at which it happens. What always holds: the ranges of a table
+//! cover every key once.
 
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, from_hexadecimal, parse_row_key, to_hexadecimal};

@@ -1,7 +1,8 @@
-//! What a range is asked for: how often, and a small sample of the keys, from which a split key for heat is taken.
+//! What a range is asked for: how often, and a small sample of the keys, from which a split key for heat is
+//! taken.
 //!
-//! Every request costs one addition; one in some is looked at closer. What always holds: the sample is bounded and
-//! holds copies, so it pins no request's buffers.
+//! Every request costs one addition; one in some is looked at closer. What always holds: the sample is
+//! bounded and holds copies, so it pins no request's buffers.
 
 use base::random::SPLITMIX64_STEP;
 use bytes::Bytes;
@@ -77,7 +78,7 @@ impl RangeLoad {
         }
     }
 
-    /// The serial section was held for so long. Only who holds it tells.
+    /// The serial section was held for so long. Only its holder reports this.
     pub(crate) fn note_serial_section(&self, held_for: Duration) {
         self.serial_section_ns.fetch_add(held_for.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -114,8 +115,8 @@ impl RangeLoad {
     }
 }
 
-/// Whether the request with this number is looked at closer. Not every sixteenth: requests that go round and round over
-/// some partition names would show one of them only.
+/// Whether the request with this number is looked at closer. Not every sixteenth: requests that go round and
+/// round over some partition names would show one of them only.
 fn is_sampled(number: u64) -> bool {
     number.wrapping_mul(SPLITMIX64_STEP) < u64::MAX / SAMPLE_ONE_IN
 }
@@ -168,7 +169,8 @@ mod tests {
         assert_eq!(load.end_round(seconds(3), BOUNDS).trend, cold.trend, "too short a round changes nothing");
     }
 
-    /// Of requests that went round over eight partition names, only the first one's were sampled: no key parted them.
+    /// Of requests that went round over eight partition names, only the first one's were sampled: no key
+    /// parted them.
     #[test]
     fn a_sample_of_requests_that_go_round_shows_all_of_them() {
         for names in 1..=64u64 {

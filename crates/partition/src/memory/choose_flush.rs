@@ -1,7 +1,8 @@
-//! Which range's memory table is frozen, and so flushed, before it is full: a pure choice over what each range holds.
+//! Which range's memory table is frozen, and so flushed, before it is full: a pure choice over what each
+//! range holds.
 //!
-//! The largest table goes first: it gives back the most for one checkpoint, and small ones grow on. Tables that are
-//! frozen already are on their way out and don't count.
+//! The largest table goes first: it frees the most for one checkpoint, and small ones grow on. Tables that
+//! are frozen already are on their way out and don't count.
 
 /// What one range holds in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub(crate) struct RangeMemory {
     pub(crate) may_freeze: bool,
 }
 
-/// Chooses the range whose active table is frozen next, if the active tables together reach `flush_from_bytes`.
+/// Chooses the range whose active table is frozen next, if the active tables together reach
+/// `flush_from_bytes`.
 pub(crate) fn choose_flush(ranges: &[RangeMemory], flush_from_bytes: u64) -> Option<usize> {
     let active_bytes: u64 = ranges.iter().map(|range| range.active_bytes).sum();
     if active_bytes < flush_from_bytes {

@@ -1,9 +1,11 @@
-//! The one budget of the process for memory tables: those that take changes and those that wait for their checkpoints,
-//! of all ranges together. With the block cache, which has a bound of its own, it makes up the memory budget.
+//! The one budget of the process for memory tables: those that take changes and those that wait for their
+//! checkpoints, of all ranges together. With the block cache, which has a bound of its own, it makes up the
+//! memory budget.
 //!
-//! What always holds: every memory table counts from its first row until its last reader is done with it. From half of
-//! the budget on, tables are frozen early (`choose_flush` says which); at the whole of it writers wait until a flush
-//! has given something back. So memory follows the budget, not the number of ranges.
+//! What always holds: every memory table counts from its first row until its last reader is done with it.
+//! From half of the budget on, tables are frozen early (`choose_flush` says which); at the whole of it
+//! writers wait until a flush has given something back. So memory follows the budget, not the number of
+//! ranges.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,8 +43,8 @@ impl MemoryBudget {
         Arc::new(MemoryBudget { size_bytes_max, used_bytes, freed, waiting, waits, waited_us })
     }
 
-    /// Bytes of tables that take changes from which on the largest of them are frozen: the other half of the budget is
-    /// for those that wait for their checkpoints.
+    /// Bytes of tables that take changes from which on the largest of them are frozen: the other half of the
+    /// budget is for those that wait for their checkpoints.
     pub(crate) fn flush_from_bytes(&self) -> u64 {
         self.size_bytes_max / 2
     }
@@ -127,7 +129,8 @@ impl MemoryShare {
         self.budget.give_back(held.min(size_bytes));
     }
 
-    /// Gives back all of it although the table is still there: nobody can flush it, and nobody shall wait for that.
+    /// Frees all of it although the table is still there: it can't be flushed any more, and no writer shall
+    /// wait for that.
     pub(crate) fn release(&self) {
         self.budget.give_back(self.size_bytes.swap(0, Ordering::Relaxed));
     }

@@ -1,8 +1,8 @@
 //! The memory table: a range's recent writes in key order, several versions of a row side by side.
 //!
-//! A B-tree under a lock that readers share: there is one writer at a time anyway (the serial section), and whoever holds
-//! the lock looks one row up, adds one, or walks a chunk of them. What always holds: a reader that looks at version v
-//! sees, for each row, its newest change not after v.
+//! A B-tree under a lock that readers share: there is one writer at a time anyway (the serial section), and a
+//! thread that holds the lock looks one row up, adds one, or walks a chunk of them. What always holds: a
+//! reader that looks at version v sees, for each row, its newest change not after v.
 
 use crate::bloom::key_filter::KeyFilter;
 use crate::checkpoint::{HashedKey, key_hash};
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Keys up to this size stand in the tree's nodes: a comparison is a miss of the processor's cache less than with a key
-/// elsewhere. Leaves some 60 bytes to PartitionKey and RowKey.
+/// Keys up to this size stand in the tree's nodes: a comparison is a miss of the processor's cache less than
+/// with a key elsewhere. Leaves some 60 bytes to PartitionKey and RowKey.
 const INLINE_KEY_SIZE: usize = 88;
-/// Bytes of memory that a row costs besides its key and its changes, roughly: its place in a node, and what nodes leave
-/// free, which is a third where keys come in any order and nearly half where they rise.
+/// Bytes of memory that a row costs besides its key and its changes, roughly: its place in a node, and what
+/// nodes leave free, which is a third where keys come in any order and nearly half where they rise.
 const ROW_OVERHEAD_BYTES: u64 = 152;
-/// Bytes of memory that a change costs besides its value, roughly: its version, where its value is, and what the
-/// value's allocation leaves free.
+/// Bytes of memory that a change costs besides its value, roughly: its version, where its value is, and what
+/// the value's allocation leaves free.
 const CHANGE_OVERHEAD_BYTES: u64 = 48;
 
 /// Bytes of the filter of a table's keys: 32 bits a row for a full table of 1 KiB rows.
@@ -63,7 +63,7 @@ impl MemoryTable {
         Self::new(self.share.budget())
     }
 
-    /// Counts no longer against the budget: nobody can flush it.
+    /// Counts no longer against the budget: it can't be flushed any more.
     pub(crate) fn release(&self) {
         self.share.release();
     }
@@ -107,8 +107,9 @@ impl MemoryTable {
         Some(Found { version: *version, value: value.clone() })
     }
 
-    /// Calls `visit` for each row from `start` on, and before `end`, that has a change not after `at`, with the newest such
-    /// change, in key order, until it says stop. Nobody can write meanwhile: who wants many rows takes them in chunks.
+    /// Calls `visit` for each row from `start` on, and before `end`, that has a change not after `at`, with
+    /// the newest such change, in key order, until it says stop. No write runs meanwhile: a caller that needs
+    /// many rows takes them in chunks.
     pub(crate) fn scan(
         &self,
         start: &[u8],
@@ -117,7 +118,8 @@ impl MemoryTable {
         mut visit: impl FnMut(&[u8], RowVersion, Option<&Bytes>) -> bool,
     ) {
         let rows = self.rows.read();
-        // The end is looked for row by row: most walks stop long before it, and the tree would search for it first.
+        // The end is looked for row by row: most walks stop long before it, and the tree would search for it
+        // first.
         for (key, changes) in rows.range::<[u8], _>((Bound::Included(start), Bound::Unbounded)) {
             if end.is_some_and(|end| *end <= key[..]) {
                 return;

@@ -1,9 +1,9 @@
-//! The partition manager: looks at what each range holds and is asked for, every some seconds or when asked, and
-//! splits and merges ranges as pure functions choose.
+//! The partition manager: looks at what each range holds and is asked for, every some seconds or when asked,
+//! and splits and merges ranges as pure functions choose.
 //!
-//! What always holds: at most one change a table and round, because after it the choice is another; each decision is
-//! logged with its reason and counted; a failure changes nothing and is tried again in the next round; while space is
-//! scarce nothing changes.
+//! What always holds: at most one change a table and round, because after it the choice is another; each
+//! decision is logged with its reason and counted; a failure changes nothing and is tried again in the next
+//! round; while space is scarce nothing changes.
 
 use super::{Change, PartitionServer};
 use crate::error::PartitionError;
@@ -72,7 +72,8 @@ impl PartitionServer {
         let now = self.shared.clock.monotonic();
         let mut reports = Vec::with_capacity(ranges.len());
         for range in &ranges {
-            // A range whose size does not read, because a block of it is damaged, stays as it is as a damaged one does.
+            // A range whose size does not read, because a block of it is damaged, stays as it is as a damaged
+            // one does.
             let report = match range.serving() {
                 None => None,
                 Some(range) => {

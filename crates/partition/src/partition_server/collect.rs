@@ -1,5 +1,5 @@
-//! Rows of deleted containers go in the background: marks are set when a service has deleted a container, flushes and
-//! merges drop the rows, and once no range holds any the mark goes, too.
+//! Rows of deleted containers go in the background: marks are set when a service has deleted a container,
+//! flushes and merges drop the rows, and once no range holds any the mark goes, too.
 
 use super::PartitionServer;
 use crate::error::PartitionError;
@@ -40,8 +40,8 @@ impl PartitionServer {
         }
     }
 
-    /// Removes the marks of containers of which no range holds rows any more. Returns how many. A mark whose container can't
-    /// be looked for stays, and keeps no other one from going.
+    /// Removes the marks of containers of which no range holds rows any more. Returns how many. A mark whose
+    /// container can't be looked for stays, and keeps no other one from going.
     pub(super) async fn remove_old_marks(&self) -> Result<u64, PartitionError> {
         let mut removed = 0;
         let now = self.shared.clock.monotonic();
@@ -59,7 +59,8 @@ impl PartitionServer {
             }
             self.change_mark(MarkContainer { dead: dead.clone(), since: None }).await?;
             self.shared.dead.remove(dead);
-            // Who had found the container before it was deleted may have written into it since, which grew the count.
+            // Who had found the container before it was deleted may have written into it since, which grew
+            // the count.
             self.forget_data_counts(dead);
             removed += 1;
         }
@@ -82,8 +83,8 @@ impl PartitionServer {
         Ok(holds)
     }
 
-    /// The first container after `after` (all keys of one) that has rows, by its account and id, as far as ranges read. Only
-    /// if there is none behind one that does not, its error is the answer.
+    /// The first container after `after` (all keys of one) that has rows, by its account and id, as far as
+    /// ranges read. Only if there is none behind one that does not, its error is the answer.
     pub(crate) async fn next_container(
         self: &Arc<Self>,
         table: ObjectTable,

@@ -1,18 +1,18 @@
 //! Splits and merges of ranges: parents hand their rows over to heirs, by pointer.
 //!
 //! 1. The heirs' own streams are made, and the parents are flushed beside their writers.
-//! 2. They flush and merge no more. One change to the streams lets the heirs share their checkpoints, and the heirs'
-//!    metadata is written. What is only in the parents' memory is copied to the heirs' logs in rounds: each is smaller
-//!    than the one before it, because it has only what was written meanwhile.
+//! 2. They flush and merge no more. One change to the streams lets the heirs share their checkpoints, and the
+//!    heirs' metadata is written. What is only in the parents' memory is copied to the heirs' logs in rounds:
+//!    each is smaller than the one before it, because it has only what was written meanwhile.
 //! 3. The parents pause: operations wait. The last of their rows becomes durable and is copied.
-//! 4. One operation of the partition map replaces the parents by the heirs, and is copied (`keep_map_copy`). **This is the
-//!    moment.**
-//! 5. The heirs serve, waiting operations go to them, the parents' streams go once nobody reads them.
+//! 4. One operation of the partition map replaces the parents by the heirs, and is copied (`keep_map_copy`).
+//!    **This is the moment.**
+//! 5. The heirs serve, waiting operations go to them, the parents' streams go once they have no reader.
 //!
-//! What always holds: before 4 the heirs are left-overs that the next start removes, after it the parents are. A
-//! hand-over that fails before 4 leaves the parents as they were; if nobody knows whether 4 happened, the parents
-//! take no more writes until the next start, and so it is if its task ends before it does. Once begun it does not end
-//! with its requester: it has a task of its own.
+//! What always holds: before 4 the heirs are left-overs that the next start removes, after it the parents
+//! are. A hand-over that fails before 4 leaves the parents as they were; if it is unknown whether 4 happened,
+//! the parents take no more writes until the next start, and so it is if its task ends before it does. Once
+//! begun it does not end with its requester: it has a task of its own.
 
 use super::PartitionServer;
 use super::keep_map_copy::MapError;
@@ -43,7 +43,8 @@ const COPY_ROUND_COUNT_MAX: usize = 8;
 /// A round that copied so little is the last one before the pause.
 const COPIED_REST_SIZE_BYTES: u64 = 128 << 10;
 
-/// What is older than this when a round ends was held up by one parent: the others' rows since then are not copied yet.
+/// What is older than this when a round ends was held up by one parent: the others' rows since then are not
+/// copied yet.
 const SETTLED_AGE_MAX: Duration = Duration::from_millis(20);
 /// It is looked again after this long, for this long at most.
 const SETTLED_POLL_AFTER: Duration = Duration::from_millis(1);
@@ -58,7 +59,7 @@ pub(crate) enum Change {
     Merge(RowKey),
 }
 
-/// Who hands over which ranges.
+/// The ranges that are handed over, and what takes their place.
 struct Plan {
     /// In key order.
     parents: Vec<Arc<RangePartition>>,
@@ -66,29 +67,29 @@ struct Plan {
     ranges: Vec<KeyRange>,
 }
 
-/// Why the parents pause no longer.
-enum Ended {
+/// How a hand-over ended, for parents that pause.
+enum HandOverOutcome {
     Done(Pause),
     /// For certain nothing has changed.
     NotDone(PartitionError),
     Unknown(PartitionError),
 }
 
-impl Ended {
+impl HandOverOutcome {
     /// A hand-over whose change of the map ended with `error`.
-    fn of_map(error: MapError) -> Ended {
+    fn of_map(error: MapError) -> HandOverOutcome {
         match error {
-            MapError::Unchanged(error) => Ended::NotDone(error),
+            MapError::Unchanged(error) => HandOverOutcome::NotDone(error),
             // Not the error itself: a full disk, say, would look like one that passes.
-            MapError::Unknown(error) => Ended::Unknown(PartitionError::Unavailable(format!(
+            MapError::Unknown(error) => HandOverOutcome::Unknown(PartitionError::Unavailable(format!(
                 "it is not known before the next start whether the partition map has changed: {error}"
             ))),
         }
     }
 }
 
-/// A hand-over under way. If it is dropped before its end (a panic), nobody knows how far it came: what waits for the
-/// parents would wait for ever.
+/// A hand-over under way. If it is dropped before its end (a panic), its progress is unknown: what waits for
+/// the parents would wait for ever.
 struct UnderWay<'a> {
     server: &'a PartitionServer,
     parents: &'a [Arc<RangePartition>],
@@ -175,7 +176,7 @@ impl PartitionServer {
         Ok(true)
     }
 
-    /// Who hands over which ranges; `None`: there is nothing to change.
+    /// The ranges that are handed over, and what takes their place. `None`: there is nothing to change.
     fn plan(&self, table: ObjectTable, change: &Change) -> Result<Option<Plan>, PartitionError> {
         if table == ObjectTable::PartitionMap {
             return Err(PartitionError::Operation("the partition map is one range"));
@@ -230,18 +231,18 @@ impl PartitionServer {
         };
         let ended = match heirs {
             Ok(heirs) => self.hand_over_paused(parents, heirs).await,
-            Err(error) => Ended::NotDone(error),
+            Err(error) => HandOverOutcome::NotDone(error),
         };
         match &ended {
-            Ended::Done(_) => {}
-            Ended::NotDone(_) => parents.iter().for_each(|parent| parent.resume()),
-            Ended::Unknown(error) => parents.iter().for_each(|parent| parent.fail(error)),
+            HandOverOutcome::Done(_) => {}
+            HandOverOutcome::NotDone(_) => parents.iter().for_each(|parent| parent.resume()),
+            HandOverOutcome::Unknown(error) => parents.iter().for_each(|parent| parent.fail(error)),
         }
         under_way.end();
         drop((no_merges, no_flushes));
         match ended {
-            Ended::Done(pause) => Ok(pause),
-            Ended::NotDone(error) => {
+            HandOverOutcome::Done(pause) => Ok(pause),
+            HandOverOutcome::NotDone(error) => {
                 self.shared.maintenance.wake_flush();
                 self.shared.maintenance.wake_compaction();
                 self.unnamed_ranges.lock().extend(ids.iter().map(|id| (table, *id)));
@@ -250,11 +251,12 @@ impl PartitionServer {
                 }
                 Err(error)
             }
-            Ended::Unknown(error) => Err(error),
+            HandOverOutcome::Unknown(error) => Err(error),
         }
     }
 
-    /// Makes all that the heirs need and copies most of what is only in the parents' memory, while writers go on.
+    /// Makes all that the heirs need and copies most of what is only in the parents' memory, while writers go
+    /// on.
     async fn prepare_heirs(
         &self,
         parents: &[Arc<RangePartition>],
@@ -283,7 +285,7 @@ impl PartitionServer {
             let copied_bytes: u64 = copies.into_iter().sum::<Result<_, _>>()?;
             let little = copied_bytes <= COPIED_REST_SIZE_BYTES;
             if little && is_behind(up_to, floor) && shared.clock.monotonic() < waited_until {
-                // A parent that seldom writes has a group on its way, and nobody's newer rows were copied.
+                // A parent that seldom writes has a group on its way, and no newer rows were copied.
                 parents.iter().for_each(|parent| parent.hurry());
                 shared.clock.sleep(SETTLED_POLL_AFTER).await;
                 continue;
@@ -297,12 +299,16 @@ impl PartitionServer {
     }
 
     /// Pauses the parents, copies the last of their rows and makes the heirs their successors.
-    async fn hand_over_paused(&self, parents: &[Arc<RangePartition>], mut heirs: Vec<Heir>) -> Ended {
+    async fn hand_over_paused(
+        &self,
+        parents: &[Arc<RangePartition>],
+        mut heirs: Vec<Heir>,
+    ) -> HandOverOutcome {
         let clock = &self.shared.clock;
         let paused_at = clock.monotonic();
         let copied_bytes = match self.finish_heirs(parents, &mut heirs).await {
             Ok(copied_bytes) => copied_bytes,
-            Err(error) => return Ended::NotDone(error),
+            Err(error) => return HandOverOutcome::NotDone(error),
         };
         let finished_at = clock.monotonic();
         let old: Vec<MapEntry> =
@@ -313,7 +319,7 @@ impl PartitionServer {
                 let changed_at = clock.monotonic();
                 let heirs: Vec<_> = heirs.into_iter().map(|heir| heir.start(&self.shared, parents)).collect();
                 self.publish(parents, &heirs);
-                Ended::Done(Pause {
+                HandOverOutcome::Done(Pause {
                     finished_for: finished_at.saturating_sub(paused_at),
                     copied_bytes,
                     map_changed_for: changed_at.saturating_sub(finished_at),
@@ -322,14 +328,14 @@ impl PartitionServer {
             }
             Ok(false) => {
                 let what = "the partition map does not hold the ranges that are served";
-                Ended::NotDone(PartitionError::Storage(what.to_owned()))
+                HandOverOutcome::NotDone(PartitionError::Storage(what.to_owned()))
             }
-            Err(error) => Ended::of_map(error),
+            Err(error) => HandOverOutcome::of_map(error),
         }
     }
 
-    /// Pauses the parents and completes the heirs, while what was decided becomes durable. Returns how many bytes of rows it
-    /// copied.
+    /// Pauses the parents and completes the heirs, while what was decided becomes durable. Returns how many
+    /// bytes of rows it copied.
     async fn finish_heirs(
         &self,
         parents: &[Arc<RangePartition>],
@@ -390,7 +396,7 @@ impl PartitionServer {
     /// The heirs own the parents' keys from now on.
     fn publish(&self, parents: &[Arc<RangePartition>], heirs: &[Arc<RangePartition>]) {
         {
-            // One change of ranges at a time: nobody else replaces the routes meanwhile.
+            // One change of ranges at a time: nothing else replaces the routes meanwhile.
             let mut next = Routes::clone(&self.routes.load());
             parents.iter().for_each(|parent| next.remove(parent.table(), &parent.range().start));
             let serving = |heir: &Arc<RangePartition>| Owner::Serving(heir.clone());
@@ -404,8 +410,8 @@ impl PartitionServer {
     }
 }
 
-/// Brings what is in the parents' memory to checkpoints, beside the writers, until what these have added meanwhile is
-/// little.
+/// Brings what is in the parents' memory to checkpoints, beside the writers, until what these have added
+/// meanwhile is little.
 async fn flush_most(parents: &[Arc<RangePartition>]) -> Result<(), PartitionError> {
     for _ in 0..FLUSH_ROUND_COUNT_MAX {
         for parent in parents {
@@ -418,7 +424,8 @@ async fn flush_most(parents: &[Arc<RangePartition>]) -> Result<(), PartitionErro
     Ok(())
 }
 
-/// Whether much may have been written since version `up_to`; `now` is the version that a change would have now.
+/// Whether much may have been written since version `up_to`; `now` is the version that a change would have
+/// now.
 fn is_behind(up_to: RowVersion, now: RowVersion) -> bool {
     Ticks(up_to.0).plus(SETTLED_AGE_MAX) < Ticks(now.0)
 }
@@ -434,9 +441,12 @@ mod tests {
     /// Parents that went on after a map that has changed would serve beside their heirs at the next start.
     #[test]
     fn the_parents_go_on_only_if_the_map_is_as_it_was() {
-        assert!(matches!(Ended::of_map(MapError::Unchanged(PartitionError::Busy)), Ended::NotDone(_)));
-        let ended = Ended::of_map(MapError::Unknown(PartitionError::DiskFull));
-        assert!(matches!(ended, Ended::Unknown(PartitionError::Unavailable(_))));
+        assert!(matches!(
+            HandOverOutcome::of_map(MapError::Unchanged(PartitionError::Busy)),
+            HandOverOutcome::NotDone(_)
+        ));
+        let ended = HandOverOutcome::of_map(MapError::Unknown(PartitionError::DiskFull));
+        assert!(matches!(ended, HandOverOutcome::Unknown(PartitionError::Unavailable(_))));
     }
 
     #[test]

@@ -10,11 +10,11 @@
 //! - Marks of deleted containers don't wait for the copy, so that a full disk holds up no deletion. A mark in
 //!   the copy alone is of a container whose rows have gone and whose id never comes back: it drops nothing.
 //!   Of a mark in the map alone only garbage is lost, which the services' search finds again.
-//! - What may be refused, for want of space say, is done before the map changes. Where the copy is refused all
-//!   the same, it is made empty, which takes another file's space: the map alone tells then, and nothing older
-//!   does. If that is refused too, the ranges wait until one of the two is done, and go on.
+//! - What may be refused, for want of space say, is done before the map changes. Where the copy is refused
+//!   all the same, it is made empty, which takes another file's space: the map alone counts then, and nothing
+//!   older does. If that is refused too, the ranges wait until one of the two is done, and go on.
 //! - A copy that could not be written for another reason is not known to be right: then the change of ranges
-//!   counts as one of which nobody knows whether it happened.
+//!   counts as one whose outcome is unknown.
 //!
 //! The copy is a snapshot and the changes behind it. It is bounded: with [`CHANGES_SIZE_BYTES_MAX`] of
 //! changes, or after [`EXTENT_COUNT_MAX`] extents, a new snapshot replaces all.
@@ -141,8 +141,8 @@ impl MapCopy {
     }
 
     /// Makes the copy anew from `content`. What there is of it reads and is older, so it must be gone before
-    /// the map's changes take effect: if that is refused, so is the start. Unless it differs in marks only: then it is right
-    /// enough, and is brought up before the map changes again.
+    /// the map's changes take effect: if that is refused, so is the start. Unless it differs in marks only:
+    /// then it is right enough, and is brought up before the map changes again.
     pub(crate) async fn bring_up(
         streams: &Streams,
         content: MapContent,
@@ -185,7 +185,7 @@ impl MapCopy {
         Ok(streams.reserve(&name, self.epoch).await?)
     }
 
-    /// Makes the stream empty: the map alone tells, until there is room for a snapshot.
+    /// Makes the stream empty: the map alone counts, until there is space for a snapshot.
     async fn make_empty(&mut self, streams: &Streams) -> Result<(), PartitionError> {
         begin_stream(streams).await?;
         (self.epoch, self.stored, self.changes_size_bytes) = (OwnerEpoch(1), Stored::Less, 0);

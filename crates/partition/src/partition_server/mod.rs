@@ -1,9 +1,10 @@
 //! The partition server: every range of this process, and which of them owns a key.
 //!
-//! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map), `hand_over`
-//! (splits and merges of ranges), `open_map` and `keep_map_copy` (the map itself, which is kept twice), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
-//! the routes are those of the partition map, so a key that no range owns is an error, never "no rows", and so is a key
-//! whose range is damaged (`owner`).
+//! Here are its fields and the way to a range; each verb is a sibling: `open` (from the partition map),
+//! `hand_over` (splits and merges of ranges), `open_map` and `keep_map_copy` (the map itself, which is kept
+//! twice), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
+//! the routes are those of the partition map, so a key that no range owns is an error, never "no rows", and
+//! so is a key whose range is damaged (`owner`).
 
 mod balance;
 mod collect;
@@ -47,8 +48,9 @@ pub(crate) struct PartitionServer {
     handed_over: Notify,
     /// Held while ranges change; the next range's id.
     next_range_id: tokio::sync::Mutex<u64>,
-    /// Ranges that no map names, whose streams are still to be removed: what a start had no space to remove, and heirs of
-    /// hand-overs that failed. No hand-over begins before that is done, so of these there are the heirs of one at most.
+    /// Ranges that no map names, whose streams are still to be removed: what a start had no space to remove,
+    /// and heirs of hand-overs that failed. No hand-over begins before that is done, so of these there are
+    /// the heirs of one at most.
     unnamed_ranges: Mutex<Vec<RangeName>>,
     /// Held during a round of the partition manager.
     balancing: tokio::sync::Mutex<()>,
@@ -119,7 +121,8 @@ impl PartitionServer {
         under_way.into_reply()
     }
 
-    /// The same whatever the operation's type: compiled once, here, not for each of them in the crates that define them.
+    /// The same whatever the operation's type: compiled once, here, not for each of them in the crates that
+    /// define them.
     fn execute_any<'a>(
         &'a self,
         table: ObjectTable,
@@ -164,7 +167,8 @@ impl PartitionServer {
     /// Waits until `range` has new owners or goes on.
     async fn wait_for_hand_over(&self, range: &RangePartition) {
         let handed_over = self.handed_over.notified();
-        // Routes change before the range says that it has left, and both before this is told: none is missed.
+        // Routes change before the range says that it has left, and both before this is notified: none is
+        // missed.
         if range.is_handing_over() {
             handed_over.await;
         }
@@ -177,7 +181,8 @@ impl PartitionServer {
         key: &crate::key::RowKey,
         part: RowPart,
     ) -> Result<Option<Row>, PartitionError> {
-        // Reads finish where they began, whoever owns the key meanwhile: so no count of owners is touched.
+        // Reads finish where they began, whichever range owns the key meanwhile: so no count of owners is
+        // touched.
         let routes = self.routes.load();
         let owner = served(&routes, table, key.as_bytes())?;
         owner.load.note(key.as_bytes());
@@ -206,8 +211,9 @@ impl PartitionServer {
         Ok(owner.now())
     }
 
-    /// Shows the rows of `spans`, which are in order, over as many range partitions as it takes. What one of these has of
-    /// them it shows from one snapshot; so all rows of a partition name are of one, because no range is cut inside a name.
+    /// Shows the rows of `spans`, which are in order, over as many range partitions as it takes. What one of
+    /// these has of them it shows from one snapshot; so all rows of a partition name are of one, because no
+    /// range is cut inside a name.
     pub(crate) fn scan<'a>(
         &'a self,
         table: ObjectTable,
@@ -232,8 +238,8 @@ impl PartitionServer {
         })
     }
 
-    /// The same for work that nobody waits for: where a range does not read, it goes on with the next one. What it passes over
-    /// it tells. A key that the scan skips to counts in one range only.
+    /// The same for work without a waiter: where a range does not read, it goes on with the next one. What it
+    /// passes over it tells. A key that the scan skips to counts in one range only.
     pub(crate) fn scan_past_damage<'a>(
         &'a self,
         table: ObjectTable,

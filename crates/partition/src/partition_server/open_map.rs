@@ -77,14 +77,14 @@ fn choose_source(map: &FoundMap, copy: &FoundCopy, has_ranges: bool) -> Source {
 }
 
 /// What there is at the start.
-struct Found {
+struct StartState {
     map: FoundMap,
     copy: FoundCopy,
     source: Source,
 }
 
 /// Reads range and copy. Changes nothing.
-async fn find(shared: &Shared) -> Result<Found, PartitionError> {
+async fn find(shared: &Shared) -> Result<StartState, PartitionError> {
     let streams = &shared.streams;
     let map = find_map(shared).await?;
     let mut copy = read_copy(streams).await?;
@@ -96,13 +96,13 @@ async fn find(shared: &Shared) -> Result<Found, PartitionError> {
     }
     let has_ranges = OBJECT_TABLES.into_iter().any(|table| !range_ids(streams, table).is_empty());
     let source = choose_source(&map, &copy, has_ranges);
-    Ok(Found { map, copy, source })
+    Ok(StartState { map, copy, source })
 }
 
 /// Opens the map, and mends whichever of its range and its copy does not read.
 pub(super) async fn open_map(shared: &Shared) -> Result<OpenedMap, PartitionError> {
     let streams = &shared.streams;
-    let Found { map, copy, source } = find(shared).await?;
+    let StartState { map, copy, source } = find(shared).await?;
     let is_first_hand = !matches!(source, Source::Copy(_) | Source::Ranges(_));
     let (read, content) = match (source, map) {
         (_, FoundMap::Whole(read, content)) => (read, content),
@@ -150,7 +150,7 @@ pub(crate) struct MapLook {
 
 /// Looks at both places of the map. An error is one with which the start is refused.
 pub(crate) async fn look_at_map(shared: &Shared) -> Result<MapLook, PartitionError> {
-    let Found { map, copy, source } = find(shared).await?;
+    let StartState { map, copy, source } = find(shared).await?;
     let copy_error = match &copy {
         FoundCopy::Damaged(error) => Some(error.clone()),
         FoundCopy::Whole(_) | FoundCopy::Absent => None,
@@ -291,7 +291,7 @@ async fn derive(shared: &Shared, why: &str) -> Result<MapContent, PartitionError
             if streams.stat(names.metadata()).is_ok_and(|stat| is_empty(&stat)) {
                 continue;
             }
-            // Any block tells: the keys of a range never change, and another one has another id.
+            // Any block will do: the keys of a range never change, and another one has another id.
             let mut found = None;
             let mut visit = |salvaged| {
                 if let Salvaged::Block(_, block) = salvaged

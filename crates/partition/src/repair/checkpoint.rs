@@ -1,8 +1,9 @@
 //! A damaged checkpoint is written anew from the row blocks of it that read.
 //!
-//! What always holds: rows come out in key order, each once, as they were; every row that does not is told, by its key if
-//! that is known, else by the keys between which it was.
+//! What always holds: rows come out in key order, each once, as they were; every row that does not is
+//! reported, by its key if that is known, else by the keys between which it was.
 
+use crate::checkpoint::MergedRow;
 use crate::checkpoint::{
     Checkpoint, CheckpointWriter, Finished, OverflowPlace, RowBlock, RowOverflow, StoredOverflow,
 };
@@ -10,7 +11,6 @@ use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::{ObjectTable, RowVersion};
 use crate::range_partition::Shared;
-use crate::tree::merging_iterator::MergedRow;
 use crate::tree::metadata::CheckpointReference;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -40,8 +40,8 @@ pub(super) struct Examined {
     /// Keys of row blocks that do not read, and why; `None`: it is not known which they were.
     gaps: Option<Vec<(KeyRange, String)>>,
     highest_version: RowVersion,
-    /// Extents with blocks of its own, as far as is known: its stream lists others, too, in which merges have left overflows
-    /// beside row blocks that are no longer true. Empty: none is known.
+    /// Extents with blocks of its own, as far as is known: its stream lists others, too, in which merges have
+    /// left overflows beside row blocks that are no longer true. Empty: none is known.
     own_extents: BTreeSet<ExtentId>,
 }
 
@@ -140,7 +140,7 @@ async fn candidates(
         }
     };
     shared.streams.salvage(stream, &mut visit).await?;
-    // What users store is a overflow, and may look like a row block.
+    // What users store is an overflow, and may look like a row block.
     found.retain(|candidate| !overflows.contains(&candidate.location));
     if own_extents.is_empty() {
         keep_last_run(&mut found);
@@ -159,8 +159,8 @@ async fn candidates(
     Ok((found, problem))
 }
 
-/// Without a root: extents with overflows that were left come first in the stream. The checkpoint's own are the last ones whose
-/// keys rise from each to the next.
+/// Without a root: extents with overflows that were left come first in the stream. The checkpoint's own are
+/// the last ones whose keys rise from each to the next.
 fn keep_last_run(found: &mut Vec<Candidate>) {
     let mut first: Option<usize> = None;
     for at in (0..found.len()).rev() {
@@ -216,12 +216,13 @@ fn lost_between(examined: &Examined, found: &[Candidate], problem: Option<String
         }
         start = [&candidate.last_key[..], &[0]].concat().into();
     }
-    // What came last was the root: nobody knows how many row blocks stood before it.
+    // What came last was the root: the number of row blocks before it is unknown.
     between.push(lost(KeyRange { start, end: None }, reason));
     between
 }
 
-/// The parts of `keys` that no row block found has: its keys are those after the one before it, up to its last.
+/// The parts of `keys` that no row block found has: its keys are those after the one before it, up to its
+/// last.
 fn uncovered(keys: &KeyRange, found: &[Candidate]) -> Vec<KeyRange> {
     let mut parts = Vec::new();
     let mut start = keys.start.clone();

@@ -1,5 +1,5 @@
-//! Blob data that does not read, or is not there: the rows that name it go, with what of their name is nothing without them, and
-//! what else lies beside it is copied away, so that no damaged extent is left.
+//! Blob data that does not read, or is not there: the rows that name it go, with what of their name is
+//! nothing without them, and what else lies beside it is copied away, so that no damaged extent is left.
 
 use crate::blob_data::data_ends::DataEnds;
 use crate::blob_data::piece::{Piece, take_pieces};
@@ -70,7 +70,7 @@ pub(super) struct LostName {
 /// The names whose rows name damaged data.
 pub(super) struct FindLost {
     damaged: Arc<DamagedData>,
-    /// Rows of deleted containers are no loss: nobody reads them.
+    /// Rows of deleted containers are no loss: they are never read.
     dead: DeadFilter,
     pub(super) names: Vec<LostName>,
     pub(super) error: Option<PartitionError>,

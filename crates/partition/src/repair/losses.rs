@@ -44,7 +44,7 @@ pub enum LostKeys {
     Row(Bytes),
     /// All rows of the partition name that this key's row is in: they make one whole, as those of a blob do.
     PartitionName(Bytes),
-    /// Rows of these keys whose names nobody knows any more.
+    /// Rows of these keys whose names are lost.
     Unknown(KeyRange),
 }
 
@@ -55,7 +55,7 @@ pub enum LossOutcome {
     Lost,
     /// An older state of them is there.
     Older,
-    /// They are there; whether a later change or deletion of them is lost, nobody knows.
+    /// They are there; whether a later change or deletion of them is lost, is unknown.
     Uncertain,
 }
 

@@ -3,12 +3,13 @@
 //! 1. The streams are opened, which mends what is kept twice; flipped bits are written as they were.
 //! 2. The ranges are opened, which mends the partition map, and closed again.
 //! 3. Each range that is damaged is made whole from what reads of it (`range`, `checkpoint`).
-//! 4. The ranges are opened again. Rows with blob data that does not read are removed (`data`), and it is found out what is
-//!    there in place of rows that were lost.
+//! 4. The ranges are opened again. Rows with blob data that does not read are removed (`data`), and it is
+//!    found out what is there in place of rows that were lost.
 //!
-//! The same code makes the plan, on a disk in memory over the folder, and carries it out: so the plan says what will happen.
-//! What always holds: nothing is guessed in silence. Whatever may be lost, or older than what was acknowledged, is listed.
-//! A repair that was cut off is begun again: each step leaves a folder that loads at least as well as before.
+//! The same code makes the plan, on a disk in memory over the folder, and carries it out: so the plan says
+//! what will happen. What always holds: nothing is guessed in silence. Whatever may be lost, or older than
+//! what was acknowledged, is listed. A repair that was cut off is begun again: each step leaves a folder that
+//! loads at least as well as before.
 
 mod checkpoint;
 mod data;
@@ -34,8 +35,8 @@ use stream::{DamagedPart, StreamSettings, Streams, check_streams};
 
 /// A service that knows how to remove of one name what can't be read any more, and to keep the rest.
 pub trait RemoveLost: Send + Sync {
-    /// `rows` are the keys of all rows of one name that name data which is gone. Returns the keys of those rows by which what
-    /// was removed is called; `None`: the name is to go as a whole.
+    /// `rows` are the keys of all rows of one name that name data which is gone. Returns the keys of those
+    /// rows by which what was removed is called; `None`: the name is to go as a whole.
     fn remove<'a>(
         &'a self,
         partitions: &'a Arc<Partitions>,
@@ -44,8 +45,9 @@ pub trait RemoveLost: Send + Sync {
     ) -> BoxFuture<'a, Option<Vec<RowKey>>>;
 }
 
-/// Repairs the folder of `env`, which nobody serves. `remove_lost` is asked about names of which some data is gone. `progress` is told what is being done, in words. For a plan, hand in a
-/// disk over the folder (`base::overlay_disk`).
+/// Repairs the folder of `env`, which no program serves. `remove_lost` decides on names of which some data is
+/// gone. `progress` gets the current step, in words. For a plan, hand in a disk over the folder
+/// (`base::overlay_disk`).
 pub fn repair_folder<'a>(
     env: &'a Environment,
     remove_lost: &'a dyn RemoveLost,

@@ -1,11 +1,13 @@
 //! The repair of one range: its metadata, log and checkpoints are made whole from what reads of them.
 //!
-//! 1. Damaged checkpoints are written anew from their row blocks, and what reads of a damaged log becomes a checkpoint.
+//! 1. Damaged checkpoints are written anew from their row blocks, and what reads of a damaged log becomes a
+//!    checkpoint.
 //! 2. Metadata that names these is written to a stream of its own.
 //! 3. One change of the streams puts it, and an empty log, in the place of the damaged ones.
 //!
-//! What always holds: up to the third step nothing that was there is changed, and what was written by a repair that was cut
-//! off before it is removed by the next load. The order of checkpoints stays, so that a row never hides a newer one.
+//! What always holds: up to the third step nothing that was there is changed, and what was written by a
+//! repair that was cut off before it is removed by the next load. The order of checkpoints stays, so that a
+//! row never hides a newer one.
 
 use super::checkpoint::{Examined, LostRows, examine, rewrite};
 use crate::checkpoint::{CheckpointWriter, Root};
@@ -85,7 +87,7 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     let mut examined = Vec::with_capacity(metadata.checkpoints.len());
     for reference in &metadata.checkpoints {
         let mut found = examine(shared, reference).await;
-        // What nobody needs of it may be damaged, too: it goes.
+        // Unneeded parts of it may be damaged, too: they are dropped.
         found.is_whole &= streams.is_whole_but_for_its_end(&names.checkpoint(reference.number)).await?;
         examined.push(found);
     }
@@ -117,7 +119,7 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
     }
     if !is_known {
         sort_by_version(shared, &mut next.checkpoints).await?;
-        // Which part of each checkpoint counted, nobody knows any more: what has given way may be back.
+        // Which part of each checkpoint counted, is unknown now: replaced rows may be back.
         done.is_uncertain = Some("the metadata of its range was lost, and is made again".to_owned());
     }
     if let Some(newest) = write_log(shared, range, &names, &log, &mut next).await? {
@@ -157,8 +159,8 @@ fn numbers(shared: &Shared, names: &RangeStreams) -> Vec<u64> {
     listed.iter().filter_map(|name| name.as_str().rsplit('/').next()?.parse().ok()).collect()
 }
 
-/// The last metadata that reads, if nothing speaks against its being the last that there was: what it names is there, and no
-/// checkpoint is younger.
+/// The last metadata that reads, if nothing speaks against its being the last that there was: what it names
+/// is there, and no checkpoint is younger.
 async fn newest_that_reads(
     shared: &Shared,
     names: &RangeStreams,

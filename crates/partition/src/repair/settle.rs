@@ -20,7 +20,7 @@ pub(super) async fn settle(
 ) -> Result<(), PartitionError> {
     let table = entry.table;
     if table == ObjectTable::PartitionMap {
-        // Its rows are nobody's: ranges that it lacks have no keys, which the open would have said.
+        // Its rows have no owner: ranges that it lacks have no keys, which the open would have said.
         return Ok(());
     }
     for LostRows { keys, version, reason } in repaired.lost_rows {

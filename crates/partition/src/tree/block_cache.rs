@@ -1,9 +1,9 @@
-//! The one cache of the process for what checkpoints are made of: row blocks, index blocks and filters, decoded,
-//! under one byte budget.
+//! The one cache of the process for what checkpoints are made of: row blocks, index blocks and filters,
+//! decoded, under one byte budget.
 //!
-//! A part of the budget is for filters, index blocks and keys of groups that their checkpoints hold themselves, first come,
-//! first served: each look-up asks every filter of a range, and a look into a cache that all threads share costs more than
-//! the filter. What finds no room there is cached like row blocks.
+//! A part of the budget is for filters, index blocks and keys of groups that their checkpoints hold
+//! themselves, first come, first served: each look-up probes every filter of a range, and a look into a cache
+//! that all threads share costs more than the filter. What finds no room there is cached like row blocks.
 //!
 //! What always holds: a cached block is what its location holds for ever, because extents never change.
 
@@ -23,13 +23,14 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// What the cache expects a block to take, to size its tables.
 const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
 
-/// The share of the budget for what checkpoints hold. Of 128 MiB this is enough for the filters of some 10 GB of 1 KiB rows,
-/// those included that a merge of half of them is writing. A filter without room costs each look-up more than a row block
-/// does that was pushed out.
+/// The share of the budget for what checkpoints hold. Of 128 MiB this is enough for the filters of some 10 GB
+/// of 1 KiB rows, those included that a merge of half of them is writing. A filter without room costs each
+/// look-up more than a row block does that was pushed out.
 const HELD_SHARE_PERCENT: u64 = 40;
 
-/// The share of that which index blocks may fill. Each look-up asks every filter, but the index only where a filter says
-/// that the row may be there; index blocks are the larger ones, and first come they would leave filters no room.
+/// The share of that which index blocks may fill. Each look-up probes every filter, but the index only where
+/// a filter says that the row may be there; index blocks are the larger ones, and first come they would leave
+/// filters no room.
 const HELD_INDEX_SHARE_PERCENT: u64 = 40;
 
 /// The share of it which groups' keys may fill: they save looks into filters that are there anyway.

@@ -7,7 +7,7 @@ use crate::tree::block_cache::HeldBlock;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// So many checkpoints or groups are asked at a time whether they may have a row.
+/// So many checkpoints or groups are probed at a time for a row.
 const PROBES_AT_ONCE: usize = 16;
 
 /// A group as its checkpoints hold it.
@@ -17,13 +17,13 @@ pub(crate) type HeldGroup = Arc<HeldBlock<KeyGroup>>;
 #[derive(Clone, Default)]
 pub(crate) struct Checkpoints {
     list: Vec<Arc<TreeCheckpoint>>,
-    /// Who is asked for a row: each of them once, alone or with its group.
-    asked: Vec<Asked>,
+    /// The units of a look-up for a row: each checkpoint once, alone or with its group.
+    units: Vec<LookupUnit>,
 }
 
-/// Checkpoints that one look tells of.
+/// Checkpoints that one look at a filter covers.
 #[derive(Clone)]
-struct Asked {
+struct LookupUnit {
     members: Range<usize>,
     /// With more than one member.
     group: Option<HeldGroup>,
@@ -36,15 +36,15 @@ impl From<Vec<Arc<TreeCheckpoint>>> for Checkpoints {
                 (Some(first), Some(second)) => Arc::ptr_eq(first, second),
                 _ => false,
             };
-        let mut asked = Vec::new();
+        let mut units = Vec::new();
         let mut start = 0;
         for run in list.chunk_by(is_same) {
             let members = start..start + run.len();
             let group = if run.len() > 1 { run[0].group.clone() } else { None };
             start = members.end;
-            asked.push(Asked { members, group });
+            units.push(LookupUnit { members, group });
         }
-        Checkpoints { list, asked }
+        Checkpoints { list, units }
     }
 }
 
@@ -68,28 +68,29 @@ impl Checkpoints {
         list.into()
     }
 
-    /// Filters that a look-up of a missing row asks.
+    /// Filters that a look-up of a missing row reads.
     pub(crate) fn filter_count(&self) -> usize {
-        self.asked.len()
+        self.units.len()
     }
 
     /// The first from `from` on that may have the key.
     ///
-    /// Filters are far larger than the processor's caches, and each answers from one line. So the lines of several are
-    /// fetched before the first is looked at: they come at the same time instead of one after the other.
+    /// Filters are far larger than the processor's caches, and each answers from one line. So the lines of
+    /// several are fetched before the first is looked at: they come at the same time instead of one after the
+    /// other.
     pub(crate) fn next_that_may_have(&self, key: HashedKey<'_>, from: usize) -> Option<usize> {
-        let mut at = self.asked.partition_point(|asked| asked.members.end <= from);
-        while at < self.asked.len() {
-            let asked = &self.asked[at..self.asked.len().min(at + PROBES_AT_ONCE)];
-            let found = first_that_may_have(key, asked, |asked| match &asked.group {
+        let mut at = self.units.partition_point(|unit| unit.members.end <= from);
+        while at < self.units.len() {
+            let batch = &self.units[at..self.units.len().min(at + PROBES_AT_ONCE)];
+            let found = first_that_may_have(key, batch, |unit| match &unit.group {
                 Some(group) => Probe::Group(group.keys().line(key.hash)),
-                None => self.list[asked.members.start].probe(key),
+                None => self.list[unit.members.start].probe(key),
             });
             let Some(found) = found else {
-                at += asked.len();
+                at += batch.len();
                 continue;
             };
-            let Asked { members, group } = &asked[found];
+            let LookupUnit { members, group } = &batch[found];
             if group.is_none() {
                 return Some(members.start);
             }
@@ -124,14 +125,15 @@ impl Checkpoints {
 /// The first of at most [`PROBES_AT_ONCE`] that may have the key.
 fn first_that_may_have<'a, T>(
     key: HashedKey<'_>,
-    asked: &'a [T],
+    units: &'a [T],
     probe: impl Fn(&'a T) -> Probe<'a>,
 ) -> Option<usize> {
     let mut probes = [Probe::Absent; PROBES_AT_ONCE];
-    for (slot, asked) in probes.iter_mut().zip(asked) {
-        *slot = probe(asked);
+    for (slot, unit) in probes.iter_mut().zip(units) {
+        *slot = probe(unit);
     }
-    // In a loop of its own: with the search for the next line between them, few would be on their way at once.
+    // In a loop of its own: with the search for the next line between them, few would be on their way at
+    // once.
     std::hint::black_box(probes.iter().fold(0, |touched, probe| touched ^ probe.touch()));
     probes.iter().position(|probe| probe.may_have(key.hash))
 }

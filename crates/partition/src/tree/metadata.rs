@@ -8,8 +8,8 @@
 //! location   = u64 extent, u64 offset, u32 length
 //! ```
 //!
-//! Why a checkpoint has a range of its own: after a split both children refer to the same checkpoint, and after a
-//! merge of ranges one of them may have rewritten its part.
+//! Why a checkpoint has a range of its own: after a split both children refer to the same checkpoint, and
+//! after a merge of ranges one of them may have rewritten its part.
 
 use crate::key::KeyRange;
 use crate::operation::RowVersion;

@@ -1,12 +1,13 @@
 //! The log-structured tree of a range at one moment: what is in memory, what is in checkpoints.
 //!
-//! A tree never changes; freezing, checkpointing and merging put another in its place. A reader keeps the tree it
-//! started with, and with it everything that its snapshot can see.
+//! A tree never changes; freezing, checkpointing and merging put another in its place. A reader keeps the
+//! tree it started with, and with it everything that its snapshot can see.
 
 pub(crate) mod block_cache;
 pub(crate) mod checkpoints;
 pub(crate) mod merging_iterator;
 pub(crate) mod metadata;
+mod sources;
 
 use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, OverflowReads, Probe};
 use crate::error::PartitionError;
@@ -21,15 +22,15 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// Memory tables and checkpoints, each list newest first. Every change in one is newer than those of the same row in
-/// the ones behind it.
+/// Memory tables and checkpoints, each list newest first. Every change in one is newer than those of the same
+/// row in the ones behind it.
 #[derive(Clone)]
 pub(crate) struct Tree {
     pub(crate) active: Arc<MemoryTable>,
     pub(crate) frozen: Vec<Arc<FrozenTable>>,
     pub(crate) checkpoints: Checkpoints,
-    /// Rises whenever changes leave memory, into a checkpoint or taken back: what was asked of checkpoints beside memory
-    /// counts only while it stands still.
+    /// Rises whenever changes leave memory, into a checkpoint or taken back: what was asked of checkpoints
+    /// beside memory counts only while it stands still.
     pub(crate) fetch_epoch: u64,
 }
 
@@ -48,9 +49,9 @@ pub(crate) struct TreeCheckpoint {
     is_whole: bool,
     /// Its keys are in the filter of this group, too.
     pub(crate) group: Option<HeldGroup>,
-    /// Counted when somebody asks.
+    /// Counted at the first request.
     visible_bytes: OnceLock<u64>,
-    /// Bytes of rows of deleted containers, by container, counted when somebody asks.
+    /// Bytes of rows of deleted containers, by container, counted at the first request.
     dead_bytes: Mutex<BTreeMap<Bytes, u64>>,
 }
 

@@ -52,7 +52,8 @@ fn change_of(key: &RowKey, value: Option<&Bytes>) -> RowChange {
     }
 }
 
-/// Puts a row of the table with blob data, or deletes it. It reads the row's head, and says how much of the row that was.
+/// Puts a row of the table with blob data, or deletes it. It reads the row's head, and says how much of the
+/// row that was.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBlobRow {
     pub(crate) key: RowKey,
@@ -76,7 +77,7 @@ impl Operation for WriteBlobRow {
     }
 }
 
-/// The value of a row with a overflow, which compresses if the tag is odd.
+/// The value of a row with an overflow, which compresses if the tag is odd.
 pub(crate) fn value_with_overflow(tag: u64, head_size: usize, overflow_size: usize) -> Bytes {
     let mut out = Vec::new();
     RowStart { pieces: Vec::new(), overflow_size_bytes: overflow_size }.put(&mut out);
@@ -199,7 +200,8 @@ pub(crate) async fn read_everything(partitions: &Partitions) -> Result<Everythin
     Ok(all)
 }
 
-/// All rows of a table by scan, each once more by get, and some by scans that jump; and of those with blob data the heads by a scan of their own.
+/// All rows of a table by scan, each once more by get, and some by scans that jump; and of those with blob
+/// data the heads by a scan of their own.
 pub(crate) async fn read_table(
     partitions: &Partitions,
     table: ObjectTable,
@@ -226,8 +228,8 @@ pub(crate) async fn read_table(
 /// The container of rows with blob data in [`varied_life`].
 const BLOB_CONTAINER: u64 = 100;
 
-/// A folder with something of everything: checkpoints, merges of them, split and merged ranges, deleted rows, a retired
-/// container, rows that are only in the log. Returns what must be there.
+/// A folder with something of everything: checkpoints, merges of them, split and merged ranges, deleted rows,
+/// a retired container, rows that are only in the log. Returns what must be there.
 pub(crate) async fn varied_life(env: &Environment, value_size_max: u64) -> Everything {
     let (streams, partitions) = open(env, PartitionSettings::tiny()).await.unwrap();
     let mut expected = Everything::new();
@@ -259,7 +261,8 @@ pub(crate) async fn varied_life(env: &Environment, value_size_max: u64) -> Every
                 put(&partitions, &mut expected, doomed.clone(), Some(value(9, 100))).await.unwrap();
                 expected.remove(&doomed.as_bytes()[..]);
                 partitions.retire_container(TABLE, ACCOUNT, 9).await.unwrap();
-                // Its row is still shown until a checkpoint forgets it: nobody asks for a container that is gone.
+                // Its row is still shown until a checkpoint forgets it: nobody asks for a container that is
+                // gone.
                 put(&partitions, &mut Everything::new(), doomed, None).await.unwrap();
             }
             _ => {}
