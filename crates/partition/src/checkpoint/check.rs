@@ -70,7 +70,9 @@ impl Checkpoint {
                         match self.read_rows(entry.location).await {
                             Err(error) => checked.note(Some(entry.location), &error, keys),
                             Ok(rows) => {
-                                if let Err(error) = self.check_overflows(&mut checked, &rows, entry).await {
+                                if let Err(error) =
+                                    self.check_overflows(&mut checked, &rows, entry, start).await
+                                {
                                     checked.note(Some(entry.location), &error, keys.clone());
                                 }
                                 let may_contain = |key: &[u8]| {
@@ -115,6 +117,7 @@ impl Checkpoint {
         checked: &mut CheckedCheckpoint,
         rows: &RowBlock,
         entry: &IndexEntry,
+        start: &[u8],
     ) -> Result<(), PartitionError> {
         let malformed = |error: DecodeError| damaged(entry.location, &error.to_string());
         let (mut keys, mut places) = (Vec::new(), Vec::new());
@@ -129,6 +132,9 @@ impl Checkpoint {
         if size_bytes != entry.overflow_size_bytes {
             return Err(damaged(entry.location, "the index tells of other overflows"));
         }
+        // Those before `start` are elsewhere by now, and extents that only they lay in may have gone.
+        let before = keys.iter().take_while(|key| key.as_ref() < start).count();
+        let (keys, places) = (keys.split_off(before), places.split_off(before));
         let read = self.read_overflows(&places).await;
         if read.is_ok_and(|overflows| overflows.iter().all(|overflow| overflow.unpacked().is_ok())) {
             return Ok(());

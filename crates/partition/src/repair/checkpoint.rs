@@ -43,14 +43,19 @@ pub(super) struct Examined {
     /// Extents with blocks of its own, as far as is known: its stream lists others, too, in which merges have
     /// left overflows beside row blocks that are no longer true. Empty: none is known.
     own_extents: BTreeSet<ExtentId>,
+    /// Where its root was written.
+    root: Location,
+    /// Rows before this key are elsewhere by now, and what they name may have gone.
+    start: Bytes,
 }
 
 /// Looks at everything in a checkpoint.
 pub(super) async fn examine(shared: &Shared, reference: &CheckpointReference) -> Examined {
     let opened = Checkpoint::open(shared.streams.clone(), shared.cache.clone(), reference.root).await;
+    let (root, start) = (reference.root, reference.limit.start.clone());
     let Ok(checkpoint) = opened else {
-        let own_extents = BTreeSet::new();
-        return Examined { is_whole: false, gaps: None, highest_version: RowVersion(u64::MAX), own_extents };
+        let (own_extents, highest_version) = (BTreeSet::new(), RowVersion(u64::MAX));
+        return Examined { is_whole: false, gaps: None, highest_version, own_extents, root, start };
     };
     let mut own_extents = BTreeSet::from([reference.root.extent]);
     for (at, part) in checkpoint.root.parts.iter().enumerate() {
@@ -63,7 +68,7 @@ pub(super) async fn examine(shared: &Shared, reference: &CheckpointReference) ->
     let is_whole = checked.damages.is_empty();
     let gaps = checked.damages.into_iter().map(|damage| (damage.keys, damage.problem)).collect();
     let highest_version = RowVersion(checkpoint.root.highest_version);
-    Examined { is_whole, gaps: Some(gaps), highest_version, own_extents }
+    Examined { is_whole, gaps: Some(gaps), highest_version, own_extents, root, start }
 }
 
 /// A row block that reads.
@@ -75,6 +80,15 @@ struct Candidate {
     is_behind_gap: bool,
 }
 
+/// Something in a checkpoint's stream does not read.
+struct Problem {
+    /// The first reason.
+    why: String,
+    /// Its own row blocks may be among it, and those that read may be others, in extents with overflows that were left by a
+    /// compaction: without a root nothing tells them apart.
+    is_unsure: bool,
+}
+
 /// Writes what reads of the checkpoint in `stream` to the new stream `to`. `None`: there is no row left.
 pub(super) async fn rewrite(
     shared: &Shared,
@@ -83,7 +97,7 @@ pub(super) async fn rewrite(
     examined: &Examined,
     (to, epoch): (&StreamName, OwnerEpoch),
 ) -> Result<(Option<Finished>, Vec<LostRows>), PartitionError> {
-    let (candidates, problem) = candidates(shared, stream, &examined.own_extents).await?;
+    let (candidates, problem) = candidates(shared, (table, stream), examined).await?;
     let mut lost = lost_between(examined, &candidates, problem);
     let left = Arc::new(BTreeSet::new());
     let mut writer =
@@ -93,6 +107,9 @@ pub(super) async fn rewrite(
             .map_err(|error| PartitionError::Storage(error.to_string()))?;
         let mut rows = block.rows();
         while let Some(position) = rows.step().map_err(|error| PartitionError::Storage(error.to_string()))? {
+            if rows.key() < examined.start.as_ref() {
+                continue;
+            }
             let read = match position.overflow {
                 None => None,
                 Some(place) => match read_overflow(shared, place).await {
@@ -120,16 +137,19 @@ async fn read_overflow(shared: &Shared, place: OverflowPlace) -> Result<StoredOv
 /// The stream's row blocks, in key order, and the first reason why something does not read.
 async fn candidates(
     shared: &Shared,
-    stream: &StreamName,
-    own_extents: &BTreeSet<ExtentId>,
-) -> Result<(Vec<Candidate>, Option<String>), PartitionError> {
+    (table, stream): (ObjectTable, &StreamName),
+    examined: &Examined,
+) -> Result<(Vec<Candidate>, Option<Problem>), PartitionError> {
+    let own_extents = &examined.own_extents;
     let mut found: Vec<Candidate> = Vec::new();
     let mut overflows = BTreeSet::new();
     let mut problem = None;
     let mut is_behind_gap = false;
+    let mut hides_blocks = false;
     let mut visit = |salvaged| match salvaged {
-        Salvaged::Missing { problem: why, .. } => {
+        Salvaged::Missing { extent, from, problem: why, .. } => {
             is_behind_gap = true;
+            hides_blocks |= !is_root_alone(examined.root, extent, from);
             problem.get_or_insert(why);
         }
         Salvaged::Block(location, payload) => {
@@ -156,7 +176,15 @@ async fn candidates(
         }
         follows
     });
-    Ok((found, problem))
+    // Only rows with overflows have some left where they are.
+    let has_others = table.has_data() && shared.streams.stat(stream)?.extents.len() > 1;
+    let is_unsure = own_extents.is_empty() && hides_blocks && has_others;
+    Ok((found, problem.map(|why| Problem { why, is_unsure })))
+}
+
+/// Whether what does not read from this byte on is the root and nothing before it, as far as its place is known.
+fn is_root_alone(root: Location, extent: ExtentId, from: u64) -> bool {
+    root.len > 0 && extent == root.extent && from >= root.offset
 }
 
 /// Without a root: extents with overflows that were left come first in the stream. The checkpoint's own are
@@ -193,7 +221,7 @@ fn keys_of(payload: Bytes) -> Option<(Bytes, Bytes, Vec<OverflowPlace>)> {
 }
 
 /// The keys of row blocks that do not read.
-fn lost_between(examined: &Examined, found: &[Candidate], problem: Option<String>) -> Vec<LostRows> {
+fn lost_between(examined: &Examined, found: &[Candidate], problem: Option<Problem>) -> Vec<LostRows> {
     let lost = |keys, reason| LostRows {
         keys: LostRowKeys::Between(keys),
         version: examined.highest_version,
@@ -206,7 +234,11 @@ fn lost_between(examined: &Examined, found: &[Candidate], problem: Option<String
             .flat_map(|(keys, why)| uncovered(keys, found).into_iter().map(|keys| (keys, why.clone())));
         return rest.map(|(keys, why)| lost(keys, why)).collect();
     }
-    let reason = problem.unwrap_or_else(|| "the root does not read".to_owned());
+    let is_unsure = problem.as_ref().is_some_and(|problem| problem.is_unsure);
+    let reason = problem.map_or_else(|| "the root does not read".to_owned(), |problem| problem.why);
+    if is_unsure {
+        return vec![lost(KeyRange { start: Bytes::new(), end: None }, reason)];
+    }
     let mut between = Vec::new();
     let mut start = Bytes::new();
     for candidate in found {
@@ -280,10 +312,22 @@ mod tests {
             gaps: None,
             highest_version: RowVersion(9),
             own_extents: BTreeSet::new(),
+            root: Location { extent: ExtentId(1), offset: 0, len: 0 },
+            start: Bytes::new(),
         };
         let lost = lost_between(&examined, &found(&[("a", "c", false), ("h", "k", true)]), None);
         let ranges: Vec<LostRowKeys> = lost.into_iter().map(|lost| lost.keys).collect();
         let between = |start, end| LostRowKeys::Between(keys(start, end));
         assert_eq!(ranges, [between("c\0", Some("h")), between("k\0", None)]);
+        // The row blocks that read may be of another checkpoint, whose overflows were left where they are.
+        let unsure = Some(Problem { why: "zeros".to_owned(), is_unsure: true });
+        let lost = lost_between(&examined, &found(&[("a", "c", false)]), unsure);
+        assert_eq!(lost.into_iter().map(|lost| lost.keys).collect::<Vec<_>>(), [between("", None)]);
+        let root = Location { extent: ExtentId(7), offset: 500, len: 90 };
+        let is_root_alone = |extent, from| is_root_alone(root, ExtentId(extent), from);
+        assert_eq!(
+            [(7, 500), (7, 499), (6, 500)].map(|(extent, from)| is_root_alone(extent, from)),
+            [true, false, false]
+        );
     }
 }
