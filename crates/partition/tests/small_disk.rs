@@ -1,11 +1,11 @@
-//! A small disk that fills up and is emptied again, in seeded histories: deletions are never refused, within
-//! a minute half of what was deleted is writable, and nothing else is lost. A model of the rows says what
-//! must be there, one of the space how much must be free.
+//! A small disk that fills up and is emptied again, in seeded histories: deletions are never refused, within a minute half of
+//! what was deleted is writable, and nothing else is lost. A model of the rows says what must be there, one of the space how
+//! much must be free.
 
 mod rows;
 
-use partition::{PartitionError, PartitionSettings, Partitions, PlantedFault};
-use rows::{Everything, TABLE, key, put, read_table, value};
+use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, PlantedFault, RowKey};
+use rows::{Everything, key, put, put_blob_row, read_table, value, value_with_overflow};
 use sim::{Faults, World};
 use std::time::Duration;
 use stream::{StreamSettings, Streams};
@@ -14,7 +14,60 @@ const DISK_SIZE_BYTES: u64 = 6 << 20;
 const EXTENT_SIZE_BYTES: u64 = 96 << 10;
 const SEGMENT_SIZE_BYTES: u64 = 96 << 10;
 const TABLE_SIZE_BYTES: u64 = 48 << 10;
-const ROW_SIZE_BYTES: usize = 700;
+
+/// What the disk is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Rows of 700 bytes.
+    Plain,
+    /// Rows with an overflow of 3,000 bytes, whose keys begin alike for longer than a row directory tells them apart: walks
+    /// begin a few rows before the one they want.
+    Overflowing,
+}
+
+impl Kind {
+    fn row_size_bytes(self) -> usize {
+        match self {
+            Kind::Plain => 700,
+            Kind::Overflowing => 3000,
+        }
+    }
+
+    fn key(self, group: u64, at: u64) -> RowKey {
+        let group = format!("{:04x}", group & 0xffff);
+        match self {
+            Kind::Plain => key(1, &group, &format!("{at:06}")),
+            Kind::Overflowing if at == 0 => key(1, "a", ""),
+            Kind::Overflowing => key(1, &format!("begins-alike-{group}-{at:06}"), ""),
+        }
+    }
+
+    /// Puts the row with this key and a value made from `tag`; without a tag deletes it.
+    async fn put(
+        self,
+        partitions: &Partitions,
+        all: &mut Everything,
+        key: RowKey,
+        tag: Option<u64>,
+    ) -> Result<(), PartitionError> {
+        let size_bytes = self.row_size_bytes();
+        match self {
+            Kind::Plain => put(partitions, all, key, tag.map(|tag| value(tag, size_bytes))).await,
+            Kind::Overflowing => {
+                // Even ones do not compress.
+                let value = tag.map(|tag| value_with_overflow(2 * tag, 50, size_bytes));
+                put_blob_row(partitions, all, key, value).await
+            }
+        }
+    }
+
+    fn table(self) -> ObjectTable {
+        match self {
+            Kind::Plain => ObjectTable::Entity,
+            Kind::Overflowing => ObjectTable::Blob,
+        }
+    }
+}
 
 /// A server's proportions, by the arithmetic of `StreamSettings::for_disk`.
 fn settings(reserve_size_bytes: u64) -> (StreamSettings, PartitionSettings) {
@@ -48,7 +101,7 @@ struct Ended {
 }
 
 /// Fills the disk, deletes every second row in random order, is stopped in between, and writes.
-fn live(seed: u64, reserve_size_bytes: u64, planted_fault: Option<PlantedFault>) -> Ended {
+fn live(kind: Kind, seed: u64, reserve_size_bytes: u64, planted_fault: Option<PlantedFault>) -> Ended {
     let world = World::new(seed);
     world.disk.set_faults(Faults { capacity_bytes: DISK_SIZE_BYTES, ..Faults::default() });
     let (stream_settings, settings) = settings(reserve_size_bytes);
@@ -60,22 +113,23 @@ fn live(seed: u64, reserve_size_bytes: u64, planted_fault: Option<PlantedFault>)
         env.clock.sleep(Duration::from_secs(10)).await;
         let mut there = Vec::new();
         for at in 0..20_000u64 {
-            let row = key(1, &format!("{:04x}", at.wrapping_mul(0x9e37) & 0xffff), &format!("{at:06}"));
-            match put(&partitions, &mut all, row.clone(), Some(value(at, ROW_SIZE_BYTES))).await {
+            let row = kind.key(at.wrapping_mul(0x9e37), at);
+            match kind.put(&partitions, &mut all, row.clone(), Some(at)).await {
                 Ok(()) => there.push(row),
                 Err(PartitionError::DiskFull) if streams.is_scarce() => break,
                 Err(PartitionError::DiskFull) => env.clock.sleep(Duration::from_millis(100)).await,
                 Err(other) => panic!("seed {seed}: {other}"),
             }
         }
-        assert!(there.len() > 1000, "seed {seed}: {} rows fill the disk", there.len());
+        let filled_bytes = there.len() * kind.row_size_bytes();
+        assert!(filled_bytes > 700_000, "seed {seed}: {} rows fill the disk", there.len());
         let mut gone: Vec<_> = there.iter().skip(seed as usize % 2).step_by(2).cloned().collect();
         for at in (1..gone.len()).rev() {
             gone.swap(at, (env.random.next_u64() % (at as u64 + 1)) as usize);
         }
         let (mut refused_count, half) = (0, gone.len() / 2);
         for (at, row) in gone.iter().enumerate() {
-            while put(&partitions, &mut all, row.clone(), None).await.is_err() {
+            while kind.put(&partitions, &mut all, row.clone(), None).await.is_err() {
                 refused_count += 1;
                 if refused_count > 20 {
                     return Ended { refused_count, deleted_bytes: 1, writable_bytes: 0 };
@@ -89,25 +143,33 @@ fn live(seed: u64, reserve_size_bytes: u64, planted_fault: Option<PlantedFault>)
                 partitions = Partitions::open(&env, streams.clone(), settings.clone()).await.unwrap();
             }
         }
-        let deleted_bytes = (gone.len() * ROW_SIZE_BYTES) as u64;
+        let deleted_bytes = (gone.len() * kind.row_size_bytes()) as u64;
         let mut writable_bytes = 0;
         let deleted_at = env.clock.monotonic();
         let mut at = 1_000_000u64;
         while env.clock.monotonic() < deleted_at + Duration::from_secs(60)
             && writable_bytes < deleted_bytes / 2
         {
-            let row = key(1, &format!("{:04x}", at & 0xffff), &format!("{at:06}"));
-            match put(&partitions, &mut all, row, Some(value(at, ROW_SIZE_BYTES))).await {
-                Ok(()) => writable_bytes += ROW_SIZE_BYTES as u64,
+            match kind.put(&partitions, &mut all, kind.key(at, at), Some(at)).await {
+                Ok(()) => writable_bytes += kind.row_size_bytes() as u64,
                 Err(PartitionError::DiskFull) => env.clock.sleep(Duration::from_millis(100)).await,
                 Err(other) => panic!("seed {seed}: {other}"),
             }
             at += 1;
         }
-        assert_eq!(read_table(&partitions, TABLE).await.unwrap(), all, "seed {seed}");
+        assert_eq!(read_table(&partitions, kind.table()).await.unwrap(), all, "seed {seed}");
         Ended { refused_count, deleted_bytes, writable_bytes }
     });
     run.unwrap()
+}
+
+/// One history takes as long as hundreds of others do.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    match number("LARIMAR_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..(number("LARIMAR_SIM_SEEDS").unwrap_or(0) / 250).max(4),
+    }
 }
 
 fn comes_back(ended: &Ended) -> bool {
@@ -116,15 +178,27 @@ fn comes_back(ended: &Ended) -> bool {
 
 #[test]
 fn half_of_what_is_deleted_on_a_small_disk_is_writable_in_a_minute() {
-    for seed in 0..6 {
-        let ended = live(seed, RESERVE_SIZE_BYTES, None);
+    for seed in seeds() {
+        let ended = live(Kind::Plain, seed, RESERVE_SIZE_BYTES, None);
+        assert!(comes_back(&ended), "seed {seed}: {ended:?}");
+    }
+}
+
+/// A checkpoint whose live half is larger than the reserve, and whose overflows were left by a compaction in extents that hold keys
+/// of its whole range: a part of it in key order frees no extent, and the reserve is used up before all parts are written.
+#[test]
+#[ignore = "known: a reclaim in key order does not fit the reserve where overflows are scattered"]
+fn half_of_what_is_deleted_is_writable_where_overflows_are_scattered() {
+    for seed in seeds() {
+        let ended = live(Kind::Overflowing, seed, RESERVE_SIZE_BYTES, None);
         assert!(comes_back(&ended), "seed {seed}: {ended:?}");
     }
 }
 
 #[test]
 fn a_reserve_that_is_too_small_is_caught() {
-    let caught = (0..4).filter(|seed| !comes_back(&live(*seed, RESERVE_SIZE_BYTES / 8, None))).count();
+    let caught =
+        (0..4).filter(|seed| !comes_back(&live(Kind::Plain, *seed, RESERVE_SIZE_BYTES / 8, None))).count();
     assert!(caught > 0, "the disk came back each time");
 }
 
@@ -132,6 +206,7 @@ fn a_reserve_that_is_too_small_is_caught() {
 #[test]
 fn a_collection_that_needs_more_than_it_frees_is_caught() {
     let fault = Some(PlantedFault::FruitlessReclaim);
-    let caught = (0..4).filter(|seed| !comes_back(&live(*seed, RESERVE_SIZE_BYTES, fault))).count();
+    let caught =
+        (0..4).filter(|seed| !comes_back(&live(Kind::Plain, *seed, RESERVE_SIZE_BYTES, fault))).count();
     assert!(caught > 0, "the disk came back each time");
 }
