@@ -2,13 +2,14 @@
 //!
 //! What always holds: only programs use it, and no layer below them; one call is unsafe, and nothing else.
 //!
-//! Why a crate: mimalloc takes the setting from the environment, which a program can't change for itself, or from a C
-//! function, and everywhere else in the workspace unsafe code is forbidden.
+//! Why a crate: mimalloc takes the setting from the environment, which a program can't change for itself, or
+//! from a C function, and everywhere else in the workspace unsafe code is forbidden.
 //!
-//! Why another span than mimalloc's second: all that is free when it is over goes back to the system, also what was in use
-//! a millisecond before. A load of small blobs turns over 100 MiB a second (rows in memory, buffers of flushes and merges),
-//! so each second most of that went back and was touched anew, at 10,000 page faults a second and a tenth of all processor
-//! time. A few times as long it is mostly in use again; a server that rests gives it back all the same.
+//! Why another span than mimalloc's second: all that is free when it is over goes back to the system, also
+//! what was in use a millisecond before. A load of small blobs turns over 100 MiB a second (rows in memory,
+//! buffers of flushes and merges), so each second most of that went back and was touched anew, at 10,000 page
+//! faults a second and a tenth of all processor time. A few times as long it is mostly in use again; a server
+//! that rests gives it back all the same.
 
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ const PURGE_DELAY_MS: libmimalloc_sys::mi_option_t = 15;
 /// How its environment variable is called. Who sets it knows better.
 const PURGE_DELAY_VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
 
-/// Has the allocator keep free memory for [`FREE_MEMORY_KEPT_FOR`], unless the environment says for how long. To be called
-/// at the start of `main`, before there are other threads.
+/// Has the allocator keep free memory for [`FREE_MEMORY_KEPT_FOR`], unless the environment says for how long.
+/// To be called at the start of `main`, before there are other threads.
 pub fn keep_free_memory() {
     if std::env::var_os(PURGE_DELAY_VARIABLE).is_none() {
         set(PURGE_DELAY_MS, FREE_MEMORY_KEPT_FOR.as_millis() as std::ffi::c_long);
@@ -32,8 +33,8 @@ pub fn keep_free_memory() {
 
 #[expect(unsafe_code, reason = "a C function")]
 fn set(option: libmimalloc_sys::mi_option_t, value: std::ffi::c_long) {
-    // SAFETY: it stores a number in a table that has this option. Another thread that allocates meanwhile may read the old
-    // one or the new one, which are both fine.
+    // SAFETY: it stores a number in a table that has this option. Another thread that allocates meanwhile may
+    // read the old one or the new one, which are both fine.
     unsafe { libmimalloc_sys::mi_option_set(option, value) }
 }
 
@@ -50,7 +51,8 @@ mod tests {
         unsafe { libmimalloc_sys::mi_option_get(option) }
     }
 
-    /// A number that means another option in the next mimalloc would set that one: its default tells which one it is.
+    /// A number that means another option in the next mimalloc would set that one: its default tells which
+    /// one it is.
     #[test]
     fn the_option_is_the_delay_and_is_set() {
         const DEFAULT_MS: std::ffi::c_long = 1000;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Bytes that show themselves in the largest binary unit that they are a whole number of, and else in bytes, with about how
-/// many KiB, MiB or GiB that is.
+/// Bytes that show themselves in the largest binary unit that they are a whole number of, and else in bytes,
+/// with about how many KiB, MiB or GiB that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteSize(pub u64);
 

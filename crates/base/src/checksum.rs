@@ -33,15 +33,17 @@ impl Crc64 {
 /// The polynomial of CRC-64/NVME, its bits reflected.
 const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
 
-/// Which bit of `bytes` was flipped, if that alone explains why they do not have `checksum`: bit `n % 8` of byte `n / 8`.
+/// Which bit of `bytes` was flipped, if that alone explains why they do not have `checksum`: bit `n % 8` of
+/// byte `n / 8`.
 pub fn flipped_bit(bytes: &[u8], checksum: u64) -> Option<usize> {
     flipped_bit_of(bytes.len(), crc64(&[bytes]) ^ checksum)
 }
 
 /// The same for bytes of which so many were hashed last, and whose checksum is `off_by` by exclusive or.
 ///
-/// A checksum is linear: what it is off by depends on the flipped bits only, and differs for each single one. Bytes that are
-/// wrong in any other way have the difference of one flipped bit by a chance of their bits in 2^64.
+/// A checksum is linear: what it is off by depends on the flipped bits only, and differs for each single one.
+/// Bytes that are wrong in any other way have the difference of one flipped bit by a chance of their bits in
+/// 2^64.
 pub fn flipped_bit_of(len: usize, off_by: u64) -> Option<usize> {
     let mut of_this_bit = POLYNOMIAL;
     for bit in (0..len * 8).rev() {

@@ -1,7 +1,7 @@
 //! Time as a value that is handed in.
 //!
-//! [`Ticks`] is the one wall-clock type of the project: 100 ns units since 1601-01-01T00:00:00Z, the resolution and
-//! the lower bound of the protocol's `Edm.DateTime`.
+//! [`Ticks`] is the one wall-clock type of the project: 100 ns units since 1601-01-01T00:00:00Z, the
+//! resolution and the lower bound of the protocol's `Edm.DateTime`.
 
 use crate::BoxFuture;
 use std::time::Duration;

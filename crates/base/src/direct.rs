@@ -1,11 +1,12 @@
-//! Large writes past the page cache, and reads of what is not read again soon: copying such bytes into the cache and out
-//! again costs several times the transfer itself, in processor time and in the bandwidth of the disk, and makes the syncs
-//! of others wait.
+//! Large writes past the page cache, and reads of what is not read again soon: copying such bytes into the
+//! cache and out again costs several times the transfer itself, in processor time and in the bandwidth of the
+//! disk, and makes the syncs of others wait.
 //!
-//! What always holds: the file holds the same bytes as after an ordinary write, durable after the same sync. The kernel
-//! transfers whole pages only, to and from aligned memory, so what a write has before its first and behind its last
-//! whole page goes through the cache. Where the kernel or the file system refuses, all of it does. Bytes that are not where
-//! the kernel takes them from are copied first; [`write_buffer`] makes room where they need not be.
+//! What always holds: the file holds the same bytes as after an ordinary write, durable after the same sync.
+//! The kernel transfers whole pages only, to and from aligned memory, so what a write has before its first
+//! and behind its last whole page goes through the cache. Where the kernel or the file system refuses, all of
+//! it does. Bytes that are not where the kernel takes them from are copied first; [`write_buffer`] makes room
+//! where they need not be.
 
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -18,11 +19,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Smaller writes go through the page cache: for them the copy is cheap.
 const DIRECT_SIZE_BYTES_MIN: usize = 64 << 10;
-/// Offset, length and memory are multiples of this: the page, and no disk has larger blocks. Whoever writes from such a place
-/// to such an offset spares the disk a copy.
+/// Offset, length and memory are multiples of this: the page, and no disk has larger blocks. Whoever writes
+/// from such a place to such an offset spares the disk a copy.
 pub const WRITE_ALIGNMENT: usize = 4096;
-/// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's cache. What the
-/// journal writes meanwhile waits for one piece of each other writer at most.
+/// Bytes are copied to aligned memory, and written, in pieces of this size, which stay in the processor's
+/// cache. What the journal writes meanwhile waits for one piece of each other writer at most.
 const PIECE_SIZE_BYTES: usize = 256 << 10;
 
 /// Memory of one piece at an aligned address.
@@ -50,8 +51,8 @@ impl Piece {
     }
 }
 
-/// A buffer with room for `len` bytes that will be written at `offset`, and where they start in it: behind so many bytes
-/// without meaning that the real disk takes a large write from here and need not copy it.
+/// A buffer with room for `len` bytes that will be written at `offset`, and where they start in it: behind so
+/// many bytes without meaning that the real disk takes a large write from here and need not copy it.
 pub fn write_buffer(offset: u64, len: usize) -> (Vec<u8>, usize) {
     let mut buffer: Vec<u8> = Vec::with_capacity(len + WRITE_ALIGNMENT);
     let in_page = (offset % WRITE_ALIGNMENT as u64) as usize;
@@ -74,14 +75,15 @@ pub(crate) fn read_exact_at(file: &File, offset: u64, len: usize) -> io::Result<
     Ok(buffer.into())
 }
 
-/// Memory of large reads that is used again: zeroing it, and having the kernel find pages for it, costs as much as a copy.
+/// Memory of large reads that is used again: zeroing it, and having the kernel find pages for it, costs as
+/// much as a copy.
 mod read_memory {
     use super::WRITE_ALIGNMENT;
     use bytes::{Bytes, BytesMut};
     use parking_lot::Mutex;
 
-    /// What a merge reads of a checkpoint at once, and pages around it. What is larger, or would leave half of it unused, gets
-    /// memory of its own.
+    /// What a merge reads of a checkpoint at once, and pages around it. What is larger, or would leave half
+    /// of it unused, gets memory of its own.
     pub(super) const SIZE_BYTES: usize = (512 << 10) + 4 * WRITE_ALIGNMENT;
     /// As many as a merge reads at the same time, usually; 8 MiB.
     const COUNT_MAX: usize = 16;
@@ -128,9 +130,9 @@ fn read_pages(direct: &File, offset: u64, len: usize) -> io::Result<Bytes> {
     Ok(read_memory::keep(memory).slice(start..start + len))
 }
 
-/// After so many large writes a file keeps the descriptor for them, one for as long as it is open: opening it anew takes each
-/// write some ten microseconds. More than most extents ever have, of which there are many, so that the journal's few files
-/// are nearly the only ones with two.
+/// After so many large writes a file keeps the descriptor for them, one for as long as it is open: opening it
+/// anew takes each write some ten microseconds. More than most extents ever have, of which there are many, so
+/// that the journal's few files are nearly the only ones with two.
 const LARGE_WRITES_BEFORE_KEPT: u32 = 1000;
 
 /// What a file has for its large writes.
@@ -167,7 +169,8 @@ pub(crate) fn write_all_at(file: &File, large: &LargeWrites, bytes: &[u8], offse
             file.write_all_at(&bytes[..head], offset)?;
             file.write_all_at(&bytes[pages..], at(pages))
         }
-        // No room and a broken disk are what they are; anything else is a refusal, and an ordinary write says more.
+        // No room and a broken disk are what they are; anything else is a refusal, and an ordinary write says
+        // more.
         Err(error) if is_final(&error) => Err(error),
         Err(_) => file.write_all_at(bytes, offset),
     }
@@ -234,8 +237,8 @@ mod tests {
         }
     }
 
-    /// Against a plain model: writes of all sizes at odd places, over each other and beyond the end, read back after
-    /// each one, with neighbours that are in the page cache and with ones that are not.
+    /// Against a plain model: writes of all sizes at odd places, over each other and beyond the end, read
+    /// back after each one, with neighbours that are in the page cache and with ones that are not.
     #[test]
     fn a_file_holds_what_was_written_whichever_way() {
         let folder = tempfile::tempdir().unwrap();

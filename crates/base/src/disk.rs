@@ -6,8 +6,9 @@
 //! - a failed sync says nothing about what the disk holds, and must never be retried
 //!   (source: Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
 //!
-//! The futures block their thread on a real disk: call them from tasks started with [`crate::Spawner::spawn_dedicated`].
-//! Only reads may be called anywhere: a worker does not wait for its disk, others read instead.
+//! The futures block their thread on a real disk: call them from tasks started with
+//! [`crate::Spawner::spawn_dedicated`]. Only reads may be called anywhere: a worker does not wait for its
+//! disk, others read instead.
 
 pub use crate::direct::{WRITE_ALIGNMENT, write_buffer};
 use async_trait::async_trait;
@@ -37,8 +38,8 @@ pub fn is_out_of_files(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Whether a failed [`Disk::open`] says that the system has nothing left to open a file with: for certain no file was
-/// opened, and a later try may find what this one lacked.
+/// Whether a failed [`Disk::open`] says that the system has nothing left to open a file with: for certain no
+/// file was opened, and a later try may find what this one lacked.
 pub fn is_open_refused(error: &io::Error) -> bool {
     is_out_of_files(error) || error.kind() == io::ErrorKind::OutOfMemory
 }

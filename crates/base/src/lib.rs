@@ -1,9 +1,9 @@
-//! The ground floor: everything that can differ between two runs, behind traits, and the small tools that every
-//! layer needs.
+//! The ground floor: everything that can differ between two runs, behind traits, and the small tools that
+//! every layer needs.
 //!
-//! Clock, randomness, disk and spawning are traits here, with the real ones in [`system`] and a disk that lives in
-//! memory in [`memory_disk`]. The layers above take an [`Environment`] and reach for nothing else, so that the same
-//! code runs in production and, under a seed, on a disk that lies (crate `sim`).
+//! Clock, randomness, disk and spawning are traits here, with the real ones in [`system`] and a disk that
+//! lives in memory in [`memory_disk`]. The layers above take an [`Environment`] and reach for nothing else,
+//! so that the same code runs in production and, under a seed, on a disk that lies (crate `sim`).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // This crate is where the real things live.
 
 mod byte_size;

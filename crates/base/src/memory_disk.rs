@@ -1,4 +1,5 @@
-//! A disk that lives in memory and forgets everything with the process: `--in-memory`, and tests without faults.
+//! A disk that lives in memory and forgets everything with the process: `--in-memory`, and tests without
+//! faults.
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use async_trait::async_trait;

@@ -1,8 +1,8 @@
-//! A disk over another that keeps all changes to itself, in memory: code that recovers and repairs can be run on a data
-//! folder that must not change.
+//! A disk over another that keeps all changes to itself, in memory: code that recovers and repairs can be run
+//! on a data folder that must not change.
 //!
-//! What always holds: the disk below is only opened for reading. Changes are held in pages, so a large file that is
-//! changed in few places costs little.
+//! What always holds: the disk below is only opened for reading. Changes are held in pages, so a large file
+//! that is changed in few places costs little.
 
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::memory_disk::name_in;
@@ -215,7 +215,8 @@ mod tests {
     use crate::memory_disk::MemoryDisk;
     use crate::random::splitmix64;
 
-    /// The same random changes to an overlay and to a plain disk read the same; the disk below stays as it was.
+    /// The same random changes to an overlay and to a plain disk read the same; the disk below stays as it
+    /// was.
     #[tokio::test]
     async fn it_behaves_as_a_disk_and_leaves_the_one_below_alone() {
         for seed in 0..30u64 {

@@ -1,6 +1,7 @@
 //! Chance, handed in.
 
-/// A source of random bits: for ids, jitter, sampling, and numbers that nobody may guess who has seen others. Not for keys.
+/// A source of random bits: for ids, jitter, sampling, and numbers that nobody may guess who has seen others.
+/// Not for keys.
 pub trait Random: Send + Sync + 'static {
     /// 64 random bits.
     fn next_u64(&self) -> u64;

@@ -1,8 +1,8 @@
 //! Reads of files that don't let a worker stand still.
 //!
-//! A worker has a share of all connections: while it waits for a disk, which takes as long as some tens of requests, all of
-//! them wait. So on a worker a read takes only what the kernel has in memory. For what it has not, one of the readers
-//! waits. Other threads may wait, and read themselves.
+//! A worker has a share of all connections: while it waits for a disk, which takes as long as some tens of
+//! requests, all of them wait. So on a worker a read takes only what the kernel has in memory. For what it
+//! has not, one of the readers waits. Other threads may wait, and read themselves.
 
 use crate::direct;
 use bytes::Bytes;
@@ -17,16 +17,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Reads of all workers that wait for a disk at the same time. Further ones queue: there are as many as requests that read,
-/// which the front end bounds. A disk that is asked for so many blocks at once works as fast as it can.
+/// Reads of all workers that wait for a disk at the same time. Further ones queue: there are as many as
+/// requests that read, which the front end bounds. A disk that is asked for so many blocks at once works as
+/// fast as it can.
 pub(crate) const WAITING_READS_MAX: usize = 32;
 
 type Read = Box<dyn FnOnce() + Send>;
 
 /// Threads that wait for a disk in place of workers. Dropping it ends them after what is queued.
 ///
-/// All of them are there from the start: a system that gives no more threads says so then, not when a read needs one.
-/// (tokio's pool for such calls starts threads when it needs them, and panics if it gets none.)
+/// All of them are there from the start: a system that gives no more threads says so then, not when a read
+/// needs one. (tokio's pool for such calls starts threads when it needs them, and panics if it gets none.)
 pub(crate) struct Readers {
     queue: Arc<Queue>,
 }
@@ -51,7 +52,8 @@ impl Readers {
             let queue = readers.queue.clone();
             std::thread::Builder::new().name("read".to_owned()).spawn(move || {
                 while let Some(read) = queue.next() {
-                    // A panic is printed, and who waits for the read learns that it ended; the next one needs this thread.
+                    // A panic is printed, and who waits for the read learns that it ended; the next one needs
+                    // this thread.
                     let _ = catch_unwind(AssertUnwindSafe(read));
                 }
             })?;
@@ -139,8 +141,8 @@ pub(crate) async fn read_once_exact_at(file: &Arc<File>, offset: u64, len: usize
     }
 }
 
-/// How many bytes the kernel gave without waiting. `None`: it or the file system can't tell, or the read fails; a read that
-/// may wait says more.
+/// How many bytes the kernel gave without waiting. `None`: it or the file system can't tell, or the read
+/// fails; a read that may wait says more.
 fn read_at_hand(file: &File, buffer: &mut [u8], offset: u64) -> Option<usize> {
     match preadv2(file, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT) {
         Ok(count) => Some(count),

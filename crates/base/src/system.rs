@@ -63,7 +63,8 @@ impl Clock for SystemClock {
 pub struct SystemRandom(());
 
 thread_local! {
-    /// Numbers that were drawn and not given out. Each thread has its own: one store would go from core to core.
+    /// Numbers that were drawn and not given out. Each thread has its own: one store would go from core to
+    /// core.
     static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -92,12 +93,13 @@ impl Random for SystemRandom {
     }
 }
 
-/// After so many of its own tasks a worker looks for those that other threads woke. One of these is the group commit, given
-/// its turn back by the journal's thread: behind all requests that are ready, the disk would wait for it.
+/// After so many of its own tasks a worker looks for those that other threads woke. One of these is the group
+/// commit, given its turn back by the journal's thread: behind all requests that are ready, the disk would
+/// wait for it.
 const TASKS_BETWEEN_LOOKS_ELSEWHERE: u32 = 4;
 
-/// Worker threads with a single-threaded runtime each: a task stays on the thread it was started on, so that its
-/// sockets, timers and memory are never fought over.
+/// Worker threads with a single-threaded runtime each: a task stays on the thread it was started on, so that
+/// its sockets, timers and memory are never fought over.
 pub struct WorkerSpawner {
     workers: Vec<tokio::runtime::Handle>,
     next: AtomicUsize,
@@ -108,8 +110,8 @@ pub struct WorkerSpawner {
 }
 
 impl WorkerSpawner {
-    /// Starts `count` workers, at least one. Workers that are `pinned` keep to one core each, if the process may use
-    /// exactly one core for each: else the kernel places them.
+    /// Starts `count` workers, at least one. Workers that are `pinned` keep to one core each, if the process
+    /// may use exactly one core for each: else the kernel places them.
     pub fn start(count: usize, pinned: bool) -> io::Result<Self> {
         let count = count.max(1);
         let running = tokio::sync::watch::Sender::new(());
@@ -143,8 +145,8 @@ impl WorkerSpawner {
     }
 }
 
-/// The runtime of one thread. It ends without waiting for what runs on it, so that it can be dropped anywhere: where it was
-/// made, too, if it gets no thread.
+/// The runtime of one thread. It ends without waiting for what runs on it, so that it can be dropped
+/// anywhere: where it was made, too, if it gets no thread.
 struct ThreadRuntime {
     runtime: Option<tokio::runtime::Runtime>,
 }
@@ -180,8 +182,8 @@ impl Spawner for WorkerSpawner {
     }
 }
 
-/// The core of each of `count` workers. Fewer workers than cores have a reason, such as a quota of processor time, and
-/// must not gather on the first ones beside other programs that think the same.
+/// The core of each of `count` workers. Fewer workers than cores have a reason, such as a quota of processor
+/// time, and must not gather on the first ones beside other programs that think the same.
 fn cores_for(count: usize, allowed: &[usize]) -> Vec<Option<usize>> {
     if allowed.len() == count { allowed.iter().copied().map(Some).collect() } else { vec![None; count] }
 }
@@ -196,7 +198,8 @@ mod affinity {
         (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
     }
 
-    /// A thread that a worker has started gets its one core from it; here it gets all that are `allowed`, if that is known.
+    /// A thread that a worker has started gets its one core from it; here it gets all that are `allowed`, if
+    /// that is known.
     pub(super) fn keep_to_any(allowed: &[usize]) {
         if !allowed.is_empty() {
             keep_to(allowed);
@@ -297,8 +300,8 @@ impl Spawner for TokioSpawner {
     }
 }
 
-/// Lets this process have as many files and connections open at once as the operating system allows it without
-/// privileges, and says how many those are.
+/// Lets this process have as many files and connections open at once as the operating system allows it
+/// without privileges, and says how many those are.
 pub fn raise_open_files_max() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let allowed = getrlimit(Resource::Nofile);
@@ -311,8 +314,8 @@ pub fn raise_open_files_max() -> u64 {
 /// A folder of the real file system. Its futures block their thread while the kernel works.
 pub struct SystemDisk {
     root: PathBuf,
-    /// Folders that were synced once, by name: the layers have a handful. They stay open, because a later sync must not
-    /// fail for want of a file descriptor after what it makes durable has happened.
+    /// Folders that were synced once, by name: the layers have a handful. They stay open, because a later
+    /// sync must not fail for want of a file descriptor after what it makes durable has happened.
     synced_folders: Mutex<BTreeMap<String, Arc<File>>>,
 }
 
@@ -500,7 +503,8 @@ mod tests {
         assert!(now.current == now.maximum && raised > 0, "{now:?}");
     }
 
-    /// A folder was opened for each sync: without a free descriptor that failed after the fact, and writing stopped.
+    /// A folder was opened for each sync: without a free descriptor that failed after the fact, and writing
+    /// stopped.
     #[tokio::test]
     async fn a_folder_that_was_synced_once_is_never_opened_again() {
         let root = tempfile::tempdir().unwrap();

@@ -1,11 +1,12 @@
 //! Waking many tasks at once, with one signal for each thread that runs some of them.
 //!
-//! A task that is woken from another thread than its own costs that thread a signal to the other's event loop, a system
-//! call each. When a group of operations is durable, half of those that wait for it are another thread's. So a worker
-//! runs a relay: who wakes its tasks puts them into the relay's queue and signals once, and the relay wakes them at home.
+//! A task that is woken from another thread than its own costs that thread a signal to the other's event
+//! loop, a system call each. When a group of operations is durable, half of those that wait for it are
+//! another thread's. So a worker runs a relay: who wakes its tasks puts them into the relay's queue and
+//! signals once, and the relay wakes them at home.
 //!
-//! What always holds: the signal comes after the queue was filled, so nobody in it sleeps on; threads without a relay, and
-//! all of a simulation, are woken directly.
+//! What always holds: the signal comes after the queue was filled, so nobody in it sleeps on; threads without
+//! a relay, and all of a simulation, are woken directly.
 
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -21,8 +22,8 @@ thread_local! {
 /// Wakes tasks of its thread.
 #[derive(Default)]
 struct Relay {
-    /// As many as tasks of the thread wait for something at most: whoever puts one here has taken it out of where it
-    /// waited.
+    /// As many as tasks of the thread wait for something at most: whoever puts one here has taken it out of
+    /// where it waited.
     woken: Mutex<Vec<Waker>>,
     signal: Notify,
 }

@@ -1,6 +1,8 @@
-//! The facade of the Blob service: each method checks what it is given and runs one operation, scan or transfer.
+//! The facade of the Blob service: each method checks what it is given and runs one operation, scan or
+//! transfer.
 //!
-//! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and `copy_blob`.
+//! Here are the containers, the settings and the way to a blob; what is done to blobs is in `write_blob` and
+//! `copy_blob`.
 
 use crate::blob::read_blob::{BlobReader, FoundRecord, find_head, open_reader};
 use crate::condition::Conditions;
@@ -81,8 +83,8 @@ impl BlobAt {
     }
 }
 
-/// Whether a blob's bytes can be read, and what it says of itself be changed. Nothing is archived anywhere, but in Azure
-/// they could not.
+/// Whether a blob's bytes can be read, and what it says of itself be changed. Nothing is archived anywhere,
+/// but in Azure they could not.
 pub(crate) fn check_online(record: &BlobRecord, may_be_archived: bool) -> Result<(), BlobError> {
     match () {
         () if record.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),
@@ -144,8 +146,8 @@ impl BlobService {
         Ok(BlobAt { address, container: container.name.clone(), encryption: container.encryption.clone() })
     }
 
-    /// A blob that is stored under just this name, whatever it is: earlier versions took names that are not taken any
-    /// more. `None`: there is none.
+    /// A blob that is stored under just this name, whatever it is: earlier versions took names that are not
+    /// taken any more. `None`: there is none.
     pub async fn stored_blob(
         &self,
         account: &str,
@@ -204,15 +206,15 @@ impl BlobService {
         self.partitions.missing_space_bytes()
     }
 
-    /// Has blobs of containers that were deleted looked for that nobody retired, now and every now and then, for as long as
-    /// the partitions are there.
+    /// Has blobs of containers that were deleted looked for that nobody retired, now and every now and then,
+    /// for as long as the partitions are there.
     pub fn start_retiring(&self, spawner: &dyn Spawner) {
         let retiring = CONTAINERS.keep_retiring_lost(Arc::downgrade(&self.partitions), self.clock.clone());
         spawner.spawn("blob retire-lost", Box::pin(retiring));
     }
 
-    /// Looks for blobs of containers that were deleted, but not retired because the process ended or the request
-    /// was dropped in between, and retires them. Returns how many containers were found.
+    /// Looks for blobs of containers that were deleted, but not retired because the process ended or the
+    /// request was dropped in between, and retires them. Returns how many containers were found.
     pub async fn retire_lost_containers(&self) -> Result<u64, BlobError> {
         Ok(CONTAINERS.retire_lost(&self.partitions).await?)
     }
@@ -256,9 +258,9 @@ impl BlobService {
         Ok((row, outcome))
     }
 
-    /// A page of the account's containers whose names start with `prefix`, from `marker` (a name) on, and the next name.
-    /// Where many were deleted the page may be short, or empty, and have a next one. The system's own containers are among
-    /// them only `with_system`.
+    /// A page of the account's containers whose names start with `prefix`, from `marker` (a name) on, and the
+    /// next name. Where many were deleted the page may be short, or empty, and have a next one. The system's
+    /// own containers are among them only `with_system`.
     pub async fn list_containers(
         &self,
         account: &str,
@@ -296,8 +298,8 @@ impl BlobService {
         list_blobs(&self.partitions, account, container.id, query).await
     }
 
-    /// A blob or snapshot that is there and may be read under these conditions, without its bytes: where they are may be
-    /// left open.
+    /// A blob or snapshot that is there and may be read under these conditions, without its bytes: where they
+    /// are may be left open.
     pub async fn find(
         &self,
         at: &BlobAt,
@@ -419,8 +421,9 @@ impl BlobService {
         decode_settings(row.as_ref())
     }
 
-    /// Changes the settings that are given. If requests are to be logged, the container for logs is made, as in Azure;
-    /// nothing is written to it. That it can't be made, on a full disk perhaps, is only logged: the settings are in force.
+    /// Changes the settings that are given. If requests are to be logged, the container for logs is made, as
+    /// in Azure; nothing is written to it. That it can't be made, on a full disk perhaps, is only logged: the
+    /// settings are in force.
     pub async fn set_settings(
         &self,
         account: &str,
@@ -570,7 +573,8 @@ mod tests {
         }
     }
 
-    /// What one operation read was bounded in rows, but not in bytes. What can be done a bit at a time is done so.
+    /// What one operation read was bounded in rows, but not in bytes. What can be done a bit at a time is
+    /// done so.
     #[test]
     fn of_rows_that_are_too_many_bytes_fewer_are_looked_at() {
         let finished = World::new(1).run(|env, _| async move {
@@ -600,8 +604,8 @@ mod tests {
         assert!(finished.is_some(), "the disk crashed unasked");
     }
 
-    /// A page blob of 6 GiB with a long name could not be deleted: the keys of its regions are more than one operation
-    /// changes.
+    /// A page blob of 6 GiB with a long name could not be deleted: the keys of its regions are more than one
+    /// operation changes.
     #[test]
     fn a_page_blob_whose_keys_are_too_many_bytes_is_deleted_bit_by_bit() {
         let finished = World::new(1).run(|env, _| async move {

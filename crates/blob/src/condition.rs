@@ -1,7 +1,7 @@
 //! Conditions on a blob or container: what a request demands of what is there.
 //!
-//! Reads: `If-Match` and `If-Unmodified-Since` must hold, and of `If-None-Match` and `If-Modified-Since` one. Writes: an
-//! ETag condition decides over the date that goes with it. Dates compare in whole seconds.
+//! Reads: `If-Match` and `If-Unmodified-Since` must hold, and of `If-None-Match` and `If-Modified-Since` one.
+//! Writes: an ETag condition decides over the date that goes with it. Dates compare in whole seconds.
 
 use crate::encryption::Encryption;
 use crate::error::BlobError;
@@ -86,8 +86,8 @@ impl Conditions {
         self.lease_id.as_deref()
     }
 
-    /// Refuses a read of what must not be there, whether it is or not: uploads of the older Node client that must not
-    /// overwrite begin with one, and go on only after this error.
+    /// Refuses a read of what must not be there, whether it is or not: uploads of the older Node client that
+    /// must not overwrite begin with one, and go on only after this error.
     pub fn check_readable(&self) -> Result<(), BlobError> {
         match self.if_none_match {
             Some(ETags::Any) => Err(BlobError::UnsatisfiableCondition),
@@ -139,7 +139,8 @@ impl Conditions {
         self.check_tags(present)
     }
 
-    /// As [`Self::check_write`], for operations that make something: `If-None-Match: *` asks that nothing is there.
+    /// As [`Self::check_write`], for operations that make something: `If-None-Match: *` asks that nothing is
+    /// there.
     pub fn check_create(&self, present: Option<Present<'_>>) -> Result<(), BlobError> {
         match self.check_write(present) {
             Err(_) if present.is_some() && self.if_none_match == Some(ETags::Any) => {

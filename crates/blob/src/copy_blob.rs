@@ -1,5 +1,6 @@
-//! Copies inside the server. The bytes are read and written again: source and destination may lie in ranges that share
-//! nothing. What always holds: the copy is of one version of the source, and appears whole or not at all.
+//! Copies inside the server. The bytes are read and written again: source and destination may lie in ranges
+//! that share nothing. What always holds: the copy is of one version of the source, and appears whole or not
+//! at all.
 
 use crate::blob::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::blob::read_blob::{BlobReader, FoundRecord, find_head};
@@ -29,8 +30,8 @@ pub struct CopySource {
 }
 
 impl CopySource {
-    /// What must hold of the source when its bytes are read: if there were conditions, that it is what they were checked
-    /// on.
+    /// What must hold of the source when its bytes are read: if there were conditions, that it is what they
+    /// were checked on.
     fn still(&self, found: &FoundRecord, encryption: Encryption) -> Conditions {
         let none = Conditions { encryption: self.conditions.encryption.clone(), ..Conditions::default() };
         let is_bound = self.conditions != none;
@@ -148,8 +149,8 @@ impl BlobService {
     }
 
     /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes.
-    /// [`BlobError::ConditionNotMet`] is about the destination: the source's conditions are [`Self::find_source`]'s, and
-    /// one that no longer meets them was replaced.
+    /// [`BlobError::ConditionNotMet`] is about the destination: the source's conditions are
+    /// [`Self::find_source`]'s, and one that no longer meets them was replaced.
     pub async fn copy(
         &self,
         at: &BlobAt,

@@ -1,7 +1,8 @@
 //! What a request says of a blob's encryption: a key of the customer's, or the name of an encryption scope.
 //!
-//! Bytes are stored as they come: a key guards who may use a blob, not what lies on the disk. What always holds: a blob
-//! that was written with a key is read, extended and described only with the same key, of which only the hash is kept.
+//! Bytes are stored as they come: a key guards who may use a blob, not what lies on the disk. What always
+//! holds: a blob that was written with a key is read, extended and described only with the same key, of which
+//! only the hash is kept.
 
 use crate::error::BlobError;
 

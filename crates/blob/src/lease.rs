@@ -7,8 +7,8 @@
 //!                  3 broken    bytes(id)
 //! ```
 //!
-//! What always holds: a lease that ran out is *expired*, one whose break period is over is *broken*, whether or not
-//! anybody has written that down.
+//! What always holds: a lease that ran out is *expired*, one whose break period is over is *broken*, whether
+//! or not anybody has written that down.
 
 use crate::error::LeaseError;
 use base::Ticks;
@@ -238,7 +238,8 @@ impl Lease {
         }
     }
 
-    /// Whether something may be written with this id, and the lease after that: one that is over is forgotten.
+    /// Whether something may be written with this id, and the lease after that: one that is over is
+    /// forgotten.
     pub fn check_write(&self, given: Option<&str>, now: Ticks) -> Result<Lease, LeaseError> {
         match (given, self.state(now)) {
             (Some(_), _) => self.check_read(given, now).map(|()| self.clone()),
@@ -306,7 +307,8 @@ fn leased(id: &str, seconds: Option<u32>, now: Ticks) -> Lease {
     Lease::Leased { id: id.to_owned(), seconds, ends_at }
 }
 
-/// Whole seconds, to the nearest, and 1 until it is over: what is left is told to clients, never counted from.
+/// Whole seconds, to the nearest, and 1 until it is over: what is left is told to clients, never counted
+/// from.
 fn seconds_until(now: Ticks, at: Ticks) -> u64 {
     let nearest =
         (at.0.saturating_sub(now.0) + base::clock::TICKS_PER_SECOND / 2) / base::clock::TICKS_PER_SECOND;

@@ -1,12 +1,13 @@
 //! The Blob service: containers and blobs, their rules, operations as pure decisions, bytes in blob data.
 //!
-//! Vocabulary: a *container* is a row of the Container object table that gives a name an id; all that is stored of one
-//! blob shares a partition name of the Blob object table, so that each operation on it is one decision. The *head* row
-//! holds lease, counts and the base blob's *record*; snapshots, long lists of blocks, staged blocks and ranges of pages
-//! are rows beside it. Bytes are *pieces* of blob data that rows name, or lie in the row if they are few.
+//! Vocabulary: a *container* is a row of the Container object table that gives a name an id; all that is
+//! stored of one blob shares a partition name of the Blob object table, so that each operation on it is one
+//! decision. The *head* row holds lease, counts and the base blob's *record*; snapshots, long lists of
+//! blocks, staged blocks and ranges of pages are rows beside it. Bytes are *pieces* of blob data that rows
+//! name, or lie in the row if they are few.
 //!
-//! What always holds: bytes are durable before a row names them; a blob is replaced whole or not at all; a refusal
-//! changes nothing; nothing here knows HTTP, XML or headers.
+//! What always holds: bytes are durable before a row names them; a blob is replaced whole or not at all; a
+//! refusal changes nothing; nothing here knows HTTP, XML or headers.
 
 mod append_block;
 mod blob;

@@ -35,8 +35,8 @@ pub fn check_container(name: &str) -> Result<(), BlobError> {
     })
 }
 
-/// The name of the blob that is meant by `name`: without the dots at the end of each of its segments, which the service
-/// drops (reports of its users; its documents advise against such names).
+/// The name of the blob that is meant by `name`: without the dots at the end of each of its segments, which
+/// the service drops (reports of its users; its documents advise against such names).
 pub fn without_trailing_dots(name: &str) -> Cow<'_, str> {
     if !name.split('/').any(|segment| segment.ends_with('.')) {
         return Cow::Borrowed(name);

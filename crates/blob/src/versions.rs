@@ -1,6 +1,7 @@
 //! Former versions: what a write replaces stays under its id, where an account keeps versions.
 //!
-//! An id is the time of the write that made the version, and the version of its row; so ids never repeat under one name.
+//! An id is the time of the write that made the version, and the version of its row; so ids never repeat
+//! under one name.
 
 use crate::content::Content;
 use crate::page::put_pages::copy_regions;
@@ -15,7 +16,8 @@ const VERSION_OWNER_BIT: u64 = 1 << 63;
 pub(crate) fn keep_version(rows: &mut BlobRows) -> Result<(), Stop> {
     let Some(live) = rows.head.live() else { return Ok(()) };
     let mut former: BlobRecord = live.clone();
-    // Whatever was written before versions were kept gets the time of its last change, which nothing else has.
+    // Whatever was written before versions were kept gets the time of its last change, which nothing else
+    // has.
     let id = former.version.unwrap_or(former.etag);
     former.version = Some(id);
     if let Content::Pages(owner) = former.content {

@@ -1,4 +1,5 @@
-//! Small blobs whose content is damaged on the disk: what they say of themselves does not need it, their bytes do.
+//! Small blobs whose content is damaged on the disk: what they say of themselves does not need it, their
+//! bytes do.
 
 use base::Environment;
 use blob::{

@@ -1,5 +1,5 @@
-//! Reads tell a lease by the time by which changes decide it: that of its range, which stays ahead of a wall clock that was
-//! set back.
+//! Reads tell a lease by the time by which changes decide it: that of its range, which stays ahead of a wall
+//! clock that was set back.
 
 use base::Clock;
 use base::clock::TICKS_PER_SECOND;

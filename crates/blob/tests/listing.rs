@@ -46,8 +46,8 @@ impl Stage {
         upload.finish().await.unwrap()
     }
 
-    /// Makes a blob as the letters say, in order: `p`ut, `s`napshot, `d`elete with the snapshots, stage a `b`lock,
-    /// stage `m`any.
+    /// Makes a blob as the letters say, in order: `p`ut, `s`napshot, `d`elete with the snapshots, stage a
+    /// `b`lock, stage `m`any.
     async fn make(&self, name: &str, steps: &str) {
         let at = self.at(name).await;
         for step in steps.chars() {
@@ -109,8 +109,8 @@ impl Stage {
     }
 }
 
-/// Of blobs of which only versions were left, every other one was in no page if a page ended before it: the page behind
-/// it began behind its versions.
+/// Of blobs of which only versions were left, every other one was in no page if a page ended before it: the
+/// page behind it began behind its versions.
 #[test]
 fn pages_of_any_size_say_what_one_page_says() {
     World::new(1).run(|env, _| async move {
@@ -163,7 +163,8 @@ fn grouped(names: &[String], prefix: &str, delimiter: &str) -> Vec<String> {
     shown
 }
 
-/// Jumps over groups and over the blocks of a blob: nothing beside them is left out. All names of up to three letters.
+/// Jumps over groups and over the blocks of a blob: nothing beside them is left out. All names of up to three
+/// letters.
 #[test]
 fn only_what_is_meant_is_jumped_over() {
     World::new(2).run(|env, _| async move {

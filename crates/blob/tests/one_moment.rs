@@ -1,5 +1,5 @@
-//! What is told of one blob is of one moment, whoever writes it meanwhile. On the simulated disk, in virtual time, with
-//! tiny memory tables and a tiny cache, so that reads wait for the disk in between.
+//! What is told of one blob is of one moment, whoever writes it meanwhile. On the simulated disk, in virtual
+//! time, with tiny memory tables and a tiny cache, so that reads wait for the disk in between.
 
 use base::{Clock, Environment};
 use blob::{
@@ -76,7 +76,8 @@ fn run<F: Future<Output = ()>>(play: impl Fn(Arc<Stage>) -> F) {
     }
 }
 
-/// The list and the staged blocks were read one after the other: blocks that were committed in between were in neither.
+/// The list and the staged blocks were read one after the other: blocks that were committed in between were
+/// in neither.
 #[test]
 fn a_block_is_staged_or_committed_at_every_moment() {
     run(|stage| async move {

@@ -1,5 +1,5 @@
-//! Space of blobs that nobody can reach any more comes back: of deleted containers, also when the process ends in between,
-//! and of deleted blobs whose time is over. On the simulated disk, in virtual time.
+//! Space of blobs that nobody can reach any more comes back: of deleted containers, also when the process
+//! ends in between, and of deleted blobs whose time is over. On the simulated disk, in virtual time.
 
 use base::Environment;
 use blob::{
@@ -112,8 +112,8 @@ fn blobs_of_a_deleted_container_give_back_their_space() {
     });
 }
 
-/// A process may end between the deletion of a container and the mark that lets its blobs go: at each of the disk
-/// operations that a deletion takes, in turn.
+/// A process may end between the deletion of a container and the mark that lets its blobs go: at each of the
+/// disk operations that a deletion takes, in turn.
 #[test]
 fn a_container_whose_deletion_was_cut_off_is_found_at_the_next_start() {
     let (mut found, mut cut_off) = (0, 0);
@@ -171,8 +171,8 @@ async fn dropped_after<F: Future>(future: F, poll_count: usize) {
     .await;
 }
 
-/// A client that goes away takes its request with it: between a container's deletion and the mark that lets its blobs go,
-/// these stayed until the next start.
+/// A client that goes away takes its request with it: between a container's deletion and the mark that lets
+/// its blobs go, these stayed until the next start.
 #[test]
 fn a_container_whose_deletion_was_dropped_is_found_by_and_by() {
     let mut lost = 0;
@@ -306,7 +306,8 @@ impl Operation for Damage {
     }
 }
 
-/// The sweep once began anew whenever it met a row that could not be read: what was deleted behind it stayed for ever.
+/// The sweep once began anew whenever it met a row that could not be read: what was deleted behind it stayed
+/// for ever.
 #[test]
 fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
     World::new(5).run(|env, _| async move {
@@ -340,8 +341,8 @@ fn a_row_that_can_t_be_read_keeps_no_sweep_from_what_is_behind_it() {
     });
 }
 
-/// A block of blobs' rows that could not be read ended the walk over its container at each round: what was deleted before it
-/// stayed as well as what was deleted behind it.
+/// A block of blobs' rows that could not be read ended the walk over its container at each round: what was
+/// deleted before it stayed as well as what was deleted behind it.
 #[test]
 fn rows_that_can_t_be_read_keep_only_what_is_near_them() {
     const COUNT: usize = 150;
@@ -396,7 +397,8 @@ fn rows_that_can_t_be_read_keep_only_what_is_near_them() {
         }
         let still = unreadable.iter().filter(|index| !kept.contains(index)).count();
         assert_eq!(still, unreadable.len(), "nobody takes what can't be read for gone");
-        // Names share their first two digits by tens; from one hundred to the next there is no name to begin at between.
+        // Names share their first two digits by tens; from one hundred to the next there is no name to begin
+        // at between.
         let (first, last) = (unreadable[0], unreadable[unreadable.len() - 1]);
         assert!(last < 90, "{unreadable:?}");
         assert!(kept.iter().all(|index| (first..=last + 10).contains(index)), "{kept:?} near {unreadable:?}");

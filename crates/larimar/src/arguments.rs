@@ -36,8 +36,9 @@ enum Command {
     Check(CheckArguments),
     /// Plan the repair of a damaged folder that no server holds, and tell what is lost; with --apply, do it
     ///
-    /// Without --apply nothing is changed. Ends with 0 if there is nothing to do, or all is done and the folder is whole; with
-    /// 3 if there is something to do; with 1 if that could not be found out, or not be done.
+    /// Without --apply nothing is changed. Ends with 0 if there is nothing to do, or all is done and the
+    /// folder is whole; with 3 if there is something to do; with 1 if that could not be found out, or not be
+    /// done.
     Repair(RepairArguments),
     /// Make a shared access signature for an account, or for one container, blob, queue or table
     Sas(Box<SasArguments>),
@@ -80,7 +81,8 @@ pub(crate) enum Chore {
 pub(crate) const EXIT_BAD_ARGUMENTS: u8 = 2;
 
 impl Arguments {
-    /// What was typed. Help goes to standard output; a mistake is one line on standard error, and the process ends.
+    /// What was typed. Help goes to standard output; a mistake is one line on standard error, and the process
+    /// ends.
     pub(crate) fn parse_or_exit() -> Self {
         Self::try_parse().unwrap_or_else(|error| {
             if !error.use_stderr() {
@@ -180,12 +182,13 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "MODE", requires = "tls_cert")]
     pub(crate) oauth: Option<OauthMode>,
 
-    /// Take customers' keys and encryption scopes of blobs, too. For development only: nothing is encrypted with them
+    /// Take customers' keys and encryption scopes of blobs, too. For development only: nothing is encrypted
+    /// with them
     #[arg(long)]
     pub(crate) unencrypted_customer_keys: bool,
 
-    /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB. Without it a quarter of the
-    /// memory that the process may use, at most 4GiB
+    /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB. Without it a
+    /// quarter of the memory that the process may use, at most 4GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
     pub(crate) memory_budget: Option<u64>,
 
@@ -205,7 +208,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_byte_size)]
     pub(crate) scrub_rate: u64,
 
-    /// Keep each worker thread on one core. false: the kernel moves them, for machines with other busy programs
+    /// Keep each worker thread on one core. false: the kernel moves them, for machines with other busy
+    /// programs
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) pin_workers: bool,
 
@@ -217,9 +221,9 @@ pub(crate) struct ServeArguments {
 /// Bytes of a mistaken command that are told at most.
 const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
 
-/// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells too. Of an
-/// argument that nothing asks for it tells the name of an option or of a would-be command: a long one may be a key, after a
-/// blank in the place of a colon.
+/// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells
+/// too. Of an argument that nothing asks for it tells the name of an option or of a would-be command: a long
+/// one may be a key, after a blank in the place of a colon.
 fn one_line(error: &clap::Error) -> String {
     let mut text = error.to_string();
     for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {

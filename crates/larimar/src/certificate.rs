@@ -1,8 +1,9 @@
-//! The certificate and its key, from the files that the command line names. They are read at the start, and again every
-//! minute: whoever renews them, a tool for short-lived certificates for one, need not stop the server.
+//! The certificate and its key, from the files that the command line names. They are read at the start, and
+//! again every minute: whoever renews them, a tool for short-lived certificates for one, need not stop the
+//! server.
 //!
-//! What always holds: a pair that can't be used at the start is refused; later it is told in the log and the one before
-//! goes on. No key is printed.
+//! What always holds: a pair that can't be used at the start is refused; later it is told in the log and the
+//! one before goes on. No key is printed.
 
 use base::Clock;
 use front_end::{TlsError, TlsIdentity};

@@ -1,7 +1,7 @@
 //! `larimar check DIR`: reads a data folder that nobody serves, and says what is damaged and what that means.
 //!
-//! What always holds: nothing in the folder is written; a folder that a server holds is refused. The exit code is 0
-//! for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
+//! What always holds: nothing in the folder is written; a folder that a server holds is refused. The exit
+//! code is 0 for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
 
 use crate::container_names::{Opened, container_names};
 use crate::data_folder;

@@ -1,5 +1,5 @@
-//! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the files with
-//! accounts, certificate and key are read, and the place of the ready file is looked at.
+//! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the
+//! files with accounts, certificate and key are read, and the place of the ready file is looked at.
 
 use crate::arguments::{OauthMode, ServeArguments};
 use crate::certificate::{Certificate, CertificateError};
@@ -223,7 +223,8 @@ fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
     Ok(())
 }
 
-/// Whether the ready file can be written once the server listens, so that nobody learns only then that it can't be.
+/// Whether the ready file can be written once the server listens, so that nobody learns only then that it
+/// can't be.
 fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
     let Some(path) = &arguments.ready_file else { return Ok(()) };
     let failed = |error| ConfigurationError::ReadyFile { path: path.clone(), error };

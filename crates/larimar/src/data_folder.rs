@@ -117,8 +117,8 @@ fn take(file: &mut File, path: &Path) -> Result<(), FolderError> {
     Err(FolderError::InUse { path: path.to_owned(), holder })
 }
 
-/// Holds a folder that is only read: no server may hold it meanwhile, and nothing in it is made or changed. Without a lock
-/// file no server has ever served it.
+/// Holds a folder that is only read: no server may hold it meanwhile, and nothing in it is made or changed.
+/// Without a lock file no server has ever served it.
 pub(crate) fn hold_for_reading(path: &Path) -> Result<Option<FolderLock>, FolderError> {
     let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
     std::fs::read_dir(path).map_err(unreadable)?;

@@ -1,5 +1,5 @@
-//! Instants as people type them: how far away (`30m`, `24h`, `7d`) or a date (`2026-12-01`, `2026-12-01T10:00Z`); and
-//! lengths of time in words.
+//! Instants as people type them: how far away (`30m`, `24h`, `7d`) or a date (`2026-12-01`,
+//! `2026-12-01T10:00Z`); and lengths of time in words.
 
 use base::Ticks;
 use service::parse_date_time;

@@ -1,4 +1,5 @@
-//! The log on standard error: what `LARIMAR_LOG` asks for, in colours on a terminal, without floods of equal lines.
+//! The log on standard error: what `LARIMAR_LOG` asks for, in colours on a terminal, without floods of equal
+//! lines.
 
 use crate::repeated_lines::RepeatedLines;
 use base::Clock;
@@ -31,8 +32,8 @@ pub(crate) struct LogError {
     value: OsString,
 }
 
-/// Nothing, for commands that try things out in memory: what is said of these is not so on disk, and they print what they
-/// found.
+/// Nothing, for commands that try things out in memory: what is said of these is not so on disk, and they
+/// print what they found.
 pub(crate) const OFF: &str = "off";
 
 /// Starts the log, as the environment asks for it.
@@ -63,14 +64,16 @@ where
     builder.event_format(lines).with_writer(writer).finish().with(filter)
 }
 
-/// What is logged. A word alone is a level: a misspelt one would be taken for the name of a module, and nothing logged.
+/// What is logged. A word alone is a level: a misspelt one would be taken for the name of a module, and
+/// nothing logged.
 fn parse_filter(value: Option<OsString>, usual: &str) -> Result<Targets, LogError> {
     let value = value.unwrap_or_default();
     let parsed = value.to_str().and_then(|text| {
         let text = if text.trim().is_empty() { usual } else { text };
         let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
         let is_level = |part: &str| part.parse::<LevelFilter>().is_ok();
-        // By modules only: filters by spans and their fields would bring a library of regular expressions with them.
+        // By modules only: filters by spans and their fields would bring a library of regular expressions
+        // with them.
         let is_clear = |part: &str| match part.split_once('=') {
             Some((module, level)) => !module.is_empty() && !module.contains('[') && is_level(level),
             None => is_level(part),

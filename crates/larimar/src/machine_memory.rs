@@ -1,6 +1,6 @@
-//! The memory budget that nobody chose: a part of what the process may use, which is the machine's memory, or less if a
-//! control group (of a container, of a service) limits it. What always holds: there is a budget, within what can be asked
-//! for, whatever the system tells.
+//! The memory budget that nobody chose: a part of what the process may use, which is the machine's memory, or
+//! less if a control group (of a container, of a service) limits it. What always holds: there is a budget,
+//! within what can be asked for, whatever the system tells.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,8 @@ fn parse_total(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Where limits of the control groups stand that `/proc/self/cgroup` names, and of those around them, for both
-/// hierarchies there are. Inside a container only the outermost folders are there.
+/// Where limits of the control groups stand that `/proc/self/cgroup` names, and of those around them, for
+/// both hierarchies there are. Inside a container only the outermost folders are there.
 fn limit_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,7 +1,7 @@
 //! How many files and connections the process may have open, and how they are shared out.
 //!
-//! What always holds: connections leave the stream layer half of the descriptors. Each extent keeps one, and a service
-//! that took the last for its connections would stop the writes of all.
+//! What always holds: connections leave the stream layer half of the descriptors. Each extent keeps one, and
+//! a service that took the last for its connections would stop the writes of all.
 
 /// Services that listen.
 const SERVICE_COUNT: u64 = 3;
@@ -14,8 +14,8 @@ pub(crate) fn choose_connections_max(open_files_max: u64, wanted: usize) -> usiz
     usize::try_from(share).unwrap_or(usize::MAX).clamp(1, wanted.max(1))
 }
 
-/// What is said behind a failure whose text has the operating system's words for a process that may open no more files.
-/// Most layers hand up no more than these words.
+/// What is said behind a failure whose text has the operating system's words for a process that may open no
+/// more files. Most layers hand up no more than these words.
 pub(crate) fn advice(failure: &str) -> &'static str {
     let words = std::io::Error::from(rustix::io::Errno::MFILE).to_string();
     if failure.contains(&words) { "; let the process open more of them (ulimit -n)" } else { "" }

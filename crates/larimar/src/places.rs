@@ -1,7 +1,7 @@
 //! What stored rows are called by who has stored them: tables, entities, queues, messages, containers, blobs.
 //!
-//! What always holds: a key leads to a place or to less of one, never to an error; a container whose name is not known is
-//! told by its id.
+//! What always holds: a key leads to a place or to less of one, never to an error; a container whose name is
+//! not known is told by its id.
 
 mod text;
 
@@ -113,7 +113,8 @@ pub(crate) struct ContainerNames {
     names: BTreeMap<(Service, String, u64), String>,
 }
 
-/// The container in a row of the Container object table, if it is one that reads: service, account, id and name.
+/// The container in a row of the Container object table, if it is one that reads: service, account, id and
+/// name.
 fn container_of(key: &[u8], value: &[u8]) -> Option<(Service, String, u64, String)> {
     let parts = parse_row_key(key).filter(is_container)?;
     let service = Service::parse(&parts.partition_name);

@@ -1,10 +1,11 @@
 //! `larimar repair DIR`: makes a damaged folder whole again as far as can be, and says what is lost for that.
 //!
-//! The plan is made by carrying the repair out on a disk in memory over the folder; with `--apply` it is carried out again, on
-//! the folder. What always holds: without `--apply` nothing is changed; nothing is changed before the plan and copies of what
-//! may be replaced are durable in the folder (`run_folder.rs`); what a run that was broken off may have lost, the next one
-//! tells again. The exit code is 0 if there is nothing to do or all is done and whole, 3 if there is something to do, 1 if that
-//! could not be found out or not be done.
+//! The plan is made by carrying the repair out on a disk in memory over the folder; with `--apply` it is
+//! carried out again, on the folder. What always holds: without `--apply` nothing is changed; nothing is
+//! changed before the plan and copies of what may be replaced are durable in the folder (`run_folder.rs`);
+//! what a run that was broken off may have lost, the next one tells again. The exit code is 0 if there is
+//! nothing to do or all is done and whole, 3 if there is something to do, 1 if that could not be found out or
+//! not be done.
 
 mod deleted_again;
 mod plan;
@@ -140,7 +141,8 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairErro
     Ok(ExitCode::from(ended.exit_code))
 }
 
-/// Repairs what the layers keep, then deletes containers that are known to have been deleted, and counts messages.
+/// Repairs what the layers keep, then deletes containers that are known to have been deleted, and counts
+/// messages.
 fn repair_all<'a>(
     env: &'a Environment,
     progress: &'a mut (dyn FnMut(&str) + Send),
@@ -179,8 +181,8 @@ fn repair_all<'a>(
     })
 }
 
-/// Whether a run that was not ended was to do this: an earlier one, or this one, which has planned the same. That a plan does
-/// not read is told elsewhere.
+/// Whether a run that was not ended was to do this: an earlier one, or this one, which has planned the same.
+/// That a plan does not read is told elsewhere.
 async fn has_planned(disk: &dyn Disk, wanted: &str) -> bool {
     let runs = unfinished_runs(disk).await.unwrap_or_default();
     runs.iter().any(|run| run.plan.actions.iter().any(|action| action == wanted))
@@ -229,7 +231,8 @@ fn write_json(path: Option<&Path>, plan: &Plan) -> Result<(), RepairError> {
     std::fs::write(path, plan.to_json()).map_err(|error| RepairError::Json { path: path.to_owned(), error })
 }
 
-/// What a repair of the folder of `env` would do, in words; for who only looks, and has found these places damaged.
+/// What a repair of the folder of `env` would do, in words; for who only looks, and has found these places
+/// damaged.
 pub(crate) async fn plan_for(
     env: &Environment,
     folder: String,
@@ -246,7 +249,8 @@ fn overlay(env: &Environment) -> Environment {
     Environment { disk: Arc::new(OverlayDisk::new(env.disk.clone())), ..env.clone() }
 }
 
-/// Whether nothing was done and nothing is lost that was not planned. It may be less: rows of deleted containers go meanwhile.
+/// Whether nothing was done and nothing is lost that was not planned. It may be less: rows of deleted
+/// containers go meanwhile.
 fn is_within(done: &FolderRepair, planned: &FolderRepair) -> bool {
     done.actions.iter().all(|action| planned.actions.contains(action))
         && done.losses.iter().all(|loss| planned.losses.contains(loss))

@@ -1,8 +1,8 @@
-//! Lines of the log that come again and again: a disk without space, or a range that takes no writes, refuses thousands of
-//! requests a second, and each has the same to tell.
+//! Lines of the log that come again and again: a disk without space, or a range that takes no writes, refuses
+//! thousands of requests a second, and each has the same to tell.
 //!
-//! What always holds: a line that differs from those before is always told; of equal ones one in each [`IDLE_FOR`], with
-//! the number of those that were left out since the last, as long as it is remembered.
+//! What always holds: a line that differs from those before is always told; of equal ones one in each
+//! [`IDLE_FOR`], with the number of those that were left out since the last, as long as it is remembered.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ pub(crate) struct RepeatedLines {
 }
 
 impl RepeatedLines {
-    /// Whether `line` is told at `now`, and then how many equal ones were left out since the last; `None`: it is left out.
+    /// Whether `line` is told at `now`, and then how many equal ones were left out since the last; `None`: it
+    /// is left out.
     pub(crate) fn admit(&mut self, line: &str, now: Duration) -> Option<u64> {
         if let Some(told) = self.told.iter_mut().find(|told| told.line == line) {
             if now.saturating_sub(told.at) < IDLE_FOR {

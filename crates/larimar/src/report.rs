@@ -1,5 +1,5 @@
-//! What the server tells whoever started it: where it listens, a connection string and signed addresses to copy, the
-//! ready file.
+//! What the server tells whoever started it: where it listens, a connection string and signed addresses to
+//! copy, the ready file.
 
 use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage, is_loopback};
@@ -39,7 +39,8 @@ pub(crate) fn started(configuration: &Configuration, addresses: Addresses, sas: 
     let _ = std::io::stdout().write_all(started_text(configuration, addresses, sas).as_bytes());
 }
 
-/// Addresses for clients that take neither keys nor connection strings, each with a signature that allows everything.
+/// Addresses for clients that take neither keys nor connection strings, each with a signature that allows
+/// everything.
 #[derive(Debug)]
 pub(crate) struct StartSas {
     blob: String,
@@ -49,8 +50,8 @@ pub(crate) struct StartSas {
 }
 
 impl StartSas {
-    /// Only of the development account, and only where nobody else reaches the server: its key is public anyway, but
-    /// what a start prints may go to a log that others read.
+    /// Only of the development account, and only where nobody else reaches the server: its key is public
+    /// anyway, but what a start prints may go to a log that others read.
     pub(crate) fn new(configuration: &Configuration, addresses: Addresses, now: Ticks) -> Option<Self> {
         let are_local =
             [addresses.blob, addresses.queue, addresses.table].iter().all(|at| is_loopback(at.ip()));
@@ -167,8 +168,8 @@ pub(crate) fn remove_ready_file(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether what is at the place of a ready file is one, or is an empty file: somebody may have named the wrong file, such
-/// as one of the data folder's. `None`: nothing is there.
+/// Whether what is at the place of a ready file is one, or is an empty file: somebody may have named the
+/// wrong file, such as one of the data folder's. `None`: nothing is there.
 fn is_replaceable(path: &Path) -> std::io::Result<Option<bool>> {
     let found = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -1,5 +1,5 @@
-//! `larimar sas`: makes a shared access signature, prints it with the addresses to use it at, and says in words what it
-//! allows. Addresses and token go to standard output, for scripts; the words to standard error.
+//! `larimar sas`: makes a shared access signature, prints it with the addresses to use it at, and says in
+//! words what it allows. Addresses and token go to standard output, for scripts; the words to standard error.
 
 use crate::life::length_text;
 use crate::sas_arguments::SasArguments;

@@ -24,7 +24,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SasArguments {
-    /// Whose resources; it can be left out if there is one account only. With a key it need not be known otherwise
+    /// Whose resources; it can be left out if there is one account only. With a key it need not be known
+    /// otherwise
     #[arg(long, value_name = "NAME[:KEY[:KEY2]]")]
     pub(crate) account: Option<String>,
 
@@ -40,9 +41,9 @@ pub(crate) struct SasArguments {
     #[arg(long, value_name = "blob,queue,table")]
     pub(crate) service: Option<String>,
 
-    /// Types of resources of the account, with commas between them: the services themselves, containers (and queues and
-    /// tables), objects (blobs, messages, entities). Or one resource: blob/CONTAINER, blob/CONTAINER/BLOB, queue/NAME,
-    /// table/NAME
+    /// Types of resources of the account, with commas between them: the services themselves, containers (and
+    /// queues and tables), objects (blobs, messages, entities). Or one resource: blob/CONTAINER,
+    /// blob/CONTAINER/BLOB, queue/NAME, table/NAME
     #[arg(long, value_name = "TYPES or PATH", default_value = "service,container,object")]
     pub(crate) resource: String,
 

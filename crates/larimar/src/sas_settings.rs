@@ -1,5 +1,5 @@
-//! What the arguments of `larimar sas` mean: which account signs, what for, and on which terms. Nothing is changed; the
-//! file with accounts is read.
+//! What the arguments of `larimar sas` mean: which account signs, what for, and on which terms. Nothing is
+//! changed; the file with accounts is read.
 
 use crate::configuration::{ConfigurationError, given_accounts};
 use crate::life::parse_instant;
@@ -95,7 +95,8 @@ impl SasSettings {
     }
 }
 
-/// The account that is named. One that is given with its key counts beside those of the file, as for the server.
+/// The account that is named. One that is given with its key counts beside those of the file, as for the
+/// server.
 fn chosen_account(
     arguments: &SasArguments,
     environment: &dyn Fn(&str) -> Option<OsString>,

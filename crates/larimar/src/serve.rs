@@ -1,5 +1,5 @@
-//! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them from
-//! the top down.
+//! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
+//! from the top down.
 
 use crate::arguments::OauthMode;
 use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
@@ -112,14 +112,16 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
             (env, Some(lock))
         }
     };
-    // Not before the ports and the folder are this server's: it may be the ready file of the one that has them.
+    // Not before the ports and the folder are this server's: it may be the ready file of the one that has
+    // them.
     if let Some(path) = &configuration.ready_file {
         report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     env.spawner =
         Arc::new(WorkerSpawner::start(cores, configuration.pin_workers).map_err(ServeError::Runtime)?);
-    // The workers end with the process: threads that were started before something failed use their timers to the last.
+    // The workers end with the process: threads that were started before something failed use their timers to
+    // the last.
     std::mem::forget(env.spawner.clone());
     let (streams, partitions) = sized(&configuration, &env).await;
     let streams = Streams::open(&env, streams).await.map_err(stream_failed)?;
@@ -183,8 +185,8 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
     (streams, partitions.with_flushes_of(flush_size_bytes_max))
 }
 
-/// Connections that the system keeps for each service until they are taken; it may keep fewer (`net.core.somaxconn`).
-/// Those beyond it try again after a second.
+/// Connections that the system keeps for each service until they are taken; it may keep fewer
+/// (`net.core.somaxconn`). Those beyond it try again after a second.
 const BACKLOG: u32 = 4096;
 
 /// Binds a port; also tells which, as the system may have picked it.

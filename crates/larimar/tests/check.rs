@@ -1,5 +1,5 @@
-//! `larimar check` as its user runs it: a healthy folder passes, a damaged one is told apart by the exit code and named,
-//! a folder in use is refused with one line, and nothing is ever changed.
+//! `larimar check` as its user runs it: a healthy folder passes, a damaged one is told apart by the exit code
+//! and named, a folder in use is refused with one line, and nothing is ever changed.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 mod served;

@@ -1,5 +1,5 @@
-//! What the program refuses at its start: each mistake is one clear line on standard error and an exit code that is
-//! not 0, and what was on the disk before is there afterwards, byte by byte.
+//! What the program refuses at its start: each mistake is one clear line on standard error and an exit code
+//! that is not 0, and what was on the disk before is there afterwards, byte by byte.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 use base::checksum::crc64;
@@ -260,7 +260,8 @@ fn a_ready_file_that_can_t_be_written() {
     assert!(!place.path("larimar-data").exists());
 }
 
-/// What an earlier server left is removed, nothing else, and not while it may be the file of a server that runs.
+/// What an earlier server left is removed, nothing else, and not while it may be the file of a server that
+/// runs.
 #[test]
 fn only_a_stale_ready_file_is_removed() {
     let place = Place::new();
@@ -574,7 +575,8 @@ fn a_system_that_starts_no_more_threads() {
     starts_with_enough_threads(&program, &["check", data.to_str().expect("text")], &ready);
 }
 
-/// The program is refused threads, until it makes the file `ready` or ends well. Until then it says why it ends.
+/// The program is refused threads, until it makes the file `ready` or ends well. Until then it says why it
+/// ends.
 fn starts_with_enough_threads(program: &Path, arguments: &[&str], ready: &Path) {
     // Nobody has no threads yet; root has as many as it likes.
     let is_root = std::fs::metadata("/proc/self").expect("a process").uid() == 0;

@@ -1,5 +1,5 @@
-//! `larimar repair` as its user runs it: a plan changes nothing, a folder in use is refused with one line, exit codes tell
-//! apart what there is to do.
+//! `larimar repair` as its user runs it: a plan changes nothing, a folder in use is refused with one line,
+//! exit codes tell apart what there is to do.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 mod served;

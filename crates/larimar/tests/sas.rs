@@ -1,4 +1,5 @@
-//! `larimar sas` as its user meets it: what it prints where, what it refuses, and that a server takes what it makes.
+//! `larimar sas` as its user meets it: what it prints where, what it refuses, and that a server takes what it
+//! makes.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
-//! A small disk that fills up and is emptied again, in seeded histories: deletions are never refused, within a minute half of
-//! what was deleted is writable, and nothing else is lost. A model of the rows says what must be there, one of the space how
-//! much must be free.
+//! A small disk that fills up and is emptied again, in seeded histories: deletions are never refused, within
+//! a minute half of what was deleted is writable, and nothing else is lost. A model of the rows says what
+//! must be there, one of the space how much must be free.
 
 mod rows;
 
@@ -20,8 +20,8 @@ const TABLE_SIZE_BYTES: u64 = 48 << 10;
 enum Kind {
     /// Rows of 700 bytes.
     Plain,
-    /// Rows with an overflow of 3,000 bytes, whose keys begin alike for longer than a row directory tells them apart: walks
-    /// begin a few rows before the one they want.
+    /// Rows with an overflow of 3,000 bytes, whose keys begin alike for longer than a row directory tells
+    /// them apart: walks begin a few rows before the one they want.
     Overflowing,
 }
 
@@ -184,8 +184,9 @@ fn half_of_what_is_deleted_on_a_small_disk_is_writable_in_a_minute() {
     }
 }
 
-/// A checkpoint whose live half is larger than the reserve, and whose overflows were left by a compaction in extents that hold keys
-/// of its whole range: a part of it in key order frees no extent, and the reserve is used up before all parts are written.
+/// A checkpoint whose live half is larger than the reserve, and whose overflows were left by a compaction in
+/// extents that hold keys of its whole range: a part of it in key order frees no extent, and the reserve is
+/// used up before all parts are written.
 #[test]
 #[ignore = "known: a reclaim in key order does not fit the reserve where overflows are scattered"]
 fn half_of_what_is_deleted_is_writable_where_overflows_are_scattered() {

@@ -710,12 +710,8 @@ async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
             let before = model.visible(began_at);
             let taken = stage.take(count, hidden_for).await;
             if before == model.visible(stage.now()) {
-                model.compare(
-                    &observations(&taken, 1),
-                    &before[..count.min(before.len())],
-                    stage.now(),
-                    seed,
-                );
+                let expected = &before[..count.min(before.len())];
+                model.compare(&observations(&taken, 1), expected, stage.now(), seed);
             }
             if let Some(last) = taken.last() {
                 model.forget_expired_before(last.id, began_at);
@@ -735,12 +731,8 @@ async fn step(stage: &Stage, model: &mut Model, random: &SimRandom, seed: u64) {
             let before = model.visible(stage.now());
             let peeked = stage.peek(count).await;
             if before == model.visible(stage.now()) {
-                model.compare(
-                    &observations(&peeked, 0),
-                    &before[..count.min(before.len())],
-                    stage.now(),
-                    seed,
-                );
+                let expected = &before[..count.min(before.len())];
+                model.compare(&observations(&peeked, 0), expected, stage.now(), seed);
             }
         }
         8 => {

@@ -1,9 +1,9 @@
 //! Conditions on an object's present version, and the ETag text that carries a version.
 //!
 //! An ETag is the object's row version written as a date-time inside the weak form of HTTP:
-//! `W/"datetime'2021-02-05T17%3A15%3A16.7935715Z'"`, colons escaped, trailing zeros of the fraction cut.
-//! What always holds: formatting and parsing a version gives the same version; a well-formed weak tag that is not of
-//! this form belongs to somebody else and matches nothing.
+//! `W/"datetime'2021-02-05T17%3A15%3A16.7935715Z'"`, colons escaped, trailing zeros of the fraction cut. What
+//! always holds: formatting and parsing a version gives the same version; a well-formed weak tag that is not
+//! of this form belongs to somebody else and matches nothing.
 
 use crate::date_time::{DATE_TIME_LEN_MAX, DateTimeText, parse_date_time};
 use partition::RowVersion;
@@ -16,7 +16,8 @@ pub enum Condition {
     None,
     /// `*`: must exist, any version.
     Exists,
-    /// Must exist with this row version. A well-formed ETag that can't be one of ours carries `None`: it never matches.
+    /// Must exist with this row version. A well-formed ETag that can't be one of ours carries `None`: it
+    /// never matches.
     Version(Option<RowVersion>),
 }
 

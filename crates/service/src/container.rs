@@ -5,8 +5,8 @@
 //! settings row  = (account, 1, service, "properties")
 //! ```
 //!
-//! Why: all container rows of one account and service share a partition name, so their row versions never repeat and
-//! the version of a container's creation serves as its id; listing is one range in name order.
+//! Why: all container rows of one account and service share a partition name, so their row versions never
+//! repeat and the version of a container's creation serves as its id; listing is one range in name order.
 
 use partition::key::put_text_open;
 use partition::{KeyRange, RowKey, RowKeyParts};

@@ -1,7 +1,7 @@
 //! A page of an account's containers (queues, blob containers), in the order of their names.
 //!
-//! What always holds: a page ends after a bounded number of rows, deleted ones included, and says where the next one
-//! begins, which is behind them; so following pages ends.
+//! What always holds: a page ends after a bounded number of rows, deleted ones included, and says where the
+//! next one begins, which is behind them; so following pages ends.
 
 use crate::container::{container_key, containers_with_prefix};
 use base::codec::DecodeError;
@@ -28,8 +28,8 @@ pub struct ContainerListQuery<'a> {
     pub passed_over_max: u64,
 }
 
-/// Reads a page, each row with `decode`, which leaves out what is not to be listed, and the name where the next page
-/// begins, if there may be one. The page may be short, or empty, and have a next one.
+/// Reads a page, each row with `decode`, which leaves out what is not to be listed, and the name where the
+/// next page begins, if there may be one. The page may be short, or empty, and have a next one.
 ///
 /// # Errors
 /// What the partition layer says; a row that can't be read is [`PartitionError::Storage`].

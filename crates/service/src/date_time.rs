@@ -4,10 +4,10 @@
 //! YYYY-MM-DD [ T hh:mm [ :ss [ .f… ] ] [ Z | (+|-)hh:mm ] ]
 //! ```
 //!
-//! Read: a missing zone means UTC, digits of the fraction after the seventh are cut off. Written: always UTC with `Z`,
-//! seconds always there, up to seven digits of fraction without trailing zeros.
-//! What always holds: every instant from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z is written so that it is
-//! read back as the same ticks; nothing outside is ever read.
+//! Read: a missing zone means UTC, digits of the fraction after the seventh are cut off. Written: always UTC
+//! with `Z`, seconds always there, up to seven digits of fraction without trailing zeros. What always holds:
+//! every instant from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z is written so that it is read back
+//! as the same ticks; nothing outside is ever read.
 
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;

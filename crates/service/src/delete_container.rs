@@ -1,5 +1,5 @@
-//! The operation that deletes a container: one small write. Its objects are under an id that no name leads to any more;
-//! whoever deletes retires that id (`retired_containers`), so that they go in the background.
+//! The operation that deletes a container: one small write. Its objects are under an id that no name leads to
+//! any more; whoever deletes retires that id (`retired_containers`), so that they go in the background.
 
 use bytes::Bytes;
 use partition::{Decision, ObjectTable, Operation, Read, RowChange, RowKey, RowVersion, Rows};

@@ -1,9 +1,10 @@
-//! What the three services share: names, ETags and conditions, date-times, Guids, stored access policies, service
-//! properties, where containers lie in the Container object table, and the operations on these that are alike.
+//! What the three services share: names, ETags and conditions, date-times, Guids, stored access policies,
+//! service properties, where containers lie in the Container object table, and the operations on these that
+//! are alike.
 //!
-//! Everything here is plain data and pure functions, without I/O or clock, but for `container_list`, `retired_containers`
-//! and `row_memo`, which ask the partition layer. What is stored has a versioned encoding that is
-//! drawn at the top of its file.
+//! Everything here is plain data and pure functions, without I/O or clock, but for `container_list`,
+//! `retired_containers` and `row_memo`, which ask the partition layer. What is stored has a versioned
+//! encoding that is drawn at the top of its file.
 
 pub mod condition;
 pub mod container;

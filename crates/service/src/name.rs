@@ -1,7 +1,7 @@
 //! Names of accounts and of containers as DNS-like labels.
 //!
-//! Table names have rules of their own (crate `table`). Which wire error a broken rule gives is the caller's matter;
-//! the two kinds are told apart because the protocol does.
+//! Table names have rules of their own (crate `table`). Which wire error a broken rule gives is the caller's
+//! matter; the two kinds are told apart because the protocol does.
 
 /// Which rule a name breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,8 @@ pub fn check_account_name(name: &str) -> Result<(), NameError> {
     check_length(name, 3, 24)
 }
 
-/// Checks the name of a blob container or a queue: 3 to 63 lower-case letters, digits and single hyphens between them.
+/// Checks the name of a blob container or a queue: 3 to 63 lower-case letters, digits and single hyphens
+/// between them.
 pub fn check_container_name(name: &str) -> Result<(), NameError> {
     check_length(name, 3, 63)?;
     let mut before = b'-';

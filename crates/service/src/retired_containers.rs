@@ -1,10 +1,12 @@
-//! Objects of deleted containers go in the background: the partition layer is told which ids lead nowhere any more.
+//! Objects of deleted containers go in the background: the partition layer is told which ids lead nowhere any
+//! more.
 //!
-//! A container is deleted by one operation and retired by another, so a process that ends in between, or a client that
-//! goes away, with whom its request ends, leaves objects that nobody reaches. They are found at the next start, and every
-//! few hours, by asking which containers have rows and which ones have names.
-//! What always holds: a container is retired only if its rows were seen before the names were read, and no name has its
-//! id. A container's own row is older than its objects and ids never come back, so such a container is dead for good.
+//! A container is deleted by one operation and retired by another, so a process that ends in between, or a
+//! client that goes away, with whom its request ends, leaves objects that nobody reaches. They are found at
+//! the next start, and every few hours, by asking which containers have rows and which ones have names. What
+//! always holds: a container is retired only if its rows were seen before the names were read, and no name
+//! has its id. A container's own row is older than its objects and ids never come back, so such a container
+//! is dead for good.
 
 use crate::container::containers_range;
 use crate::passed_over::PassedOver;
@@ -33,8 +35,8 @@ pub struct ContainerKind {
 }
 
 impl ContainerKind {
-    /// Tells the partition layer that the objects of a container may go, after [`crate::DeleteContainer`] has returned
-    /// `row`. A failure is only logged: the next search makes up for it.
+    /// Tells the partition layer that the objects of a container may go, after [`crate::DeleteContainer`] has
+    /// returned `row`. A failure is only logged: the next search makes up for it.
     pub async fn retire(&self, partitions: &Partitions, account: &str, row: &[u8]) {
         match (self.read_id)(row) {
             Ok(id) => self.retire_id(partitions, account, id).await,
@@ -49,8 +51,8 @@ impl ContainerKind {
         }
     }
 
-    /// Retires every container that has objects and no name. Returns how many. Where names or objects don't read, others are
-    /// looked for all the same: a container is left alone if its names don't read.
+    /// Retires every container that has objects and no name. Returns how many. Where names or objects don't
+    /// read, others are looked for all the same: a container is left alone if its names don't read.
     pub async fn retire_lost(&self, partitions: &Partitions) -> Result<u64, PartitionError> {
         let mut retired = 0;
         let mut passed_over = PassedOver::default();

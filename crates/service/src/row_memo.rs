@@ -1,7 +1,8 @@
 //! What was read from rows of the Container object table, kept for as long as their range does not change.
 //!
-//! Every request asks for its container; containers hardly ever change. What always holds: an answer is the one that a
-//! read at the same time would give, because the range is asked whether it still is in the moment of the read.
+//! Every request asks for its container; containers hardly ever change. What always holds: an answer is the
+//! one that a read at the same time would give, because the range is asked whether it still is in the moment
+//! of the read.
 
 use arc_swap::ArcSwapOption;
 use base::FixedHasher;
@@ -34,8 +35,8 @@ impl<T> Default for RowMemo<T> {
 }
 
 impl<T: Clone> RowMemo<T> {
-    /// What `read` makes of the row at `key`, which depends on nothing but `account` and `name`. Errors are not
-    /// remembered; that there is no row may be.
+    /// What `read` makes of the row at `key`, which depends on nothing but `account` and `name`. Errors are
+    /// not remembered; that there is no row may be.
     pub async fn find<E: From<PartitionError>>(
         &self,
         partitions: &Partitions,

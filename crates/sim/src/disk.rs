@@ -1,10 +1,10 @@
 //! A disk that keeps exactly what it must, and lies where a real one may.
 //!
-//! Written bytes are visible at once, and stay so when only the process ends. What survives a power loss is what was
-//! synced, plus any part of the rest: each unsynced write is kept, dropped, or torn at 512-byte sectors; unsynced names
-//! are kept up to a random point. A sync can fail, and then what it covered may be lost even if a later sync succeeds.
-//! Bits can be flipped, space (a write may then be done in part) and file descriptors can run out, and the disk can die at
-//! a chosen operation.
+//! Written bytes are visible at once, and stay so when only the process ends. What survives a power loss is
+//! what was synced, plus any part of the rest: each unsynced write is kept, dropped, or torn at 512-byte
+//! sectors; unsynced names are kept up to a random point. A sync can fail, and then what it covered may be
+//! lost even if a later sync succeeds. Bits can be flipped, space (a write may then be done in part) and file
+//! descriptors can run out, and the disk can die at a chosen operation.
 
 use crate::world::SimRandom;
 use async_trait::async_trait;
@@ -267,7 +267,8 @@ impl SimDisk {
         self.crash.send_replace(false);
     }
 
-    /// Only the process is gone: the next life finds all that was written, and what was not synced still is not.
+    /// Only the process is gone: the next life finds all that was written, and what was not synced still is
+    /// not.
     pub(crate) fn lose_process(&self) {
         self.tree.lock().faults.crash_at_operation = 0;
         self.crash.send_replace(false);
@@ -457,7 +458,8 @@ impl SimFile {
         end_max.saturating_sub(offset).min(len as u64) as usize
     }
 
-    /// How much of a write is done before it ends for want of space: nothing, all that there is room for, or less.
+    /// How much of a write is done before it ends for want of space: nothing, all that there is room for, or
+    /// less.
     fn part_of(&self, room: usize) -> usize {
         match self.disk.random.below(3) {
             0 => 0,

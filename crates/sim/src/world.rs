@@ -1,5 +1,5 @@
-//! Clock, chance and tasks of a simulated process, and the process itself: [`World::run`] is one life between a
-//! start and a crash.
+//! Clock, chance and tasks of a simulated process, and the process itself: [`World::run`] is one life between
+//! a start and a crash.
 
 use crate::disk::SimDisk;
 use base::random::splitmix64;
@@ -155,8 +155,8 @@ impl World {
         *self.threads_max.lock() = count;
     }
 
-    /// One life of the process: runs `life` to its end, or until the disk crashes (then the result is `None`); then
-    /// every task is gone and the disk keeps what a power loss leaves.
+    /// One life of the process: runs `life` to its end, or until the disk crashes (then the result is
+    /// `None`); then every task is gone and the disk keeps what a power loss leaves.
     pub fn run<T, F, L>(&self, life: L) -> Option<T>
     where
         L: FnOnce(Environment, Arc<SimClock>) -> F,
@@ -167,8 +167,8 @@ impl World {
         outcome
     }
 
-    /// As [`World::run`], but the power stays: the next life finds all that was written, synced or not, and a later power
-    /// loss may still take what was not.
+    /// As [`World::run`], but the power stays: the next life finds all that was written, synced or not, and a
+    /// later power loss may still take what was not.
     pub fn run_until_killed<T, F, L>(&self, life: L) -> Option<T>
     where
         L: FnOnce(Environment, Arc<SimClock>) -> F,

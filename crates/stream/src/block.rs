@@ -10,8 +10,8 @@
 //!     32     n  payload
 //! ```
 //!
-//! The id and offset are under the checksum, so a block that lies in the wrong place (a misdirected write, a recycled
-//! disk sector) does not verify.
+//! The id and offset are under the checksum, so a block that lies in the wrong place (a misdirected write, a
+//! recycled disk sector) does not verify.
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};
@@ -46,7 +46,8 @@ pub(crate) fn put_block(out: &mut impl Encode, extent: ExtentId, offset: u64, pa
     checksum
 }
 
-/// The block that lies at `location`, header and payload, if what was read there is it but for one flipped bit.
+/// The block that lies at `location`, header and payload, if what was read there is it but for one flipped
+/// bit.
 pub(crate) fn mended(block: &Bytes, location: Location) -> Option<Bytes> {
     let fields = header_fields(location.extent, location.offset, location.len);
     let found = block
@@ -69,8 +70,8 @@ pub(crate) fn mended(block: &Bytes, location: Location) -> Option<Bytes> {
     Some(mended.freeze())
 }
 
-/// The lengths that a block of this header, which lies at (`extent`, `offset`) and does not read, may have: the one that it
-/// says, and those with one bit of it flipped.
+/// The lengths that a block of this header, which lies at (`extent`, `offset`) and does not read, may have:
+/// the one that it says, and those with one bit of it flipped.
 pub(crate) fn possible_lengths(header: &[u8], extent: ExtentId, offset: u64) -> Vec<u32> {
     let Some(said) = header.get(4..8).and_then(|len| len.try_into().ok()).map(u32::from_le_bytes) else {
         return Vec::new();
@@ -85,7 +86,8 @@ pub(crate) fn possible_lengths(header: &[u8], extent: ExtentId, offset: u64) -> 
     lengths.into_iter().filter(|len| *len as usize <= BLOCK_PAYLOAD_SIZE_MAX).collect()
 }
 
-/// The payload length that the header at (`extent`, `offset`) claims; checks all of the header but the checksum.
+/// The payload length that the header at (`extent`, `offset`) claims; checks all of the header but the
+/// checksum.
 pub(crate) fn payload_len(header: &[u8], extent: ExtentId, offset: u64) -> Result<u32, StreamError> {
     let claimed = claimed(header).ok_or_else(|| damaged(extent, offset, "the header is not one"))?;
     if claimed.extent != extent || claimed.offset != offset {
@@ -94,8 +96,8 @@ pub(crate) fn payload_len(header: &[u8], extent: ExtentId, offset: u64) -> Resul
     Ok(claimed.len)
 }
 
-/// The size, header included, and the checksum of the first of `blocks`, which lies at (`extent`, `offset`). Checks all of
-/// its header but the checksum.
+/// The size, header included, and the checksum of the first of `blocks`, which lies at (`extent`, `offset`).
+/// Checks all of its header but the checksum.
 pub(crate) fn step(blocks: &[u8], extent: ExtentId, offset: u64) -> Result<(usize, u64), StreamError> {
     let size = BLOCK_HEADER_SIZE + payload_len(blocks, extent, offset)? as usize;
     match Decoder::new(blocks.get(24..size).unwrap_or_default()).u64("checksum") {

@@ -1,8 +1,8 @@
-//! The offline check of a data folder's streams: reads everything that counts, changes nothing, and names what is
-//! damaged and whose it is.
+//! The offline check of a data folder's streams: reads everything that counts, changes nothing, and names
+//! what is damaged and whose it is.
 //!
-//! What always holds: whatever makes the server refuse to start is named here; a torn tail of the journal or of the
-//! stream manager's log is not damage. What the blocks mean is the upper layer's matter.
+//! What always holds: whatever makes the server refuse to start is named here; a torn tail of the journal or
+//! of the stream manager's log is not damage. What the blocks mean is the upper layer's matter.
 
 use crate::error::StreamError;
 use crate::extent_node::{NodeFacts, extent_path, read_node};
@@ -62,22 +62,25 @@ pub struct StreamCheck {
     pub damages: Vec<StreamDamage>,
     /// Extents that were read.
     pub extent_count: u64,
-    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be checked.
+    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be
+    /// checked.
     pub undigested_extent_count: u64,
     /// Whole blocks in them.
     pub block_count: u64,
     /// Bytes of extents.
     pub size_bytes: u64,
-    /// Bytes that only the journal holds: the next start writes them to their extents, over whatever is there.
+    /// Bytes that only the journal holds: the next start writes them to their extents, over whatever is
+    /// there.
     pub journaled_bytes: u64,
     /// The folder was never finished or is empty: there is nothing in it.
     pub is_fresh: bool,
-    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can tell.
+    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can
+    /// tell.
     pub torn: Option<String>,
 }
 
-/// Checks the folder of `env`. `progress` is told of bytes that were read, and of all there are. A folder that is not
-/// one of ours, or newer, is an error.
+/// Checks the folder of `env`. `progress` is told of bytes that were read, and of all there are. A folder
+/// that is not one of ours, or newer, is an error.
 pub fn check_streams<'a>(
     env: &'a Environment,
     progress: &'a mut (dyn FnMut(u64, u64) + Send),
@@ -170,7 +173,8 @@ async fn check_extents(
         let wanted =
             listed.is_none_or(|state| state.extents.get(&extent).is_some_and(|info| info.references > 0));
         for damage in checked.damages {
-            // What no stream lists goes at the next start, whatever its blocks are like; its file must be there.
+            // What no stream lists goes at the next start, whatever its blocks are like; its file must be
+            // there.
             if !wanted && damage.part != DamagedPart::File {
                 continue;
             }

@@ -48,7 +48,8 @@ pub enum StreamError {
     /// The system has nothing left to open another file with: nothing was written; try again later.
     #[error("the system opens no more files: {0}")]
     OutOfFiles(String),
-    /// The system starts no more threads, without which the layer can't be opened. Nothing that is stored has changed.
+    /// The system starts no more threads, without which the layer can't be opened. Nothing that is stored has
+    /// changed.
     #[error("the system starts no more threads ({name}): {error}")]
     OutOfThreads {
         /// What the thread is for.
@@ -64,7 +65,8 @@ pub enum StreamError {
         /// The operating system's words.
         error: String,
     },
-    /// A write or sync failed and nobody knows what the disk holds: writing stops until the process starts again.
+    /// A write or sync failed and nobody knows what the disk holds: writing stops until the process starts
+    /// again.
     #[error("the disk failed and writing has stopped, restart to recover: {0}")]
     WritesStopped(String),
     /// The append is larger than an extent may be.

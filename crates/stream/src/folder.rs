@@ -167,16 +167,16 @@ pub(crate) async fn mend(env: &Environment, damaged: &'static str) -> Result<(),
     Ok(())
 }
 
-/// Makes sure of the FORMAT file of a folder that has one. A former process may have ended between giving the file its
-/// name and syncing that: then a power loss would take the name, or bring back that of an older format, which what this
-/// process writes is not in.
+/// Makes sure of the FORMAT file of a folder that has one. A former process may have ended between giving the
+/// file its name and syncing that: then a power loss would take the name, or bring back that of an older
+/// format, which what this process writes is not in.
 pub(crate) async fn confirm(env: &Environment) -> Result<(), StreamError> {
     let failed = |error: std::io::Error| StreamError::write("data folder", &error);
     env.disk.sync_folder("").await.map_err(failed)
 }
 
-/// Declares a folder of an older format to be one of the present format, which older programs refuse. Only once
-/// its log and its journal were read whole and agree, because there is no way back.
+/// Declares a folder of an older format to be one of the present format, which older programs refuse. Only
+/// once its log and its journal were read whole and agree, because there is no way back.
 pub(crate) async fn raise(env: &Environment) -> Result<(), StreamError> {
     write_formats(env).await?;
     tracing::info!(
@@ -186,8 +186,8 @@ pub(crate) async fn raise(env: &Environment) -> Result<(), StreamError> {
 }
 
 async fn write_formats(env: &Environment) -> Result<(), StreamError> {
-    // The first one says that the folder is finished, and that older programs must not touch it: what says the same again
-    // is there before.
+    // The first one says that the folder is finished, and that older programs must not touch it: what says
+    // the same again is there before.
     for path in [FORMAT_PATHS[1], FORMAT_PATHS[0]] {
         write_format(env, path).await?;
     }

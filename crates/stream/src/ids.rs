@@ -42,8 +42,8 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// Number that rises with each change of a stream's owner. An append with an older one than the extent has seen is
-/// refused, so a former owner can't write after its successor has asked for the length.
+/// Number that rises with each change of a stream's owner. An append with an older one than the extent has
+/// seen is refused, so a former owner can't write after its successor has asked for the length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnerEpoch(pub u64);
 

@@ -1,4 +1,5 @@
-//! Records of a log file: the unit of a group commit in the journal and of a command in the stream manager's log.
+//! Records of a log file: the unit of a group commit in the journal and of a command in the stream manager's
+//! log.
 //!
 //! ```text
 //! offset  size  field                          (each record starts at a multiple of 4096 in its file)
@@ -19,15 +20,16 @@
 //!     32        zeros up to the next multiple of 4096
 //! ```
 //!
-//! Records of formats before 6 have magic "LRC1", 32 bytes of header whose last 8 are the CRC of bytes 0..24 and the body, and
-//! no end mark. They are read, not written.
+//! Records of formats before 6 have magic "LRC1", 32 bytes of header whose last 8 are the CRC of bytes 0..24
+//! and the body, and no end mark. They are read, not written.
 //!
-//! Why the alignment: a record never shares a disk page with an earlier one, so a torn write cannot touch what was
-//! acknowledged. Why the sequence numbers: a record is written only after its predecessor was synced. So an unreadable
-//! record with a valid successor is damage, never a torn write. Why the end mark: behind a last record that was synced stands
-//! either it, or a record that was begun, because a disk writes a sector of 512 bytes whole or not at all. So a damaged last
-//! record is never taken for bytes that were never written. Why two checksums: whoever damages a body leaves the header,
-//! which says that there was a record; and a flipped bit of either is found and undone (see [`flipped_bit`]).
+//! Why the alignment: a record never shares a disk page with an earlier one, so a torn write cannot touch
+//! what was acknowledged. Why the sequence numbers: a record is written only after its predecessor was
+//! synced. So an unreadable record with a valid successor is damage, never a torn write. Why the end mark:
+//! behind a last record that was synced stands either it, or a record that was begun, because a disk writes a
+//! sector of 512 bytes whole or not at all. So a damaged last record is never taken for bytes that were never
+//! written. Why two checksums: whoever damages a body leaves the header, which says that there was a record;
+//! and a flipped bit of either is found and undone (see [`flipped_bit`]).
 
 use base::checksum::{crc64, flipped_bit};
 use base::codec::Decoder;
@@ -44,8 +46,9 @@ const HEADER_SIZE_1: usize = 32;
 const END_MARK_FIELDS_SIZE: usize = 32;
 /// An end mark with so many flipped bits is still one: nothing else looks like it.
 const END_MARK_FLIPPED_BITS_MAX: u32 = 8;
-/// Generations that a folder can have seen: one for each start, and for each segment, of which so many would hold more than
-/// 100 TB. One that is further from another is not of the same folder, whose first was drawn by chance.
+/// Generations that a folder can have seen: one for each start, and for each segment, of which so many would
+/// hold more than 100 TB. One that is further from another is not of the same folder, whose first was drawn
+/// by chance.
 const GENERATION_COUNT_MAX: u64 = 1 << 32;
 
 const MAGIC_1: u32 = u32::from_le_bytes(*b"LRC1");
@@ -220,8 +223,8 @@ fn differing_bits(one: &[u8], other: &[u8]) -> u32 {
     one.iter().zip(other).map(|(one, other)| (one ^ other).count_ones()).sum()
 }
 
-/// The record of the header at `at`, if it is valid or would be but for one bit. Hashes the whole body: first look whether
-/// it is wanted.
+/// The record of the header at `at`, if it is valid or would be but for one bit. Hashes the whole body: first
+/// look whether it is wanted.
 fn read_body(file: &Bytes, at: usize, header: Header) -> Option<Record> {
     let Header { size, body_len, generation, sequence, checksum, is_mended } = header;
     let start = at + size;
@@ -282,7 +285,8 @@ pub(crate) enum End {
     Sure,
     /// A record that was begun, and is not whole.
     Begun,
-    /// Neither: a power loss kept the last record, but not all of what was written with it; or the next one was damaged.
+    /// Neither: a power loss kept the last record, but not all of what was written with it; or the next one
+    /// was damaged.
     Unsure,
     /// Nothing, not even the zeros that the file was made with: its end is cut off.
     Cut,
@@ -397,8 +401,8 @@ impl Wanted {
     }
 }
 
-/// A valid record at or after `from` that is wanted. What users store may look like records, of any length: but they can't
-/// know the generation, so that none of it is hashed.
+/// A valid record at or after `from` that is wanted. What users store may look like records, of any length:
+/// but they can't know the generation, so that none of it is hashed.
 pub(crate) fn find_successor(file: &Bytes, from: usize, wanted: Wanted) -> Option<Record> {
     let (at, header) =
         wanted_headers(file, from, wanted).find(|(at, header)| is_whole(file, *at, *header))?;

@@ -1,5 +1,5 @@
-//! What a repair needs of the streams: whatever still reads of one, and where it does not. Everybody else stops at the first
-//! damaged block.
+//! What a repair needs of the streams: whatever still reads of one, and where it does not. Everybody else
+//! stops at the first damaged block.
 
 use crate::error::StreamError;
 use crate::extent_node::Walked;
@@ -29,7 +29,8 @@ pub enum Salvaged {
 }
 
 impl Streams {
-    /// All that reads of the stream, in order, and where something is missing. One extent's is in memory at a time.
+    /// All that reads of the stream, in order, and where something is missing. One extent's is in memory at a
+    /// time.
     pub fn salvage<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -125,8 +126,8 @@ impl Streams {
         })
     }
 
-    /// The extents that this stream lists whose ends are in doubt end where they do from now on. Only for who has read all
-    /// that is there of them, and has said what may be missing. Returns how many there were.
+    /// The extents that this stream lists whose ends are in doubt end where they do from now on. Only for who
+    /// has read all that is there of them, and has said what may be missing. Returns how many there were.
     pub fn accept_ends<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<u64, StreamError>> {
         Box::pin(async move {
             let mut accepted = 0;

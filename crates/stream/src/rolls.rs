@@ -1,8 +1,8 @@
 //! Giving streams their new last extents, in a task of its own.
 //!
-//! Why: who asks may go away in the middle, and an extent that is added but not listed, or sealed without a successor,
-//! would be in the way of the next one. What always holds: a roll that was begun is ended, and rolls, like all that changes
-//! a stream's last extent, are done one after the other.
+//! Why: who asks may go away in the middle, and an extent that is added but not listed, or sealed without a
+//! successor, would be in the way of the next one. What always holds: a roll that was begun is ended, and
+//! rolls, like all that changes a stream's last extent, are done one after the other.
 
 use crate::error::StreamError;
 use crate::extent_node::ExtentNode;
@@ -50,7 +50,8 @@ impl Rolls {
         Ok(Rolls(rolls))
     }
 
-    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open tail.
+    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open
+    /// tail.
     pub(crate) async fn ask(
         &self,
         stream: StreamName,

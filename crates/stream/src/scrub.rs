@@ -1,9 +1,11 @@
-//! The scrub: reads sealed extents in the background, a little at a time, so that damage is noticed while other copies
-//! of the data still exist, and not when somebody needs it. Damage is a block that does not read, or an extent whose blocks
-//! are not the ones that were appended (see `sealed.rs`; the reader compares).
+//! The scrub: reads sealed extents in the background, a little at a time, so that damage is noticed while
+//! other copies of the data still exist, and not when somebody needs it. Damage is a block that does not
+//! read, or an extent whose blocks are not the ones that were appended (see `sealed.rs`; the reader
+//! compares).
 //!
-//! What always holds: it reads at most so many bytes a second as it is allowed, changes nothing, and looks at nothing
-//! that still grows. Damage is logged and counted at each round, until somebody does something about it.
+//! What always holds: it reads at most so many bytes a second as it is allowed, changes nothing, and looks at
+//! nothing that still grows. Damage is logged and counted at each round, until somebody does something about
+//! it.
 
 use crate::error::StreamError;
 use crate::extent_node::ExtentNode;
@@ -47,8 +49,8 @@ impl Scrub {
         *self.statistics.lock()
     }
 
-    /// Ends the task, also in the middle of a pause, and returns once it has ended: an hour's pause must not outlive the
-    /// process's timers.
+    /// Ends the task, also in the middle of a pause, and returns once it has ended: an hour's pause must not
+    /// outlive the process's timers.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
         self.closing.closed().await;

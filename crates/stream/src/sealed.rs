@@ -1,17 +1,18 @@
 //! What a sealed extent is for ever: its length, and a digest of all of it.
 //!
-//! The digest tells what the checksums of blocks can't: that these blocks, all of them and in this order, are the ones
-//! that were appended. A block or a file that was exchanged for another valid one (the extent of the same id from
-//! another folder, an older copy) verifies block by block. No byte is hashed twice: the digest runs over the blocks'
-//! checksums, and is carried on from append to append, so that sealing computes nothing.
+//! The digest tells what the checksums of blocks can't: that these blocks, all of them and in this order, are
+//! the ones that were appended. A block or a file that was exchanged for another valid one (the extent of the
+//! same id from another folder, an older copy) verifies block by block. No byte is hashed twice: the digest
+//! runs over the blocks' checksums, and is carried on from append to append, so that sealing computes
+//! nothing.
 //!
 //! ```text
 //! digest of no blocks       = 0
 //! digest of blocks 1 to n   = splitmix64(digest of blocks 1 to n - 1  XOR  checksum of block n)
 //! ```
 //!
-//! What always holds: each step is a one-to-one function of either side, so that one exchanged block is always seen, and
-//! anything else but by a chance of 2^-64. It guards against accidents, not against forgers.
+//! What always holds: each step is a one-to-one function of either side, so that one exchanged block is
+//! always seen, and anything else but by a chance of 2^-64. It guards against accidents, not against forgers.
 
 use crate::block;
 use crate::error::StreamError;
@@ -38,7 +39,8 @@ impl ExtentDigest {
         ExtentDigest(splitmix64(&mut (self.0 ^ block_checksum)))
     }
 
-    /// The digest with the encoded `blocks`, which lie at `offset` of `extent`. Their checksums are taken as they are.
+    /// The digest with the encoded `blocks`, which lie at `offset` of `extent`. Their checksums are taken as
+    /// they are.
     pub(crate) fn then_blocks(
         self,
         extent: ExtentId,
@@ -75,7 +77,8 @@ impl fmt::Display for Sealed {
 }
 
 impl Sealed {
-    /// How what a node says of the extent contradicts this, if it does. A node may know a digest that is missing here.
+    /// How what a node says of the extent contradicts this, if it does. A node may know a digest that is
+    /// missing here.
     pub(crate) fn contradiction(self, held: Sealed, frozen: bool) -> Option<String> {
         let agree =
             frozen && held.length == self.length && (self.digest.is_none() || held.digest == self.digest);

@@ -1,14 +1,17 @@
 //! Sizes and bounds of the stream layer, and how they follow from the size of the disk.
 //!
-//! An extent gives its space back only as a whole: what is alive in it is copied first. So extents are small against the disk,
-//! and a full disk has a reserve in which the largest such step fits. [`StreamSettings::for_disk`] keeps the two together.
+//! An extent gives its space back only as a whole: what is alive in it is copied first. So extents are small
+//! against the disk, and a full disk has a reserve in which the largest such step fits.
+//! [`StreamSettings::for_disk`] keeps the two together.
 
-/// Bytes of a journal segment of a stamp in memory, which has to hold three of them and whose extents cost nothing to write.
+/// Bytes of a journal segment of a stamp in memory, which has to hold three of them and whose extents cost
+/// nothing to write.
 pub const IN_MEMORY_SEGMENT_SIZE_BYTES: u64 = 32 << 20;
 
 /// A disk has room for so many extents at least, as long as they have their least size.
 const EXTENTS_OF_DISK_MIN: u64 = 64;
-/// And for so many at most, until they have their largest: each keeps a file open, and is in the journal's table.
+/// And for so many at most, until they have their largest: each keeps a file open, and is in the journal's
+/// table.
 const EXTENTS_OF_DISK_MAX: u64 = 8192;
 const EXTENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 /// Where a disk has room for enough of this size they are no larger, so that the reserve is small.
@@ -20,7 +23,8 @@ const SEGMENTS_OF_DISK: u64 = 64;
 const SEGMENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 const SEGMENT_SIZE_BYTES_MAX: u64 = 64 << 20;
 
-/// The stream manager's log grows by this part of the disk, and starts again after thirty-two times that or 8 MiB.
+/// The stream manager's log grows by this part of the disk, and starts again after thirty-two times that or 8
+/// MiB.
 const LOG_GROWTHS_OF_DISK: u64 = 4096;
 const LOG_GROWTH_SIZE_BYTES_MIN: u64 = 64 << 10;
 const LOG_GROWTH_SIZE_BYTES_MAX: u64 = 1 << 20;
@@ -30,12 +34,13 @@ const FLUSHES_OF_DISK: u64 = 128;
 const FLUSH_SIZE_BYTES_MIN: u64 = 2 << 20;
 const FLUSH_SIZE_BYTES_MAX: u64 = 32 << 20;
 
-/// What is kept of the reserve for the next start when it is given up: it writes what is journaled and not in its extent,
-/// which on a full disk is a group of the journal at most (4 MiB) and what the drain waits for (1 MiB). A start that does not
-/// have it any more keeps those bytes pending, so that it serves all the same.
+/// What is kept of the reserve for the next start when it is given up: it writes what is journaled and not in
+/// its extent, which on a full disk is a group of the journal at most (4 MiB) and what the drain waits for (1
+/// MiB). A start that does not have it any more keeps those bytes pending, so that it serves all the same.
 pub(crate) const START_RESERVE_SIZE_BYTES: u64 = 8 << 20;
 
-/// By so much an extent of blob data may be larger than extents are: the piece that fills it goes into it as a whole.
+/// By so much an extent of blob data may be larger than extents are: the piece that fills it goes into it as
+/// a whole.
 const OVERFULL_SIZE_BYTES: u64 = 4 << 20;
 
 /// Settings of the stream layer of one node.
@@ -43,8 +48,9 @@ const OVERFULL_SIZE_BYTES: u64 = 4 << 20;
 pub struct StreamSettings {
     /// An extent that has reached this many bytes takes no more appends.
     pub extent_size_bytes_max: u64,
-    /// Bytes of each of the three journal segments. Twice this is the most that waits, journaled, for its extent; three
-    /// quarters are what usually does while writes come, and what is deleted by then is never written to its extent.
+    /// Bytes of each of the three journal segments. Twice this is the most that waits, journaled, for its
+    /// extent; three quarters are what usually does while writes come, and what is deleted by then is never
+    /// written to its extent.
     pub journal_segment_size_bytes: u64,
     /// Appends of up to this many bytes go through the journal; larger ones straight to their extent.
     pub journaled_append_size_bytes_max: u64,
@@ -89,7 +95,8 @@ fn flush_size_bytes(disk_bytes: u64) -> u64 {
     (disk_bytes / FLUSHES_OF_DISK).clamp(FLUSH_SIZE_BYTES_MIN, FLUSH_SIZE_BYTES_MAX)
 }
 
-/// What is kept back. When a write finds no space, all of this may have to be written before anything comes back:
+/// What is kept back. When a write finds no space, all of this may have to be written before anything comes
+/// back:
 ///
 /// - what is journaled and not in its extent: three quarters of a segment, see `extent_node/drain.rs`;
 /// - a memory table's checkpoint; the table's log goes after that;
@@ -97,8 +104,8 @@ fn flush_size_bytes(disk_bytes: u64) -> u64 {
 /// - a part of a merge, which gives its first extent back once an extent's worth is written: an extent;
 /// - what stays for the next start: it is not given up before.
 ///
-/// Deletions stop and wait when less than a flush and an extent are free, so that their log and their tombstones take none of
-/// these.
+/// Deletions stop and wait when less than a flush and an extent are free, so that their log and their
+/// tombstones take none of these.
 fn reserve_size_bytes(extent_size_bytes: u64, segment_size_bytes: u64, flush_size_bytes: u64) -> u64 {
     2 * extent_size_bytes
         + OVERFULL_SIZE_BYTES
@@ -128,8 +135,8 @@ impl StreamSettings {
         }
     }
 
-    /// With less than this free, on a full disk, what takes space before it gives some back waits for what has begun to give
-    /// some back.
+    /// With less than this free, on a full disk, what takes space before it gives some back waits for what
+    /// has begun to give some back.
     pub(crate) fn floor_size_bytes(&self) -> u64 {
         let of_layout = self.extent_size_bytes_max + self.flush_size_bytes_max;
         // Of a reserve that somebody chose, as tests do, a part.

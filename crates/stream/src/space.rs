@@ -1,14 +1,15 @@
 //! Space that is kept back for a full disk: a file that is given up when a write finds no space.
 //!
-//! Why: whoever wants to delete on a full disk needs space first, for the log of the deletion and for the checkpoint, merge
-//! or copy that gives space back. What always holds: only a write that was refused for want of space has the reserve given
-//! up; from then on space is scarce, also after a restart, and only what gives space back should be asked of this layer,
-//! which is the layer above's to see to; space is no longer scarce once the whole reserve is there again. A small part of it
-//! is given up by a start only, which has to write before anything can be deleted.
+//! Why: whoever wants to delete on a full disk needs space first, for the log of the deletion and for the
+//! checkpoint, merge or copy that gives space back. What always holds: only a write that was refused for want
+//! of space has the reserve given up; from then on space is scarce, also after a restart, and only what gives
+//! space back should be asked of this layer, which is the layer above's to see to; space is no longer scarce
+//! once the whole reserve is there again. A small part of it is given up by a start only, which has to write
+//! before anything can be deleted.
 //!
-//! Space is scarce, too, while less than half of a reserve's size is free besides: there the reserve stays, and what gives
-//! space back has that room first. So a disk that its users fill, delete from and fill again does not cost the reserve, which
-//! would have to be written anew each time before anybody is served.
+//! Space is scarce, too, while less than half of a reserve's size is free besides: there the reserve stays,
+//! and what gives space back has that room first. So a disk that its users fill, delete from and fill again
+//! does not cost the reserve, which would have to be written anew each time before anybody is served.
 //!
 //! ```text
 //! reserve       noise, so that no file system stores it in less; its size is all that counts:
@@ -16,8 +17,8 @@
 //! reserve.new   being made for the first time; what a start finds of it is removed
 //! ```
 //!
-//! A folder on a disk that never had room for it has no such file: there, too, space is scarce once a write was refused, and
-//! until there is room for a reserve.
+//! A folder on a disk that never had room for it has no such file: there, too, space is scarce once a write
+//! was refused, and until there is room for a reserve.
 
 use crate::settings::{START_RESERVE_SIZE_BYTES, StreamSettings};
 use base::random::splitmix64;
@@ -38,7 +39,8 @@ const SCARCE_WATCH_EVERY: Duration = Duration::from_millis(100);
 /// It is written in pieces of this size, with a pause after each: others want the disk, too.
 const PIECE_SIZE_BYTES: u64 = 1 << 20;
 const PIECE_PAUSE: Duration = Duration::from_millis(10);
-/// It is only made while this part of its size stays free besides; else the next write would have it given up again.
+/// It is only made while this part of its size stays free besides; else the next write would have it given up
+/// again.
 const MARGIN_DIVISOR: u64 = 4;
 /// And by this part more than the floor, or it would be given up for deletions at once.
 const FLOOR_MARGIN_DIVISOR: u64 = 4;
@@ -66,7 +68,8 @@ pub(crate) struct Space {
     /// Of the whole reserve; 0: there is none.
     size_bytes: u64,
     reserve: Mutex<Reserve>,
-    /// It was whole once, and has its name. Asked by writers, who must not wait for a piece that is being synced.
+    /// It was whole once, and has its name. Asked by writers, who must not wait for a piece that is being
+    /// synced.
     named: AtomicBool,
     /// The reserve was given up and is not whole again.
     is_given_up: AtomicBool,
@@ -152,10 +155,11 @@ fn look_again_after(free_bytes: u64, size_bytes: u64) -> Duration {
     filled_after.clamp(LOW_WATCH_EVERY, WATCH_EVERY)
 }
 
-/// Whether there is room for work that gives space back but takes so many bytes first. While space is scarce half of what
-/// is free stays for others: a large merge that fails for want of space would have kept it from all deletions meanwhile.
-/// Else a margin does, or such work would fill the disk, and the reserve would be given up for it again and again; but what
-/// takes a small part of what is free is in nobody's way: rows that are nearly all dead would stay for ever.
+/// Whether there is room for work that gives space back but takes so many bytes first. While space is scarce
+/// half of what is free stays for others: a large merge that fails for want of space would have kept it from
+/// all deletions meanwhile. Else a margin does, or such work would fill the disk, and the reserve would be
+/// given up for it again and again; but what takes a small part of what is free is in nobody's way: rows that
+/// are nearly all dead would stay for ever.
 fn has_room(is_scarce: bool, free_bytes: u64, size_bytes: u64, margin_bytes: u64) -> bool {
     if is_scarce {
         size_bytes <= free_bytes / 2
@@ -231,7 +235,8 @@ impl Space {
         self.is_scarce() || self.disk.free_bytes().await.is_ok_and(|free_bytes| free_bytes < tight_bytes)
     }
 
-    /// Whether there is so little that a start should write nothing that can wait: what it takes the next one would not find.
+    /// Whether there is so little that a start should write nothing that can wait: what it takes the next one
+    /// would not find.
     pub(crate) async fn is_spent(&self) -> bool {
         if self.size_bytes == 0 {
             return false;
@@ -250,8 +255,8 @@ impl Space {
         wanted_bytes.saturating_sub(held_bytes).saturating_sub(self.free_bytes_seen.load(Ordering::Relaxed))
     }
 
-    /// Claims space for work that gives some back in the end: `wanted` bytes or, with less free, as many as there are but not
-    /// fewer than `least`. A flush always has room besides.
+    /// Claims space for work that gives some back in the end: `wanted` bytes or, with less free, as many as
+    /// there are but not fewer than `least`. A flush always has room besides.
     pub(crate) async fn claim(&self, wanted_bytes: u64, least_bytes: u64) -> Option<Claim> {
         let claim = self.claim_of(wanted_bytes, least_bytes, 0).await;
         if claim.is_some() || self.is_given_up() || !self.is_low.load(Ordering::Relaxed) {
@@ -302,7 +307,8 @@ impl Space {
 
     /// See [`has_room`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
-        // Without a reserve there is none to be lost; a file system that tells nothing useful of its space has none.
+        // Without a reserve there is none to be lost; a file system that tells nothing useful of its space
+        // has none.
         if !self.is_named() && !self.is_scarce() {
             return true;
         }
@@ -324,7 +330,8 @@ impl Space {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// A write found no space that began when the reserve had been given up `seen` times. True: there may be space now.
+    /// A write found no space that began when the reserve had been given up `seen` times. True: there may be
+    /// space now.
     pub(crate) async fn give_up(&self, seen: u64) -> bool {
         self.give_up_to(seen, self.start_bytes).await
     }
@@ -371,8 +378,8 @@ impl Space {
         true
     }
 
-    /// The file can't be used: as if there were none. One that was never whole gives back what it has; if it can't even do
-    /// that, the next start does.
+    /// The file can't be used: as if there were none. One that was never whole gives back what it has; if it
+    /// can't even do that, the next start does.
     async fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
         tracing::warn!(%error, "the reserve for a full disk can't be used");
         reserve.failed = true;

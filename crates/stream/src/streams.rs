@@ -1,5 +1,5 @@
-//! The client's side of the stream layer: joins the stream manager (which extents?) and the extent node (which
-//! bytes?). Upper layers see only this.
+//! The client's side of the stream layer: joins the stream manager (which extents?) and the extent node
+//! (which bytes?). Upper layers see only this.
 
 use crate::error::StreamError;
 use crate::extent_node::{ExtentNode, ExtentReader, ListedExtent, RecoveredNode};
@@ -77,8 +77,8 @@ pub struct StreamStat {
 }
 
 impl Streams {
-    /// Whether `env`'s data folder can be served, without changing it: a foreign, newer or unreadable one is an error
-    /// that says what to do.
+    /// Whether `env`'s data folder can be served, without changing it: a foreign, newer or unreadable one is
+    /// an error that says what to do.
     pub fn check_folder<'a>(env: &'a Environment) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move { folder::inspect(env).await.map(|_| ()) })
     }
@@ -166,11 +166,12 @@ impl Streams {
         })
     }
 
-    /// Makes the manager and the node, which knows of all extents that streams list, agree after a stop: finishes deletions
-    /// and sealings, removes extents that no stream ever listed.
+    /// Makes the manager and the node, which knows of all extents that streams list, agree after a stop:
+    /// finishes deletions and sealings, removes extents that no stream ever listed.
     async fn reconcile(&self, has_losses: bool) -> Result<(), StreamError> {
         let mut outcome = Ok(());
-        // What a full disk has no room for is done later, or by the next start, and keeps nothing else from being done.
+        // What a full disk has no room for is done later, or by the next start, and keeps nothing else from
+        // being done.
         let mut note = |done: Result<(), StreamError>| match done {
             Err(StreamError::DiskFull) => {
                 outcome = Err(StreamError::DiskFull);
@@ -239,8 +240,8 @@ impl Streams {
         self.manager.with(|state| state.streams.contains_key(stream))
     }
 
-    /// Appends all of `blocks` or none; durable when it returns. A failed append may still be there: whoever replays
-    /// tells duplicates apart.
+    /// Appends all of `blocks` or none; durable when it returns. A failed append may still be there: whoever
+    /// replays tells duplicates apart.
     pub fn append<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -268,14 +269,16 @@ impl Streams {
         })
     }
 
-    /// Starts a task on the thread that writes and syncs the journal, which blocks it half of the time: for those who append
-    /// again as soon as an append is durable, and do little between the two. Nobody has to be woken on another thread for
-    /// that, and those who have their next append ready are in the next record together.
+    /// Starts a task on the thread that writes and syncs the journal, which blocks it half of the time: for
+    /// those who append again as soon as an append is durable, and do little between the two. Nobody has to
+    /// be woken on another thread for that, and those who have their next append ready are in the next record
+    /// together.
     pub fn spawn_beside_journal(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.node.spawn_beside_journal(name, task);
     }
 
-    /// Makes sure that the stream's next append finds an extent that takes it, so that it does not wait for one.
+    /// Makes sure that the stream's next append finds an extent that takes it, so that it does not wait for
+    /// one.
     pub fn reserve<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -289,12 +292,14 @@ impl Streams {
         })
     }
 
-    /// Whether the extent takes appends. One that is not there is no tail any more: whoever adds one sees that.
+    /// Whether the extent takes appends. One that is not there is no tail any more: whoever adds one sees
+    /// that.
     fn has_room(&self, extent: ExtentId) -> bool {
         self.node.stat(extent).is_ok_and(|stat| stat.length < self.settings.extent_size_bytes_max)
     }
 
-    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open tail.
+    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open
+    /// tail.
     async fn roll(
         &self,
         stream: &StreamName,
@@ -304,8 +309,8 @@ impl Streams {
         self.rolls.ask(stream.clone(), epoch, seen).await
     }
 
-    /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they wrote can
-    /// be replayed to its end.
+    /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they
+    /// wrote can be replayed to its end.
     pub fn take_over<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -333,8 +338,8 @@ impl Streams {
         Box::pin(async move { self.node.read(location).await })
     }
 
-    /// The payloads of blocks of one extent that follow one another, their checksums verified. They are read in one piece
-    /// and past the page cache: for who walks over much and comes by once.
+    /// The payloads of blocks of one extent that follow one another, their checksums verified. They are read
+    /// in one piece and past the page cache: for who walks over much and comes by once.
     pub fn read_run<'a>(&'a self, run: &'a [Location]) -> BoxFuture<'a, Result<Vec<Bytes>, StreamError>> {
         Box::pin(async move { self.node.read_run(run).await })
     }
@@ -419,7 +424,8 @@ impl Streams {
         })
     }
 
-    /// Ends an extent that takes the stream's appends; the next append gets another. Fine if it takes none any more.
+    /// Ends an extent that takes the stream's appends; the next append gets another. Fine if it takes none
+    /// any more.
     pub fn seal<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -447,28 +453,30 @@ impl Streams {
         self.settings.extent_size_bytes_max
     }
 
-    /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends anyway.
+    /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends
+    /// anyway.
     async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
         let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
-        // Whoever asks owns the stream, perhaps with a later epoch than the manager has seen: on a full disk a range goes on
-        // with the highest one of its streams.
+        // Whoever asks owns the stream, perhaps with a later epoch than the manager has seen: on a full disk
+        // a range goes on with the highest one of its streams.
         let epoch = self.epoch(stream)?.max(self.node.stat(extent)?.epoch);
         let sealed = self.node.fence(extent, epoch, true).await?.sealed();
         Ok(Some(Command::Seal { extent, sealed }))
     }
 
-    /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk perhaps: to
-    /// be called every now and then.
+    /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk
+    /// perhaps: to be called every now and then.
     pub fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move { self.collect().await })
     }
 
-    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets them. One that
-    /// can't keeps no other from it; the first failure is told.
+    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets
+    /// them. One that can't keeps no other from it; the first failure is told.
     async fn collect(&self) -> Result<(), StreamError> {
         let _collecting = self.collecting.lock().await;
         let mut outcome = Ok(());
-        // Once it can't forget, each further try would ask for the disk's last bytes again; the files are what takes space.
+        // Once it can't forget, each further try would ask for the disk's last bytes again; the files are
+        // what takes space.
         let mut forgets = true;
         for extent in self.manager.with(|state| state.unreferenced()) {
             let removed = match self.node.delete(extent).await {
@@ -503,7 +511,8 @@ impl Streams {
         self.node.check_writes()
     }
 
-    /// Whether the disk is full, or nearly so: until there is space again, only what gives space back should be asked for.
+    /// Whether the disk is full, or nearly so: until there is space again, only what gives space back should
+    /// be asked for.
     pub fn is_scarce(&self) -> bool {
         self.space.is_scarce()
     }
@@ -518,7 +527,8 @@ impl Streams {
         Box::pin(async move { self.space.became_scarce().await })
     }
 
-    /// Whether the disk is full and even what gives space back must wait for what has begun to: it takes some first.
+    /// Whether the disk is full and even what gives space back must wait for what has begun to: it takes some
+    /// first.
     pub fn is_below_floor(&self) -> bool {
         self.space.is_below_floor()
     }
@@ -538,8 +548,8 @@ impl Streams {
         self.space.missing_bytes()
     }
 
-    /// Claims space for work that takes some before it gives more back: `wanted_bytes`, or fewer, but not fewer than
-    /// `least_bytes`. Nobody else is promised them as long as the claim is held.
+    /// Claims space for work that takes some before it gives more back: `wanted_bytes`, or fewer, but not
+    /// fewer than `least_bytes`. Nobody else is promised them as long as the claim is held.
     pub fn claim<'a>(&'a self, wanted_bytes: u64, least_bytes: u64) -> BoxFuture<'a, Option<Claim>> {
         Box::pin(async move { self.space.claim(wanted_bytes, least_bytes).await })
     }
@@ -549,14 +559,14 @@ impl Streams {
         self.space.kept_back_bytes()
     }
 
-    /// Whether there is room for work that gives space back but takes so many bytes first, and something stays for others;
-    /// always, if there is no reserve.
+    /// Whether there is room for work that gives space back but takes so many bytes first, and something
+    /// stays for others; always, if there is no reserve.
     pub fn has_room_for<'a>(&'a self, size_bytes: u64) -> BoxFuture<'a, bool> {
         Box::pin(async move { self.space.has_room_for(size_bytes).await })
     }
 
-    /// Whether so many bytes are a small part of what is free, so that work which nobody needs may take them for a while.
-    /// No, if that can't be learned.
+    /// Whether so many bytes are a small part of what is free, so that work which nobody needs may take them
+    /// for a while. No, if that can't be learned.
     pub fn has_plenty_of_room_for<'a>(&'a self, size_bytes: u64) -> BoxFuture<'a, bool> {
         Box::pin(async move { self.space.has_plenty_of_room_for(size_bytes).await })
     }
@@ -577,7 +587,8 @@ impl Streams {
     }
 }
 
-/// Recovers the extent node. On a full disk that takes the reserve; what there is no space for then stays pending.
+/// Recovers the extent node. On a full disk that takes the reserve; what there is no space for then stays
+/// pending.
 async fn recover_node(
     env: &Environment,
     extents: &[ListedExtent],

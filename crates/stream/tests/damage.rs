@@ -1,5 +1,5 @@
-//! Seeded damage to any file of a folder: the layer opens, every block reads as it was or fails, the end of a stream is never
-//! taken for its end where blocks may be missing, and what is salvaged is whole.
+//! Seeded damage to any file of a folder: the layer opens, every block reads as it was or fails, the end of a
+//! stream is never taken for its end where blocks may be missing, and what is salvaged is whole.
 
 use base::random::splitmix64;
 use bytes::Bytes;
@@ -19,7 +19,8 @@ fn name(stream: u64) -> StreamName {
 /// What each stream has, in order.
 type Model = Vec<Vec<(Location, Bytes)>>;
 
-/// Streams of small and large appends. `is_clean`: the layer is closed; else it ends as a killed process does.
+/// Streams of small and large appends. `is_clean`: the layer is closed; else it ends as a killed process
+/// does.
 fn filled(seed: u64, is_clean: bool) -> (World, Model) {
     let world = World::new(seed);
     let filled = world.run(move |env, _| async move {
@@ -80,7 +81,8 @@ fn damage(world: &World, seed: u64) -> String {
     format!("{path} of {size} bytes, at {at}")
 }
 
-/// Reads everything by its place and in order. Nothing may be wrong or silently missing; returns how many blocks failed.
+/// Reads everything by its place and in order. Nothing may be wrong or silently missing; returns how many
+/// blocks failed.
 async fn judge(streams: &Streams, model: &Model, what: &str) -> u64 {
     let mut failed = 0;
     for (stream, blocks) in model.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The digest of a whole extent: blocks that are valid by themselves, but not the ones that were appended, are named by
-//! the scrub and by the offline check, and a replay over them fails; blocks through the journal and straight to the
-//! extent, before and after a crash, alike.
+//! The digest of a whole extent: blocks that are valid by themselves, but not the ones that were appended,
+//! are named by the scrub and by the offline check, and a replay over them fails; blocks through the journal
+//! and straight to the extent, before and after a crash, alike.
 
 use base::Environment;
 use base::checksum::crc64;
@@ -21,8 +21,8 @@ fn name() -> StreamName {
     StreamName::new("test/digests")
 }
 
-/// Several extents full of blocks of one size, appended through the journal and straight to their extent; the last one is
-/// open. The payloads depend on `tag`.
+/// Several extents full of blocks of one size, appended through the journal and straight to their extent; the
+/// last one is open. The payloads depend on `tag`.
 async fn fill(env: Environment, tag: u8) {
     let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
     streams.create(&[name()]).await.unwrap();
@@ -109,7 +109,8 @@ fn whole_extents_pass() {
     assert!(extents(&world).len() == 3, "two sealed, one open: {:?}", world.disk.files());
 }
 
-/// Each block verified by itself, so that nothing noticed it if it was not the one that had been appended there.
+/// Each block verified by itself, so that nothing noticed it if it was not the one that had been appended
+/// there.
 #[test]
 fn a_valid_block_in_the_place_of_another_is_named() {
     let original = world(1);

@@ -1,4 +1,5 @@
-//! Requesters that go away in the middle of an append: their append is there whole or not at all, and nobody else's suffers.
+//! Requesters that go away in the middle of an append: their append is there whole or not at all, and nobody
+//! else's suffers.
 
 use base::{Clock, Environment};
 use bytes::Bytes;
@@ -77,8 +78,8 @@ where
     });
 }
 
-/// The extent's tail was free again as soon as the requester had gone, although its append still waited in the journal: a
-/// large append was then written over it, and refused because it did not follow.
+/// The extent's tail was free again as soon as the requester had gone, although its append still waited in
+/// the journal: a large append was then written over it, and refused because it did not follow.
 #[test]
 fn a_large_append_follows_a_small_one_whose_requester_has_gone() {
     for seed in 0..20 {
@@ -111,7 +112,8 @@ fn a_large_append_follows_a_large_one_whose_requester_has_gone() {
     }
 }
 
-/// A requester that went away while its stream got a new extent left the extent half listed: the next one's was refused.
+/// A requester that went away while its stream got a new extent left the extent half listed: the next one's
+/// was refused.
 #[test]
 fn a_new_extent_is_listed_whole_although_its_requester_has_gone() {
     for leave_ms in 0..40 {

@@ -1,4 +1,5 @@
-//! A folder at rest: what a clean stop leaves is guarded to its last byte, and a used folder is never taken for a new one.
+//! A folder at rest: what a clean stop leaves is guarded to its last byte, and a used folder is never taken
+//! for a new one.
 
 use bytes::Bytes;
 use sim::World;
@@ -21,8 +22,8 @@ fn used_folder(seed: u64) -> World {
     world
 }
 
-/// The journal's last group had no successor after a clean stop: damage to it was taken for a torn write, and what it held
-/// was cut off the extents.
+/// The journal's last group had no successor after a clean stop: damage to it was taken for a torn write, and
+/// what it held was cut off the extents.
 #[test]
 fn after_a_clean_stop_no_byte_of_the_journal_is_needed() {
     for seed in 0..20 {
@@ -99,7 +100,8 @@ fn whatever_all_share_may_be_lost_once() {
     }
 }
 
-/// A folder that had lost its FORMAT file was taken for one whose making was cut off, and everything in it was removed.
+/// A folder that had lost its FORMAT file was taken for one whose making was cut off, and everything in it
+/// was removed.
 #[test]
 fn a_used_folder_without_its_format_files_is_refused_as_it_is() {
     let world = used_folder(1);
@@ -117,8 +119,8 @@ fn a_used_folder_without_its_format_files_is_refused_as_it_is() {
     assert!(world.disk.contents() == before, "a refused folder was changed");
 }
 
-/// A process that ended between giving FORMAT its name and syncing the folder: the next one saw the name, went on, and a
-/// power loss took it. The folder was refused from then on.
+/// A process that ended between giving FORMAT its name and syncing the folder: the next one saw the name,
+/// went on, and a power loss took it. The folder was refused from then on.
 #[test]
 fn a_format_that_a_former_process_did_not_sync_is_synced_by_the_next() {
     let has_format = |world: &World| world.disk.files().iter().any(|(path, _)| path == "FORMAT");
@@ -153,8 +155,8 @@ fn a_format_that_a_former_process_did_not_sync_is_synced_by_the_next() {
     }
 }
 
-/// A folder of format 1 whose log and journal contradict each other was raised to format 2, and only then refused: the
-/// program that had written it could not be asked any more.
+/// A folder of format 1 whose log and journal contradict each other was raised to format 2, and only then
+/// refused: the program that had written it could not be asked any more.
 #[test]
 fn a_folder_that_contradicts_itself_is_refused_before_its_format_is_raised() {
     const LOG: &str = "stream_manager/log";

@@ -1,5 +1,5 @@
-//! A full disk, or no file descriptor left: what the stream manager's log or the journal has no room for is refused, nothing
-//! that was there suffers, and it goes on once there is space.
+//! A full disk, or no file descriptor left: what the stream manager's log or the journal has no room for is
+//! refused, nothing that was there suffers, and it goes on once there is space.
 
 use base::Environment;
 use bytes::Bytes;
@@ -92,9 +92,9 @@ async fn append_until_full(streams: &Streams, stream: &StreamName, size: usize, 
     }
 }
 
-/// A full disk had refused the journal its next segment after the drain was asked for the present one. Small appends still
-/// went to that one, and nobody asked for them again: two segments on they were taken for synced, and the power loss took
-/// them.
+/// A full disk had refused the journal its next segment after the drain was asked for the present one. Small
+/// appends still went to that one, and nobody asked for them again: two segments on they were taken for
+/// synced, and the power loss took them.
 #[test]
 fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
     let settings = || StreamSettings {
@@ -329,7 +329,8 @@ fn a_reserve_makes_room_in_the_managers_log() {
         .unwrap();
 }
 
-/// Where there never was space for a reserve a full disk took no deletions, and a server that was full stayed so.
+/// Where there never was space for a reserve a full disk took no deletions, and a server that was full stayed
+/// so.
 #[test]
 fn a_folder_without_room_for_a_reserve_gets_one_once_there_is_space() {
     let world = World::new(1);
@@ -351,7 +352,8 @@ fn a_folder_without_room_for_a_reserve_gets_one_once_there_is_space() {
         .unwrap();
 }
 
-/// A start takes no half reserve for one: not while it is made for the first time, and not while it is made again.
+/// A start takes no half reserve for one: not while it is made for the first time, and not while it is made
+/// again.
 #[test]
 fn a_reserve_that_is_cut_off_while_it_is_made_is_told_from_one_that_was_given_up() {
     const SIZE: u64 = 3 << 20;
@@ -434,7 +436,8 @@ fn log_size(disk: &SimDisk) -> u64 {
     disk.files().iter().find(|(path, _)| path == "stream_manager/log").map_or(0, |(_, size)| *size)
 }
 
-/// What a large append had written before it found no space stayed, and kept the last free bytes from all others.
+/// What a large append had written before it found no space stayed, and kept the last free bytes from all
+/// others.
 #[test]
 fn a_refused_large_append_gives_back_what_it_has_written() {
     for seed in 0..20 {
@@ -473,8 +476,8 @@ fn a_refused_large_append_gives_back_what_it_has_written() {
     }
 }
 
-/// A log that was due to be replaced wrote as much of the next one as there was space for, again with each list of commands,
-/// and left it there.
+/// A log that was due to be replaced wrote as much of the next one as there was space for, again with each
+/// list of commands, and left it there.
 #[test]
 fn a_log_without_space_for_its_successor_leaves_the_space_to_others() {
     for seed in 0..4 {
@@ -517,8 +520,8 @@ fn extent_file_count(disk: &SimDisk) -> usize {
     disk.files().iter().filter(|(path, _)| path.starts_with("extents/")).count()
 }
 
-/// Fills the disk, and then the journal by appends to the first stream. The smallest ones too: until it has no room for an
-/// entry.
+/// Fills the disk, and then the journal by appends to the first stream. The smallest ones too: until it has
+/// no room for an entry.
 async fn fill_journal(disk: &SimDisk, streams: &Streams) {
     fill_up(disk);
     for size in [7000, 3000, 10] {
@@ -555,8 +558,8 @@ fn a_large_append_that_the_full_journal_refuses_gives_back_what_it_has_written()
     }
 }
 
-/// Each append to a stream without a tail made the file of an extent, which the full journal then had no room for, and left
-/// it there.
+/// Each append to a stream without a tail made the file of an extent, which the full journal then had no room
+/// for, and left it there.
 #[test]
 fn refused_extents_leave_no_files() {
     for seed in 0..20 {
@@ -584,8 +587,8 @@ fn refused_extents_leave_no_files() {
     }
 }
 
-/// An extent that the stream manager's log had no room for stayed until the next start if the journal then had no room for
-/// its deletion either; and one of a former owner stayed in any case.
+/// An extent that the stream manager's log had no room for stayed until the next start if the journal then
+/// had no room for its deletion either; and one of a former owner stayed in any case.
 #[test]
 fn an_extent_that_no_stream_lists_does_not_stay() {
     for seed in 0..20 {
@@ -641,8 +644,8 @@ fn deletions() -> Vec<StreamChange> {
     (1..=3).map(|at| StreamChange::Delete(name(at))).collect()
 }
 
-/// Extents of deleted streams stayed, until some other extent was to go or the next start, if the journal had no room for
-/// their removal.
+/// Extents of deleted streams stayed, until some other extent was to go or the next start, if the journal had
+/// no room for their removal.
 #[test]
 fn extents_whose_removal_was_refused_go_once_there_is_space() {
     for seed in 0..20 {

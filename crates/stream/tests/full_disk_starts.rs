@@ -1,5 +1,6 @@
-//! Starts with 0 bytes free, again and again, because somebody else fills the disk whenever there is space: each succeeds and
-//! shows all that was acknowledged, none takes anything that the next one needs, and once there is space all goes on.
+//! Starts with 0 bytes free, again and again, because somebody else fills the disk whenever there is space:
+//! each succeeds and shows all that was acknowledged, none takes anything that the next one needs, and once
+//! there is space all goes on.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
@@ -255,7 +256,8 @@ fn history(seed: u64) {
         .unwrap();
 }
 
-/// A start on a full disk wrote what was journaled, a log and a segment: with nothing left of the reserve it was refused.
+/// A start on a full disk wrote what was journaled, a log and a segment: with nothing left of the reserve it
+/// was refused.
 #[test]
 fn each_start_on_a_full_disk_succeeds_and_has_all_that_was_acknowledged() {
     for seed in seeds() {
@@ -263,8 +265,8 @@ fn each_start_on_a_full_disk_succeeds_and_has_all_that_was_acknowledged() {
     }
 }
 
-/// What a record that a power loss tore says of a large append is taken from the extent, and the table of extents then says
-/// more than the journal: each start was refused.
+/// What a record that a power loss tore says of a large append is taken from the extent, and the table of
+/// extents then says more than the journal: each start was refused.
 #[test]
 fn a_torn_record_of_a_large_append_refuses_no_start() {
     let mut taken_count = 0;
@@ -433,8 +435,8 @@ fn what_there_is_no_space_to_mend_is_mended_once_there_is_some() {
     }
 }
 
-/// The stream manager's log is begun again in its two files one after the other. A former start had ended before its sync of
-/// the one that the next one kept.
+/// The stream manager's log is begun again in its two files one after the other. A former start had ended
+/// before its sync of the one that the next one kept.
 #[test]
 fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
     let log = |world: &World| -> Vec<Vec<u8>> {
@@ -499,8 +501,8 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
     assert!(torn_count > 20, "{torn_count} times the two files were not alike");
 }
 
-/// A range goes on with the highest epoch of its streams where a full disk has let only some of them be taken over: none of
-/// the others could be sealed any more.
+/// A range goes on with the highest epoch of its streams where a full disk has let only some of them be taken
+/// over: none of the others could be sealed any more.
 #[test]
 fn what_was_appended_with_a_later_epoch_than_the_manager_knows_is_sealed() {
     let block = || vec![Bytes::from(vec![7; 900])];

@@ -1,6 +1,6 @@
-//! Random lives of the stream layer on a disk that lies and fills up: what was acknowledged is there after every crash, of
-//! the power or of the process alone, in order and with the same bytes; what was not acknowledged is there whole or not at all; what was refused for certain is
-//! not there.
+//! Random lives of the stream layer on a disk that lies and fills up: what was acknowledged is there after
+//! every crash, of the power or of the process alone, in order and with the same bytes; what was not
+//! acknowledged is there whole or not at all; what was refused for certain is not there.
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one and prints it.
 
@@ -227,9 +227,9 @@ fn acknowledged_appends_survive_every_crash() {
     }
 }
 
-/// A process that ended before its sync of the journal returned: the next one believed what it read, removed the files of
-/// extents that were deleted there, and wrote over the segment that the journal on the disk still needed. The power loss that
-/// followed brought a journal back that missed them.
+/// A process that ended before its sync of the journal returned: the next one believed what it read, removed
+/// the files of extents that were deleted there, and wrote over the segment that the journal on the disk
+/// still needed. The power loss that followed brought a journal back that missed them.
 #[test]
 fn a_start_acts_on_nothing_that_a_power_loss_may_take_back() {
     const VICTIMS: usize = 4;
@@ -290,8 +290,8 @@ fn a_start_acts_on_nothing_that_a_power_loss_may_take_back() {
     }
 }
 
-/// A start had begun the next segment and ended before it was synced. The next one took it for the newest, and began
-/// another in a file that the journal needed as long as that one was not on the disk.
+/// A start had begun the next segment and ended before it was synced. The next one took it for the newest,
+/// and began another in a file that the journal needed as long as that one was not on the disk.
 #[test]
 fn a_segment_that_may_not_be_on_the_disk_is_not_relied_on() {
     let journal = |world: &World| -> Vec<Vec<u8>> {
@@ -303,7 +303,8 @@ fn a_segment_that_may_not_be_on_the_disk_is_not_relied_on() {
     let used = World::new(1);
     used.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-        // More than one segment of the journal, whose headers are of several pages: one page may be written whole.
+        // More than one segment of the journal, whose headers are of several pages: one page may be written
+        // whole.
         for stream in (0..150).map(name) {
             streams.create(slice::from_ref(&stream)).await.unwrap();
             streams.append(&stream, OwnerEpoch(1), vec![Bytes::from(vec![7; 100])]).await.unwrap();
@@ -379,8 +380,8 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
     }
 }
 
-/// A segment that groups had filled to its last page but one, and the idle mark to its end, made the room for the next
-/// group underflow: the journal's task ended and with it all writing.
+/// A segment that groups had filled to its last page but one, and the idle mark to its end, made the room for
+/// the next group underflow: the journal's task ended and with it all writing.
 #[test]
 fn a_segment_that_its_mark_has_filled_is_followed_by_the_next() {
     let pages = StreamSettings::tiny().journal_segment_size_bytes / 4096;

@@ -1,4 +1,5 @@
-//! Journaled bytes come to their extents' files late: not at all if the extent is deleted before, and in time if it is not.
+//! Journaled bytes come to their extents' files late: not at all if the extent is deleted before, and in time
+//! if it is not.
 
 use base::Environment;
 use bytes::Bytes;

@@ -1,4 +1,5 @@
-//! The background scrub: damage in a sealed extent is noticed without anybody reading it, and the rate is kept.
+//! The background scrub: damage in a sealed extent is noticed without anybody reading it, and the rate is
+//! kept.
 
 use base::{Clock, Environment};
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! Records of the journal that are damaged, where what is left tells what was in them. The last one after a power loss, which
-//! nobody can tell from one that was never finished: what was acknowledged by it is there where its bytes are, and what was
-//! refused is not. One of a deletion: what was deleted is not missed.
+//! Records of the journal that are damaged, where what is left tells what was in them. The last one after a
+//! power loss, which nobody can tell from one that was never finished: what was acknowledged by it is there
+//! where its bytes are, and what was refused is not. One of a deletion: what was deleted is not missed.
 
 use bytes::Bytes;
 use sim::{Faults, SimDisk, World};
@@ -44,7 +44,8 @@ fn damage(disk: &SimDisk, (path, index): (String, usize)) {
     disk.replace(&path, content);
 }
 
-/// Damages the newest record, and takes the note away that it was synced, as a power loss may: it is not synced itself.
+/// Damages the newest record, and takes the note away that it was synced, as a power loss may: it is not
+/// synced itself.
 fn damage_last_record(world: &World) {
     damage(&world.disk, newest_record(&world.disk));
     world.disk.cut("journal/synced", None);
@@ -92,7 +93,8 @@ fn a_large_append_is_there_though_the_record_of_its_length_is_not() {
     assert_eq!(checked, Some(vec![]));
 }
 
-/// Another owner came between: the bytes of the former one's append were there, synced, and cutting them off was not.
+/// Another owner came between: the bytes of the former one's append were there, synced, and cutting them off
+/// was not.
 #[test]
 fn a_refused_append_is_not_there_though_its_bytes_were_synced() {
     let mut refused_count = 0;

@@ -1,5 +1,5 @@
-//! Everything a change must pass, in one command that also does the set-up: cheap checks first, then the server's own
-//! tests, then the release binary under official clients and under `kill -9`.
+//! Everything a change must pass, in one command that also does the set-up: cheap checks first, then the
+//! server's own tests, then the release binary under official clients and under `kill -9`.
 //!
 //! The first failing step ends the run. What the set-up installs goes under the target folder and into
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
@@ -11,8 +11,8 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
-    /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python, javascript, rust,
-    /// kill9, kill9-queues, kill9-blobs, bench.
+    /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python,
+    /// javascript, rust, kill9, kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]

@@ -1,7 +1,8 @@
-//! The yardstick of `bench`: hyper with nothing behind it. A POST's body is read to its end and answered with 204;
-//! a GET is answered with as many bytes as the real server's point get.
+//! The yardstick of `bench`: hyper with nothing behind it. A POST's body is read to its end and answered with
+//! 204; a GET is answered with as many bytes as the real server's point get.
 //!
-//! It runs as its own process, on the runtime that hyper servers usually have: tokio with a thread for each core.
+//! It runs as its own process, on the runtime that hyper servers usually have: tokio with a thread for each
+//! core.
 
 use crate::Outcome;
 use bytes::Bytes;

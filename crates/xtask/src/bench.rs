@@ -1,7 +1,8 @@
 //! Durable insert and point get, side by side with the bare server, on one machine in one run.
 //!
-//! Rounds alternate between the servers, so that a slow minute of the machine hits both. Both get byte for byte the
-//! same requests (but for the `Host` header) and answer with bodies of the same size; what differs is the work.
+//! Rounds alternate between the servers, so that a slow minute of the machine hits both. Both get byte for
+//! byte the same requests (but for the `Host` header) and answer with bodies of the same size; what differs
+//! is the work.
 
 mod blobs;
 pub(crate) mod cold_build;
@@ -60,7 +61,8 @@ pub(crate) struct BenchArguments {
 
 #[derive(clap::Subcommand)]
 enum Part {
-    /// Millions of entities through the partition layer, in process: memory, restarts, reads, changes of ranges.
+    /// Millions of entities through the partition layer, in process: memory, restarts, reads, changes of
+    /// ranges.
     Engine(EngineBenchArguments),
     /// Queries on a table of 1,000,000 entities beside the same on one of 10,000.
     Queries(queries::QueryArguments),
@@ -70,7 +72,8 @@ enum Part {
     ColdBuild(cold_build::ColdBuildArguments),
     /// The server of the release profile beside that of the dist profile.
     Profiles(profiles::ProfileArguments),
-    /// Blobs: small and large ones beside the bare server and the disk, memory, listings, space that comes back.
+    /// Blobs: small and large ones beside the bare server and the disk, memory, listings, space that comes
+    /// back.
     Blobs(blobs::BlobArguments),
 }
 
@@ -333,7 +336,8 @@ fn entity_template() -> Vec<u8> {
     entity
 }
 
-/// Inserts of ever new entities. One signature serves all of them for a minute: it covers neither key nor body.
+/// Inserts of ever new entities. One signature serves all of them for a minute: it covers neither key nor
+/// body.
 struct InsertRequests {
     address: SocketAddr,
     signer: Signer,

@@ -1,8 +1,9 @@
-//! `kill -9` under uploads, again and again: afterwards each blob is byte for byte what was acknowledged, or that with the
-//! one unanswered change applied as a whole; its staged blocks are those of the same state; nothing else is listed.
+//! `kill -9` under uploads, again and again: afterwards each blob is byte for byte what was acknowledged, or
+//! that with the one unanswered change applied as a whole; its staged blocks are those of the same state;
+//! nothing else is listed.
 //!
-//! A killed process keeps what the operating system has in memory, so this proves ordering and recovery; that bytes are on
-//! the disk before they are acknowledged is proved on the simulated disk.
+//! A killed process keeps what the operating system has in memory, so this proves ordering and recovery; that
+//! bytes are on the disk before they are acknowledged is proved on the simulated disk.
 
 use crate::content::content;
 use crate::queue_bench::element;

@@ -1,5 +1,6 @@
-//! Bytes of blobs that follow from a number: whoever knows it can tell whether what came back is right, without keeping
-//! what was sent. What always holds: the same number gives the same bytes, and nothing compresses them.
+//! Bytes of blobs that follow from a number: whoever knows it can tell whether what came back is right,
+//! without keeping what was sent. What always holds: the same number gives the same bytes, and nothing
+//! compresses them.
 
 use base::random::splitmix64;
 

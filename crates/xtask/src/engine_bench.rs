@@ -1,5 +1,6 @@
-//! The engine bench: builds and runs the program of that name in `crates/partition/examples`, with the profile
-//! of figures, over a scratch folder. It runs in a program of its own because nothing of the server is linked into the chores.
+//! The engine bench: builds and runs the program of that name in `crates/partition/examples`, with the
+//! profile of figures, over a scratch folder. It runs in a program of its own because nothing of the server
+//! is linked into the chores.
 
 use crate::measured::Profile;
 use crate::{Outcome, workspace};

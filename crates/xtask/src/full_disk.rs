@@ -1,6 +1,6 @@
-//! A full disk comes back: small file systems are filled until writes are refused, then half of what is there, or all of
-//! it, is deleted, with the server killed in between. Deletions must never be refused, the space must be writable again in
-//! time, and nothing else may be lost.
+//! A full disk comes back: small file systems are filled until writes are refused, then half of what is
+//! there, or all of it, is deleted, with the server killed in between. Deletions must never be refused, the
+//! space must be writable again in time, and nothing else may be lost.
 //!
 //! Needs root: each scenario has an ext4 file system of its own on a loop device.
 
@@ -68,8 +68,8 @@ fn scenarios(sizes: &[u64]) -> Vec<Scenario> {
 /// Says that mounts and processes of this program end with it, and which process it is for others.
 const INSIDE_VARIABLE: &str = "LARIMAR_FULL_DISK_INSIDE";
 
-/// Runs this program once more, with mounts and processes that nobody else sees: whatever ends it, even SIGKILL, ends the
-/// servers, and takes mounts and loop devices with them.
+/// Runs this program once more, with mounts and processes that nobody else sees: whatever ends it, even
+/// SIGKILL, ends the servers, and takes mounts and loop devices with them.
 fn run_inside() -> Outcome<()> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);

@@ -1,8 +1,8 @@
 //! Fuzzing guided by coverage, with the stable toolchain: libFuzzer drives the targets of `crates/fuzz`.
 //!
-//! The counters are LLVM's, switched on by flags that every compiler takes (no sanitizer, which would need nightly: the
-//! workspace has no unsafe code for one to watch). What is found is written to `target/fuzz/`; a find that was fixed
-//! is kept as a small file in `crates/fuzz/finds/TARGET/`, which ordinary tests replay.
+//! The counters are LLVM's, switched on by flags that every compiler takes (no sanitizer, which would need
+//! nightly: the workspace has no unsafe code for one to watch). What is found is written to `target/fuzz/`; a
+//! find that was fixed is kept as a small file in `crates/fuzz/finds/TARGET/`, which ordinary tests replay.
 
 use crate::{Outcome, workspace};
 use std::path::Path;

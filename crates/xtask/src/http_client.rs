@@ -1,4 +1,5 @@
-//! A small blocking HTTP/1.1 client with one kept-alive connection, for chores that need answers rather than speed.
+//! A small blocking HTTP/1.1 client with one kept-alive connection, for chores that need answers rather than
+//! speed.
 
 use crate::shared_key::{ACCOUNT, Signer, date_now};
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};

@@ -1,8 +1,8 @@
-//! `kill -9` under load, again and again: every acknowledged write is there afterwards, no group transaction is half
-//! there, and the server is ready again quickly.
+//! `kill -9` under load, again and again: every acknowledged write is there afterwards, no group transaction
+//! is half there, and the server is ready again quickly.
 //!
-//! A killed process keeps what the operating system has in memory, so this proves ordering and recovery; that writes
-//! are on the disk before they are acknowledged is proved on the simulated disk.
+//! A killed process keeps what the operating system has in memory, so this proves ordering and recovery; that
+//! writes are on the disk before they are acknowledged is proved on the simulated disk.
 
 use crate::http_client::HttpClient;
 use crate::server_process::ServerProcess;

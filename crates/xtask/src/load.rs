@@ -1,7 +1,8 @@
 //! The load generator: one thread, one `epoll`, many connections, one request under way on each.
 //!
-//! It must cost much less than the server it measures, so requests come ready-made from [`RequestSource`], and of a
-//! response it reads the status line and `Content-Length` and skips the rest. Every status is checked.
+//! It must cost much less than the server it measures, so requests come ready-made from [`RequestSource`],
+//! and of a response it reads the status line and `Content-Length` and skips the rest. Every status is
+//! checked.
 
 use crate::Outcome;
 use hdrhistogram::Histogram;
@@ -19,7 +20,8 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writes ready-made requests.
 pub(crate) trait RequestSource {
-    /// Appends the next whole request of a connection. `response` is the last one there; at first it is empty.
+    /// Appends the next whole request of a connection. `response` is the last one there; at first it is
+    /// empty.
     fn write_next(&mut self, connection: usize, response: &[u8], out: &mut Vec<u8>);
 
     /// The status that answers the request under way on a connection, if it is not the load's.
@@ -58,7 +60,8 @@ struct Connection {
     response: Vec<u8>,
 }
 
-/// Sends requests until the time is over, and waits for the last answers: each request sent was answered as expected.
+/// Sends requests until the time is over, and waits for the last answers: each request sent was answered as
+/// expected.
 pub(crate) fn measure(load: &Load, source: &mut dyn RequestSource) -> Outcome<Measurement> {
     let mut poll = Poll::new()?;
     let mut connections = Vec::new();

@@ -1,8 +1,10 @@
-//! Project chores: `cargo xtask test` passes or fails the whole project, the others measure and torment the server.
+//! Project chores: `cargo xtask test` passes or fails the whole project, the others measure and torment the
+//! server.
 //!
-//! Everything here treats the server as users do: as a separate process that is spoken to over TCP. Nothing here
-//! is linked into the server.
-// Chores read clocks, start processes and threads and open files by nature; the ban is for the server's layers.
+//! Everything here treats the server as users do: as a separate process that is spoken to over TCP. Nothing
+//! here is linked into the server.
+// Chores read clocks, start processes and threads and open files by nature; the ban is for the server's
+// layers.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod all_tests;
@@ -44,23 +46,29 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change lands.
+    /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change
+    /// lands.
     Test(all_tests::TestArguments),
     /// The rules of the tree: headers, lengths, words, layers, circles, links, documented settings.
     Tidy(tidy::TidyArguments),
-    /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine alone; `queries`, `groups`: tables; `blobs`.
+    /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine
+    /// alone; `queries`, `groups`: tables; `blobs`.
     Bench(Box<bench::BenchArguments>),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
     Kill9(kill_rounds::KillArguments),
     /// Fuzzes what strangers may send, guided by coverage (needs a C++ compiler, no nightly).
     Fuzz(fuzz::FuzzArguments),
-    /// Kills the server under 64 consumers of one queue, and checks that no message is lost or handed out twice at a time.
+    /// Kills the server under 64 consumers of one queue, and checks that no message is lost or handed out
+    /// twice at a time.
     Kill9Queues(queue_kill::QueueKillArguments),
-    /// Kills the server under uploads, and checks that committed blobs are whole and staged blocks are there or not.
+    /// Kills the server under uploads, and checks that committed blobs are whole and staged blocks are there
+    /// or not.
     Kill9Blobs(blob_kill::BlobKillArguments),
-    /// Damages copies of data folders, and checks that every answer is right or an error, and that a repair lists its losses.
+    /// Damages copies of data folders, and checks that every answer is right or an error, and that a repair
+    /// lists its losses.
     Damage(Box<damage::DamageArguments>),
-    /// Fills small disks, deletes, and measures when the space is writable again (needs root, for loop devices).
+    /// Fills small disks, deletes, and measures when the space is writable again (needs root, for loop
+    /// devices).
     FullDisk(full_disk::FullDiskArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),

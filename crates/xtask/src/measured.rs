@@ -1,7 +1,8 @@
 //! Which build of the server a bench measures, and beside which build of the bare server.
 //!
-//! Figures are those of the `dist` profile, which packages are built with; `release` is for trying. What always holds: the
-//! bare server is built like the server that it is the yardstick of, and a bench says with which profile.
+//! Figures are those of the `dist` profile, which packages are built with; `release` is for trying. What
+//! always holds: the bare server is built like the server that it is the yardstick of, and a bench says with
+//! which profile.
 
 use crate::{Outcome, workspace};
 use std::path::PathBuf;

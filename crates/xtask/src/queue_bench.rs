@@ -1,7 +1,8 @@
 //! Durable put of messages beside the bare server, and what a queue's length does to puts and gets.
 //!
-//! The second part fills one queue for each length and then measures it: puts alone, and cycles in which each connection
-//! puts a message, gets one and deletes that. A cycle keeps the length as it is, so that a short queue stays short.
+//! The second part fills one queue for each length and then measures it: puts alone, and cycles in which each
+//! connection puts a message, gets one and deletes that. A cycle keeps the length as it is, so that a short
+//! queue stays short.
 
 use crate::bench::{BenchArguments, Series, load, median};
 use crate::http_client::HttpClient;
@@ -201,7 +202,8 @@ enum Step {
     Delete,
 }
 
-/// Requests on the messages of one queue. Signatures of puts and gets serve for a minute; a delete needs its own.
+/// Requests on the messages of one queue. Signatures of puts and gets serve for a minute; a delete needs its
+/// own.
 struct Messages {
     address: SocketAddr,
     path: String,

@@ -40,7 +40,8 @@ impl ServerProcess {
         Self::start(command, &folder.join("ready.json"), &folder.join("server.log"))
     }
 
-    /// The same for a data folder on a file system of its own: the output and the ready file lie beside that, not on it.
+    /// The same for a data folder on a file system of its own: the output and the ready file lie beside that,
+    /// not on it.
     pub(crate) fn start_larimar_beside(binary: &Path, data: &Path) -> Outcome<Self> {
         let mounted_at = data.parent().ok_or("the data folder has no parent")?;
         let beside = mounted_at.parent().ok_or("the file system has no parent")?;
@@ -170,7 +171,8 @@ struct Addresses {
     blob: Option<SocketAddr>,
 }
 
-/// The addresses in a ready file that this process wrote; nothing while the file is missing, partial, or another's.
+/// The addresses in a ready file that this process wrote; nothing while the file is missing, partial, or
+/// another's.
 fn read_ready_file(path: &Path, process_id: u32) -> Option<Addresses> {
     let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     if ready["pid"].as_u64()? != u64::from(process_id) {

@@ -1,6 +1,6 @@
-//! A blocking client of the Queue or the Blob service over one kept-alive connection, for chores that need answers: load
-//! that only counts them is `load.rs`. What always holds: one request is under way at a time, and each is signed as an
-//! official client would.
+//! A blocking client of the Queue or the Blob service over one kept-alive connection, for chores that need
+//! answers: load that only counts them is `load.rs`. What always holds: one request is under way at a time,
+//! and each is signed as an official client would.
 
 use crate::Outcome;
 use crate::http_client::{Answer, HttpClient};
@@ -31,7 +31,8 @@ impl ServiceClient {
         self.signer.service_request(self.address, &date_now(), &request, size)
     }
 
-    /// Sends a request and reads its answer. `parameters` are in the order of their names, `headers` start with `x-ms-`.
+    /// Sends a request and reads its answer. `parameters` are in the order of their names, `headers` start
+    /// with `x-ms-`.
     pub(crate) fn send(
         &mut self,
         verb: &str,

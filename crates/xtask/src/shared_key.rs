@@ -25,15 +25,16 @@ impl Signer {
         Self { keyed: Hmac::new_from_slice(&key).expect("any length is a key") }
     }
 
-    /// The `Authorization` value of a request. `path` is the target as sent, from its first slash, without query.
+    /// The `Authorization` value of a request. `path` is the target as sent, from its first slash, without
+    /// query.
     pub(crate) fn authorization(&self, verb: &str, content_type: &str, date: &str, path: &str) -> String {
         let mut keyed = self.keyed.clone();
         keyed.update(format!("{verb}\n\n{content_type}\n{date}\n/{ACCOUNT}{path}").as_bytes());
         format!("SharedKey {ACCOUNT}:{}", STANDARD.encode(keyed.finalize().into_bytes()))
     }
 
-    /// A whole request to the Queue service but for its body. `parameters` are in the order of their names, and need no
-    /// escaping.
+    /// A whole request to the Queue service but for its body. `parameters` are in the order of their names,
+    /// and need no escaping.
     pub(crate) fn queue_request(
         &self,
         host: SocketAddr,

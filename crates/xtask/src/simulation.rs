@@ -1,5 +1,6 @@
-//! Seeded histories of streams and range partitions on the simulated disk: many of them, in release, with the seeds printed;
-//! damage at rest and its repair, disks that are small or full at each start, and hand-overs cut off at each of their operations.
+//! Seeded histories of streams and range partitions on the simulated disk: many of them, in release, with the
+//! seeds printed; damage at rest and its repair, disks that are small or full at each start, and hand-overs
+//! cut off at each of their operations.
 
 use crate::{Outcome, workspace};
 

@@ -1,5 +1,5 @@
-//! Where things are: the checkout, the built server, and scratch folders on the checkout's own disk (a `/tmp` that
-//! lives in memory would make every `fdatasync` free).
+//! Where things are: the checkout, the built server, and scratch folders on the checkout's own disk (a `/tmp`
+//! that lives in memory would make every `fdatasync` free).
 
 use crate::Outcome;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,9 @@ pub(crate) fn target() -> Outcome<PathBuf> {
     }
 }
 
-/// The same cargo that started this program, told nothing of what it has told this program about itself: build scripts of
-/// dependencies ask for some of that, and all that depends on them was built anew after each plain call of cargo.
+/// The same cargo that started this program, told nothing of what it has told this program about itself:
+/// build scripts of dependencies ask for some of that, and all that depends on them was built anew after each
+/// plain call of cargo.
 pub(crate) fn cargo() -> Outcome<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {

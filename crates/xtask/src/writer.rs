@@ -1,6 +1,6 @@
-//! One writer of the kill rounds: it owns a partition, changes it in every way there is, and remembers what was
-//! acknowledged. After a restart the partition must be exactly that, or that with the one unanswered operation
-//! applied as a whole.
+//! One writer of the kill rounds: it owns a partition, changes it in every way there is, and remembers what
+//! was acknowledged. After a restart the partition must be exactly that, or that with the one unanswered
+//! operation applied as a whole.
 
 use crate::Outcome;
 use crate::http_client::{Answer, HttpClient};

@@ -359,8 +359,8 @@ mod tests {
         assert_eq!(blob.run(Undelete, 5 + 2 * DAY), Err(BlobError::BlobNotFound), "both are over");
     }
 
-    /// A page blob with more regions than one operation may see once could not be deleted: 503, however often it was
-    /// tried. Its pages are marked now, and removed bit by bit.
+    /// A page blob with more regions than one operation may see once could not be deleted: 503, however often
+    /// it was tried. Its pages are marked now, and removed bit by bit.
     #[test]
     fn a_page_blob_of_very_many_regions_can_be_deleted() {
         let mut blob = MemoryBlob::default();

@@ -101,7 +101,8 @@ pub(crate) struct PutBlob {
 pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
     let live = rows.head.live();
     let lease = if live.is_some() && rows.head.lease.state(now).is_locked() {
-        // The service asks for the lease first, and whoever holds it replaces what `If-None-Match: *` would spare.
+        // The service asks for the lease first, and whoever holds it replaces what `If-None-Match: *` would
+        // spare.
         let lease = rows.head.lease.check_write(new.conditions.lease(), now)?;
         let mut conditions = new.conditions.clone();
         conditions.if_none_match = conditions.if_none_match.filter(|tags| *tags != ETags::Any);
@@ -121,8 +122,8 @@ pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> R
     Ok(())
 }
 
-/// Refuses a type that is not that of the former versions: all versions of a blob are of one (source: the reference's page
-/// on versioning). Whoever wants another deletes them first.
+/// Refuses a type that is not that of the former versions: all versions of a blob are of one (source: the
+/// reference's page on versioning). Whoever wants another deletes them first.
 pub(crate) fn check_type_of_versions(
     rows: &BlobRows,
     blob_type: BlobType,
@@ -146,8 +147,8 @@ pub(crate) fn check_type_of_versions(
     }
 }
 
-/// Until when a base blob that is replaced at `now` can come back. What was deleted before keeps the time that it was
-/// deleted with, whatever the setting is now; `None`: not at all.
+/// Until when a base blob that is replaced at `now` can come back. What was deleted before keeps the time
+/// that it was deleted with, whatever the setting is now; `None`: not at all.
 fn choose_deletion(deleted: Option<Deletion>, retention_days: Option<u32>, now: Ticks) -> Option<Deletion> {
     match deleted {
         Some(deleted) => deleted.days_left(now).map(|_| deleted),
@@ -155,8 +156,8 @@ fn choose_deletion(deleted: Option<Deletion>, retention_days: Option<u32>, now: 
     }
 }
 
-/// Takes the base blob away; it stays as a version where they are kept, else, while it can come back, as a deleted
-/// snapshot.
+/// Takes the base blob away; it stays as a version where they are kept, else, while it can come back, as a
+/// deleted snapshot.
 pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
     if new.versioned && rows.head.live().is_some() {
         keep_version(rows)?;
@@ -363,8 +364,8 @@ mod tests {
         DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
     }
 
-    /// A blob that had been deleted softly was lost at once when another was put in its place after soft delete had been
-    /// switched off.
+    /// A blob that had been deleted softly was lost at once when another was put in its place after soft
+    /// delete had been switched off.
     #[test]
     fn what_was_deleted_softly_comes_back_from_under_another_blob_whatever_the_setting_is_now() {
         for retention_days in [None, Some(1), Some(30)] {

@@ -1,7 +1,9 @@
-//! Reading a blob's bytes, in constant memory but for the rows that say where those of a long list of blocks are.
+//! Reading a blob's bytes, in constant memory but for the rows that say where those of a long list of blocks
+//! are.
 //!
-//! What always holds: the bytes are those of one version of a block or append blob, whatever is written meanwhile; its
-//! pieces stay until the reader is dropped. The ranges of a page blob are looked up region by region.
+//! What always holds: the bytes are those of one version of a block or append blob, whatever is written
+//! meanwhile; its pieces stay until the reader is dropped. The ranges of a page blob are looked up region by
+//! region.
 
 use crate::content::{Block, Content, decode_block_row};
 use crate::error::BlobError;
@@ -96,8 +98,8 @@ enum Part {
     Zeros(u64),
     /// From and to, in the piece; the pin's index.
     Piece(Piece, u64, u64, usize),
-    /// A row of blocks that is unpacked when its turn comes, and where it begins in the blob; the pin's index. Unpacked it
-    /// is several times as large.
+    /// A row of blocks that is unpacked when its turn comes, and where it begins in the blob; the pin's
+    /// index. Unpacked it is several times as large.
     Chunk(Bytes, u64, usize),
     /// Regions of pages that were not looked up yet: from and to, in the blob.
     Pages(u64, u64, u64),
@@ -118,7 +120,8 @@ pub struct BlobReader {
 }
 
 impl BlobReader {
-    /// Reads `start..end` of the blob that was found; the range lies inside. `None`: it was replaced meanwhile.
+    /// Reads `start..end` of the blob that was found; the range lies inside. `None`: it was replaced
+    /// meanwhile.
     pub(crate) async fn open(
         partitions: Arc<Partitions>,
         address: BlobAddress,
@@ -296,7 +299,8 @@ mod tests {
         all
     }
 
-    /// All pieces of a long list were unpacked before the first byte was read: up to a million for each reader.
+    /// All pieces of a long list were unpacked before the first byte was read: up to a million for each
+    /// reader.
     #[test]
     fn chunks_are_unpacked_when_their_turn_comes() {
         const CHUNKS: u64 = 3;

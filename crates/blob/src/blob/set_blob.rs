@@ -232,7 +232,8 @@ impl BlobChange for LeaseBlob {
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let live = rows.head.live();
-        // One that only waits for its first commit can be leased as well, so that nobody else stages or commits.
+        // One that only waits for its first commit can be leased as well, so that nobody else stages or
+        // commits.
         if live.is_none() && rows.head.staged == 0 {
             return Err(BlobError::BlobNotFound.into());
         }
@@ -321,7 +322,8 @@ mod tests {
         }
     }
 
-    /// Metadata and properties of an archived blob could be changed, and snapshots be taken of it. Its tags may change.
+    /// Metadata and properties of an archived blob could be changed, and snapshots be taken of it. Its tags
+    /// may change.
     #[test]
     fn what_is_archived_stays_as_it_is() {
         let mut blob = MemoryBlob::default();
@@ -369,7 +371,8 @@ mod tests {
         assert_eq!(blob.head().current.unwrap().etag, 1, "a tier changes no ETag");
     }
 
-    /// Whoever waited for a blob from the archive could not have it sooner, and a tier for what was on its way was taken.
+    /// Whoever waited for a blob from the archive could not have it sooner, and a tier for what was on its
+    /// way was taken.
     #[test]
     fn what_is_rehydrated_can_only_be_hurried() {
         let mut blob = MemoryBlob::default();

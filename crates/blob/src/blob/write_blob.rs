@@ -154,8 +154,8 @@ impl BlobService {
         Ok(blocks)
     }
 
-    /// A blob's head, the blocks of its list and those that are staged, all of one moment: a list that is committed
-    /// meanwhile would let blocks vanish from both.
+    /// A blob's head, the blocks of its list and those that are staged, all of one moment: a list that is
+    /// committed meanwhile would let blocks vanish from both.
     async fn head_and_blocks(&self, at: &BlobAt) -> Result<(Head, Vec<Block>, Vec<Block>), BlobError> {
         let mut chunks = None;
         for _ in 0..LOOK_UP_COUNT_MAX {

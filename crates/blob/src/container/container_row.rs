@@ -5,8 +5,8 @@
 //!       u8 public access (0 none, 1 blob, 2 container) pairs metadata, lease, policies, [text default scope u8 denies others]
 //! ```
 //!
-//! The container id is the row version of the container's creation: all containers of an account share a partition name,
-//! whose versions strictly rise, so an id never returns.
+//! The container id is the row version of the container's creation: all containers of an account share a
+//! partition name, whose versions strictly rise, so an id never returns.
 
 use crate::encryption::ContainerEncryption;
 use crate::lease::Lease;

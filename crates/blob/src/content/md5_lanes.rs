@@ -1,8 +1,9 @@
-//! MD5 of several messages at once (RFC 1321): each step of the algorithm waits for the one before it, so one message
-//! leaves most of a processor idle, and the lanes of its vectors.
+//! MD5 of several messages at once (RFC 1321): each step of the algorithm waits for the one before it, so one
+//! message leaves most of a processor idle, and the lanes of its vectors.
 //!
-//! Where one message is all there is, or it comes in portions, the library hashes it. The code is compiled for each kind of
-//! vectors; which one a processor has is found out when it runs. What always holds: the digests are the library's.
+//! Where one message is all there is, or it comes in portions, the library hashes it. The code is compiled
+//! for each kind of vectors; which one a processor has is found out when it runs. What always holds: the
+//! digests are the library's.
 
 #[cfg(not(target_arch = "x86_64"))]
 use fearless_simd::dispatch;
@@ -13,8 +14,8 @@ use std::array::from_fn;
 /// An MD5.
 pub(crate) type Md5Digest = [u8; 16];
 
-/// Messages that are hashed together where vectors have room for eight or more. If these are two, the processor takes them in
-/// turns, as each step waits for the one before it.
+/// Messages that are hashed together where vectors have room for eight or more. If these are two, the
+/// processor takes them in turns, as each step waits for the one before it.
 const LANES: usize = 16;
 /// If they are no more, or vectors are smaller: with more of these the state no longer fits the registers.
 const FEW_LANES: usize = 8;

@@ -1,10 +1,12 @@
-//! MD5 of small bodies that a worker has at hand at the same time, computed together ([`md5_lanes`](crate::md5_lanes)).
+//! MD5 of small bodies that a worker has at hand at the same time, computed together
+//! ([`md5_lanes`](crate::md5_lanes)).
 //!
-//! Requests come in bursts: a group commit answers some tens, whose clients ask again at once. Each joins the batch of its
-//! thread; once the scheduler has let all run that were ready, the first that goes on computes the digests of all.
+//! Requests come in bursts: a group commit answers some tens, whose clients ask again at once. Each joins the
+//! batch of its thread; once the scheduler has let all run that were ready, the first that goes on computes
+//! the digests of all.
 //!
-//! What always holds: nobody waits for another request, only for the scheduler, and a request that is given up leaves the
-//! others theirs. A batch is bounded.
+//! What always holds: nobody waits for another request, only for the scheduler, and a request that is given
+//! up leaves the others theirs. A batch is bounded.
 
 use crate::content::md5_lanes::{Md5Digest, md5_of_each};
 use base::give_way;
@@ -17,7 +19,8 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Bodies of a batch, at most. More are as fast as these, and their bytes would be out of the processor's cache.
+/// Bodies of a batch, at most. More are as fast as these, and their bytes would be out of the processor's
+/// cache.
 const BATCH_LEN_MAX: usize = 32;
 
 /// Smaller bodies are hashed alone, at once: that takes less than another turn of the scheduler.
@@ -89,8 +92,8 @@ fn join(body: &Bytes) -> (Arc<Batch>, usize) {
             (batch, at)
         })
     });
-    // The scheduler is asked to wake the batch, and that only: the request may be polled again before anybody else. Each
-    // asks: a runtime that ends forgets those that asked it.
+    // The scheduler is asked to wake the batch, and that only: the request may be polled again before anybody
+    // else. Each asks: a runtime that ends forgets those that asked it.
     let waker = Waker::from(batch.clone());
     let _ = pin!(give_way()).poll(&mut Context::from_waker(&waker));
     (batch, at)
@@ -182,7 +185,8 @@ mod tests {
         });
     }
 
-    /// A runtime that ended in the middle, as a simulated crash does, left a batch that nobody would have woken.
+    /// A runtime that ended in the middle, as a simulated crash does, left a batch that nobody would have
+    /// woken.
     #[test]
     fn a_batch_that_was_left_behind_is_not_joined() {
         run(async { assert_eq!(md5_of(body(1)).now_or_never(), None) });

@@ -9,8 +9,9 @@
 //! blocks  = varint count, block*        block = bytes(id) varint bytes, varint piece count
 //! ```
 //!
-//! The pieces of the blocks come first in the row, as the partition layer wants it, in the order of the blocks. A long
-//! list lies in rows of its own, *chunks*, which never change; a snapshot and its blob share those of a generation.
+//! The pieces of the blocks come first in the row, as the partition layer wants it, in the order of the
+//! blocks. A long list lies in rows of its own, *chunks*, which never change; a snapshot and its blob share
+//! those of a generation.
 
 pub(crate) mod md5_lanes;
 pub(crate) mod md5_together;

@@ -1,8 +1,9 @@
 //! Uploads: bytes that arrive in whatever portions become pieces of blob data, in constant memory.
 //!
-//! While one piece is on its way to the disk the next one fills. The more uploads there are, the smaller their pieces, so
-//! that very many clients fill a bounded part of memory. What always holds: nothing that an upload wrote is visible before
-//! an operation names its pieces; one that is dropped leaves bytes that no row names.
+//! While one piece is on its way to the disk the next one fills. The more uploads there are, the smaller
+//! their pieces, so that very many clients fill a bounded part of memory. What always holds: nothing that an
+//! upload wrote is visible before an operation names its pieces; one that is dropped leaves bytes that no row
+//! names.
 
 use crate::content::md5_together;
 use crate::error::BlobError;
@@ -63,7 +64,8 @@ pub struct Upload {
     address: BlobAddress,
     /// Bytes may end up in the row.
     may_be_inline: bool,
-    /// The only portion so far, of a body that may end up in the row: it need not be copied, nor hashed alone.
+    /// The only portion so far, of a body that may end up in the row: it need not be copied, nor hashed
+    /// alone.
     first: Bytes,
     buffer: BytesMut,
     on_its_way: Option<Append>,
@@ -164,7 +166,8 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits for the piece that is on its way, if there is one. May be dropped and called again: nothing is lost.
+    /// Waits for the piece that is on its way, if there is one. May be dropped and called again: nothing is
+    /// lost.
     pub async fn settle(&mut self) -> Result<(), BlobError> {
         if let Some(append) = &mut self.on_its_way {
             let done = append.await;

@@ -48,8 +48,9 @@ fn the_table_of_actions() {
     let breaking = Ok(LeaseState::Breaking);
     let none = Err(NotPresentWithLeaseOperation);
     let other = Err(IdMismatchWithLeaseOperation);
-    // Columns: available, leased, breaking, broken, expired. A lease that is not there has another id for those who renew
-    // or release one (as tests of the .NET client that run against the service have it), and is missing for the others.
+    // Columns: available, leased, breaking, broken, expired. A lease that is not there has another id for
+    // those who renew or release one (as tests of the .NET client that run against the service have it), and
+    // is missing for the others.
     let table = [
         (acquire(B, Some(15)), [ok, Err(AlreadyPresent), Err(AlreadyPresent), ok, ok]),
         (acquire(A, Some(15)), [ok, ok, Err(IsBreakingAndCannotBeAcquired), ok, ok]),
@@ -132,8 +133,8 @@ fn time_passes() {
     assert_eq!(broken(&leased(A, None, at(0)), Some(7), 1).break_seconds, Some(7));
 }
 
-/// Each break of a lease that was being broken counted its rounded rest from anew: a client that asked again and again
-/// how much was left kept it from ever being broken.
+/// Each break of a lease that was being broken counted its rounded rest from anew: a client that asked again
+/// and again how much was left kept it from ever being broken.
 #[test]
 fn asking_again_does_not_put_off_the_break() {
     let half = |halves: u64| Ticks(at(0).0 + halves * base::clock::TICKS_PER_SECOND / 2);

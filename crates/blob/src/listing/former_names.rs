@@ -1,7 +1,9 @@
-//! Blobs whose names no new blob gets: earlier versions took control characters, and dots at the end of a segment.
+//! Blobs whose names no new blob gets: earlier versions took control characters, and dots at the end of a
+//! segment.
 //!
-//! They stay listed, readable and deletable under their exact names; the offline check of a folder names them, so that
-//! their owner can copy them to other names. What always holds: one walk over the names, however many rows each has.
+//! They stay listed, readable and deletable under their exact names; the offline check of a folder names
+//! them, so that their owner can copy them to other names. What always holds: one walk over the names,
+//! however many rows each has.
 
 use crate::container::container_row::ContainerRow;
 use crate::error::BlobError;

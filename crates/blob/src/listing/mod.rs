@@ -1,9 +1,9 @@
 //! Listing the blobs of a container, flat or by a delimiter, and finding blobs by their tags.
 //!
-//! A page is one walk in key order, which is name order; a group of names below a delimiter is jumped over as soon as
-//! one visible blob of it was seen, and so are many blocks or pages of one blob. What always holds: the time follows
-//! the page and not the container; a marker is the key where the walk goes on, and whatever the walk still had to tell of
-//! rows before it lies behind it.
+//! A page is one walk in key order, which is name order; a group of names below a delimiter is jumped over as
+//! soon as one visible blob of it was seen, and so are many blocks or pages of one blob. What always holds:
+//! the time follows the page and not the container; a marker is the key where the walk goes on, and whatever
+//! the walk still had to tell of rows before it lies behind it.
 
 pub(crate) mod former_names;
 
@@ -135,8 +135,8 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// The key of a row before `key` that the collector would have to see again to go on at `key`. `None`: there is no
-    /// such row, or the walk began with it and would not get on.
+    /// The key of a row before `key` that the collector would have to see again to go on at `key`. `None`:
+    /// there is no such row, or the walk began with it and would not get on.
     fn held_back<C: Collect>(&self, collector: &C, key: &[u8]) -> Option<Bytes> {
         let (name, row) = collector.held_back()?;
         let mut held_back = key.get(..self.skip)?.to_vec();
@@ -507,8 +507,8 @@ impl Collect for CollectTagged {
     }
 }
 
-/// Blobs of one container with such tags, and where the search goes on: it ends early after `rows_left` rows, from which
-/// it takes those that it walked over.
+/// Blobs of one container with such tags, and where the search goes on: it ends early after `rows_left` rows,
+/// from which it takes those that it walked over.
 pub(crate) async fn find_in_container(
     partitions: &Partitions,
     account: &str,

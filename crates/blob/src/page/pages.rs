@@ -1,4 +1,5 @@
-//! Ranges of a page blob: rows of regions, each with the ranges that were written there. What is in none reads as zero.
+//! Ranges of a page blob: rows of regions, each with the ranges that were written there. What is in none
+//! reads as zero.
 //!
 //! ```text
 //! value   = pieces, u8 format (1, or 2 with what was cleared), varint count, range*, [varint count, cleared*]
@@ -6,9 +7,10 @@
 //! cleared = varint first page in the region, varint pages, varint ticks
 //! ```
 //!
-//! What always holds: the ranges of a region ascend and do not overlap, nor do they with what was cleared. A snapshot has
-//! rows of its own that name the same pieces, so its bytes are shared and its ranges never change. Written pages that are
-//! cleared while there are snapshots leave behind when that was: since an earlier snapshot they have changed.
+//! What always holds: the ranges of a region ascend and do not overlap, nor do they with what was cleared. A
+//! snapshot has rows of its own that name the same pieces, so its bytes are shared and its ranges never
+//! change. Written pages that are cleared while there are snapshots leave behind when that was: since an
+//! earlier snapshot they have changed.
 
 use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
 use base::Ticks;
@@ -236,7 +238,8 @@ pub(crate) fn joined(ranges: impl IntoIterator<Item = (u64, u64)>) -> Vec<(u64, 
 /// Bytes as `(start, end)`, in order.
 pub(crate) type Spans = Vec<(u64, u64)>;
 
-/// What differs between two states of a blob: bytes written since, and bytes cleared since, each `(start, end)`.
+/// What differs between two states of a blob: bytes written since, and bytes cleared since, each `(start,
+/// end)`.
 pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Spans, Spans) {
     let mut cuts: Vec<u64> = old.iter().chain(new).flat_map(|range| [range.start, range.end()]).collect();
     cuts.sort_unstable();
@@ -262,10 +265,11 @@ pub(crate) fn difference(old: &[PageRange], new: &[PageRange]) -> (Spans, Spans)
     (joined(written), joined(cleared))
 }
 
-/// What was cleared since an earlier state: with what was written and cleared again in between, as `between` shows.
+/// What was cleared since an earlier state: with what was written and cleared again in between, as `between`
+/// shows.
 ///
-/// `now` are the bytes that are written, in order and apart. It is gone through once, as the others are when they are
-/// sorted: a large blob has a million ranges, and its snapshots have as many.
+/// `now` are the bytes that are written, in order and apart. It is gone through once, as the others are when
+/// they are sorted: a large blob has a million ranges, and its snapshots have as many.
 pub(crate) fn cleared_since(
     cleared: Spans,
     mut between: Spans,
@@ -350,8 +354,8 @@ mod tests {
         }
     }
 
-    /// All ranges of the blob were gone through for each span of its snapshots: on a large blob that took minutes, in
-    /// which nothing else was done.
+    /// All ranges of the blob were gone through for each span of its snapshots: on a large blob that took
+    /// minutes, in which nothing else was done.
     #[test]
     fn the_ranges_of_a_large_blob_are_gone_through_once() {
         const COUNT: u64 = 500_000;

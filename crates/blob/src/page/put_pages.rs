@@ -144,7 +144,8 @@ fn region_at(rows: &BlobRows, name: &str, number: u64) -> Result<Region, Stop> {
     Ok(rows.row(name)?.map(|row| Region::decode(number, row)).transpose()?.unwrap_or_default())
 }
 
-/// Stores a region. What was cleared in it is only of interest beside a snapshot, be it one that can come back.
+/// Stores a region. What was cleared in it is only of interest beside a snapshot, be it one that can come
+/// back.
 fn store_region(rows: &mut BlobRows, name: String, number: u64, mut region: Region) {
     if rows.head.snapshots == 0 && rows.head.deleted_snapshots == 0 {
         region.cleared.clear();

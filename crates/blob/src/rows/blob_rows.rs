@@ -14,9 +14,10 @@
 //!        [varint versions], lease, u8 record is there, [record]
 //! ```
 //!
-//! What always holds: if anything but pages that are being removed is stored under a name, its head is there. So most
-//! operations read one row; those that must see more say which, and are run again. What was not asked for is never taken
-//! for absent. A decision runs while others wait: it looks at each row a bounded number of times, however much it removes.
+//! What always holds: if anything but pages that are being removed is stored under a name, its head is there.
+//! So most operations read one row; those that must see more say which, and are run again. What was not asked
+//! for is never taken for absent. A decision runs while others wait: it looks at each row a bounded number of
+//! times, however much it removes.
 
 mod asked;
 
@@ -40,7 +41,8 @@ use asked::{Seen, Sight};
 
 /// Row name of the head.
 pub(crate) const HEAD: &str = "2h";
-/// Start of the row names of marks that pages are garbage. They come first, where a walk over all names sees them.
+/// Start of the row names of marks that pages are garbage. They come first, where a walk over all names sees
+/// them.
 pub(crate) const GARBAGE_PREFIX: &str = "0g";
 /// Start of the row names of snapshots.
 pub(crate) const SNAPSHOT_PREFIX: &str = "1s";
@@ -98,7 +100,8 @@ impl BlobAddress {
     /// Keys of the rows whose names start so.
     pub(crate) fn rows_with_prefix(&self, prefix: &str) -> KeyRange {
         let all = KeyRange::partition(&self.account, self.container_id, &self.name);
-        // A key ends with its text's terminator; without it the key is the start of all rows whose names start so.
+        // A key ends with its text's terminator; without it the key is the start of all rows whose names
+        // start so.
         let first = self.key(prefix);
         let bytes = first.as_bytes();
         KeyRange::prefix(bytes[..bytes.len() - 2].to_vec()).intersect(&all)
@@ -299,8 +302,8 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether it is likely to keep a content of the base blob that lies in the head's row. What does not is shown the row
-    /// without it; if it must see it after all, it is run again.
+    /// Whether it is likely to keep a content of the base blob that lies in the head's row. What does not is
+    /// shown the row without it; if it must see it after all, it is run again.
     fn keeps_content(&self) -> bool {
         true
     }
@@ -448,7 +451,8 @@ impl BlobRows {
         self.changed.insert(name, value);
     }
 
-    /// How many snapshots and former versions name the chunks of a generation. They are looked at once for it.
+    /// How many snapshots and former versions name the chunks of a generation. They are looked at once for
+    /// it.
     fn count_named(&mut self, generation: u64) -> Result<usize, Stop> {
         if self.generations.is_none() {
             let mut generations = BTreeMap::new();

@@ -12,8 +12,8 @@
 //! copy   = text id, text source, text status, text status description, varint done, varint total, number completed at
 //! ```
 //!
-//! Texts and numbers that may be missing are drawn in `fields.rs`. The row's start, with the pieces of the content or the
-//! length of its tail, precedes all of this.
+//! Texts and numbers that may be missing are drawn in `fields.rs`. The row's start, with the pieces of the
+//! content or the length of its tail, precedes all of this.
 
 use crate::condition::Present;
 use crate::content::{BlockContent, Content};

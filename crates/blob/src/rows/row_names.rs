@@ -1,4 +1,5 @@
-//! What rows of containers and blobs are called, for who has only their stored form: the offline check and repair.
+//! What rows of containers and blobs are called, for who has only their stored form: the offline check and
+//! repair.
 
 use crate::container::container_row::ContainerRow;
 use crate::rows::blob_rows::{SNAPSHOT_PREFIX, STAGED_PREFIX, VERSION_PREFIX};
@@ -42,8 +43,8 @@ fn part_of(row: &str) -> Option<BlobPart> {
     row.strip_prefix(STAGED_PREFIX).map(|digits| BlobPart::StagedBlock(digits.to_owned()))
 }
 
-/// The blob that the row of this key belongs to; without a part, with all its snapshots, versions and staged blocks. `None`:
-/// no row has this key.
+/// The blob that the row of this key belongs to; without a part, with all its snapshots, versions and staged
+/// blocks. `None`: no row has this key.
 pub fn blob_name_of(key: &[u8]) -> Option<BlobName> {
     let parts = parse_row_key(key)?;
     let part = part_of(&parts.object_name);
@@ -55,7 +56,8 @@ pub fn blob_name_of(key: &[u8]) -> Option<BlobName> {
     })
 }
 
-/// Id and name of the container whose row in the Container object table is stored like this; `None`: it does not read.
+/// Id and name of the container whose row in the Container object table is stored like this; `None`: it does
+/// not read.
 pub fn container_name_of(row: &[u8]) -> Option<(u64, String)> {
     let row = ContainerRow::decode(row).ok()?;
     Some((row.id, row.name))

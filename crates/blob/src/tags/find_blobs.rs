@@ -1,8 +1,8 @@
 //! Finding blobs by their tags, in one container or in all of an account.
 //!
-//! There is no index: blobs are walked over, container by container in the order of their names. What always holds: one
-//! answer walks over a bounded number of rows, however many containers they lie in, and its marker, `CONTAINER!PLACE`,
-//! says where the next one goes on.
+//! There is no index: blobs are walked over, container by container in the order of their names. What always
+//! holds: one answer walks over a bounded number of rows, however many containers they lie in, and its
+//! marker, `CONTAINER!PLACE`, says where the next one goes on.
 
 use crate::blob_service::BlobService;
 use crate::container::container_row::ContainerRow;
@@ -10,7 +10,8 @@ use crate::error::BlobError;
 use crate::listing::{FoundBlob, WALKED_ROWS_MAX, find_in_container};
 use crate::tags::tag_filter::TagFilter;
 
-/// Rows that looking into a container counts as, besides those in it: an account may have any number of empty ones.
+/// Rows that looking into a container counts as, besides those in it: an account may have any number of empty
+/// ones.
 const CONTAINER_ROWS: usize = 100;
 /// Containers that are read at a time: not many more than one answer looks into.
 const CONTAINERS_AT_ONCE_MAX: usize = WALKED_ROWS_MAX / CONTAINER_ROWS;
@@ -26,8 +27,8 @@ fn from_marker(marker: &str) -> Result<(&str, &str), BlobError> {
 }
 
 impl BlobService {
-    /// Blobs of one container, or of all, with such tags, and where the search goes on. It may end, with few blobs or
-    /// none, because it walked over many rows.
+    /// Blobs of one container, or of all, with such tags, and where the search goes on. It may end, with few
+    /// blobs or none, because it walked over many rows.
     pub async fn find_by_tags(
         &self,
         account: &str,
@@ -205,7 +206,8 @@ mod tests {
             }
             let full: Vec<String> = names.iter().step_by(2).cloned().collect();
             let one = CONTAINER_ROWS;
-            // The tag is that of one blob of three of every other container. The least bound lets one row be walked over.
+            // The tag is that of one blob of three of every other container. The least bound lets one row be
+            // walked over.
             for (text, max, rows_max, expected, answers) in [
                 ("a='1'", 100, 1_000_000, &full[..], 1),
                 ("a='1'", 100, 4 * one, &full[..], 4),
@@ -235,8 +237,8 @@ mod tests {
         });
     }
 
-    /// A search, and a list of containers, were led over all containers that were ever deleted: with very many of them they
-    /// came too late for their client, each time from the same place.
+    /// A search, and a list of containers, were led over all containers that were ever deleted: with very
+    /// many of them they came too late for their client, each time from the same place.
     #[test]
     fn answers_end_among_very_many_deleted_containers_and_the_next_one_gets_on() {
         let done = World::new(1).run(|env, _| async move {

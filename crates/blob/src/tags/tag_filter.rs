@@ -1,12 +1,13 @@
-//! Expressions over tags: `"k"='v' AND @container='c'` to find blobs, and with `<>`, `OR` and parentheses as a condition.
+//! Expressions over tags: `"k"='v' AND @container='c'` to find blobs, and with `<>`, `OR` and parentheses as
+//! a condition.
 //!
 //! ```text
 //! any  = all ("OR" all)*      all = one ("AND" one)*      one = "(" any ")" | name op value
 //! name = "double quoted" | word | @container      op = = > >= < <= <>      value = 'single quoted'
 //! ```
 //!
-//! What always holds: any text is an expression or is refused; comparison is by Unicode code point, and a tag that is not
-//! there compares in no way, not even by `<>`.
+//! What always holds: any text is an expression or is refused; comparison is by Unicode code point, and a tag
+//! that is not there compares in no way, not even by `<>`.
 
 use crate::error::BlobError;
 use crate::limits::{TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX, TAGS_MAX};
@@ -51,7 +52,8 @@ impl TagFilter {
     /// What stands for the container in a search.
     pub const CONTAINER: &str = "@container";
 
-    /// Reads an expression. A search may not use `<>`, `OR` and parentheses; a condition may not name the container.
+    /// Reads an expression. A search may not use `<>`, `OR` and parentheses; a condition may not name the
+    /// container.
     pub fn parse(text: &str, is_search: bool) -> Result<TagFilter, BlobError> {
         let mut parser = Parser { whole: text, rest: text, is_search, depth: 0 };
         if text.len() > SIZE_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! Removes what was deleted and can't come back any more (the base blob, snapshots and versions), and staged blocks that
-//! nobody has added to for long.
+//! Removes what was deleted and can't come back any more (the base blob, snapshots and versions), and staged
+//! blocks that nobody has added to for long.
 
 use crate::lease::Lease;
 use crate::limits::STAGED_BLOCKS_KEPT_FOR_TICKS;
@@ -36,8 +36,8 @@ impl Staged {
     }
 }
 
-/// Snapshots and versions that are removed at once, at most; those that are left have their turn in the next round. With as
-/// many chunks as they may have, and names as long, they fit into one operation.
+/// Snapshots and versions that are removed at once, at most; those that are left have their turn in the next
+/// round. With as many chunks as they may have, and names as long, they fit into one operation.
 const REMOVED_AT_ONCE_MAX: u64 = 1000;
 
 /// Removes what of one name has expired.
@@ -95,8 +95,8 @@ impl BlobChange for RemoveExpired {
             rows.release(&record.content)?;
             removed += 1;
         }
-        // A lease of nothing could be neither ended nor held: it would keep the name for ever. A blob that is softly
-        // deleted has none.
+        // A lease of nothing could be neither ended nor held: it would keep the name for ever. A blob that is
+        // softly deleted has none.
         if rows.head.live().is_none() && rows.head.staged == 0 {
             rows.head.lease = Lease::None;
         }
@@ -133,7 +133,8 @@ mod tests {
         DeleteBlob { revision, snapshots, conditions, tier, retention_days, versioned: false }
     }
 
-    /// A lease of a blob whose blocks were dropped could be ended by nobody, and kept everybody from its name.
+    /// A lease of a blob whose blocks were dropped could be ended by nobody, and kept everybody from its
+    /// name.
     #[test]
     fn a_lease_goes_with_the_blocks_that_it_is_of() {
         let id = || "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();

@@ -1,7 +1,8 @@
 //! Removes what of one name can't be read any more, and keeps the rest: for an offline repair.
 //!
-//! A snapshot, a former version or a staged block goes alone, with the rows that only it has. If the base blob is among
-//! what can't be read, the name goes as a whole: snapshots of no blob could not be deleted by anybody.
+//! A snapshot, a former version or a staged block goes alone, with the rows that only it has. If the base
+//! blob is among what can't be read, the name goes as a whole: snapshots of no blob could not be deleted by
+//! anybody.
 
 use crate::blob_service::{BlobAt, BlobService, VersionedAccounts};
 use crate::content::Content;

@@ -1,10 +1,10 @@
-//! The sweep: removes deleted blobs and snapshots whose time is over, which nobody can reach and nobody asks for, staged
-//! blocks that were left alone for long, and pages of very large blobs whose removal was cut off.
+//! The sweep: removes deleted blobs and snapshots whose time is over, which nobody can reach and nobody asks
+//! for, staged blocks that were left alone for long, and pages of very large blobs whose removal was cut off.
 //!
-//! It walks over all blobs in small rounds, which take a small part of the time; all these times are counted in days, so a
-//! walk need not be quick. What always holds: a round walks over a bounded number of rows; what is removed is decided by an
-//! ordinary operation over the blob as it is then; a row that can't be
-//! decoded stays, and keeps nothing that is behind it; rows that can't be read from the disk keep only those near
+//! It walks over all blobs in small rounds, which take a small part of the time; all these times are counted
+//! in days, so a walk need not be quick. What always holds: a round walks over a bounded number of rows; what
+//! is removed is decided by an ordinary operation over the blob as it is then; a row that can't be decoded
+//! stays, and keeps nothing that is behind it; rows that can't be read from the disk keep only those near
 //! them, of which the log tells; a walk that is cut off begins anew with the next process.
 
 use crate::blob_service::{BlobAt, BlobService};
@@ -138,8 +138,8 @@ async fn sweep_round(
     Ok(removed)
 }
 
-/// Walks on in one container. Where rows can't be read it goes on behind them, as near as it finds a name to begin at. Says
-/// what it found, and where the next round goes on.
+/// Walks on in one container. Where rows can't be read it goes on behind them, as near as it finds a name to
+/// begin at. Says what it found, and where the next round goes on.
 async fn walk_container(
     service: &BlobService,
     here: &Position,
@@ -195,15 +195,16 @@ async fn walk_container(
     Ok((found, None))
 }
 
-/// Names to begin at behind rows that can't be read, of which only the last name before them is known, in order: the first
-/// ones leave out names that share nearly all of it, the last ones those that share its first character.
+/// Names to begin at behind rows that can't be read, of which only the last name before them is known, in
+/// order: the first ones leave out names that share nearly all of it, the last ones those that share its
+/// first character.
 fn starts_behind(last: &str) -> Vec<String> {
     let mut shared: Vec<char> = last.chars().collect();
     let mut starts = Vec::new();
     let mut tried_count = 0;
     while let Some(&next) = shared.last() {
-        // What begins with the shared ones, then what goes on with a later character instead of the last of them. Nothing
-        // is behind U+FFFF in the order of names, which is that of UTF-16.
+        // What begins with the shared ones, then what goes on with a later character instead of the last of
+        // them. Nothing is behind U+FFFF in the order of names, which is that of UTF-16.
         starts.push(shared.iter().copied().chain(['\u{ffff}']).collect());
         let others = LATER_BY.iter().filter_map(|by| char::from_u32(u32::from(next) + by));
         // Those beyond U+FFFF come before some of the others.

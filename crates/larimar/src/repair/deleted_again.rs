@@ -1,8 +1,8 @@
 //! Containers that are there again because the damaged part had their deletion.
 //!
-//! That a container was deleted is also marked where its objects are, after the deletion was durable, and its objects go by
-//! that mark in the background. A container that stays in spite of it would lose whatever is written into it. What always
-//! holds: only containers whose own id is marked go; ids never come back.
+//! That a container was deleted is also marked where its objects are, after the deletion was durable, and its
+//! objects go by that mark in the background. A container that stays in spite of it would lose whatever is
+//! written into it. What always holds: only containers whose own id is marked go; ids never come back.
 
 use crate::places::container_id_of;
 use partition::{ObjectTable, PartitionError, Partitions, Row, RowKey, RowRef, Scan, Visit};

@@ -10,8 +10,9 @@
 //!   finished                       the run came to its end: its losses were told
 //! ```
 //!
-//! What always holds: a folder with a plan and without `finished` is of a run that was broken off while it may have changed
-//! something, and its plan has all it may have lost. Copies and names are durable before the plan is.
+//! What always holds: a folder with a plan and without `finished` is of a run that was broken off while it
+//! may have changed something, and its plan has all it may have lost. Copies and names are durable before the
+//! plan is.
 
 use super::RepairError;
 use super::plan::Plan;
@@ -83,7 +84,8 @@ pub(super) async fn close_unfinished(disk: &dyn Disk, run: &str) -> Result<(), R
     RunFolder { path: run.to_owned() }.finish(disk).await
 }
 
-/// Files that a repair may replace or remove: those that are damaged, and those that it writes anew anyway. With their sizes.
+/// Files that a repair may replace or remove: those that are damaged, and those that it writes anew anyway.
+/// With their sizes.
 pub(super) async fn files_to_keep(
     disk: &dyn Disk,
     damages: &[StreamDamage],
@@ -176,7 +178,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Keeps copies of rows that are removed though they read, or are changed: they are nothing without what is lost.
+    /// Keeps copies of rows that are removed though they read, or are changed: they are nothing without what
+    /// is lost.
     pub(super) async fn keep_rows(
         &self,
         disk: &dyn Disk,

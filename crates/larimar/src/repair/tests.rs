@@ -1,4 +1,5 @@
-//! Runs of a repair whose core is a plain one: it writes a file anew that was removed, and says that a row is lost for that.
+//! Runs of a repair whose core is a plain one: it writes a file anew that was removed, and says that a row is
+//! lost for that.
 
 use super::plan::Loss;
 use super::*;
@@ -182,7 +183,8 @@ async fn a_plan_is_carried_out_and_kept_with_what_it_replaced() {
     assert_eq!(again.without_change().exit_code, 0);
 }
 
-/// Before, a run that was killed took with it what it had lost: the folder is whole, and the next plan says so.
+/// Before, a run that was killed took with it what it had lost: the folder is whole, and the next plan says
+/// so.
 #[tokio::test]
 async fn what_a_run_that_was_broken_off_may_have_lost_is_told_by_the_next() {
     let folder = Folder::damaged().await;
@@ -264,7 +266,8 @@ async fn a_snapshot_that_does_not_read_goes_alone_and_is_named() {
     assert!(folder.plan(repair_all).await.plan.is_empty());
 }
 
-/// Queues that were lost themselves had messages counted that the plan had not said would be: more was done than planned.
+/// Queues that were lost themselves had messages counted that the plan had not said would be: more was done
+/// than planned.
 #[tokio::test]
 async fn messages_are_counted_if_a_plan_says_so_and_else_not() {
     let folder = Folder::damaged().await;

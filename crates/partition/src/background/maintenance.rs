@@ -1,7 +1,7 @@
 //! Background work of all ranges of a process: one task flushes, one merges, one collects blob data.
 //!
-//! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds up no other
-//! range; writers that wait for a flush are told of its failure meanwhile, and of no other's.
+//! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds
+//! up no other range; writers that wait for a flush are told of its failure meanwhile, and of no other's.
 
 use crate::background::retries::{RangeName, Retries};
 use crate::blob_data::choose_emptied::Pace;
@@ -31,15 +31,17 @@ const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// While the disk is full, and while it will soon be, ranges are looked at this often for dead blob data.
 const SCARCE_COLLECT_EVERY: Duration = Duration::from_millis(250);
 const TIGHT_COLLECT_EVERY: Duration = Duration::from_secs(1);
-/// A round for nothing is not tried again sooner than after so long, nor later than after that: what needed room may have it.
+/// A round for nothing is not tried again sooner than after so long, nor later than after that: what needed
+/// room may have it.
 const SCARCE_REST_MAX: Duration = Duration::from_secs(3);
 
-/// After a round of collections that gave nothing back, the next one rests this many times as long as it took.
+/// After a round of collections that gave nothing back, the next one rests this many times as long as it
+/// took.
 const FRUITLESS_REST_FACTOR: u32 = 10;
 
-/// How long to rest after a round of collections: as long as it took, ten seconds at most, while there is something to give
-/// back, since what others write must not outrun it; much longer after it was done for nothing. One in quiet that made way for
-/// others while it copied was not, and needs less the next time.
+/// How long to rest after a round of collections: as long as it took, ten seconds at most, while there is
+/// something to give back, since what others write must not outrun it; much longer after it was done for
+/// nothing. One in quiet that made way for others while it copied was not, and needs less the next time.
 fn rest_after_collection(took_for: Duration, collected: Collected, was_disturbed: bool) -> Duration {
     let made_way = was_disturbed && (collected.extents > 0 || collected.copied_bytes > 0);
     match collected.extents {
@@ -69,8 +71,9 @@ fn idle_pace(ranges: &[Arc<RangePartition>], idle_in: Duration) -> Option<Pace> 
 /// Ranges whose last flush failed, and why.
 type Troubles = BTreeMap<RangeName, PartitionError>;
 
-/// What writers of `range`, who wait for a flush, must be told. Others' troubles are theirs only if they wait for any
-/// range's flush, because the budget of all is full, or if it is one that no range escapes, such as a full disk.
+/// What writers of `range`, who wait for a flush, must be told. Others' troubles are theirs only if they wait
+/// for any range's flush, because the budget of all is full, or if it is one that no range escapes, such as a
+/// full disk.
 fn choose_trouble(troubles: &Troubles, range: RangeName, budget_is_full: bool) -> Option<&PartitionError> {
     let shared = || troubles.values().find(|trouble| budget_is_full || trouble.is_refusal());
     troubles.get(&range).or_else(shared)
@@ -198,8 +201,8 @@ impl Maintenance {
         (self.flushes.load(Ordering::Relaxed), self.compactions.load(Ordering::Relaxed))
     }
 
-    /// Checkpoints of the range that has the most of them among those with something to merge: merges are done one after
-    /// the other, so they all wait for the one under way.
+    /// Checkpoints of the range that has the most of them among those with something to merge: merges are
+    /// done one after the other, so they all wait for the one under way.
     pub(crate) fn most_checkpoints_to_compact(&self) -> usize {
         let ranges = self.ranges.lock();
         ranges.iter().filter_map(Weak::upgrade).map(|range| range.checkpoints_to_compact()).max().unwrap_or(0)
@@ -434,17 +437,17 @@ impl Maintenance {
         }
     }
 
-    /// How often there was something that a collection in quiet makes way for: blob data of any of these ranges was changed,
-    /// by others than collections, or so many rows that a memory table was flushed. Those that a collection rewrites may be what
-    /// fills it: then it goes on in a later round, with less to do.
+    /// How often there was something that a collection in quiet makes way for: blob data of any of these
+    /// ranges was changed, by others than collections, or so many rows that a memory table was flushed. Those
+    /// that a collection rewrites may be what fills it: then it goes on in a later round, with less to do.
     fn data_activity(&self, ranges: &[Arc<RangePartition>]) -> u64 {
         let changes: u64 = ranges.iter().filter_map(|range| range.data_activity()).sum();
         changes + self.flushes.load(Ordering::Relaxed)
     }
 
-    /// Removes the streams of ranges that were handed over and have no readers. The others are looked at again when
-    /// there is something to merge, and in the partition manager's next round. Returns how long those wait whose removal
-    /// failed.
+    /// Removes the streams of ranges that were handed over and have no readers. The others are looked at
+    /// again when there is something to merge, and in the partition manager's next round. Returns how long
+    /// those wait whose removal failed.
     async fn remove_retired(&self, removals: &mut Retries, clock: &Arc<dyn Clock>) -> Option<Duration> {
         let mut pause: Option<Duration> = None;
         let free: Vec<_> =

@@ -1,4 +1,5 @@
-//! Background work of a partition server: the threads that flush, compact and collect, and when what failed is tried again.
+//! Background work of a partition server: the threads that flush, compact and collect, and when what failed
+//! is tried again.
 
 pub(crate) mod maintenance;
 pub(crate) mod retries;

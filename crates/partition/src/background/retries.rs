@@ -1,8 +1,9 @@
-//! When background work of a range that failed is tried again: a pure schedule beside what is remembered of each range.
+//! When background work of a range that failed is tried again: a pure schedule beside what is remembered of
+//! each range.
 //!
-//! What always holds: the pause doubles from failure to failure up to a bound, because each try writes much anew; what
-//! a full disk or a want of file descriptors stops is tried again sooner, because writers wait for it; the first failure and
-//! each other one after it are worth a line in the log, the same one again is not.
+//! What always holds: the pause doubles from failure to failure up to a bound, because each try writes much
+//! anew; what a full disk or a want of file descriptors stops is tried again sooner, because writers wait for
+//! it; the first failure and each other one after it are worth a line in the log, the same one again is not.
 
 use crate::error::PartitionError;
 use crate::operation::ObjectTable;

@@ -1,17 +1,19 @@
-//! Collecting blob data: extents that no row names leave the range's stream; those that are mostly dead have their
-//! last pieces copied first.
+//! Collecting blob data: extents that no row names leave the range's stream; those that are mostly dead have
+//! their last pieces copied first.
 //!
-//! 1. A scan counts the bytes that rows name in each extent; `choose_emptied` says which ones are emptied. The one that
-//!    takes appends is sealed if it is among them.
+//! 1. A scan counts the bytes that rows name in each extent; `choose_emptied` says which ones are emptied.
+//!    The one that takes appends is sealed if it is among them.
 //! 2. Their pieces are copied, and each row is rewritten by an operation that acts only on pieces the
 //!    row still names.
-//! 3. Extents that nobody has pinned are *condemned*. Who pins one from now on, or names it in a row, pardons it.
-//! 4. Everything decided before that becomes durable; a second scan sees it. Extents that no row names and that are
-//!    condemned still leave the list, so that nobody can pin or name them any more, and then the stream.
+//! 3. Extents that nobody has pinned are *condemned*. Who pins one from now on, or names it in a row, pardons
+//!    it.
+//! 4. Everything decided before that becomes durable; a second scan sees it. Extents that no row names and
+//!    that are condemned still leave the list, so that nobody can pin or name them any more, and then the
+//!    stream.
 //!
-//! What always holds: between the sentence and the end of that scan nobody began to use an extent that leaves, and
-//! before it nobody did who is not durable. Only sealed extents leave. Rows of deleted containers keep nothing: nobody
-//! reads them. A crash at any point leaves only garbage, found again later.
+//! What always holds: between the sentence and the end of that scan nobody began to use an extent that
+//! leaves, and before it nobody did who is not durable. Only sealed extents leave. Rows of deleted containers
+//! keep nothing: nobody reads them. A crash at any point leaves only garbage, found again later.
 
 use super::data::{RangeData, pieces_of, size_of_distinct};
 use super::{RangePartition, Standing};
@@ -86,8 +88,9 @@ impl RangePartition {
         }
     }
 
-    /// Gives back the space of blob data that no row names. It copies nothing more once it is closing, and no further blob
-    /// once it is disturbed. What it did is added to `collected`, whether or not it fails in the end.
+    /// Gives back the space of blob data that no row names. It copies nothing more once it is closing, and no
+    /// further blob once it is disturbed. What it did is added to `collected`, whether or not it fails in the
+    /// end.
     pub(crate) async fn collect_data(
         self: &Arc<Self>,
         pace: Pace,
@@ -172,8 +175,8 @@ impl RangePartition {
             self.move_pieces(&emptied, &closing, &is_disturbed, &mut collected.copied_bytes).await
         };
         let moved = moved.await;
-        // A copy that failed, for want of space perhaps, must not keep those extents that need none. What is named stays:
-        // that is looked at again. One that may still be open stays, too.
+        // A copy that failed, for want of space perhaps, must not keep those extents that need none. What is
+        // named stays: that is looked at again. One that may still be open stays, too.
         let leaving = chosen.iter().filter(|one| moved.is_ok() || !one.is_open).map(|one| one.extent);
         let condemned = data.condemn(leaving);
         let released = self.release_condemned(data, &condemned).await?;
@@ -182,7 +185,8 @@ impl RangePartition {
             released.iter().map(|extent| lengths.get(extent).copied().unwrap_or(0)).sum::<u64>();
         moved?;
         if released.len() < emptied.len() {
-            // Somebody still reads them, or names them again: the next collection looks at them even if nothing changes.
+            // Somebody still reads them, or names them again: the next collection looks at them even if
+            // nothing changes.
             data.changes.fetch_add(1, Ordering::Relaxed);
         }
         if !released.is_empty() {
@@ -191,13 +195,15 @@ impl RangePartition {
         Ok(())
     }
 
-    /// Those of the wanted extents whose copies have room. Where space is what matters, they have it for themselves.
+    /// Those of the wanted extents whose copies have room. Where space is what matters, they have it for
+    /// themselves.
     async fn with_room(&self, wanted: Vec<CountedExtent>, pace: Pace) -> (Vec<CountedExtent>, Option<Claim>) {
         let streams = &self.shared.streams;
         let mut claim = None;
         let mut room_bytes = u64::MAX;
         if pace.is_urgent() {
-            // One extent at least, as many as have room at most: what they give back makes room for the next ones.
+            // One extent at least, as many as have room at most: what they give back makes room for the next
+            // ones.
             let least = wanted.iter().map(|one| one.named_bytes).find(|bytes| *bytes > 0).unwrap_or(0);
             let all = wanted.iter().map(|one| one.named_bytes).sum();
             claim = streams.claim(all, least).await;
@@ -275,9 +281,9 @@ impl RangePartition {
         Ok(count.named)
     }
 
-    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. How many bytes were copied is added to
-    /// `copied_bytes`. If it is disturbed, it ends between two names: rows of one share pieces, which would be copied for each
-    /// of them.
+    /// Copies pieces in `extents` that rows name, and makes the rows name the copies. How many bytes were
+    /// copied is added to `copied_bytes`. If it is disturbed, it ends between two names: rows of one share
+    /// pieces, which would be copied for each of them.
     pub(super) async fn move_pieces(
         self: &Arc<Self>,
         extents: &BTreeSet<ExtentId>,
@@ -321,8 +327,8 @@ impl RangePartition {
         outcomes.into_iter().collect()
     }
 
-    /// The same for the rows of one name: others share none of its pieces. False: those who take over will choose for
-    /// themselves, or it is closing.
+    /// The same for the rows of one name: others share none of its pieces. False: those who take over will
+    /// choose for themselves, or it is closing.
     async fn move_name(
         self: &Arc<Self>,
         keys: Vec<RowKey>,
@@ -378,7 +384,8 @@ struct Named {
     rows: usize,
 }
 
-/// Counts each piece once, however many rows of a partition name share it; those of different names share none.
+/// Counts each piece once, however many rows of a partition name share it; those of different names share
+/// none.
 struct CountNamed {
     named: BTreeMap<ExtentId, Named>,
     /// Pieces of the partition name that the walk is in.
@@ -419,8 +426,8 @@ impl CountNamed {
         Ok(())
     }
 
-    /// Makes room for more pieces of the same name: pieces count once, or twice if there are too many to remember, which
-    /// makes an extent look fuller than it is and nothing worse.
+    /// Makes room for more pieces of the same name: pieces count once, or twice if there are too many to
+    /// remember, which makes an extent look fuller than it is and nothing worse.
     fn settle(&mut self, remembered_max: usize) {
         size_of_distinct(&mut self.of_name);
         if self.of_name.len() > remembered_max {
@@ -469,8 +476,8 @@ struct FindNaming {
 }
 
 impl FindNaming {
-    /// If there are more rows of the last name, at `next` or behind it, the next collection moves all of them: it would copy
-    /// what they share once more for the rest. Unless there is no other name.
+    /// If there are more rows of the last name, at `next` or behind it, the next collection moves all of
+    /// them: it would copy what they share once more for the rest. Unless there is no other name.
     fn forget_last_name(&mut self, next: &[u8]) {
         let Some(name) = partition_prefix(next) else { return };
         let others = self.keys.partition_point(|key| !key.as_bytes().starts_with(name));
@@ -585,8 +592,8 @@ mod tests {
         assert_eq!(decide(vec![]), [], "the row was deleted meanwhile");
     }
 
-    /// Where a collection had as many rows as it moves at once, in the middle of a name, what that name's rows share was copied
-    /// twice.
+    /// Where a collection had as many rows as it moves at once, in the middle of a name, what that name's
+    /// rows share was copied twice.
     #[test]
     fn a_name_is_moved_whole_unless_it_is_too_large() {
         let key = |(name, row): &(&str, &str)| RowKey::new("a", 1, name, row);

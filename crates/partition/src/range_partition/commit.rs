@@ -1,9 +1,10 @@
 //! Group commit: while one group of operations is being appended and synced, the next one gathers.
 //!
-//! What always holds: groups are appended in the order of their versions. When an append fails, every operation that
-//! waits fails, their rows leave the memory table, and unless it was refused for certain (the disk is full, no file can be
-//! opened, it is too large) the range takes no more writes, because nobody knows whether the group is in the log. It
-//! takes no more either when the task that commits a group ends without an outcome.
+//! What always holds: groups are appended in the order of their versions. When an append fails, every
+//! operation that waits fails, their rows leave the memory table, and unless it was refused for certain (the
+//! disk is full, no file can be opened, it is too large) the range takes no more writes, because nobody knows
+//! whether the group is in the log. It takes no more either when the task that commits a group ends without
+//! an outcome.
 
 use super::{RangePartition, Standing};
 use crate::commit_log;
@@ -130,10 +131,11 @@ impl Pending {
     }
 }
 
-/// The group commit's task; ends when the range is closed and owes nothing. It gathers groups where requests run, and has
-/// them committed where the journal is written.
+/// The group commit's task; ends when the range is closed and owes nothing. It gathers groups where requests
+/// run, and has them committed where the journal is written.
 pub(super) async fn run(partition: Arc<RangePartition>) {
-    // Two buffers take turns: fresh memory for each group would have to be zeroed, some of it in the serial section.
+    // Two buffers take turns: fresh memory for each group would have to be zeroed, some of it in the serial
+    // section.
     let mut spare = Vec::new();
     loop {
         let group = {
@@ -170,8 +172,8 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
     }
 }
 
-/// Commits a group and, as long as enough operations have gathered for another one meanwhile, that one too; then gives back
-/// the memory.
+/// Commits a group and, as long as enough operations have gathered for another one meanwhile, that one too;
+/// then gives back the memory.
 async fn commit_groups(partition: Arc<RangePartition>, mut group: Pending, done: oneshot::Sender<Vec<u8>>) {
     loop {
         let spare = partition.commit(group).await;
@@ -186,15 +188,17 @@ async fn commit_groups(partition: Arc<RangePartition>, mut group: Pending, done:
     }
 }
 
-/// A memory table goes on in the log's extent of the one before as long as that has fewer bytes: an extent costs a few
-/// syncs, and ranges that share the memory budget with many have small tables.
+/// A memory table goes on in the log's extent of the one before as long as that has fewer bytes: an extent
+/// costs a few syncs, and ranges that share the memory budget with many have small tables.
 const LOG_EXTENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 
-/// With room for so many memory tables more, space is not running out. A table takes its size twice, in the log and in its
-/// checkpoint, and up to three wait for their flushes when the disk is full: theirs begin after that.
+/// With room for so many memory tables more, space is not running out. A table takes its size twice, in the
+/// log and in its checkpoint, and up to three wait for their flushes when the disk is full: theirs begin
+/// after that.
 const ROOMY_TABLE_COUNT: u64 = 8;
 
-/// A larger group may go past the journal, which would hold up its thread, where groups are committed, for another sync.
+/// A larger group may go past the journal, which would hold up its thread, where groups are committed, for
+/// another sync.
 const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
 
 /// A buffer that has grown beyond this is given back.
@@ -210,13 +214,13 @@ fn emptied(group: Bytes) -> Vec<u8> {
 /// Times that a group waits for requests that are ready to run, at most.
 const GATHER_ROUND_COUNT_MAX: usize = 16;
 
-/// A group of this many operations waits for no more: while it is synced, the others' requests keep the cores busy. With
-/// all requests in one group the cores would wait for the disk, and the disk for them.
+/// A group of this many operations waits for no more: while it is synced, the others' requests keep the cores
+/// busy. With all requests in one group the cores would wait for the disk, and the disk for them.
 const GATHERED_ENOUGH_COUNT: usize = 16;
 
 impl RangePartition {
-    /// Lets requests that are ready to run join the next group, as long as more come: fewer, larger syncs. A lone
-    /// requester waits for nobody.
+    /// Lets requests that are ready to run join the next group, as long as more come: fewer, larger syncs. A
+    /// lone requester waits for nobody.
     async fn gather(&self) {
         let mut gathered = self.serial.lock().pending.waiting_count;
         for _ in 0..GATHER_ROUND_COUNT_MAX {
@@ -260,10 +264,11 @@ impl RangePartition {
         Ok(())
     }
 
-    /// Each memory table gets extents of the log for itself: once it is flushed they are deleted, most of the time before
-    /// the stream layer has written them anywhere but to its journal. A small one goes on in the extent of the table before
-    /// it, unless space is running out: there each flush must give back as much as it takes, and in one large extent all
-    /// would stay until the last table behind it is flushed, for which there would be no space any more.
+    /// Each memory table gets extents of the log for itself: once it is flushed they are deleted, most of the
+    /// time before the stream layer has written them anywhere but to its journal. A small one goes on in the
+    /// extent of the table before it, unless space is running out: there each flush must give back as much as
+    /// it takes, and in one large extent all would stay until the last table behind it is flushed, for which
+    /// there would be no space any more.
     async fn begin_log_extent(&self) {
         let (streams, log) = (&self.shared.streams, &self.names.log);
         let last = streams.stat(log).ok().and_then(|stat| stat.extents.last().copied());
@@ -296,8 +301,8 @@ impl RangePartition {
             .ok_or_else(|| PartitionError::Storage("an append without a place".to_owned()))
     }
 
-    /// The task that was to commit a group has ended without an outcome, as by a panic. Nobody knows whether the group is in
-    /// the log: its operations have been told so, and those on top of it are told the same.
+    /// The task that was to commit a group has ended without an outcome, as by a panic. Nobody knows whether
+    /// the group is in the log: its operations have been told so, and those on top of it are told the same.
     fn break_off(&self) {
         let error = PartitionError::Unavailable("the group commit broke off".to_owned());
         tracing::error!(
@@ -333,9 +338,9 @@ impl RangePartition {
             }
         }
         if error.changed_nothing() {
-            // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a memory table
-            // that was frozen meanwhile may claim to reach up to them. An operation that had seen the rows has not asked
-            // the checkpoints for them: it must.
+            // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a
+            // memory table that was frozen meanwhile may claim to reach up to them. An operation that had
+            // seen the rows has not asked the checkpoints for them: it must.
             self.tree.store(Arc::new(tree.with_taken_back()));
             self.visible.store(serial.last_version.0, Ordering::Release);
         } else {

@@ -1,8 +1,8 @@
-//! Merging: several checkpoints become one, so that reads ask few and replaced rows give their space back; or one is
-//! written anew without the rows of deleted containers.
+//! Merging: several checkpoints become one, so that reads ask few and replaced rows give their space back; or
+//! one is written anew without the rows of deleted containers.
 //!
-//! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is left that
-//! it could hide; a replaced checkpoint stays until its last reader is done.
+//! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is
+//! left that it could hide; a replaced checkpoint stays until its last reader is done.
 
 use super::RangePartition;
 use super::flush::{Room, Unwritten};
@@ -27,7 +27,8 @@ pub(super) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
     checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
 }
 
-/// Runs that turned out to be no good for a full disk, which are remembered; then the first of them is tried again.
+/// Runs that turned out to be no good for a full disk, which are remembered; then the first of them is tried
+/// again.
 const NOT_WORTH_IT_COUNT_MAX: usize = 32;
 
 /// The numbers of the newest and the oldest of them, of which there is one at least.
@@ -43,9 +44,9 @@ type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
 pub(super) enum First<'a> {
     /// Nothing.
     Nothing,
-    /// The end, if it has come, then small merges that come due among the checkpoints that are newer than those being
-    /// merged, of `size_bytes`. A large merge takes long; if small ones waited for it, reads would have to ask more and
-    /// more checkpoints.
+    /// The end, if it has come, then small merges that come due among the checkpoints that are newer than
+    /// those being merged, of `size_bytes`. A large merge takes long; if small ones waited for it, reads
+    /// would have to ask more and more checkpoints.
     Newer { give_up: GiveUp<'a>, than: u64, size_bytes: u64, merges: &'a AtomicU64 },
 }
 
@@ -80,8 +81,8 @@ impl RangePartition {
         let count_min = self.shared.settings.compaction_count_min;
         let is_due = choose_compaction(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
-        // What does not read must not keep those from being merged that come after it, or they would become more and more;
-        // and these must not be tried with it again and again.
+        // What does not read must not keep those from being merged that come after it, or they would become
+        // more and more; and these must not be tried with it again and again.
         let newer = self.newer_than_failed(&tree.checkpoints).unwrap_or(0);
         let chosen = match self.choose_with_room(&tree.checkpoints[..newer], u64::MAX).await {
             Some(run) => Some(run),
@@ -92,7 +93,8 @@ impl RangePartition {
         };
         let run = match chosen {
             Some(run) => run,
-            // The dead rows of one checkpoint may go where there is no room for what a merge of several might keep.
+            // The dead rows of one checkpoint may go where there is no room for what a merge of several might
+            // keep.
             None => {
                 match (self.choose_rewrite(&tree).await?, self.choose_while_scarce(&tree.checkpoints).await) {
                     (Some((index, kept_bytes)), _) if self.shared.streams.has_room_for(kept_bytes).await => {
@@ -131,8 +133,8 @@ impl RangePartition {
         Ok(merges.into_inner())
     }
 
-    /// How many of the checkpoints are newer than those of the merge that failed last because something did not read.
-    /// `None`: none did, or they were merged since.
+    /// How many of the checkpoints are newer than those of the merge that failed last because something did
+    /// not read. `None`: none did, or they were merged since.
     fn newer_than_failed(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<usize> {
         let mut failed = self.failed_compaction.lock();
         let newest = (*failed)?;
@@ -170,7 +172,8 @@ impl RangePartition {
         }
     }
 
-    /// Bytes of the checkpoints that are being merged: their whole size, however much of them this range sees.
+    /// Bytes of the checkpoints that are being merged: their whole size, however much of them this range
+    /// sees.
     pub(crate) fn compacting_bytes(&self) -> u64 {
         self.compacting_bytes.load(Ordering::Relaxed)
     }
@@ -191,7 +194,8 @@ impl RangePartition {
         })
     }
 
-    /// Checkpoints worth merging among those newer than the one with this number, before a merge of so many bytes goes on.
+    /// Checkpoints worth merging among those newer than the one with this number, before a merge of so many
+    /// bytes goes on.
     async fn choose_newer(&self, number: u64, size_bytes: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
         let tree = self.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
@@ -199,8 +203,8 @@ impl RangePartition {
         Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
     }
 
-    /// The merge of these checkpoints that comes next: the preferred one if it is small enough and there is room for what it
-    /// writes, else the cheapest, if that is so for it.
+    /// The merge of these checkpoints that comes next: the preferred one if it is small enough and there is
+    /// room for what it writes, else the cheapest, if that is so for it.
     async fn choose_with_room(
         &self,
         checkpoints: &[Arc<TreeCheckpoint>],
@@ -217,9 +221,9 @@ impl RangePartition {
         None
     }
 
-    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is room for; and
-    /// how many bytes of rows it may write. What it keeps is a guess: a row that was put and deleted before it ever came to a
-    /// checkpoint leaves a deletion that deletes nothing.
+    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is
+    /// room for; and how many bytes of rows it may write. What it keeps is a guess: a row that was put and
+    /// deleted before it ever came to a checkpoint leaves a deletion that deletes nothing.
     async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<(Range<usize>, u64)> {
         if !self.is_scarce() {
             // Until the disk is full again other rows have come and gone.
@@ -311,7 +315,8 @@ impl RangePartition {
         if self.replaces_rows.load(Ordering::Relaxed) { RowsMostly::Replaced } else { RowsMostly::Added }
     }
 
-    /// These were merged, to this. Rows of other ranges in them count as dropped, which the next merge puts right.
+    /// These were merged, to this. Rows of other ranges in them count as dropped, which the next merge puts
+    /// right.
     fn note_rows(&self, merged: &[Arc<TreeCheckpoint>], result: Option<&TreeCheckpoint>) {
         if merged.len() > 1 {
             let read = merged.iter().map(|checkpoint| checkpoint.checkpoint.root.row_count).sum();
@@ -321,7 +326,8 @@ impl RangePartition {
         }
     }
 
-    /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it is kept.
+    /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it
+    /// is kept.
     async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<(usize, u64)>, PartitionError> {
         let dead = self.shared.dead.of_table(self.table);
         if dead.is_empty() {
@@ -336,8 +342,8 @@ impl RangePartition {
         Ok(choose_rewrite(&held, dead.len()).map(|index| (index, kept_bytes(index))))
     }
 
-    /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way to a
-    /// checkpoint afterwards.
+    /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way
+    /// to a checkpoint afterwards.
     pub(crate) async fn holds_any(&self, keys: &KeyRange) -> Result<bool, PartitionError> {
         let keys = keys.intersect(&self.range);
         let tree = self.tree();
@@ -357,8 +363,8 @@ impl RangePartition {
         Ok(true)
     }
 
-    /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever referred to.
-    /// What can't be removed now is remembered.
+    /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever
+    /// referred to. What can't be removed now is remembered.
     pub(super) async fn remove_unused(&self) -> Result<(), PartitionError> {
         let free: Vec<u64> = {
             let mut retired = self.retired.lock();
@@ -395,8 +401,8 @@ impl RangePartition {
         self.unused.lock().pop()
     }
 
-    /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If that is refused,
-    /// it is done before the next one is written.
+    /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If
+    /// that is refused, it is done before the next one is written.
     pub(super) async fn discard(&self, number: u64) {
         self.unused.lock().push(number);
         self.try_to_remove_unused().await;

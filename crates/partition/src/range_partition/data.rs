@@ -1,13 +1,14 @@
 //! A range's blob data: bytes too large for rows, in a stream of their own. Rows name them as pieces.
 //!
 //! What always holds:
-//! - a piece's bytes are durable before anybody knows the piece, and a change whose row names an extent that this range
-//!   does not list is refused: so a row never names bytes that are not there;
+//! - a piece's bytes are durable before anybody knows the piece, and a change whose row names an extent that
+//!   this range does not list is refused: so a row never names bytes that are not there;
 //! - an extent leaves the list only while nobody has it pinned and no row names it (`collect_data`);
-//! - pins are in memory: who appends has them until the row is durable, who reads until the last byte is read. After a
-//!   restart there are neither, and what no row names is garbage;
-//! - what is appended before a range is handed over may be named in rows of its heirs: these list the extent, and ask their
-//!   ancestors for pins before they let it go. What is appended while it is handed over is appended again at the heirs.
+//! - pins are in memory: who appends has them until the row is durable, who reads until the last byte is
+//!   read. After a restart there are neither, and what no row names is garbage;
+//! - what is appended before a range is handed over may be named in rows of its heirs: these list the extent,
+//!   and ask their ancestors for pins before they let it go. What is appended while it is handed over is
+//!   appended again at the heirs.
 //!
 //! A pin keeps its range, too: the streams of a range that was handed over stay while somebody reads from it.
 
@@ -37,12 +38,13 @@ pub(crate) struct RangeData {
     pub(super) stream: StreamName,
     /// The extents that rows of this range may name.
     extents: Mutex<Listed>,
-    /// By how many bytes more rows name after all changes that are durable than before the first; negative: less.
+    /// By how many bytes more rows name after all changes that are durable than before the first; negative:
+    /// less.
     grown_bytes: AtomicI64,
     /// With that, the bytes that rows name, as far as it is known: since the last count.
     named_before_bytes: AtomicI64,
-    /// How often the count was forgotten. Held while what has grown is shown, and while a count begins or ends: it sees a
-    /// group and its growth, or neither.
+    /// How often the count was forgotten. Held while what has grown is shown, and while a count begins or
+    /// ends: it sees a group and its growth, or neither.
     forgotten: Mutex<u64>,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
@@ -52,8 +54,8 @@ pub(crate) struct RangeData {
     pub(super) left_in_open: Mutex<Option<(ExtentId, u64)>>,
     /// Dead bytes in extents that the last collection left because they are unreadable.
     pub(super) left_unreadable_bytes: AtomicU64,
-    /// Extents of which a collection could not read something, since the range was opened. To try it again and again would
-    /// copy the rest of them each time, in vain.
+    /// Extents of which a collection could not read something, since the range was opened. To try it again
+    /// and again would copy the rest of them each time, in vain.
     pub(super) unreadable: Mutex<BTreeSet<ExtentId>>,
     /// Uploads, and changes of rows that name more or less than before. A collection makes none of them.
     activity: AtomicU64,
@@ -108,8 +110,8 @@ impl RangeData {
         RangeData { ancestors: parents.iter().map(Arc::downgrade).chain(used).collect(), ..self }
     }
 
-    /// Extents that are pinned at an ancestor: an upload may have begun there whose row will be one of this range. Nobody
-    /// begins another one there, so those that are missing here stay so.
+    /// Extents that are pinned at an ancestor: an upload may have begun there whose row will be one of this
+    /// range. Nobody begins another one there, so those that are missing here stay so.
     fn pinned_at_ancestors(&self) -> BTreeSet<ExtentId> {
         let mut pinned = BTreeSet::new();
         for ancestor in self.ancestors.iter().filter_map(Weak::upgrade) {
@@ -137,8 +139,8 @@ impl RangeData {
         true
     }
 
-    /// Pins an extent that was just appended to, and lists it if it is new. False: it was collected while the append
-    /// was under way, because it was not the stream's last any more.
+    /// Pins an extent that was just appended to, and lists it if it is new. False: it was collected while the
+    /// append was under way, because it was not the stream's last any more.
     fn pin_appended(&self, extent: ExtentId, is_in_stream: impl FnOnce() -> bool) -> bool {
         let mut listed = self.extents.lock();
         if !listed.used.contains_key(&extent) && (listed.leaving.contains(&extent) || !is_in_stream()) {
@@ -173,8 +175,8 @@ impl RangeData {
             if inherited.contains(&extent) || listed.leaving.contains(&extent) {
                 continue;
             }
-            // Uploads that all were given up before they had pinned it leave an extent that is not on the list: whoever is
-            // about to pin it after all pardons it, too.
+            // Uploads that all were given up before they had pinned it leave an extent that is not on the
+            // list: whoever is about to pin it after all pardons it, too.
             let found = listed.used.entry(extent).or_default();
             if found.pins == 0 {
                 found.condemned = true;
@@ -206,8 +208,8 @@ impl RangeData {
         }
     }
 
-    /// Checks that the rows of `changes` name only extents that are there, and says by how many bytes more is named once they
-    /// are durable. `seen` are rows as they were, as far as the decision saw them.
+    /// Checks that the rows of `changes` name only extents that are there, and says by how many bytes more is
+    /// named once they are durable. `seen` are rows as they were, as far as the decision saw them.
     pub(super) fn check_changes<'a>(
         &self,
         changes: &[RowChange],
@@ -236,8 +238,8 @@ impl RangeData {
         Ok(grown_bytes)
     }
 
-    /// Shows changes by which so many bytes more are named, which are durable. Not before: a count sees only what is shown,
-    /// and what is taken back never was.
+    /// Shows changes by which so many bytes more are named, which are durable. Not before: a count sees only
+    /// what is shown, and what is taken back never was.
     pub(super) fn show(&self, grown_bytes: i64, show: impl FnOnce()) {
         let _together = self.forgotten.lock();
         show();
@@ -254,7 +256,8 @@ impl RangeData {
         (before.load(Ordering::Relaxed) + grown.load(Ordering::Relaxed)).max(0) as u64
     }
 
-    /// Takes the marks of dead containers, and then the snapshot that a count goes over, and notes how much had grown by then.
+    /// Takes the marks of dead containers, and then the snapshot that a count goes over, and notes how much
+    /// had grown by then.
     pub(super) fn begin_count<M, S>(
         &self,
         marks: impl FnOnce() -> M,
@@ -268,8 +271,8 @@ impl RangeData {
         (begun, marks, snapshot())
     }
 
-    /// So many bytes were named when the count began; what has changed since is known. Unless counts were to be forgotten
-    /// meanwhile.
+    /// So many bytes were named when the count began; what has changed since is known. Unless counts were to
+    /// be forgotten meanwhile.
     pub(super) fn end_count(&self, begun: CountBegun, named_bytes: u64) {
         let forgotten = self.forgotten.lock();
         if *forgotten == begun.forgotten {
@@ -293,8 +296,8 @@ pub(super) struct CountBegun {
     grown_bytes: i64,
 }
 
-/// How many bytes more are named after changes, each piece once: snapshots share pieces with their blob, and so do
-/// regions of pages. `after` are the pieces of what is put.
+/// How many bytes more are named after changes, each piece once: snapshots share pieces with their blob, and
+/// so do regions of pages. `after` are the pieces of what is put.
 fn growth_of<'a>(changes: &[RowChange], mut after: Vec<Piece>, seen: impl Iterator<Item = &'a Row>) -> i64 {
     let mut changed: Vec<&RowKey> = changes.iter().map(RowChange::key).collect();
     changed.sort_unstable();
@@ -324,7 +327,8 @@ pub(super) fn names_new_bytes<'a>(changes: &[RowChange], seen: impl Iterator<Ite
     after.iter().any(|piece| !before.contains(piece))
 }
 
-/// Bytes that pieces take, each once. With their headers: of small pieces these are much, and would look dead for ever.
+/// Bytes that pieces take, each once. With their headers: of small pieces these are much, and would look dead
+/// for ever.
 pub(super) fn size_of_distinct(pieces: &mut Vec<Piece>) -> u64 {
     pieces.sort_unstable();
     pieces.dedup();
@@ -356,7 +360,8 @@ pub struct DataPin {
 }
 
 impl DataPin {
-    /// Bytes of a piece from `at` on: some, up to the end of the append block that holds them. Empty: `at` is the end.
+    /// Bytes of a piece from `at` on: some, up to the end of the append block that holds them. Empty: `at` is
+    /// the end.
     pub async fn read(&self, piece: &Piece, at: u64) -> Result<Bytes, PartitionError> {
         let Some((location, from)) = piece.block_of(at) else { return Ok(Bytes::new()) };
         if !self.extents.contains(&piece.extent) {
@@ -376,7 +381,8 @@ impl Drop for DataPin {
 }
 
 impl RangePartition {
-    /// How often others wrote or deleted blob data here since the range was opened; `None`: the table has none.
+    /// How often others wrote or deleted blob data here since the range was opened; `None`: the table has
+    /// none.
     pub(crate) fn data_activity(&self) -> Option<u64> {
         self.data.as_ref().map(|data| data.activity.load(Ordering::Relaxed))
     }
@@ -385,8 +391,9 @@ impl RangePartition {
         self.data.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
     }
 
-    /// Appends bytes that somebody uploads, durable when it returns; the piece stays at least until the pin is dropped, here
-    /// and in ranges that take over. Moved: it is being handed over, and those may not have got the bytes.
+    /// Appends bytes that somebody uploads, durable when it returns; the piece stays at least until the pin
+    /// is dropped, here and in ranges that take over. Moved: it is being handed over, and those may not have
+    /// got the bytes.
     pub(crate) async fn append_data(
         self: &Arc<Self>,
         bytes: Bytes,
@@ -490,7 +497,8 @@ mod tests {
         assert!(data.check_changes(&[naming(TWO)], std::iter::empty()).is_ok());
     }
 
-    /// A count that a deletion came into told of what it had deleted as named, and nobody looked for it any more.
+    /// A count that a deletion came into told of what it had deleted as named, and nobody looked for it any
+    /// more.
     #[test]
     fn what_changes_during_a_count_is_not_forgotten() {
         let data = data();
@@ -511,8 +519,8 @@ mod tests {
         assert_eq!(data.named_bytes(), 0, "rows of a container that was deleted meanwhile may be in it");
     }
 
-    /// Groups are shown by the journal's thread, beside counts: one that was shown between the growth and the snapshot of a
-    /// count was in both, and one whose growth was noted before it was shown in neither.
+    /// Groups are shown by the journal's thread, beside counts: one that was shown between the growth and the
+    /// snapshot of a count was in both, and one whose growth was noted before it was shown in neither.
     #[test]
     fn a_count_sees_a_group_and_its_growth_or_neither() {
         let data = data();
@@ -545,8 +553,8 @@ mod tests {
         assert_eq!(data.condemn([TWO].into_iter()), [TWO]);
     }
 
-    /// An extent that only uploads had appended to that were given up was never collected, and each round of collections
-    /// looked at all rows for it.
+    /// An extent that only uploads had appended to that were given up was never collected, and each round of
+    /// collections looked at all rows for it.
     #[test]
     fn an_extent_that_nobody_has_ever_pinned_is_condemned_like_others() {
         let new = ExtentId(3);
@@ -585,8 +593,8 @@ mod tests {
         growth_of(&changes, after, seen.iter())
     }
 
-    /// A blob with snapshots, or with pages of one piece in many regions, once looked as if it named more than was
-    /// stored, so that its space never seemed worth collecting.
+    /// A blob with snapshots, or with pages of one piece in many regions, once looked as if it named more
+    /// than was stored, so that its space never seemed worth collecting.
     #[test]
     fn pieces_that_rows_share_count_once() {
         let (first, second) = (Piece::for_tests(1, 0, 100), Piece::for_tests(1, 200, 30));

@@ -1,4 +1,5 @@
-//! Emptying extents of blob data that are to go whatever they hold, because they are damaged: for the offline repair.
+//! Emptying extents of blob data that are to go whatever they hold, because they are damaged: for the offline
+//! repair.
 
 use super::RangePartition;
 use crate::error::PartitionError;
@@ -10,7 +11,8 @@ use stream::ExtentId;
 const ROUND_COUNT_MAX: usize = 10_000;
 
 impl RangePartition {
-    /// Copies what rows name in these extents, which must read, and takes them off the stream. Nobody may write meanwhile.
+    /// Copies what rows name in these extents, which must read, and takes them off the stream. Nobody may
+    /// write meanwhile.
     pub(crate) async fn empty_extents(
         self: &Arc<Self>,
         extents: &BTreeSet<ExtentId>,

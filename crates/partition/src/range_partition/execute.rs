@@ -1,9 +1,9 @@
-//! The serial section: operations of a range are decided one after the other, against durable and not yet durable
-//! rows, and queued for group commit.
+//! The serial section: operations of a range are decided one after the other, against durable and not yet
+//! durable rows, and queued for group commit.
 //!
-//! What a decision needs from checkpoints is fetched before the section, many operations at a time; inside it the
-//! fetched rows are only brought up to date from memory. What always holds: a reply leaves after everything its
-//! decision saw or changed is durable, refusals included.
+//! What a decision needs from checkpoints is fetched before the section, many operations at a time; inside it
+//! the fetched rows are only brought up to date from memory. What always holds: a reply leaves after
+//! everything its decision saw or changed is durable, refusals included.
 
 use super::commit;
 use super::data::names_new_bytes;
@@ -32,12 +32,13 @@ const PENDING_SIZE_BYTES_MAX: usize = 32 << 20;
 const GROUP_SIZE_BYTES_MAX: usize = BLOCK_PAYLOAD_SIZE_MAX;
 /// Bytes that an operation's changes may have: alone they fit into a group.
 const OPERATION_SIZE_BYTES_MAX: usize = GROUP_SIZE_BYTES_MAX - (1 << 10);
-/// Rows of checkpoints that are fetched for a range read besides those it asks for, in case operations that are decided
-/// meanwhile delete some: at first, and at most.
+/// Rows of checkpoints that are fetched for a range read besides those it asks for, in case operations that
+/// are decided meanwhile delete some: at first, and at most.
 const RANGE_READ_SPARE_COUNT: usize = 32;
 const RANGE_READ_SPARE_COUNT_MAX: usize = 64 << 10;
 
-/// An operation fetches anew so many times because changes have left memory meanwhile, at most. Each flush is one such time.
+/// An operation fetches anew so many times because changes have left memory meanwhile, at most. Each flush is
+/// one such time.
 const STALE_COUNT_MAX: usize = 32;
 
 /// An operation that gives space back waits so long for some.
@@ -87,8 +88,8 @@ pub(crate) enum Executed<R, O = ()> {
 }
 
 impl RangePartition {
-    /// Decides `operation`, whose reads are `reads`. They come back if other ranges take over. One that gives space back is
-    /// not refused at once where there is none: others that did may be about to.
+    /// Decides `operation`, whose reads are `reads`. They come back if other ranges take over. One that gives
+    /// space back is not refused at once where there is none: others that did may be about to.
     pub(crate) async fn execute(
         &self,
         operation: &mut dyn Decider,
@@ -116,7 +117,8 @@ impl RangePartition {
             clock.sleep(SPACE_POLL_AFTER).await;
             let waited_for = clock.monotonic().saturating_sub(began_at);
             if waited_for >= FLOOR_WAIT_MAX {
-                // Perhaps nothing is dead yet, and it is what makes something so. Others need not find that out again.
+                // Perhaps nothing is dead yet, and it is what makes something so. Others need not find that
+                // out again.
                 let until = clock.monotonic() + FLOOR_WAIVED_FOR;
                 self.floor_waived_until_ms.store(until.as_millis() as u64, Ordering::Relaxed);
             }
@@ -158,8 +160,8 @@ impl RangePartition {
                         true => drop(aside),
                         false => aside.keep_in(&self.shared.cache),
                     }
-                    // Before the wait: after it they are no longer in the processor's cache, and trees that are held are
-                    // what others have to load the slow way.
+                    // Before the wait: after it they are no longer in the processor's cache, and trees that
+                    // are held are what others have to load the slow way.
                     if operation.reclaims() != Some(true) {
                         operation.drop_operation();
                     }
@@ -345,8 +347,8 @@ async fn fetch_range(
         if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
             tokio::task::yield_now().await;
         }
-        // A deletion is as good as nothing, and of other rows memory may say what became of them: so deleted rows,
-        // however many and wherever, cost no further fetch.
+        // A deletion is as good as nothing, and of other rows memory may say what became of them: so deleted
+        // rows, however many and wherever, cost no further fetch.
         let newest = RowVersion(u64::MAX);
         if row.value.is_some() && find_in_memory(tree, HashedKey::new(row.key), newest).is_none() {
             let key = Bytes::copy_from_slice(row.key);
@@ -370,7 +372,8 @@ async fn fetch_range(
     Ok(Fetched::Range { changes, end: None })
 }
 
-/// What a read finds now: memory, not yet durable changes included, over what was fetched. `None`: not enough was.
+/// What a read finds now: memory, not yet durable changes included, over what was fetched. `None`: not enough
+/// was.
 fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
     let newest = RowVersion(u64::MAX);
     match (read, fetched) {
@@ -388,8 +391,8 @@ fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
     }
 }
 
-/// The range's time, bumped when it stands still: newer than the last version and than the floor below which a hand-over
-/// has copied everything.
+/// The range's time, bumped when it stands still: newer than the last version and than the floor below which
+/// a hand-over has copied everything.
 fn next_version(now: Ticks, last: RowVersion, floor: RowVersion) -> RowVersion {
     RowVersion(now.0.max(last.max(floor).0 + 1))
 }
@@ -408,8 +411,8 @@ fn check_reads(reads: &[Read], range: &KeyRange) -> Result<(), PartitionError> {
     if reads.iter().all(inside) { Ok(()) } else { Err(PartitionError::Operation("a read outside the range")) }
 }
 
-/// An operation's changes fit into a group, beside what waits there already. One that the log would refuse must not get
-/// that far: everything that was decided beside it would fail with it.
+/// An operation's changes fit into a group, beside what waits there already. One that the log would refuse
+/// must not get that far: everything that was decided beside it would fail with it.
 fn check_size(changes: &[RowChange], pending_bytes: usize) -> Result<(), PartitionError> {
     let size_bytes = commit_log::operation_size_bytes_max(changes);
     if size_bytes > OPERATION_SIZE_BYTES_MAX {

@@ -1,7 +1,7 @@
 //! Flushing: the oldest frozen memory table becomes a checkpoint, and the log behind it is trimmed.
 //!
-//! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names the
-//! checkpoint that replaces it.
+//! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names
+//! the checkpoint that replaces it.
 
 use super::compact::First;
 use super::load::open_checkpoint;
@@ -131,8 +131,8 @@ impl RangePartition {
     }
 
     /// Writes rows that have `room` as a new checkpoint stream. `None` if no row was kept. After each
-    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Overflows that are `left` stay where they
-    /// are.
+    /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Overflows that are
+    /// `left` stay where they are.
     pub(super) async fn write_checkpoint(
         &self,
         mut rows: MergingIterator,
@@ -199,8 +199,8 @@ impl RangePartition {
         }
     }
 
-    /// Opens a checkpoint that was just written, as a newer neighbour of the one that `older` finds. If that fails, nothing
-    /// will ever refer to it: it is removed, or each further try would leave one behind.
+    /// Opens a checkpoint that was just written, as a newer neighbour of the one that `older` finds. If that
+    /// fails, nothing will ever refer to it: it is removed, or each further try would leave one behind.
     pub(super) async fn open_written(
         &self,
         written: &Option<Written>,
@@ -225,7 +225,8 @@ impl RangePartition {
         }
     }
 
-    /// The group of a checkpoint with these keys, a newer neighbour of the one at `older`; it has them from now on.
+    /// The group of a checkpoint with these keys, a newer neighbour of the one at `older`; it has them from
+    /// now on.
     fn group_before(&self, checkpoints: &Checkpoints, older: usize, hashes: &[u64]) -> Option<HeldGroup> {
         let merge_count = self.shared.settings.compaction_count_min;
         let group = match checkpoints.place_before(older, hashes.len() as u64, merge_count) {
@@ -238,7 +239,8 @@ impl RangePartition {
     }
 
     /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If that is
-    /// refused, nothing refers to that checkpoint for certain: it is removed, or each further try would leave one behind.
+    /// refused, nothing refers to that checkpoint for certain: it is removed, or each further try would leave
+    /// one behind.
     pub(super) async fn adopt(
         &self,
         current: &mut Metadata,
@@ -272,8 +274,8 @@ impl RangePartition {
         Ok(())
     }
 
-    /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again, and for the
-    /// log so does the next look at what a full disk gets back.
+    /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again,
+    /// and for the log so does the next look at what a full disk gets back.
     pub(super) async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
         if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
             tracing::warn!(%stream, %error, "a stream could not be trimmed");

@@ -1,9 +1,10 @@
-//! Giving space back while it is scarce, beyond what flushes and merges do anyway: what memory holds is flushed although
-//! its table is not full, and the log behind it goes.
+//! Giving space back while it is scarce, beyond what flushes and merges do anyway: what memory holds is
+//! flushed although its table is not full, and the log behind it goes.
 //!
-//! Why: memory tables are flushed when they are full, and the log gives back whole extents, behind the one that is being
-//! appended to. On a full disk neither fills up any more, so what was deleted would stay in the log for ever. What always
-//! holds: nothing is written for less than it gives back, and the log is trimmed only behind what is in checkpoints.
+//! Why: memory tables are flushed when they are full, and the log gives back whole extents, behind the one
+//! that is being appended to. On a full disk neither fills up any more, so what was deleted would stay in the
+//! log for ever. What always holds: nothing is written for less than it gives back, and the log is trimmed
+//! only behind what is in checkpoints.
 
 use super::{RangePartition, Standing};
 use crate::error::PartitionError;
@@ -81,7 +82,8 @@ impl RangePartition {
         self.shared.settings.memory_table_size_bytes / GAIN_DIVISOR
     }
 
-    /// Takes one step, if space is scarce. The next one can be taken once a flush that this one asked for is done.
+    /// Takes one step, if space is scarce. The next one can be taken once a flush that this one asked for is
+    /// done.
     pub(crate) async fn free_space(&self) -> Result<(), PartitionError> {
         let Ok(_flushing) = self.flushing.try_lock() else { return Ok(()) };
         if !self.is_scarce() || self.keeps_memory.load(Ordering::Acquire) {
@@ -154,7 +156,8 @@ impl RangePartition {
         Ok(())
     }
 
-    /// Trims the log if that was refused, by the stream manager's full log perhaps, when a flush had made it possible.
+    /// Trims the log if that was refused, by the stream manager's full log perhaps, when a flush had made it
+    /// possible.
     async fn trim_left(&self) {
         let metadata = self.metadata.lock().await;
         if let Some(start) = metadata.log_start

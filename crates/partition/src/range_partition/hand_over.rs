@@ -1,8 +1,9 @@
-//! Handing over: this range brings nearly everything to checkpoints, leaves these and the rest of its rows to other ranges
-//! while it goes on, stops deciding for the last of them, or goes on if the others can't take over.
+//! Handing over: this range brings nearly everything to checkpoints, leaves these and the rest of its rows to
+//! other ranges while it goes on, stops deciding for the last of them, or goes on if the others can't take
+//! over.
 //!
-//! What always holds: between [`RangePartition::pause`] and its end no operation is decided and none fails for it:
-//! each is told `Moved` and comes again. Gets and scans go on over what is there.
+//! What always holds: between [`RangePartition::pause`] and its end no operation is decided and none fails
+//! for it: each is told `Moved` and comes again. Gets and scans go on over what is there.
 
 use super::load::RangeStreams;
 use super::{RangePartition, Standing};
@@ -72,16 +73,16 @@ impl RangePartition {
         self.tree().memory_tables().map(|table| table.size_bytes()).sum()
     }
 
-    /// From now on nothing is decided with a version up to `floor`. Returns a version up to which all changes that there
-    /// will ever be are durable, and in memory or a checkpoint.
+    /// From now on nothing is decided with a version up to `floor`. Returns a version up to which all changes
+    /// that there will ever be are durable, and in memory or a checkpoint.
     pub(crate) fn settle(&self, floor: RowVersion) -> RowVersion {
         let mut serial = self.serial.lock();
         serial.version_floor = serial.version_floor.max(floor);
         settled_version(self.visible(), serial.last_version, serial.version_floor)
     }
 
-    /// The newest changes of rows of `range` that are in memory and have one of these versions, deletions included, in
-    /// key order.
+    /// The newest changes of rows of `range` that are in memory and have one of these versions, deletions
+    /// included, in key order.
     pub(super) async fn changes_in_memory(
         &self,
         range: &KeyRange,
@@ -182,8 +183,8 @@ impl RangePartition {
     }
 }
 
-/// A version up to which a range has decided all that it ever will, and all of it is durable: whatever comes is newer than
-/// `floor` and than its last decision.
+/// A version up to which a range has decided all that it ever will, and all of it is durable: whatever comes
+/// is newer than `floor` and than its last decision.
 fn settled_version(visible: RowVersion, last: RowVersion, floor: RowVersion) -> RowVersion {
     if visible < last { visible } else { visible.max(floor) }
 }

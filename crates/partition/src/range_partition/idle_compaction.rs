@@ -1,8 +1,9 @@
-//! Merging in quiet: similar checkpoints become one although there are few, because reads, and walks above all, ask each of
-//! them.
+//! Merging in quiet: similar checkpoints become one although there are few, because reads, and walks above
+//! all, ask each of them.
 //!
-//! What always holds: nobody needs such a merge, so it is in nobody's way. It takes a small part of the free space only, ends
-//! without a result as soon as a merge is due anywhere or space is scarce, and one that failed is not tried again.
+//! What always holds: nobody needs such a merge, so it is in nobody's way. It takes a small part of the free
+//! space only, ends without a result as soon as a merge is due anywhere or space is scarce, and one that
+//! failed is not tried again.
 
 use super::RangePartition;
 use super::compact::{ends_of, newer_than, sizes_of};
@@ -18,7 +19,8 @@ impl RangePartition {
         choose_compaction(&sizes, self.rows_mostly(), count_min).is_some()
     }
 
-    /// Merges similar checkpoints, if there are any and nothing more urgent is to be done. Returns whether it has.
+    /// Merges similar checkpoints, if there are any and nothing more urgent is to be done. Returns whether it
+    /// has.
     pub(crate) async fn compact_when_idle(&self, closing: impl Fn() -> bool + Sync) -> bool {
         let _merging = self.merging.lock().await;
         let gave_up = AtomicBool::new(false);

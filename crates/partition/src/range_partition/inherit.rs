@@ -1,12 +1,12 @@
-//! What a range starts from that takes over from others: their checkpoints, by pointer, and the rest of their rows, which
-//! is only in memory, as the first groups of its own log.
+//! What a range starts from that takes over from others: their checkpoints, by pointer, and the rest of their
+//! rows, which is only in memory, as the first groups of its own log.
 //!
-//! A split gives both children the parent's checkpoints, a merge gives one child those of both parents; no row of them is
-//! copied. The rest is copied in rounds while the parents go on, so that the last one, for which they pause, is small.
-//! What always holds: a checkpoint's limit is the part of it that the parent saw and the child owns, so rows
-//! of neighbours stay hidden; the child's order of checkpoints keeps each parent's order; versions rise from round to
-//! round, whoever's they are, so that a replay of the child's log finds every row of the rest, and it ends at the newest
-//! version of all parents.
+//! A split gives both children the parent's checkpoints, a merge gives one child those of both parents; no
+//! row of them is copied. The rest is copied in rounds while the parents go on, so that the last one, for
+//! which they pause, is small. What always holds: a checkpoint's limit is the part of it that the parent saw
+//! and the child owns, so rows of neighbours stay hidden; the child's order of checkpoints keeps each
+//! parent's order; versions rise from round to round, whoever's they are, so that a replay of the child's log
+//! finds every row of the rest, and it ends at the newest version of all parents.
 
 use super::data::RangeData;
 use super::hand_over::Versions;
@@ -30,8 +30,8 @@ use stream::{Location, OwnerEpoch, StreamChange, StreamName};
 /// The first owner of new streams.
 const FIRST_EPOCH: OwnerEpoch = OwnerEpoch(1);
 
-/// Groups of the rest get no further operation from this size on: they fit into the journal, which is synced sooner than
-/// an extent of their own.
+/// Groups of the rest get no further operation from this size on: they fit into the journal, which is synced
+/// sooner than an extent of their own.
 const GROUP_SIZE_BYTES: usize = 768 << 10;
 
 /// A range that is about to take over.
@@ -100,7 +100,8 @@ impl Heir {
         for parent in parents {
             flushed_versions.push(parent.metadata.lock().await.flushed_version);
         }
-        // What another parent has in its checkpoints beyond this is not in the log; its own log ends later still.
+        // What another parent has in its checkpoints beyond this is not in the log; its own log ends later
+        // still.
         let flushed_version = flushed_versions.into_iter().min().unwrap_or(RowVersion(0));
         let mut metadata = Metadata { epoch: FIRST_EPOCH, flushed_version, ..Metadata::empty(range) };
         let (mut checkpoints, mut shares) = (Vec::new(), Vec::new());
@@ -160,7 +161,8 @@ impl Heir {
         changes
     }
 
-    /// The changes to the streams that let it share its parents' blob data. They end what the parents append to.
+    /// The changes to the streams that let it share its parents' blob data. They end what the parents append
+    /// to.
     pub(crate) fn data_shares(&self) -> Vec<StreamChange> {
         let Some(to) = &self.names.data else { return Vec::new() };
         let share = |from: &StreamName| StreamChange::Share { from: from.clone(), to: to.clone() };
@@ -174,8 +176,8 @@ impl Heir {
         Ok(())
     }
 
-    /// Copies what is only in its parents' memory, up to this version, to its log. No change up to it may come later.
-    /// Returns the size of what it copied in bytes.
+    /// Copies what is only in its parents' memory, up to this version, to its log. No change up to it may
+    /// come later. Returns the size of what it copied in bytes.
     pub(crate) async fn copy(
         &mut self,
         shared: &Shared,
@@ -207,7 +209,8 @@ impl Heir {
         Ok(size_bytes)
     }
 
-    /// Copies the last of its parents' rows. They have paused; `last_version` is the newest version of them all.
+    /// Copies the last of its parents' rows. They have paused; `last_version` is the newest version of them
+    /// all.
     pub(crate) async fn copy_last(
         &mut self,
         shared: &Shared,
@@ -286,9 +289,9 @@ impl Heir {
     }
 }
 
-/// Groups of a log that hold these changes, sorted by version, each with the version at which it ends, one made after the
-/// other was taken. A group takes no further operation from `size_bytes` on. Rows of several parents may carry the same
-/// version: they make one operation.
+/// Groups of a log that hold these changes, sorted by version, each with the version at which it ends, one
+/// made after the other was taken. A group takes no further operation from `size_bytes` on. Rows of several
+/// parents may carry the same version: they make one operation.
 fn groups_of(
     rest: &[(RowVersion, RowChange)],
     size_bytes: usize,
@@ -368,8 +371,8 @@ enum Place {
     Both(usize, usize),
 }
 
-/// Joins two lists, each newest first and for other keys than the other: each keeps its order, a checkpoint that both
-/// have comes once, and else small ones, which are young, come first.
+/// Joins two lists, each newest first and for other keys than the other: each keeps its order, a checkpoint
+/// that both have comes once, and else small ones, which are young, come first.
 fn interleave(first: &[Ranked], second: &[Ranked]) -> Vec<Place> {
     let (mut a, mut b) = (0, 0);
     let mut places = Vec::with_capacity(first.len() + second.len());

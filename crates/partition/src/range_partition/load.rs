@@ -4,8 +4,8 @@
 //! What always holds: nothing of a range is written or removed before all that its load needs was read, so a
 //! damaged range stays as it is; any record that does not read fails the load with its place. A log that grew
 //! between the read and the take-over, after which no former owner can add to it, fails the load. What the
-//! metadata does not name is an orphan and is removed last. Where there is no space, nothing is written: the range goes on as
-//! the owner that it had, which nobody else can be, as one process at a time has the folder.
+//! metadata does not name is an orphan and is removed last. Where there is no space, nothing is written: the
+//! range goes on as the owner that it had, which nobody else can be, as one process at a time has the folder.
 
 use super::Shared;
 use super::data::RangeData;
@@ -218,7 +218,8 @@ impl ReadRange {
     }
 
     /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer
-    /// to. On a full disk nothing of this is done that finds no space: each start would use up some of what is left.
+    /// to. On a full disk nothing of this is done that finds no space: each start would use up some of what
+    /// is left.
     pub(super) async fn take_over(mut self, shared: &Shared) -> Result<Loaded, LoadError> {
         let streams = &shared.streams;
         let newest = self.newest_epoch(streams)?;
@@ -289,8 +290,8 @@ pub(super) async fn open_checkpoint(
     Ok(TreeCheckpoint::new(Arc::new(checkpoint), reference))
 }
 
-/// Removes checkpoints that were cut off while they were written, or replaced and not yet removed. Returns the numbers of
-/// those that a full disk keeps.
+/// Removes checkpoints that were cut off while they were written, or replaced and not yet removed. Returns
+/// the numbers of those that a full disk keeps.
 async fn remove_leftovers(
     streams: &Streams,
     names: &RangeStreams,

@@ -1,4 +1,5 @@
-//! Places in the commit log from which a replay can start, so that the log can be trimmed behind a checkpoint.
+//! Places in the commit log from which a replay can start, so that the log can be trimmed behind a
+//! checkpoint.
 
 use crate::operation::RowVersion;
 use std::collections::VecDeque;

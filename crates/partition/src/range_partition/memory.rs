@@ -1,4 +1,5 @@
-//! A range's part of the memory budget: what it holds, freezing a table before it is full, letting writers wait.
+//! A range's part of the memory budget: what it holds, freezing a table before it is full, letting writers
+//! wait.
 
 use super::{RangePartition, Standing};
 use crate::error::PartitionError;
@@ -22,7 +23,8 @@ impl RangePartition {
         let closed = matches!(self.serial.lock().standing, Standing::Closed(_));
         let tree = self.tree.load();
         if closed && self.visible() < self.serial.lock().last_version {
-            // After a failed append a table may hold changes that never become durable, so it is never flushed.
+            // After a failed append a table may hold changes that never become durable, so it is never
+            // flushed.
             tree.memory_tables().for_each(|memory| memory.release());
         }
         RangeMemory {
@@ -75,7 +77,8 @@ impl RangePartition {
             }
             match &self.serial.lock().standing {
                 Standing::Open | Standing::HandingOver => {}
-                // Nobody flushes it any more, and it is not dropped while a writer waits: other ranges have room.
+                // Nobody flushes it any more, and it is not dropped while a writer waits: other ranges have
+                // room.
                 Standing::Gone => return Ok(()),
                 // It may hold changes that never become durable: nobody waits for those.
                 Standing::Closed(error) => return Err(error.clone()),

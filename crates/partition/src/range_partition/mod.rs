@@ -1,13 +1,16 @@
 //! A range partition: a contiguous key range of one object table with one owner, kept in its own streams as a
 //! log-structured tree.
 //!
-//! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay), `execute` (the
-//! serial section), `commit` (group commit), `data` (blob data) and `collect_data` (its space), `read` (gets and scans),
-//! `flush` (memory table to checkpoint), `merge` (checkpoints to one), `give_back` (what a full disk asks for besides), `memory` (its part of the budget), `hand_over`
-//! (leaving to other ranges), `inherit` (what these ranges start from), `range_time` (by which operations are decided), `size`.
+//! Here are its fields, opening and closing; each verb is a sibling: `load` (metadata and log replay),
+//! `execute` (the serial section), `commit` (group commit), `data` (blob data) and `collect_data` (its
+//! space), `read` (gets and scans), `flush` (memory table to checkpoint), `merge` (checkpoints to one),
+//! `give_back` (what a full disk asks for besides), `memory` (its part of the budget), `hand_over` (leaving
+//! to other ranges), `inherit` (what these ranges start from), `range_time` (by which operations are
+//! decided), `size`.
 //!
-//! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later decisions, whose
-//! replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the tree shows it.
+//! What always holds: rows up to `visible` are durable, rows beyond it are shown to nobody but later
+//! decisions, whose replies wait. Versions are strictly increasing. The metadata stream names a checkpoint
+//! before the tree shows it.
 
 mod collect_data;
 mod commit;
@@ -106,14 +109,17 @@ pub(crate) struct RangePartition {
     log_positions: Mutex<LogPositions>,
     /// Checkpoints that were merged into others and may still have readers.
     retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
-    /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them. No other one is
-    /// written before that is done, so only those that were just merged and some few more are here.
+    /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them.
+    /// No other one is written before that is done, so only those that were just merged and some few more are
+    /// here.
     unused: Mutex<Vec<u64>>,
-    /// Merges, by their ends, that give a full disk less back than was thought, until it is not full; a bounded number.
+    /// Merges, by their ends, that give a full disk less back than was thought, until it is not full; a
+    /// bounded number.
     not_worth_it: Mutex<Vec<(u64, u64)>>,
     /// The newest checkpoint of the merge that failed last because something did not read.
     failed_compaction: Mutex<Option<u64>>,
-    /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them so.
+    /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them
+    /// so.
     shed: Mutex<Vec<Shed>>,
     /// Which checkpoints' deletions were applied to which older ones, since the start.
     applied: Mutex<Applied>,
@@ -137,8 +143,8 @@ pub(crate) struct RangePartition {
     commit_wake: Notify,
     /// A memory table was frozen: the next group of the log may begin an extent.
     begins_table: AtomicBool,
-    /// Told after each flush, for writers that wait for one. They wake in the order in which they came: a simulation would
-    /// not be the same each time with a `watch`, which draws lots.
+    /// Told after each flush, for writers that wait for one. They wake in the order in which they came: a
+    /// simulation would not be the same each time with a `watch`, which draws lots.
     flushed: Notify,
 }
 

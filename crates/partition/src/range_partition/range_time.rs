@@ -1,11 +1,12 @@
-//! The time of a range, by which its operations are decided and from which its versions are made: the wall clock's, but
-//! never before a version that was given here.
+//! The time of a range, by which its operations are decided and from which its versions are made: the wall
+//! clock's, but never before a version that was given here.
 //!
-//! Versions are ahead of a wall clock that was set back, by however much. If time stood still until it has caught up,
-//! what is hidden, leased or kept for a second would be so for all that while. So it goes on from the newest version with
-//! monotonic time, a little slower than that: nothing ends before its time, and the wall clock catches up. What always
-//! holds: however the wall clock is set, time is never before a version and most of what has passed since in the same process;
-//! after a restart it is never before the newest version.
+//! Versions are ahead of a wall clock that was set back, by however much. If time stood still until it has
+//! caught up, what is hidden, leased or kept for a second would be so for all that while. So it goes on from
+//! the newest version with monotonic time, a little slower than that: nothing ends before its time, and the
+//! wall clock catches up. What always holds: however the wall clock is set, time is never before a version
+//! and most of what has passed since in the same process; after a restart it is never before the newest
+//! version.
 
 use crate::operation::RowVersion;
 use base::Ticks;
@@ -18,8 +19,8 @@ const SLOWER_BY_ONE_IN: i64 = 8;
 /// The time of one range.
 #[derive(Debug)]
 pub(super) struct RangeTime {
-    /// Ticks that a clock which is slow by that much, and was never set but forward to versions, would have shown when
-    /// monotonic time was zero.
+    /// Ticks that a clock which is slow by that much, and was never set but forward to versions, would have
+    /// shown when monotonic time was zero.
     start: AtomicI64,
 }
 

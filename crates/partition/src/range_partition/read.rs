@@ -10,8 +10,9 @@ use crate::tree::Tree;
 use crate::tree::merging_iterator::MergingIterator;
 use bytes::Bytes;
 
-/// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole table
-/// must not hold up the group commit. It also tells its scan then how many of them were deletions, which are not shown.
+/// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole
+/// table must not hold up the group commit. It also tells its scan then how many of them were deletions,
+/// which are not shown.
 pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
 
 impl RangePartition {
@@ -21,8 +22,8 @@ impl RangePartition {
         get_from(&tree, visible, key, part).await
     }
 
-    /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes rows in
-    /// several spans is seen whole or not at all.
+    /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes
+    /// rows in several spans is seen whole or not at all.
     pub(crate) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
         self.scan_snapshot(self.snapshot(), spans, scan).await
     }

@@ -1,13 +1,14 @@
-//! Reclaiming on a full disk: one checkpoint loses the rows that newer ones hide, in parts that fit what is free.
+//! Reclaiming on a full disk: one checkpoint loses the rows that newer ones hide, in parts that fit what is
+//! free.
 //!
 //! 1. `choose_reclaim` says which one, and how much of it stays, roughly. For the next part space is claimed.
-//! 2. Its first rows that stay become a checkpoint of their own, in front of it. What is left of it is read from the next row
-//!    on: its reference has a later start. Both are one change of the metadata.
-//! 3. Once nobody reads it as it was, its extents that only the rows before that start needed leave its stream. When nothing
-//!    is left of it, it goes as a whole.
+//! 2. Its first rows that stay become a checkpoint of their own, in front of it. What is left of it is read
+//!    from the next row on: its reference has a later start. Both are one change of the metadata.
+//! 3. Once nobody reads it as it was, its extents that only the rows before that start needed leave its
+//!    stream. When nothing is left of it, it goes as a whole.
 //!
-//! What always holds: each row is seen in one of the two at any moment; an extent leaves only while no row needs it that this
-//! range, an heir or a reader may see; a part takes no more than was claimed.
+//! What always holds: each row is seen in one of the two at any moment; an extent leaves only while no row
+//! needs it that this range, an heir or a reader may see; a part takes no more than was claimed.
 
 use super::RangePartition;
 use super::compact::newer_than;
@@ -50,8 +51,9 @@ impl Shed {
     }
 }
 
-/// By the number of a checkpoint, the numbers of the newer ones whose hidden rows it has lost. It outlives merges: what was
-/// done is not done again, or merges, which join what was written in parts, and reclaims would go on for ever.
+/// By the number of a checkpoint, the numbers of the newer ones whose hidden rows it has lost. It outlives
+/// merges: what was done is not done again, or merges, which join what was written in parts, and reclaims
+/// would go on for ever.
 #[derive(Default)]
 pub(super) struct Applied {
     newer: BTreeMap<u64, BTreeSet<u64>>,
@@ -72,8 +74,8 @@ impl Applied {
         self.newer.get(&number).is_some_and(|applied| applied.contains(&newer))
     }
 
-    /// These became the checkpoint `result`. It deletes no more than they did, so who has lost what each of them hides has
-    /// lost what it does; and it holds no more, so it has lost what all of them had.
+    /// These became the checkpoint `result`. It deletes no more than they did, so who has lost what each of
+    /// them hides has lost what it does; and it holds no more, so it has lost what all of them had.
     pub(super) fn note_compacted(&mut self, merged: &[Merged], result: u64) {
         for newer in self.newer.values_mut().chain([&mut self.of_part]) {
             if merged.iter().all(|(number, deletes)| !deletes || newer.contains(number)) {

@@ -1,9 +1,10 @@
-//! What a merge finds out before it writes: which extents with overflows stay as they are, and are listed by the new checkpoint
-//! as well.
+//! What a merge finds out before it writes: which extents with overflows stay as they are, and are listed by
+//! the new checkpoint as well.
 //!
-//! What always holds: the heads of the rows are walked in the same way as when they are written, so that what counts as kept
-//! is kept; while space is scarce nothing stays, because what a merge gives back then was reckoned without that.
-//! Why, is told in `docs/decisions/2026-11-24-merges-leave-overflows-where-they-are.md`.
+//! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
+//! counts as kept is kept; while space is scarce nothing stays, because what a merge gives back then was
+//! reckoned without that. Why, is told in
+//! `docs/decisions/2026-11-24-merges-leave-overflows-where-they-are.md`.
 
 use super::RangePartition;
 use super::compact::First;

@@ -1,5 +1,5 @@
-//! How large a range is and where its bytes lie, from its checkpoints' statistics and indexes; what it is like for those
-//! who watch.
+//! How large a range is and where its bytes lie, from its checkpoints' statistics and indexes; what it is
+//! like for those who watch.
 
 use super::RangePartition;
 use crate::error::PartitionError;

@@ -84,8 +84,8 @@ struct Candidate {
 struct Problem {
     /// The first reason.
     why: String,
-    /// Its own row blocks may be among it, and those that read may be others, in extents with overflows that were left by a
-    /// compaction: without a root nothing tells them apart.
+    /// Its own row blocks may be among it, and those that read may be others, in extents with overflows that
+    /// were left by a compaction: without a root nothing tells them apart.
     is_unsure: bool,
 }
 
@@ -182,7 +182,8 @@ async fn candidates(
     Ok((found, problem.map(|why| Problem { why, is_unsure })))
 }
 
-/// Whether what does not read from this byte on is the root and nothing before it, as far as its place is known.
+/// Whether what does not read from this byte on is the root and nothing before it, as far as its place is
+/// known.
 fn is_root_alone(root: Location, extent: ExtentId, from: u64) -> bool {
     root.len > 0 && extent == root.extent && from >= root.offset
 }

@@ -9,9 +9,10 @@ use crate::ids::{ExtentId, Location, OwnerEpoch};
 use base::disk::write_buffer;
 use bytes::Bytes;
 
-/// Cuts off what lies beyond the extent's length, for certain: nobody reads it, it would keep the last free bytes from
-/// everybody, and a start that can't tell where the journal ended takes whole blocks that lie there for appends that were
-/// not refused. To be called while no large append is under way; the drain writes below the length only.
+/// Cuts off what lies beyond the extent's length, for certain: nobody reads it, it would keep the last free
+/// bytes from everybody, and a start that can't tell where the journal ended takes whole blocks that lie
+/// there for appends that were not refused. To be called while no large append is under way; the drain writes
+/// below the length only.
 async fn cut_to_length(extent: &Extent) -> std::io::Result<()> {
     let length = extent.state().length;
     if extent.file.size().await? > length {
@@ -92,7 +93,8 @@ impl ExtentNode {
             |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, tail, reply };
         let asked = self.ask(length).await;
         if let Err(StreamError::DiskFull | StreamError::Sealed(_) | StreamError::OldEpoch { .. }) = asked {
-            // Refused, so the journal for certain knows nothing of these bytes. The lock went with the request.
+            // Refused, so the journal for certain knows nothing of these bytes. The lock went with the
+            // request.
             self.settle_tail(&extent).await?;
         }
         asked?;

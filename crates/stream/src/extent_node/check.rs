@@ -1,7 +1,7 @@
 //! The offline check of a node: what its journal says, and whether every block of every extent reads.
 //!
-//! Nothing is changed: what only the journal holds is laid over the files' bytes in memory. What always holds: a torn
-//! tail of the journal is not damage, because nothing in it was acknowledged.
+//! Nothing is changed: what only the journal holds is laid over the files' bytes in memory. What always
+//! holds: a torn tail of the journal is not damage, because nothing in it was acknowledged.
 
 use super::extent_path;
 use super::forgotten::forget_deleted;
@@ -103,7 +103,8 @@ impl NodeFacts {
         }
     }
 
-    /// The extent's bytes: those of its file, and over them those that are only journaled; how many these are.
+    /// The extent's bytes: those of its file, and over them those that are only journaled; how many these
+    /// are.
     async fn content(
         &self,
         disk: &dyn Disk,

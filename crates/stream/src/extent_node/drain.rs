@@ -1,9 +1,10 @@
-//! Moves journaled bytes to their extents: late, so that what is deleted soon, as a commit log's extents are, is written
-//! once and not twice; but before the journal wants a segment back, and when nothing comes any more.
+//! Moves journaled bytes to their extents: late, so that what is deleted soon, as a commit log's extents are,
+//! is written once and not twice; but before the journal wants a segment back, and when nothing comes any
+//! more.
 //!
-//! What always holds: a journal segment is recycled only after every byte it holds was synced in its extent, or the extent
-//! was deleted. A full disk costs its reserve, then makes the drain wait and try the write again; a failed sync stops all
-//! writing, because nobody knows what the disk holds.
+//! What always holds: a journal segment is recycled only after every byte it holds was synced in its extent,
+//! or the extent was deleted. A full disk costs its reserve, then makes the drain wait and try the write
+//! again; a failed sync stops all writing, because nobody knows what the disk holds.
 
 use super::extent::Extent;
 use super::stop::Stop;
@@ -20,12 +21,13 @@ use tokio::sync::{Notify, watch};
 
 /// Adjacent pending chunks are joined into writes of up to this many bytes.
 const WRITE_SIZE_BYTES_MAX: usize = 256 << 10;
-/// Journaled bytes that are due wait until there are this many: one large write is cheaper than many small ones, and each
-/// wake-up of the drain costs the journal's requesters time. At most this share of a segment, or the lag would be another.
+/// Journaled bytes that are due wait until there are this many: one large write is cheaper than many small
+/// ones, and each wake-up of the drain costs the journal's requesters time. At most this share of a segment,
+/// or the lag would be another.
 const WAKE_SIZE_BYTES_MAX: u64 = 1 << 20;
 const WAKE_OF_SEGMENT: u64 = 16;
-/// Bytes are due once this share of a segment was journaled behind them. A segment is wanted back a whole one later, so
-/// the rest of it is for the sync.
+/// Bytes are due once this share of a segment was journaled behind them. A segment is wanted back a whole one
+/// later, so the rest of it is for the sync.
 const LAG_OF_SEGMENT: (u64, u64) = (3, 4);
 /// All is due when nothing was journaled for this long: memory goes back, and a start has less to recover.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -46,7 +48,8 @@ pub(crate) struct Drain {
 
 #[derive(Default)]
 struct Queues {
-    /// What is not written, in the journal's order: at most as many as two segments of the journal have appends.
+    /// What is not written, in the journal's order: at most as many as two segments of the journal have
+    /// appends.
     waiting: VecDeque<Waiting>,
     /// Where the journal is.
     position: u64,
@@ -56,7 +59,8 @@ struct Queues {
     in_flight: BTreeSet<ExtentId>,
     /// Extents with written, unsynced bytes.
     unsynced: BTreeMap<ExtentId, Arc<Extent>>,
-    /// Tickets that were given out and not reached yet: at most as many as appends that found no room in the journal.
+    /// Tickets that were given out and not reached yet: at most as many as appends that found no room in the
+    /// journal.
     tickets: VecDeque<Ticket>,
     /// The newest ticket's number.
     asked: u64,
@@ -105,7 +109,8 @@ impl Drain {
     pub(crate) fn add(&self, extent: &Arc<Extent>, end: u64, position: u64) {
         let mut queues = self.queues.lock();
         queues.position = position;
-        // None may have bytes that the newest ticket is for and others: it would be due later than the ticket.
+        // None may have bytes that the newest ticket is for and others: it would be due later than the
+        // ticket.
         let since_ticket = queues.tickets.back().map_or(0, |ticket| ticket.position);
         match queues.waiting.back_mut() {
             Some(last)
@@ -147,8 +152,8 @@ impl Drain {
         queues.unsynced.remove(&extent);
     }
 
-    /// Asks for all bytes added so far to be synced. The ticket says when: once [`Progress::synced`] has reached it. Bytes
-    /// that are added later need another.
+    /// Asks for all bytes added so far to be synced. The ticket says when: once [`Progress::synced`] has
+    /// reached it. Bytes that are added later need another.
     pub(crate) fn request(&self) -> u64 {
         let mut queues = self.queues.lock();
         let position = queues.position;

@@ -1,7 +1,8 @@
-//! One open extent of a node: its file, its durable facts, and the bytes that are journaled but not yet in the file.
+//! One open extent of a node: its file, its durable facts, and the bytes that are journaled but not yet in
+//! the file.
 //!
-//! What always holds: bytes below the published length are readable, from `pending` or from the file; bytes at or
-//! beyond it are not.
+//! What always holds: bytes below the published length are readable, from `pending` or from the file; bytes
+//! at or beyond it are not.
 
 use super::state::ExtentState;
 use crate::block::{self, BLOCK_HEADER_SIZE};
@@ -17,11 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Extent {
     pub(crate) id: ExtentId,
     pub(crate) file: Arc<dyn DiskFile>,
-    /// Shared by appends through the journal until they are durable; alone by an append straight to the file, which
-    /// must know its offset before the journal does. The journal's requests hold it, whose requesters may go away.
+    /// Shared by appends through the journal until they are durable; alone by an append straight to the file,
+    /// which must know its offset before the journal does. The journal's requests hold it, whose requesters
+    /// may go away.
     pub(crate) tail: Arc<tokio::sync::RwLock<()>>,
-    /// Up to where large appends have written. One that did not come to its end, perhaps because its requester went away,
-    /// has left bytes beyond the length.
+    /// Up to where large appends have written. One that did not come to its end, perhaps because its
+    /// requester went away, has left bytes beyond the length.
     written_to: AtomicU64,
     published: Mutex<Published>,
 }
@@ -38,7 +40,8 @@ impl Extent {
         Extent { id, file, tail: Arc::default(), written_to: AtomicU64::new(0), published }
     }
 
-    /// Whether bytes beyond the length have to be cut off before the next append. To be asked with the tail held.
+    /// Whether bytes beyond the length have to be cut off before the next append. To be asked with the tail
+    /// held.
     pub(super) fn is_written_beyond(&self) -> bool {
         let written_to = self.written_to.load(Ordering::Relaxed);
         written_to > 0 && written_to > self.state().length
@@ -73,7 +76,8 @@ impl Extent {
         }
     }
 
-    /// Bytes from `offset` on that lie in one place: in one pending chunk, or in the file up to the next chunk.
+    /// Bytes from `offset` on that lie in one place: in one pending chunk, or in the file up to the next
+    /// chunk.
     pub(crate) fn contiguous_from(&self, offset: u64) -> u64 {
         let published = self.published.lock();
         if let Some((start, chunk)) = published.pending.range(..=offset).next_back()
@@ -91,7 +95,8 @@ impl Extent {
         self.verified(&block, location)
     }
 
-    /// The payload of what was read at `location`, if it is the block that was appended there, or is it but for one bit.
+    /// The payload of what was read at `location`, if it is the block that was appended there, or is it but
+    /// for one bit.
     fn verified(&self, block: &Bytes, location: Location) -> Result<Bytes, StreamError> {
         block::verify(block, location).or_else(|error| {
             let mended = block::mended(block, location).ok_or(error)?;
@@ -109,8 +114,8 @@ impl Extent {
         );
     }
 
-    /// The payloads of blocks that follow one another, verified. They are read in one piece if they lie in one place, and
-    /// the disk need not keep them in memory.
+    /// The payloads of blocks that follow one another, verified. They are read in one piece if they lie in
+    /// one place, and the disk need not keep them in memory.
     pub(crate) async fn read_run(&self, run: &[Location]) -> Result<Vec<Bytes>, StreamError> {
         let Some((first, last)) = run.first().zip(run.last()) else { return Ok(Vec::new()) };
         let size = last.end().saturating_sub(first.offset);

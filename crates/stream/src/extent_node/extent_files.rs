@@ -1,8 +1,8 @@
 //! Brings the files of extents up to what the journal says of them.
 //!
-//! What always holds: what is wrong with one file keeps no other from being served. A file that can't be used, or lacks
-//! bytes, takes no more appends; what it has is read as ever, each block verified. What finds no space in its file is handed
-//! back, if that is asked for, and counts as there.
+//! What always holds: what is wrong with one file keeps no other from being served. A file that can't be
+//! used, or lacks bytes, takes no more appends; what it has is read as ever, each block verified. What finds
+//! no space in its file is handed back, if that is asked for, and counts as there.
 
 use super::extent::Extent;
 use super::extent_path;
@@ -55,8 +55,8 @@ struct How {
     keeps_pending: bool,
 }
 
-/// Opens every extent's file, writes what only the journal has, and syncs it. `keeps_pending`: what finds no space there is
-/// handed back; else that is an error.
+/// Opens every extent's file, writes what only the journal has, and syncs it. `keeps_pending`: what finds no
+/// space there is handed back; else that is an error.
 pub(super) async fn open_extents(
     disk: &dyn Disk,
     recovered: &mut Recovered,
@@ -130,7 +130,8 @@ async fn open_file(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(StreamError::read(&path, &error));
         }
-        // Nothing, or something, is in the journal: the rest is missing in the new file as it was in the old one.
+        // Nothing, or something, is in the journal: the rest is missing in the new file as it was in the old
+        // one.
         Err(_) if state.length == 0 || !journaled.is_empty() => {
             let file =
                 disk.open(&path, OpenMode::CreateNew).await.map_err(|error| write_failed(&path, error))?;
@@ -160,8 +161,8 @@ struct Brought {
     pending: Vec<Journaled>,
 }
 
-/// Writes what is only journaled, and cuts off what lies beyond the length: it was never acknowledged. After a clean stop all
-/// of it is there, and only damaged blocks are written.
+/// Writes what is only journaled, and cuts off what lies beyond the length: it was never acknowledged. After
+/// a clean stop all of it is there, and only damaged blocks are written.
 async fn bring_up(
     file: &dyn DiskFile,
     extent: ExtentId,
@@ -173,8 +174,9 @@ async fn bring_up(
     let mut pending = Vec::new();
     for chunk in journaled {
         let Journaled { offset, bytes, .. } = chunk;
-        // What verifies is not written over after a clean stop, whatever the journal says. After any other it is, though it
-        // may be there: a sync of it may have failed, and then only what is written again is synced by the next.
+        // What verifies is not written over after a clean stop, whatever the journal says. After any other it
+        // is, though it may be there: a sync of it may have failed, and then only what is written again is
+        // synced by the next.
         if how.is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
             continue;
         }

@@ -43,8 +43,8 @@ impl ExtentNode {
         Ok(())
     }
 
-    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then says the length and the digest.
-    /// One persisted step, so nobody can append after the length was asked.
+    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then says the length
+    /// and the digest. One persisted step, so nobody can append after the length was asked.
     pub(crate) async fn fence(
         &self,
         extent: ExtentId,
@@ -56,8 +56,8 @@ impl ExtentNode {
         Ok(state.into())
     }
 
-    /// Deletes an extent. Its readers get an error from now on, also if the journal has no room: then it is to be deleted
-    /// again.
+    /// Deletes an extent. Its readers get an error from now on, also if the journal has no room: then it is
+    /// to be deleted again.
     pub(crate) async fn delete(&self, extent: ExtentId) -> Result<(), StreamError> {
         self.extents.write().remove(&extent);
         self.ask(|reply| Request::Delete { extent, reply }).await?;

@@ -1,11 +1,12 @@
-//! Files of extents that lie under each other's names, as a restore by hand may leave them: each block names its extent, so
-//! they are put where they belong.
+//! Files of extents that lie under each other's names, as a restore by hand may leave them: each block names
+//! its extent, so they are put where they belong.
 //!
 //! ```text
 //! extents/<16 hex>.found    a file on its way to that extent's name
 //! ```
 //!
-//! What always holds: no file is removed or written over, and a move that was cut off is ended by the next start.
+//! What always holds: no file is removed or written over, and a move that was cut off is ended by the next
+//! start.
 
 use super::extent_path;
 use super::state::ExtentTable;

@@ -1,8 +1,8 @@
 //! The extent node: keeps extents on its disk. It knows extents and blocks, nothing of streams or keys.
 //!
-//! Small appends go to the journal (one sync for all that wait) and to their extent later; large ones go straight to
-//! the extent and only their length goes to the journal. What always holds: a returned append is durable and reads
-//! back the same bytes, or the read fails loudly.
+//! Small appends go to the journal (one sync for all that wait) and to their extent later; large ones go
+//! straight to the extent and only their length goes to the journal. What always holds: a returned append is
+//! durable and reads back the same bytes, or the read fails loudly.
 //!
 //! ```text
 //! journal/*             see journal/mod.rs

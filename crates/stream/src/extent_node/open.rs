@@ -1,8 +1,9 @@
 //! Opening a node: recover the journal, bring every extent's file up to it, start a new generation.
 //!
-//! What always holds: an extent whose file is missing or shorter than its length is served as far as it reads, and takes no
-//! more appends. Files that no journal knows are left-overs of a creation or deletion that was cut off, and are removed. Where
-//! a full disk has no room for journaled bytes, the journal goes on in its newest segment, and they stay pending.
+//! What always holds: an extent whose file is missing or shorter than its length is served as far as it
+//! reads, and takes no more appends. Files that no journal knows are left-overs of a creation or deletion
+//! that was cut off, and are removed. Where a full disk has no room for journaled bytes, the journal goes on
+//! in its newest segment, and they stay pending.
 
 use super::drain::Drain;
 use super::extent::Extent;
@@ -34,16 +35,18 @@ const ZERO_WRITE_SIZE_BYTES: u64 = 1 << 20;
 pub(crate) struct RecoveredNode {
     recovered: Recovered,
     extents: BTreeMap<ExtentId, Arc<Extent>>,
-    /// Journaled bytes for which there was no space in their files: at most what two segments of the journal hold.
+    /// Journaled bytes for which there was no space in their files: at most what two segments of the journal
+    /// hold.
     pending: BTreeMap<ExtentId, Vec<Journaled>>,
-    /// What the journal is to be told first if it goes on in its newest segment; `None`: it may not, because more is known than
-    /// its entries can say.
+    /// What the journal is to be told first if it goes on in its newest segment; `None`: it may not, because
+    /// more is known than its entries can say.
     to_go_on: Option<Vec<Entry<'static>>>,
     /// Files in the extents' folder that no extent has.
     orphans: Vec<String>,
     /// No extent that is known, and no file, has this id or a higher one.
     pub(crate) next_extent: u64,
-    /// What journal and streams say of the extents is damaged: nothing that only seems to be left over is to be removed.
+    /// What journal and streams say of the extents is damaged: nothing that only seems to be left over is to
+    /// be removed.
     pub(crate) has_losses: bool,
 }
 
@@ -82,10 +85,11 @@ impl ExtentNode {
         writer.begin().await
     }
 
-    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is. `listed` are the
-    /// extents that streams have; `has_copies`: the folder is of the present format, which has copies of the journal's
-    /// table. One of an older format that is damaged is refused before anything is changed: the program that wrote it may
-    /// be asked first. `keeps_pending`: what a full disk has no room for stays pending, if nothing is damaged.
+    /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is.
+    /// `listed` are the extents that streams have; `has_copies`: the folder is of the present format, which
+    /// has copies of the journal's table. One of an older format that is damaged is refused before anything
+    /// is changed: the program that wrote it may be asked first. `keeps_pending`: what a full disk has no
+    /// room for stays pending, if nothing is damaged.
     pub(crate) async fn recover(
         env: &Environment,
         listed: &[ListedExtent],
@@ -190,8 +194,8 @@ async fn begin_segment(
     space: &Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
     if let Some((file, header)) = recovered.unconfirmed.clone() {
-        // The former process may have ended before its sync, or in spite of it: written again, it is on the disk for
-        // certain before the older segments are written over, which it takes the place of.
+        // The former process may have ended before its sync, or in spite of it: written again, it is on the
+        // disk for certain before the older segments are written over, which it takes the place of.
         let failed = |error: std::io::Error| StreamError::write("journal", &error);
         let file = env.disk.open(&segment_path(file), OpenMode::Write).await.map_err(failed)?;
         file.write_at(0, header).await.map_err(failed)?;
@@ -211,8 +215,8 @@ async fn begin_segment(
     Ok(writer)
 }
 
-/// Goes on in the newest segment: its bytes, or those of the one before it, are needed, and a start must not use up the
-/// journal, so that the next one finds it as this one did.
+/// Goes on in the newest segment: its bytes, or those of the one before it, are needed, and a start must not
+/// use up the journal, so that the next one finds it as this one did.
 async fn go_on(
     env: &Environment,
     recovered: &Recovered,
@@ -260,8 +264,8 @@ pub(crate) async fn read_whole(disk: &dyn Disk, path: &str) -> Result<Option<Byt
     }
 }
 
-/// Which of the free files the new segment is written to, and how large journal files are. The files keep the size they were
-/// made with; a changed setting counts from the next folder on.
+/// Which of the free files the new segment is written to, and how large journal files are. The files keep the
+/// size they were made with; a changed setting counts from the next folder on.
 async fn choose_file(
     disk: &dyn Disk,
     free_files: &[usize],

@@ -59,8 +59,8 @@ struct Digesting {
     recorded: ExtentDigest,
 }
 
-/// Reads an extent's blocks in order. Any block that does not verify is an error, never a skip; and so is it if all of
-/// them, from the first to the last, are not the ones that were appended.
+/// Reads an extent's blocks in order. Any block that does not verify is an error, never a skip; and so is it
+/// if all of them, from the first to the last, are not the ones that were appended.
 pub(crate) struct ExtentReader {
     extent: Arc<Extent>,
     offset: u64,

@@ -1,4 +1,5 @@
-//! What a repair does to extents: flipped bits are written as they were, and ends that were in doubt are taken as they are.
+//! What a repair does to extents: flipped bits are written as they were, and ends that were in doubt are
+//! taken as they are.
 
 use super::extent::Extent;
 use super::journal::Request;

@@ -1,9 +1,11 @@
-//! What an extent node knows of its extents, as a pure state machine: entries go in, the next table or a refusal
-//! comes out. The journal persists entries and tables; replaying the same entries gives the same table.
+//! What an extent node knows of its extents, as a pure state machine: entries go in, the next table or a
+//! refusal comes out. The journal persists entries and tables; replaying the same entries gives the same
+//! table.
 //!
-//! What always holds: a length only grows, a frozen extent never changes again, an epoch never falls. The table is
-//! the authority for lengths: bytes of an extent's file beyond its length do not exist. With each append the digest of
-//! the extent goes on, so that it is there when the extent is frozen, and after a crash without reading any extent.
+//! What always holds: a length only grows, a frozen extent never changes again, an epoch never falls. The
+//! table is the authority for lengths: bytes of an extent's file beyond its length do not exist. With each
+//! append the digest of the extent goes on, so that it is there when the extent is frozen, and after a crash
+//! without reading any extent.
 //!
 //! ```text
 //! table  = varint(count) extent*          extent = u64 id, u64 epoch, u64 length, u8 flags, u64 digest if bit 1
@@ -33,7 +35,8 @@ pub(crate) struct ExtentState {
     pub(crate) frozen: bool,
     /// Of all blocks below the length; `None`: the extent was begun before digests were kept.
     pub(crate) digest: Option<ExtentDigest>,
-    /// The journal was damaged: acknowledged blocks may be missing behind the length. Such an extent is frozen.
+    /// The journal was damaged: acknowledged blocks may be missing behind the length. Such an extent is
+    /// frozen.
     pub(crate) in_doubt: bool,
 }
 
@@ -152,7 +155,8 @@ impl ExtentTable {
         Ok(ExtentState { epoch, length, ..state })
     }
 
-    /// The entries that make this table the `next` one, which has longer extents or lacks some; `None`: it differs otherwise.
+    /// The entries that make this table the `next` one, which has longer extents or lacks some; `None`: it
+    /// differs otherwise.
     pub(crate) fn changes_to(&self, next: &ExtentTable) -> Option<Vec<Entry<'static>>> {
         let mut changes = Vec::new();
         for (&extent, before) in &self.extents {
@@ -377,8 +381,8 @@ mod tests {
         assert_eq!(table.check_append(E, OwnerEpoch(4)), Err(StreamError::Sealed(E)));
     }
 
-    /// Appends of either kind, encoded, cut off by a new segment now and then: the digest is that of the whole content,
-    /// and the freeze reports it.
+    /// Appends of either kind, encoded, cut off by a new segment now and then: the digest is that of the
+    /// whole content, and the freeze reports it.
     #[test]
     fn the_digest_is_carried_on_through_whatever_happens() {
         let owner = OwnerEpoch(2);

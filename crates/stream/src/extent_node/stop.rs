@@ -1,4 +1,5 @@
-//! The node's one-way switch: after a failed write of the journal or a failed sync, no more writes until a restart.
+//! The node's one-way switch: after a failed write of the journal or a failed sync, no more writes until a
+//! restart.
 
 use crate::error::StreamError;
 use std::sync::OnceLock;

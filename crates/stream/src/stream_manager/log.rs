@@ -1,9 +1,10 @@
 //! The stream manager's log: records (see `record.rs`), the first a snapshot, each other one list of
-//! commands. Behind the records are zeros: the file grows before it is needed, because syncing a file that does not
-//! grow is many times faster, and because then a full disk refuses a list of commands before anything of it is written.
+//! commands. Behind the records are zeros: the file grows before it is needed, because syncing a file that
+//! does not grow is many times faster, and because then a full disk refuses a list of commands before
+//! anything of it is written.
 //!
-//! Two files hold the same log: each record is written and synced in the first, then in the second. What one of them has lost
-//! is read from the other.
+//! Two files hold the same log: each record is written and synced in the first, then in the second. What one
+//! of them has lost is read from the other.
 //!
 //! ```text
 //! stream_manager/log             records, zeros; body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
@@ -12,8 +13,9 @@
 //! stream_manager/log.second.new  the same
 //! ```
 //!
-//! What always holds: a list of commands shows in the state after its record is synced in both. A start begins a new log, in
-//! new files or, where there is no space for them, in the old ones (see `restart_in_place.rs`).
+//! What always holds: a list of commands shows in the state after its record is synced in both. A start
+//! begins a new log, in new files or, where there is no space for them, in the old ones (see
+//! `restart_in_place.rs`).
 
 use super::restart_in_place::{BegunAgain, restart_in_place};
 use super::state::{Command, State};
@@ -160,7 +162,8 @@ async fn write_new(disk: &dyn Disk, path: &str, bytes: Bytes) -> Result<Arc<dyn 
         file.sync_data().await
     };
     if let Err(error) = written.await {
-        // What is there of it would keep the last free bytes from everybody. If it stays, the next try removes it.
+        // What is there of it would keep the last free bytes from everybody. If it stays, the next try
+        // removes it.
         let _ = disk.remove(path).await;
         return Err(write_failed(error));
     }
@@ -177,8 +180,8 @@ pub(crate) struct Recovered {
     pub(super) whole: [Option<Bytes>; 2],
 }
 
-/// Reads the log without changing anything: what reads in neither file is an error, never a shorter history. `is_kept_twice`:
-/// the folder's format has the second file.
+/// Reads the log without changing anything: what reads in neither file is an error, never a shorter history.
+/// `is_kept_twice`: the folder's format has the second file.
 pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<Recovered, StreamError> {
     let mut contents = [None, None];
     for (content, path) in contents.iter_mut().zip(PATHS) {
@@ -261,7 +264,8 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recover
         }
         state.apply_all(&commands)?;
     }
-    // The second file may lack the last record: a crash between the two syncs. And so it may lack a whole new log.
+    // The second file may lack the last record: a crash between the two syncs. And so it may lack a whole new
+    // log.
     let last_only = |index: usize| {
         let before = records.len().saturating_sub(1);
         let all_but_last =
@@ -283,8 +287,9 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recover
     Ok(Recovered { state, generation: first.generation, damaged, whole })
 }
 
-/// Whether the file was being begun again in its place when that was cut off. The log's `first` record is what the other file
-/// has: the log as it was before, or the next one, which has no further record before both files have it.
+/// Whether the file was being begun again in its place when that was cut off. The log's `first` record is
+/// what the other file has: the log as it was before, or the next one, which has no further record before
+/// both files have it.
 fn is_begun_again(content: &Bytes, first: &Record, is_only: bool) -> bool {
     match record::begun_generation(content) {
         Some(begun) if begun > first.generation => true,
@@ -339,7 +344,8 @@ impl Log {
 
     /// The log's task: one list of commands at a time. `shown` is what others see.
     pub(crate) async fn run(mut self, shown: Arc<RwLock<State>>, mut requests: mpsc::Receiver<Request>) {
-        // Ahead of what is shown while a list is being written: a state is large, and is not copied for each list.
+        // Ahead of what is shown while a list is being written: a state is large, and is not copied for each
+        // list.
         let mut state = shown.read().clone();
         while let Some(request) = requests.recv().await {
             let outcome = self.serve(&mut state, &shown, &request.commands).await;
@@ -381,7 +387,8 @@ impl Log {
         }
     }
 
-    /// Makes room for `size_bytes` more. A full disk is no reason to stop: nothing depends on the new zeros yet.
+    /// Makes room for `size_bytes` more. A full disk is no reason to stop: nothing depends on the new zeros
+    /// yet.
     async fn grow(&mut self, size_bytes: u64) -> Result<(), StreamError> {
         if self.offset + size_bytes <= self.grown_to {
             return Ok(());
@@ -436,7 +443,8 @@ impl Log {
                     *self = log;
                     return Ok(());
                 }
-                // The old log has room for this list, and goes on until there is space, or a file for the new one.
+                // The old log has room for this list, and goes on until there is space, or a file for the new
+                // one.
                 Err(StreamError::DiskFull | StreamError::OutOfFiles(_)) => {
                     self.refused_size_bytes = size_bytes
                 }

@@ -1,7 +1,7 @@
 //! The stream manager: names streams, lists and seals their extents, counts references. It knows no blocks.
 //!
-//! Its state (`state.rs`) is pure; its log (`log.rs`) makes each list of commands durable as one record before the
-//! state shows it.
+//! Its state (`state.rs`) is pure; its log (`log.rs`) makes each list of commands durable as one record
+//! before the state shows it.
 
 mod log;
 mod restart_in_place;
@@ -47,8 +47,8 @@ impl StreamManager {
         log::read(env, is_kept_twice).await
     }
 
-    /// Starts a new log from what was read, and its task. New extents get `next_extent` or higher ids: files of others may
-    /// be there that nobody lists.
+    /// Starts a new log from what was read, and its task. New extents get `next_extent` or higher ids: files
+    /// of others may be there that nobody lists.
     pub(crate) async fn start(
         env: &Environment,
         settings: &StreamSettings,

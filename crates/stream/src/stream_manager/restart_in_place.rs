@@ -1,5 +1,5 @@
-//! Begins the stream manager's log anew in the files that it has, where there is no space for new ones: so a start on a full
-//! disk takes no space, however often it happens.
+//! Begins the stream manager's log anew in the files that it has, where there is no space for new ones: so a
+//! start on a full disk takes no space, however often it happens.
 //!
 //! ```text
 //! kept     old log (again)                          snapshot
@@ -8,9 +8,10 @@
 //!
 //! Of each of these the first sector is written and synced before the rest.
 //!
-//! What always holds: one of the two files is whole and on the disk at any moment. A former process may have ended before its
-//! sync of what is read now, or that may have failed: so the file that is kept is written again and synced before the other is
-//! written over. Acknowledged bytes are the same in both, so that a torn write of them changes nothing.
+//! What always holds: one of the two files is whole and on the disk at any moment. A former process may have
+//! ended before its sync of what is read now, or that may have failed: so the file that is kept is written
+//! again and synced before the other is written over. Acknowledged bytes are the same in both, so that a torn
+//! write of them changes nothing.
 
 use super::log::{FOLDER, PATHS, Recovered, write_failed};
 use crate::error::StreamError;
@@ -29,13 +30,15 @@ pub(super) struct BegunAgain {
     pub(super) grown_to: u64,
 }
 
-/// Which file is kept while the other is written, as an index; `None`: neither is whole, or the snapshot does not fit.
+/// Which file is kept while the other is written, as an index; `None`: neither is whole, or the snapshot does
+/// not fit.
 fn choose_kept(whole: [bool; 2], sizes_bytes: [u64; 2], snapshot_bytes: u64) -> Option<usize> {
     let fits = sizes_bytes.iter().all(|size_bytes| *size_bytes >= snapshot_bytes);
     whole.iter().position(|is_whole| *is_whole).filter(|_| fits)
 }
 
-/// Writes `snapshot` at the start of both files, one after the other. A disk that is full means that it can't be done so.
+/// Writes `snapshot` at the start of both files, one after the other. A disk that is full means that it can't
+/// be done so.
 pub(super) async fn restart_in_place(
     disk: &dyn Disk,
     recovered: &Recovered,
@@ -65,7 +68,8 @@ pub(super) async fn restart_in_place(
     new.resize(grown_to as usize, 0);
     let new = Bytes::from(new);
     for (index, content) in [(kept, old), (1 - kept, new.clone()), (kept, new)] {
-        // Apart, so that whatever a power loss leaves of the rest, the header says what was begun: it is no damage.
+        // Apart, so that whatever a power loss leaves of the rest, the header says what was begun: it is no
+        // damage.
         let header = content.slice(..content.len().min(SECTOR_SIZE));
         for (at, piece) in [(0, header.clone()), (header.len() as u64, content.slice(header.len()..))] {
             files[index].write_at(at, piece).await.map_err(write_failed)?;

@@ -1,8 +1,8 @@
-//! What the stream manager knows, as a pure state machine: which streams there are, which extents each one lists,
-//! which extents are sealed and which are waiting to be deleted. It knows no blocks.
+//! What the stream manager knows, as a pure state machine: which streams there are, which extents each one
+//! lists, which extents are sealed and which are waiting to be deleted. It knows no blocks.
 //!
-//! What always holds: an extent is listed by at least one stream or waits for deletion; only a stream's last extent
-//! may be unsealed; ids are never used twice.
+//! What always holds: an extent is listed by at least one stream or waits for deletion; only a stream's last
+//! extent may be unsealed; ids are never used twice.
 //!
 //! ```text
 //! command = u8 tag, fields:
@@ -66,7 +66,8 @@ pub(crate) enum Command {
         /// Its new name, which must be free.
         to: StreamName,
     },
-    /// Sealed extents of one stream are also listed, in this order, at the end of another, unless it lists them.
+    /// Sealed extents of one stream are also listed, in this order, at the end of another, unless it lists
+    /// them.
     Share {
         /// Who lists them now.
         from: StreamName,
@@ -118,7 +119,8 @@ pub(crate) struct State {
     pub(crate) next_extent: u64,
 }
 
-/// What a list of commands touches, as it was before: a refused list is undone without a copy of the whole state.
+/// What a list of commands touches, as it was before: a refused list is undone without a copy of the whole
+/// state.
 #[derive(Default)]
 struct Before {
     streams: BTreeMap<StreamName, Option<StreamInfo>>,

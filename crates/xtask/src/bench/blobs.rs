@@ -1,8 +1,8 @@
-//! The Blob service measured: small and large puts and gets beside the bare server and the disk, memory of very large
-//! blobs, pages of listings by the container's length, and space that comes back.
+//! The Blob service measured: small and large puts and gets beside the bare server and the disk, memory of
+//! very large blobs, pages of listings by the container's length, and space that comes back.
 //!
-//! Each part starts a server of its own on a new folder. A part that misses what it is measured by is printed as such;
-//! the run fails only where a bound was asked for with `--check`.
+//! Each part starts a server of its own on a new folder. A part that misses what it is measured by is printed
+//! as such; the run fails only where a bound was asked for with `--check`.
 
 mod listing;
 mod memory;
@@ -156,7 +156,8 @@ impl Bench<'_> {
     }
 }
 
-/// Ready-made requests with one body for all of them, each head used in its turn: the load generator signs nothing.
+/// Ready-made requests with one body for all of them, each head used in its turn: the load generator signs
+/// nothing.
 pub(super) struct Requests {
     heads: Vec<Vec<u8>>,
     body: Vec<u8>,

@@ -1,9 +1,10 @@
-//! What a newcomer's first build costs: the release build in an empty target folder, in seconds of processor time, and what
-//! the packages take that take most.
+//! What a newcomer's first build costs: the release build in an empty target folder, in seconds of processor
+//! time, and what the packages take that take most.
 //!
-//! Cargo is told to run each compiler through this program ([`run_compiler`]), which notes the time that the compiler took.
-//! What is left of the whole is cargo itself and build scripts, C compilers included. Processor time is that of a process and
-//! of all that it has waited for, as the kernel counts it in clock ticks.
+//! Cargo is told to run each compiler through this program ([`run_compiler`]), which notes the time that the
+//! compiler took. What is left of the whole is cargo itself and build scripts, C compilers included.
+//! Processor time is that of a process and of all that it has waited for, as the kernel counts it in clock
+//! ticks.
 
 use crate::{Outcome, workspace};
 use std::collections::BTreeMap;
@@ -91,7 +92,8 @@ fn print_packages(log: &Path, whole_seconds: f64) -> Outcome<()> {
     Ok(())
 }
 
-/// Runs the compiler that cargo asks for, and appends the processor time that it took, and its package, to `log`.
+/// Runs the compiler that cargo asks for, and appends the processor time that it took, and its package, to
+/// `log`.
 pub(crate) fn run_compiler(log: OsString) -> ExitCode {
     let run = || -> Outcome<bool> {
         let mut words = std::env::args_os().skip(1);
@@ -120,8 +122,8 @@ fn waited_for_seconds() -> Outcome<f64> {
         .ok_or_else(|| "/proc/self/stat is not understood".into())
 }
 
-/// Fields 16 and 17 of the line: user and system time of children (source: proc(5)). The second field is a name in brackets,
-/// which may have anything in it.
+/// Fields 16 and 17 of the line: user and system time of children (source: proc(5)). The second field is a
+/// name in brackets, which may have anything in it.
 fn waited_for_ticks(stat: &str) -> Option<u64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();

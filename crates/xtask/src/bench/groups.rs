@@ -1,4 +1,5 @@
-//! Group transactions of 100 inserts beside single inserts: entities of the same size, the same number of connections.
+//! Group transactions of 100 inserts beside single inserts: entities of the same size, the same number of
+//! connections.
 
 use super::{ENTITY_SIZE_BYTES, InsertRequests, Key, PARTITION_COUNT, entity_template, median, prepare};
 use crate::http_client::HttpClient;

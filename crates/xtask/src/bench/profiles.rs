@@ -1,5 +1,5 @@
-//! The server as `release` builds it beside the one of `dist`: inserts, point gets and small puts in turns, so that a slow
-//! minute of the machine hits both.
+//! The server as `release` builds it beside the one of `dist`: inserts, point gets and small puts in turns,
+//! so that a slow minute of the machine hits both.
 //!
 //! Each server has a folder of its own on the same disk. A ratio is taken per round, and of these the median.
 

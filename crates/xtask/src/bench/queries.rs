@@ -1,7 +1,8 @@
-//! Queries on a large table beside the same on a small one: what a query costs follows the rows it reads, not the table.
+//! Queries on a large table beside the same on a small one: what a query costs follows the rows it reads, not
+//! the table.
 //!
-//! Both tables are in one server and have partitions of the same size. Rounds alternate between them, so that a slow
-//! minute of the machine hits both. Latency is that of a single connection unless more are asked for.
+//! Both tables are in one server and have partitions of the same size. Rounds alternate between them, so that
+//! a slow minute of the machine hits both. Latency is that of a single connection unless more are asked for.
 
 use super::median;
 use crate::http_client::HttpClient;
@@ -67,7 +68,8 @@ impl QueryArguments {
     }
 }
 
-/// A kind of query: what it is called, how many rows it returns, and its address for a partition and a random number.
+/// A kind of query: what it is called, how many rows it returns, and its address for a partition and a random
+/// number.
 struct Kind {
     name: &'static str,
     rows: u64,

@@ -12,8 +12,8 @@ use std::path::Path;
 const HEAD_SIZE_BYTES: u64 = 64 << 10;
 /// Where the header of a file's first block or record lies.
 const HEADER_SIZE_BYTES: u64 = 64;
-/// What each record of the journal and of the stream manager's log begins with; its generation and sequence number
-/// follow at 8 and 16. A log with other records has no last ones here, and is damaged anywhere.
+/// What each record of the journal and of the stream manager's log begins with; its generation and sequence
+/// number follow at 8 and 16. A log with other records has no last ones here, and is damaged anywhere.
 const RECORD_MAGIC: &[u8] = b"LRC";
 /// A record's header and the first bytes behind it.
 const RECORD_START_SIZE_BYTES: u64 = 66;
@@ -101,8 +101,8 @@ pub(crate) fn choose(class: Class, image: &Image, random: &mut u64) -> Damage {
     chosen.unwrap_or(Damage::Nothing)
 }
 
-/// A byte of a used page: half uniformly over all, a quarter in the heads of files, a quarter in what all ranges
-/// share, where the last records matter most: only they can be taken for never written.
+/// A byte of a used page: half uniformly over all, a quarter in the heads of files, a quarter in what all
+/// ranges share, where the last records matter most: only they can be taken for never written.
 fn choose_place(files: &[&FileImage], random: &mut u64) -> Option<(String, u64)> {
     let place = match below(random, 4) {
         0 | 1 => place_in(files, u64::MAX, random),

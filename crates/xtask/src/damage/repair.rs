@@ -1,6 +1,7 @@
 //! What `larimar repair DIR --json FILE` says it cannot bring back: the one place that knows how its plan is
-//! written (`docs/damage.md`). What always holds: an entry excuses only what its outcome names, and one without a
-//! name stands for all inside its container or partition; one of names that nobody knows, for all between two keys.
+//! written (`docs/damage.md`). What always holds: an entry excuses only what its outcome names, and one
+//! without a name stands for all inside its container or partition; one of names that nobody knows, for all
+//! between two keys.
 
 use super::model::{Key, Kind, Verdict};
 use crate::Outcome;
@@ -64,7 +65,8 @@ impl Plan {
     }
 }
 
-/// Whether it is of things that are judged: properties are not, and nobody asks for rows of a container that has no name.
+/// Whether it is of things that are judged: properties are not, and nobody asks for rows of a container that
+/// has no name.
 fn is_named(loss: &Json) -> bool {
     loss["kind"] != "properties" && !(loss["container"].is_null() && loss["container_id"].is_string())
 }

@@ -257,8 +257,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Repairs, checks, starts again and reads: all is right or listed. Returns how many losses were. What the server
-    /// has left out of the journal with a warning `before` cannot be listed any more.
+    /// Repairs, checks, starts again and reads: all is right or listed. Returns how many losses were. What
+    /// the server has left out of the journal with a warning `before` cannot be listed any more.
     fn repair(&self, before: &Reading, model: &Model, folder: &Path) -> Outcome<usize> {
         let data = data(folder);
         let plan = repair::repair(self.binary, &data)?;

@@ -1,6 +1,6 @@
-//! A start with 0 bytes free, because somebody else filled the disk: the server starts, reads and deletes, says of writes
-//! what is missing, and goes on by itself once there is space. Again and again, too: then it is killed, and the disk filled,
-//! after each start.
+//! A start with 0 bytes free, because somebody else filled the disk: the server starts, reads and deletes,
+//! says of writes what is missing, and goes on by itself once there is space. Again and again, too: then it
+//! is killed, and the disk filled, after each start.
 
 use super::rows::{Answer, Client, Kind, Unit};
 use super::small_disk::SmallDisk;

@@ -1,5 +1,5 @@
-//! What fills the disk: blobs, entities or messages, each made from its number, so that whoever knows the numbers knows
-//! what must be there.
+//! What fills the disk: blobs, entities or messages, each made from its number, so that whoever knows the
+//! numbers knows what must be there.
 
 use crate::Outcome;
 use crate::content::content;

@@ -82,7 +82,8 @@ pub(super) struct Report {
     written_bytes: u64,
     /// Bytes that reached the disk while it was filled.
     device_filled_bytes: u64,
-    /// And from the first deletion until what was deleted was written again: collections and merges are in it.
+    /// And from the first deletion until what was deleted was written again: collections and merges are in
+    /// it.
     device_written_bytes: u64,
     lost: u64,
     read: u64,

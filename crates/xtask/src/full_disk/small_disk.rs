@@ -15,7 +15,8 @@ pub(super) struct SmallDisk {
     written_bytes_before: u64,
 }
 
-/// Sectors are counted in so many bytes, whatever the device's own are (`Documentation/block/stat.rst` of Linux).
+/// Sectors are counted in so many bytes, whatever the device's own are (`Documentation/block/stat.rst` of
+/// Linux).
 const SECTOR_SIZE_BYTES: u64 = 512;
 /// The field of a block device's statistics with the sectors that were written.
 const SECTORS_WRITTEN_FIELD: usize = 6;

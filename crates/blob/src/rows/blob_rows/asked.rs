@@ -1,7 +1,7 @@
 //! Which of the rows under a blob's name a decision asks for, how much of them, and which it therefore sees.
 //!
-//! Why: a name may hold very many rows, and a decision needs few. What always holds: what was not asked for is not taken for
-//! absent; a change asks for more a bounded number of times.
+//! Why: a name may hold very many rows, and a decision needs few. What always holds: what was not asked for
+//! is not taken for absent; a change asks for more a bounded number of times.
 
 use super::BlobChange;
 use crate::limits::ROWS_OF_A_BLOB_MAX;
@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What starts the names of all rows of a kind: snapshots, chunks, …
 const KIND_LEN: usize = 2;
-/// Starts of names of one kind that are asked for on their own: the chunks of one content, say. What needs more of them
-/// is shown all of the kind, or it would be run again for each.
+/// Starts of names of one kind that are asked for on their own: the chunks of one content, say. What needs
+/// more of them is shown all of the kind, or it would be run again for each.
 const PREFIXES_OF_A_KIND_MAX: usize = 2;
-/// Times that a change is run because it needs to see more, or can't see as much, at most; each time is one prefix more,
-/// or all of a kind, or [`FEWER_DIVISOR`] times fewer rows.
+/// Times that a change is run because it needs to see more, or can't see as much, at most; each time is one
+/// prefix more, or all of a kind, or [`FEWER_DIVISOR`] times fewer rows.
 pub(crate) const ROUND_COUNT_MAX: usize = 32;
 
 /// Which rows, besides the head, a decision is shown.
@@ -41,8 +41,8 @@ impl Asked {
         asked
     }
 
-    /// Asks for fewer rows of each prefix: the decision takes the rest for cut off. False: it asks for none by prefix, or
-    /// there are no fewer.
+    /// Asks for fewer rows of each prefix: the decision takes the rest for cut off. False: it asks for none
+    /// by prefix, or there are no fewer.
     pub(crate) fn ask_for_fewer(&mut self) -> bool {
         self.rows_max /= FEWER_DIVISOR;
         self.rows_max > 0 && !self.prefixes.is_empty()

@@ -47,8 +47,8 @@ fn many(pages: bool, snapshot_count: u64, rows_of_each: u64, deleted: bool) -> M
     blob
 }
 
-/// A decision that removed many snapshots looked at all rows of the name for each of them: twenty seconds for a page blob
-/// of a hundred regions with two thousand snapshots, while all writers of the range waited.
+/// A decision that removed many snapshots looked at all rows of the name for each of them: twenty seconds for
+/// a page blob of a hundred regions with two thousand snapshots, while all writers of the range waited.
 #[test]
 fn a_decision_looks_at_each_row_a_bounded_number_of_times() {
     for (pages, deleted) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -70,7 +70,8 @@ fn a_decision_looks_at_each_row_a_bounded_number_of_times() {
     }
 }
 
-/// A list that was committed once read all that was stored under the name: each of its former versions, and their lists.
+/// A list that was committed once read all that was stored under the name: each of its former versions, and
+/// their lists.
 #[test]
 fn an_operation_reads_what_it_needs_however_much_is_stored_under_the_name() {
     let mut blob = many(false, 1000, 10, false);
@@ -103,8 +104,9 @@ fn an_operation_reads_what_it_needs_however_much_is_stored_under_the_name() {
     assert!(blob.rows_read < 4 * 1000, "{} rows: snapshots, and the chunks of one", blob.rows_read);
 }
 
-/// What a refusal says can be done: one by one most snapshots go, however many there are. Whether the chunks of a long list
-/// are still named only all snapshots tell: of too many of them it is refused even so, and they go with their container.
+/// What a refusal says can be done: one by one most snapshots go, however many there are. Whether the chunks
+/// of a long list are still named only all snapshots tell: of too many of them it is refused even so, and
+/// they go with their container.
 #[test]
 fn one_of_too_many_snapshots_can_be_deleted_unless_its_list_is_long() {
     for (pages, expected) in [(true, Ok(())), (false, Err(BlobError::TooManyRows))] {

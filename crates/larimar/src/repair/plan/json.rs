@@ -1,6 +1,7 @@
 //! Plans as JSON, as `docs/damage.md` describes it.
 //!
-//! What always holds: what is written is read again, field by field; ids are texts, because JSON's numbers are not exact.
+//! What always holds: what is written is read again, field by field; ids are texts, because JSON's numbers
+//! are not exact.
 
 use super::{Loss, Lost, Plan};
 use crate::places::{Place, PlaceRange, Service};

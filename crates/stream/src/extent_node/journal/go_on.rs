@@ -1,10 +1,11 @@
-//! Going on in the newest segment: where a full disk has no room for journaled bytes, no segment can be begun, because that
-//! would need the file that holds them sooner or later.
+//! Going on in the newest segment: where a full disk has no room for journaled bytes, no segment can be
+//! begun, because that would need the file that holds them sooner or later.
 //!
-//! What always holds: the bytes stay pending in memory, at most two segments of them, until the drain has written them; the
-//! segments that hold them stay, because the next one waits for the drain as ever; and a start that goes on writes nothing new
-//! to the journal, so that the next start finds what this one did. Only what it took from behind a record that is not whole is
-//! written, in that record's place: whatever a crash leaves of the two shows that the end is not sure, as before.
+//! What always holds: the bytes stay pending in memory, at most two segments of them, until the drain has
+//! written them; the segments that hold them stay, because the next one waits for the drain as ever; and a
+//! start that goes on writes nothing new to the journal, so that the next start finds what this one did. Only
+//! what it took from behind a record that is not whole is written, in that record's place: whatever a crash
+//! leaves of the two shows that the end is not sure, as before.
 
 use super::super::extent::Extent;
 use super::super::extent_files::Journaled;
@@ -21,9 +22,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl JournalWriter {
-    /// Goes on behind the last record of a segment. A former process may have ended before its sync of what was read there, or
-    /// that may have failed: it is written again, so that it is on the disk for certain before anything is acted upon. Then
-    /// comes what is known besides, the `changes`.
+    /// Goes on behind the last record of a segment. A former process may have ended before its sync of what
+    /// was read there, or that may have failed: it is written again, so that it is on the disk for certain
+    /// before anything is acted upon. Then comes what is known besides, the `changes`.
     pub(crate) async fn go_on(
         &mut self,
         segment: &OpenSegment,
@@ -34,7 +35,8 @@ impl JournalWriter {
         let end = segment.records.len() as u64;
         file.write_at(0, segment.records.clone()).await.map_err(failed)?;
         if changes.is_empty() {
-            // Else what stands there is what tells the next start of the changes, until they are written over it.
+            // Else what stands there is what tells the next start of the changes, until they are written over
+            // it.
             file.write_at(end, segment.end_mark.clone()).await.map_err(failed)?;
         }
         file.sync_data().await.map_err(failed)?;
@@ -50,8 +52,9 @@ impl JournalWriter {
         self.put_changes(changes).await
     }
 
-    /// Writes these as a group. The record that they were left out of has almost always left room enough: one page holds some
-    /// 80 of them, and there is one for each large append that the crash cut off. Else the disk must have space for a segment.
+    /// Writes these as a group. The record that they were left out of has almost always left room enough: one
+    /// page holds some 80 of them, and there is one for each large append that the crash cut off. Else the
+    /// disk must have space for a segment.
     async fn put_changes(&mut self, changes: &[Entry<'_>]) -> Result<(), StreamError> {
         if changes.is_empty() {
             return Ok(());

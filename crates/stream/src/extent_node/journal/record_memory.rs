@@ -1,10 +1,10 @@
-//! Memory of the journal's large records, which is used again once nobody has them any more. Records wait in memory until
-//! they are drained, tens of mebibytes of them: memory that the system gives and takes back all the time costs the journal's
-//! thread more than copying a record.
+//! Memory of the journal's large records, which is used again once nobody has them any more. Records wait in
+//! memory until they are drained, tens of mebibytes of them: memory that the system gives and takes back all
+//! the time costs the journal's thread more than copying a record.
 //!
-//! Records lie side by side in chunks, each at a page's start, from where the disk takes them without a copy. What always
-//! holds: the bytes of a record stay what they are while anybody has them, and memory that nobody uses is given back when
-//! the journal is idle.
+//! Records lie side by side in chunks, each at a page's start, from where the disk takes them without a copy.
+//! What always holds: the bytes of a record stay what they are while anybody has them, and memory that nobody
+//! uses is given back when the journal is idle.
 
 use crate::record::{END_MARK_SIZE, RECORD_ALIGNMENT, RecordBuilder, padded_size};
 use base::disk::WRITE_ALIGNMENT;
@@ -15,8 +15,9 @@ use std::collections::VecDeque;
 const CHUNK_SIZE_BYTES: usize = 4 << 20;
 /// Smaller records have memory of their own: the disk copies them anyway, and there are few bytes of them.
 const RECORD_SIZE_BYTES_MIN: usize = 64 << 10;
-/// Chunks that are taken again, at most: what waits to be drained while much is written (48 MiB with the default segments),
-/// and what is filled and written meanwhile. If more are in use, the oldest are freed by whoever has them last.
+/// Chunks that are taken again, at most: what waits to be drained while much is written (48 MiB with the
+/// default segments), and what is filled and written meanwhile. If more are in use, the oldest are freed by
+/// whoever has them last.
 const CHUNK_COUNT_MAX: usize = 16;
 
 const _: () = assert!(RECORD_ALIGNMENT.is_multiple_of(WRITE_ALIGNMENT));

@@ -1,11 +1,13 @@
 //! What the journal's files say after a stop of any kind: a pure function of their bytes.
 //!
-//! What always holds: a record that was begun and is not whole is cut off if nothing follows it, and the operator is told:
-//! nobody knows whether it was ever acknowledged. Whatever else does not read is damage, and told as well: from then on every
-//! extent that took appends is in doubt until something says how long it was, and never simply shorter.
+//! What always holds: a record that was begun and is not whole is cut off if nothing follows it, and the
+//! operator is told: nobody knows whether it was ever acknowledged. Whatever else does not read is damage,
+//! and told as well: from then on every extent that took appends is in doubt until something says how long it
+//! was, and never simply shorter.
 //!
-//! What helps where a file is damaged: the table of extents stands in the newest segment's header, twice in files of its own
-//! (`table_copies.rs`), and follows from the segment before. After a clean stop it is all that is needed.
+//! What helps where a file is damaged: the table of extents stands in the newest segment's header, twice in
+//! files of its own (`table_copies.rs`), and follows from the segment before. After a clean stop it is all
+//! that is needed.
 
 use super::super::state::ExtentTable;
 use super::replay::Replayed;
@@ -64,15 +66,16 @@ pub(crate) struct Recovered {
     pub(crate) segment_size_bytes: Option<u64>,
     /// Files that no recovery needs, once the newest segment is on the disk.
     pub(crate) free_files: Vec<usize>,
-    /// The newest segment's file and header, if nothing follows that, which would have been written after it was synced.
+    /// The newest segment's file and header, if nothing follows that, which would have been written after it
+    /// was synced.
     pub(crate) unconfirmed: Option<(usize, Bytes)>,
     /// The newest segment, if the journal may go on in it.
     pub(crate) open_segment: Option<OpenSegment>,
-    /// That the record after the last one is there and is not whole, in words for the operator: nobody can tell whether it was
-    /// never finished or was damaged since.
+    /// That the record after the last one is there and is not whole, in words for the operator: nobody can
+    /// tell whether it was never finished or was damaged since.
     pub(crate) torn: Option<String>,
-    /// Whether nobody can tell where the journal ended: large appends whose lengths were in its last record may have been
-    /// acknowledged.
+    /// Whether nobody can tell where the journal ended: large appends whose lengths were in its last record
+    /// may have been acknowledged.
     pub(crate) is_end_unsure: bool,
     /// What is damaged.
     pub(crate) findings: Vec<Finding>,
@@ -278,9 +281,10 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     })
 }
 
-/// Sorts the segments by generation and keeps one of each. A start that a power loss cut off may have left what looks like the
-/// header's end in another file than the one that a later start began the same generation in: the segment that has more
-/// records is the one that was written to, and a header that reads counts more than one that the table's copy stands in for.
+/// Sorts the segments by generation and keeps one of each. A start that a power loss cut off may have left
+/// what looks like the header's end in another file than the one that a later start began the same generation
+/// in: the segment that has more records is the one that was written to, and a header that reads counts more
+/// than one that the table's copy stands in for.
 fn keep_one_of_each_generation(segments: &mut Vec<Segment>) {
     let is_stand_in = |segment: &Segment| segment.run.records.first().is_some_and(|first| first.is_mended);
     segments.sort_by_key(|segment| {
@@ -328,7 +332,8 @@ fn torn_copy(path: &str) -> String {
     )
 }
 
-/// What readable segments hold of extents that are there, though it is in them: a damaged block is restored by it.
+/// What readable segments hold of extents that are there, though it is in them: a damaged block is restored
+/// by it.
 fn known_appends(segments: &[Segment], table: &ExtentTable) -> Vec<(ExtentId, u64, Bytes)> {
     let mut appends = Vec::new();
     for segment in segments {
@@ -444,7 +449,8 @@ fn read_segment(file: usize, content: &Bytes, copy: Option<&TableCopy>) -> Optio
     if first.is_none()
         && let Some(copy) = copy
     {
-        // The header of the segment that the copy was made with: the copy stands in for it, if this is its file.
+        // The header of the segment that the copy was made with: the copy stands in for it, if this is its
+        // file.
         let run = record::read_run(content, copy.generation, Some(stand_in(copy)));
         if run.records.len() > 1 || matches!(run.end, End::Sure | End::Begun) {
             let head = Head { oldest: copy.oldest_generation, digests: true, table: copy.table.clone() };

@@ -1,8 +1,8 @@
 //! Adds the entries of a segment to a table of extents, also where records are missing between them.
 //!
-//! What always holds: as long as no record is missing, an entry that does not follow the table is an error. Behind a gap
-//! each entry is taken at its word, and an extent that takes appends stays in doubt until an entry says how long it was:
-//! appends to it may have been lost.
+//! What always holds: as long as no record is missing, an entry that does not follow the table is an error.
+//! Behind a gap each entry is taken at its word, and an extent that takes appends stays in doubt until an
+//! entry says how long it was: appends to it may have been lost.
 
 use super::super::state::{Entry, ExtentState, ExtentTable};
 use super::KIND_GROUP;

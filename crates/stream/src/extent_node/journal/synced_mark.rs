@@ -4,9 +4,9 @@
 //! journal/synced   u32 magic "LSY1", u32 zeros, u64 generation, u64 sequence number, u64 CRC-64/NVME of bytes 0..24
 //! ```
 //!
-//! The note itself is not synced: that would cost as much as the record. A process that is killed leaves the last one; a power
-//! loss may leave an older one. What always holds: records up to it were synced. So if they do not read, they are damaged,
-//! and were not just never finished.
+//! The note itself is not synced: that would cost as much as the record. A process that is killed leaves the
+//! last one; a power loss may leave an older one. What always holds: records up to it were synced. So if they
+//! do not read, they are damaged, and were not just never finished.
 
 use crate::error::{StreamError, not_made};
 use base::checksum::crc64;

@@ -1,5 +1,5 @@
-//! The table of extents besides the journal: twice, in files of their own, so that whatever becomes of the journal's files,
-//! nobody has to guess which extents there were.
+//! The table of extents besides the journal: twice, in files of their own, so that whatever becomes of the
+//! journal's files, nobody has to guess which extents there were.
 //!
 //! ```text
 //! journal/table          one record (see record.rs) and zeros; generation and sequence number of a segment's header
@@ -9,8 +9,9 @@
 //!   4 the table after a clean stop: no byte of the journal is needed
 //! ```
 //!
-//! What always holds: the files are written one after the other, the second once the first is synced, and both after the
-//! header of the segment: so one of them is whole at any moment, and neither is ahead of the journal.
+//! What always holds: the files are written one after the other, the second once the first is synced, and
+//! both after the header of the segment: so one of them is whole at any moment, and neither is ahead of the
+//! journal.
 
 use super::super::state::ExtentTable;
 use crate::error::{StreamError, is_disk_full, not_made};
@@ -140,8 +141,8 @@ impl TableCopies {
         self.sizes_bytes.iter().any(|has_bytes| size_bytes <= *has_bytes)
     }
 
-    /// Makes sure that a copy of this size fits, whatever becomes of the disk. A full disk is no more than a refusal: nothing
-    /// depends on the new bytes yet.
+    /// Makes sure that a copy of this size fits, whatever becomes of the disk. A full disk is no more than a
+    /// refusal: nothing depends on the new bytes yet.
     pub(crate) async fn make_room(&mut self, size_bytes: u64) -> Result<(), StreamError> {
         if self.sizes_bytes.iter().all(|has_bytes| size_bytes <= *has_bytes) {
             return Ok(());
@@ -171,8 +172,8 @@ impl TableCopies {
         Ok(())
     }
 
-    /// Writes both, one after the other. There must be room; a file that has none, because it was damaged and the disk is full,
-    /// is left out.
+    /// Writes both, one after the other. There must be room; a file that has none, because it was damaged and
+    /// the disk is full, is left out.
     pub(crate) async fn write(&self, copy: &TableCopy) -> Result<(), StreamError> {
         let bytes = copy.encode().bytes;
         for ((file, path), has_bytes) in self.files.iter().zip(TABLE_PATHS).zip(self.sizes_bytes) {

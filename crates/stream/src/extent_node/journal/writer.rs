@@ -1,8 +1,8 @@
 //! The journal's one writer: takes what waits, writes it as one record, syncs once, then makes it visible and
 //! replies.
 //!
-//! What always holds: a reply leaves after the sync of the record that holds its entry. Entries are applied in the
-//! order of the record. After a failed write or sync nothing is written any more.
+//! What always holds: a reply leaves after the sync of the record that holds its entry. Entries are applied
+//! in the order of the record. After a failed write or sync nothing is written any more.
 
 use super::super::drain::Drain;
 use super::super::extent::Extent;
@@ -36,8 +36,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StreamError>>;
 const GROUP_REQUEST_COUNT_MAX: usize = 1024;
 /// A group takes no further request once its record has this many bytes.
 const GROUP_SIZE_BYTES_MAX: usize = 4 << 20;
-/// After this long without a request, and at the end, an empty group marks that all before it was durable, so that later
-/// damage to the last group is told apart from a torn write.
+/// After this long without a request, and at the end, an empty group marks that all before it was durable, so
+/// that later damage to the last group is told apart from a torn write.
 const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 /// Bytes of an entry besides blocks, at most.
 const ENTRY_OVERHEAD_MAX: usize = 1 + 8 + 8 + 8 + 10 + 8;
@@ -166,8 +166,8 @@ impl JournalWriter {
                 let _ = closed.send(());
                 return;
             }
-            // Those on this thread that were told, and have more ready, are in the next record together: else two of them
-            // would take turns, each with a sync of its own.
+            // Those on this thread that were told, and have more ready, are in the next record together: else
+            // two of them would take turns, each with a sync of its own.
             base::give_way().await;
         }
     }

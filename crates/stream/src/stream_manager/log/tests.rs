@@ -101,7 +101,8 @@ fn what_both_files_have_lost_is_an_error() {
     assert!(recover(&[Some(lost.clone().into()), Some(lost.into())], true).is_err());
 }
 
-/// A log is begun again in its place: first in one file, then in the other. Neither is damaged, wherever that was cut off.
+/// A log is begun again in its place: first in one file, then in the other. Neither is damaged, wherever that
+/// was cut off.
 #[test]
 fn a_log_that_was_being_begun_again_is_no_damage() {
     let (log, _) = log();

@@ -44,9 +44,10 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     }])
 }
 
-/// Asks for a page of each kind of one container and the same of the other in turns, since the machine is not equally fast
-/// at all times. How many times as long the second container's takes, by medians, of the kind that is worst. Then all pages
-/// of each show whether every blob is listed; containers come with the sizes of their groups.
+/// Asks for a page of each kind of one container and the same of the other in turns, since the machine is not
+/// equally fast at all times. How many times as long the second container's takes, by medians, of the kind
+/// that is worst. Then all pages of each show whether every blob is listed; containers come with the sizes of
+/// their groups.
 fn measure_pages(bench: &Bench<'_>, containers: [(&str, u64); 2]) -> Outcome<f64> {
     let kinds: [(&str, &[(&str, &str)]); 3] = [
         ("prefix", &[("prefix", "g4")]),

@@ -1,6 +1,7 @@
 //! A very large block blob, up and down by one client: the server's memory at its peak beside that before.
 //!
-//! It is uploaded twice: in blocks and a list of them, and in one request. Digests of what comes back are compared.
+//! It is uploaded twice: in blocks and a list of them, and in one request. Digests of what comes back are
+//! compared.
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, Verdict, mib};
 use crate::Outcome;
@@ -45,8 +46,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     }])
 }
 
-/// What the server has once what starting took (the journal was read whole) is given back, which it is bit by bit, and
-/// only while something is done: until it falls by less than a tenth.
+/// What the server has once what starting took (the journal was read whole) is given back, which it is bit by
+/// bit, and only while something is done: until it falls by less than a tenth.
 fn settled(bench: &Bench<'_>) -> Outcome<u64> {
     let mut before = u64::MAX;
     for _ in 0..SETTLE_ROUNDS_MAX {

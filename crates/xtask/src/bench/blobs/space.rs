@@ -1,8 +1,8 @@
-//! Space that comes back: ten times the disk budget is written over and deleted while readers read, then the data folder
-//! shrinks to what is alive and a little more.
+//! Space that comes back: ten times the disk budget is written over and deleted while readers read, then the
+//! data folder shrinks to what is alive and a little more.
 //!
-//! The journal's files have a fixed size and are counted apart. Each blob's bytes follow from its number and how often it
-//! was written, so a reader can tell which of its lives it got, and that it got all of one.
+//! The journal's files have a fixed size and are counted apart. Each blob's bytes follow from its number and
+//! how often it was written, so a reader can tell which of its lives it got, and that it got all of one.
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, CONTENT_TYPE, Verdict, mib};
 use crate::Outcome;

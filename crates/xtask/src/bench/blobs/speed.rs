@@ -1,7 +1,8 @@
-//! Small puts and gets beside the bare server, and of 4 MiB beside what the disk writes and loopback HTTP carries.
+//! Small puts and gets beside the bare server, and of 4 MiB beside what the disk writes and loopback HTTP
+//! carries.
 //!
-//! A large put is carried and then written, so its yardstick is the slower of the two. Rounds alternate between all of
-//! them, so that a slow minute of the machine hits all.
+//! A large put is carried and then written, so its yardstick is the slower of the two. Rounds alternate
+//! between all of them, so that a slow minute of the machine hits all.
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, Requests, Verdict, mib};
 use crate::Outcome;

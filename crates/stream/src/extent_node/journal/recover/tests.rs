@@ -151,7 +151,8 @@ fn a_flipped_bit_loses_nothing() {
     }
 }
 
-/// A zeroed sector, or many, or a file that is cut or gone: never silence, and never a shorter extent that is not in doubt.
+/// A zeroed sector, or many, or a file that is cut or gone: never silence, and never a shorter extent that is
+/// not in doubt.
 #[test]
 fn whatever_is_zeroed_cut_or_gone_is_told() {
     let (files, table) = journal();
@@ -216,7 +217,8 @@ fn a_gap_leaves_those_in_doubt_of_which_nothing_is_said_later() {
 fn records_that_were_synced_and_do_not_read_are_damage() {
     let (files, _) = journal();
     let note = |sequence| Some(Synced { generation: 9, sequence }.encode().to_vec());
-    // All three groups are zeroed, and what stands behind them: nothing of the file says that they were there.
+    // All three groups are zeroed, and what stands behind them: nothing of the file says that they were
+    // there.
     let mut zeroed = files.clone();
     zeroed.segments[1].as_mut().unwrap()[4096..].fill(0);
     for (synced, lost) in [(None, false), (note(3), false), (note(4), true), (note(6), true)] {
@@ -301,8 +303,8 @@ fn a_table_that_differs_in_a_digest_is_damage() {
     }
 }
 
-/// The journal goes on in its newest segment only where nothing is wrong with what is needed: else the next start would find
-/// what this one knows besides contradicted.
+/// The journal goes on in its newest segment only where nothing is wrong with what is needed: else the next
+/// start would find what this one knows besides contradicted.
 #[test]
 fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
     let (files, _) = journal();
@@ -332,8 +334,9 @@ fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
     assert!(!is_open(&|files| files.synced = Some(synced.clone())), "records are lost");
 }
 
-/// A start had begun a segment in one file, a power loss took its first page, and the next start began the same segment in
-/// another file, which was appended to. What was left in the first file was then taken for the newest segment.
+/// A start had begun a segment in one file, a power loss took its first page, and the next start began the
+/// same segment in another file, which was appended to. What was left in the first file was then taken for
+/// the newest segment.
 #[test]
 fn what_a_torn_start_left_in_another_file_hides_no_record() {
     let (files, table) = journal();
