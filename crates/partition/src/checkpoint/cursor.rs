@@ -16,7 +16,7 @@ use stream::{ExtentId, Location};
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
 /// Bytes of overflows, with what their blocks have besides, that are read with their row blocks: of as many
 /// as have no more together, or of one. Just as much as memory of large reads has, which is used again.
-const TAILS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
+const OVERFLOWS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
 
 /// Whether a walk leaves its row blocks in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,7 +279,7 @@ impl CheckpointCursor {
         for (index, entry) in entries.iter().enumerate() {
             overflow_size_bytes += entry.overflow_size_bytes;
             let is_enough = entry.overflow_size_bytes == 0
-                || overflow_size_bytes > TAILS_AHEAD_SIZE_BYTES
+                || overflow_size_bytes > OVERFLOWS_AHEAD_SIZE_BYTES
                 || rows_size_bytes > READ_AHEAD_SIZE_BYTES;
             if index > 0 && is_enough {
                 break;
@@ -300,7 +300,7 @@ impl CheckpointCursor {
                 None => rows,
             };
             if entry.overflow_size_bytes > 0 {
-                let found = tails_of(rows.clone(), &self.overflow_reads);
+                let found = overflows_of(rows.clone(), &self.overflow_reads);
                 places.extend(found.map_err(|error| damaged(entry.location, &error.to_string()))?);
             }
             self.unpacked.push_back((entry.location, rows));
@@ -348,7 +348,7 @@ pub(crate) enum RowOverflow<'a> {
 }
 
 /// Where those overflows of all these rows are that are read.
-fn tails_of(
+fn overflows_of(
     mut rows: RowIterator,
     overflow_reads: &OverflowReads,
 ) -> Result<Vec<OverflowPlace>, DecodeError> {

@@ -19,7 +19,7 @@ use stream::{BLOCK_HEADER_SIZE, ExtentId, Location};
 /// Shorter ones stay in their rows: one more read would cost more than they do.
 pub(crate) const OVERFLOW_SIZE_BYTES_MIN: usize = 1 << 10;
 /// No overflow is larger: it is a part of a row.
-const TAIL_SIZE_BYTES_MAX: u32 = 64 << 20;
+const OVERFLOW_SIZE_BYTES_MAX: u32 = 64 << 20;
 
 /// Where an overflow lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,8 @@ impl StoredOverflow {
         if self.payload.len() as u64 == u64::from(self.size_bytes) {
             return Ok(self.payload.clone());
         }
-        if self.payload.len() as u64 > u64::from(self.size_bytes) || self.size_bytes > TAIL_SIZE_BYTES_MAX {
+        if self.payload.len() as u64 > u64::from(self.size_bytes) || self.size_bytes > OVERFLOW_SIZE_BYTES_MAX
+        {
             return Err(DecodeError("overflow size"));
         }
         let overflow = lz4_flex::block::decompress(&self.payload, self.size_bytes as usize);

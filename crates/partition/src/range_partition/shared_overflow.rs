@@ -4,7 +4,7 @@
 //! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
 //! counts as kept is kept; while space is scarce nothing stays, because what a merge gives back then was
 //! reckoned without that. Why, is told in
-//! `docs/decisions/2026-11-24-merges-leave-overflows-where-they-are.md`.
+//! `docs/decisions/2026-11-24-merges-leave-tails-where-they-are.md`.
 
 use super::RangePartition;
 use super::compact::First;
