@@ -1,4 +1,7 @@
 //! Finds out what is there in place of rows that were lost, once their range loads again.
+//!
+//! Rows of deleted containers are no loss: they are never read. And they go in the background while this
+//! looks, so that a plan which listed them would be another one each time.
 
 use super::checkpoint::{LostRowKeys, LostRows};
 use super::losses::{FolderRepair, LossOutcome, LostKeys, RowLoss};
@@ -6,8 +9,10 @@ use super::range::{LostChanges, RangeRepair};
 use crate::Partitions;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
+use crate::map::dead_containers::DeadFilter;
 use crate::map::partition_map::MapEntry;
 use crate::operation::{ObjectTable, RowRef, RowVersion, Scan, ScanEnd, Visit};
+use crate::range_partition::RangePartition;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
@@ -23,8 +28,10 @@ pub(super) async fn settle(
         // Its rows have no owner: ranges that it lacks have no keys, which the open would have said.
         return Ok(());
     }
+    let range = partitions.server.owner(table, &entry.range.start)?;
     for LostRows { keys, version, reason } in repaired.lost_rows {
         match keys {
+            LostRowKeys::Row(key) if range.dead_filter().drops(&key) => {}
             LostRowKeys::Row(key) => {
                 let row = partitions.get_any(table, &key).await?;
                 let outcome = match row {
@@ -39,19 +46,19 @@ pub(super) async fn settle(
                 if keys.is_empty() {
                     continue;
                 }
-                list(partitions, table, &keys, Doubt::Before(version), &reason, done).await?;
+                list(partitions, &range, &keys, Doubt::Before(version), &reason, done).await?;
                 let outcome = LossOutcome::Lost;
                 done.losses.push(RowLoss { table, keys: LostKeys::Unknown(keys), outcome, reason });
             }
         }
     }
     if let Some(LostChanges { certain, reason }) = repaired.lost_changes {
-        list(partitions, table, &entry.range, Doubt::AllBut(certain), &reason, done).await?;
+        list(partitions, &range, &entry.range, Doubt::AllBut(certain), &reason, done).await?;
         let keys = LostKeys::Unknown(entry.range.clone());
         done.losses.push(RowLoss { table, keys, outcome: LossOutcome::Lost, reason });
     }
     if let Some(reason) = repaired.is_uncertain {
-        list(partitions, table, &entry.range, Doubt::AllBut(BTreeSet::new()), &reason, done).await?;
+        list(partitions, &range, &entry.range, Doubt::AllBut(BTreeSet::new()), &reason, done).await?;
     }
     Ok(())
 }
@@ -76,6 +83,7 @@ impl Doubt {
 /// Collects the keys of rows in doubt.
 struct TakeDoubted {
     doubt: Doubt,
+    dead: DeadFilter,
     keys: Vec<Bytes>,
 }
 
@@ -85,7 +93,7 @@ impl Scan for TakeDoubted {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        if self.doubt.covers(row) {
+        if self.doubt.covers(row) && !self.dead.drops(row.key) {
             self.keys.push(Bytes::copy_from_slice(row.key));
         }
         Visit::Continue
@@ -94,13 +102,14 @@ impl Scan for TakeDoubted {
 
 async fn list(
     partitions: &Partitions,
-    table: ObjectTable,
+    range: &RangePartition,
     keys: &KeyRange,
     doubt: Doubt,
     reason: &str,
     done: &mut FolderRepair,
 ) -> Result<(), PartitionError> {
-    let mut taken = TakeDoubted { doubt, keys: Vec::new() };
+    let table = range.table();
+    let mut taken = TakeDoubted { doubt, dead: range.dead_filter(), keys: Vec::new() };
     let mut rest = keys.clone();
     while let ScanEnd::More(next) =
         partitions.server.scan(table, vec![Span::Range(rest.clone())], &mut taken).await?

@@ -88,8 +88,7 @@ pub(crate) fn print(reports: &[Report], how_to_repeat: &str) -> usize {
     for report in &failing {
         println!("{} ({}; {}):", report.id, report.stop.name(), report.damage);
         for failure in report.failures.iter().take(FAILURES_PRINTED_MAX) {
-            let line: String = failure.replace('\n', " | ").chars().take(FAILURE_LENGTH_MAX).collect();
-            println!("    {line}");
+            println!("    {}", shortened(&failure.replace('\n', " | ")));
         }
     }
     print!("{}", table(reports));
@@ -107,6 +106,16 @@ pub(crate) fn print(reports: &[Report], how_to_repeat: &str) -> usize {
         );
     }
     failing.len()
+}
+
+/// The start and the end of a long text: a command's first words say what it did, its last ones why it failed.
+fn shortened(text: &str) -> String {
+    let characters: Vec<char> = text.chars().collect();
+    if characters.len() <= FAILURE_LENGTH_MAX {
+        return text.to_owned();
+    }
+    let (start, end) = (FAILURE_LENGTH_MAX / 2, characters.len() - FAILURE_LENGTH_MAX / 2);
+    characters[..start].iter().chain(&[' ', '…', ' ']).chain(&characters[end..]).collect()
 }
 
 fn row_name(report: &Report) -> &'static str {
@@ -135,4 +144,18 @@ fn table(reports: &[Report]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_failure_keeps_its_last_words() {
+        let long = format!("repair: {} no space left", "x".repeat(3 * FAILURE_LENGTH_MAX));
+        let short = shortened(&long);
+        assert!(short.starts_with("repair: ") && short.ends_with("no space left"));
+        assert_eq!(short.chars().count(), FAILURE_LENGTH_MAX + 3);
+        assert_eq!(shortened("short"), "short");
+    }
 }
