@@ -188,7 +188,6 @@ fn half_of_what_is_deleted_on_a_small_disk_is_writable_in_a_minute() {
 /// extents that hold keys of its whole range: a part of it in key order frees no extent, and the reserve is
 /// used up before all parts are written.
 #[test]
-#[ignore = "known: a reclaim in key order does not fit the reserve where overflows are scattered"]
 fn half_of_what_is_deleted_is_writable_where_overflows_are_scattered() {
     for seed in seeds() {
         let ended = live(Kind::Overflowing, seed, RESERVE_SIZE_BYTES, None);

@@ -19,6 +19,8 @@ pub(crate) struct Holding {
     pub(crate) deleted_count: u64,
     /// Bytes of rows of deleted containers.
     pub(crate) dead_bytes: u64,
+    /// Bytes of its extents that are none of its rows: compactions left overflows beside them.
+    pub(crate) beside_bytes: u64,
     /// A part of it has moved already.
     pub(crate) is_begun: bool,
     /// For each newer checkpoint, newest first: whether this one has lost the rows that it hides.
@@ -39,10 +41,10 @@ fn part(of: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(part).unwrap_or(of)
 }
 
-/// Chooses among checkpoints, newest first, the one that gives the most back.
-pub(crate) fn choose_reclaim(checkpoints: &[Holding], gain_min_bytes: u64) -> Option<Reclaimed> {
+/// Chooses among checkpoints, newest first, those that are worth it: the one that gives the most back first.
+pub(crate) fn choose_reclaim(checkpoints: &[Holding], gain_min_bytes: u64) -> Vec<Reclaimed> {
     let puts = |holding: &Holding| holding.row_count.saturating_sub(holding.deleted_count);
-    let mut best: Option<((bool, u64), Reclaimed)> = None;
+    let mut worth_it: Vec<((bool, u64), Reclaimed)> = Vec::new();
     for (index, holding) in checkpoints.iter().enumerate() {
         let mut hidden_count = 0u64;
         for (newer, is_applied) in holding.applied.iter().enumerate().take(index) {
@@ -61,7 +63,7 @@ pub(crate) fn choose_reclaim(checkpoints: &[Holding], gain_min_bytes: u64) -> Op
             gone_count += holding.deleted_count;
         }
         let gained_bytes = part(holding.size_bytes, gone_count, holding.row_count) + holding.dead_bytes;
-        let gained_bytes = gained_bytes.min(holding.size_bytes);
+        let gained_bytes = gained_bytes.min(holding.size_bytes) + holding.beside_bytes;
         // One that is begun is ended first: what is half empty keeps up to an extent that is mostly dead, and
         // a part of each would keep more than there is.
         let least_bytes = match holding.is_begun {
@@ -69,12 +71,13 @@ pub(crate) fn choose_reclaim(checkpoints: &[Holding], gain_min_bytes: u64) -> Op
             false => gain_min_bytes.max(holding.size_bytes / GAIN_SHARE_DIVISOR).max(1),
         };
         let rank = (holding.is_begun, gained_bytes);
-        if gained_bytes >= least_bytes && best.is_none_or(|(most, _)| rank > most) {
-            let kept_bytes = holding.size_bytes - gained_bytes;
-            best = Some((rank, Reclaimed { index, drops_deletions, kept_bytes }));
+        if gained_bytes >= least_bytes {
+            let kept_bytes = holding.size_bytes + holding.beside_bytes - gained_bytes;
+            worth_it.push((rank, Reclaimed { index, drops_deletions, kept_bytes }));
         }
     }
-    best.map(|(_, reclaimed)| reclaimed)
+    worth_it.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+    worth_it.into_iter().map(|(_, reclaimed)| reclaimed).collect()
 }
 
 #[cfg(test)]
@@ -90,6 +93,7 @@ mod tests {
     fn the_one_that_gives_the_most_back_is_rewritten_and_only_once() {
         let chosen = |checkpoints: &[Holding]| {
             choose_reclaim(checkpoints, 10)
+                .first()
                 .map(|chosen| (chosen.index, chosen.drops_deletions, chosen.kept_bytes))
         };
         assert_eq!(chosen(&[]), None);
@@ -111,8 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_deleted_containers_count() {
+    fn rows_of_deleted_containers_and_what_is_none_of_its_rows_count() {
         let dead = Holding { dead_bytes: 600, ..holding(1000, 100, 0, &[]) };
-        assert_eq!(choose_reclaim(&[dead], 10).map(|chosen| chosen.kept_bytes), Some(400));
+        assert_eq!(choose_reclaim(&[dead], 10)[0].kept_bytes, 400);
+        let beside = Holding { beside_bytes: 300, ..holding(1000, 100, 0, &[]) };
+        assert_eq!(choose_reclaim(&[beside], 10)[0].kept_bytes, 1000);
     }
 }

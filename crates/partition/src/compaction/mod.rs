@@ -4,4 +4,5 @@ pub(crate) mod choose_compaction;
 pub(crate) mod choose_reclaim;
 pub(crate) mod choose_rewrite;
 pub(crate) mod choose_shared_overflow;
+pub(crate) mod choose_victims;
 pub(crate) mod idle;

@@ -8,10 +8,11 @@
 
 use super::RangePartition;
 use super::compact::First;
-use crate::checkpoint::{Caching, OverflowReads, RowOverflow};
+use crate::checkpoint::{Caching, MergedRow, OverflowReads, RowOverflow};
 use crate::compaction::choose_shared_overflow::{
     OverflowExtent, choose_shared_overflow, is_worth_counting, size_bytes_min,
 };
+use crate::compaction::choose_victims::PassedExtent;
 use crate::error::PartitionError;
 use crate::tree::TreeCheckpoint;
 use crate::tree::merging_iterator::MergingIterator;
@@ -30,7 +31,7 @@ const STEP_ROW_COUNT: u64 = 256;
 pub(super) struct SharedOverflow {
     pub(super) extents: Arc<BTreeSet<ExtentId>>,
     /// Streams that list them now, each some of them or none.
-    listed_by: Vec<StreamName>,
+    pub(super) listed_by: Vec<StreamName>,
 }
 
 impl SharedOverflow {
@@ -50,6 +51,58 @@ impl SharedOverflow {
         let changes: Vec<StreamChange> =
             std::iter::once(create).chain(self.listed_by.iter().map(share)).collect();
         streams.multi_modify(&changes).await
+    }
+}
+
+/// What a walk in key order keeps: bytes of heads, and of overflows in each extent.
+#[derive(Default)]
+pub(super) struct KeptOverflows {
+    pub(super) head_bytes: u64,
+    overflow_bytes: u64,
+    of_extents: BTreeMap<ExtentId, KeptOfExtent>,
+}
+
+#[derive(Default)]
+struct KeptOfExtent {
+    kept_bytes: u64,
+    /// All that is kept, up to its last overflow.
+    up_to_last_bytes: u64,
+}
+
+impl KeptOverflows {
+    fn add(&mut self, row: MergedRow<'_>) {
+        self.head_bytes += row.at_hand_bytes();
+        if let RowOverflow::Stored(place) = row.overflow {
+            let of_extent = self.of_extents.entry(place.location.extent).or_default();
+            of_extent.kept_bytes += place.stored_size_bytes();
+            self.overflow_bytes += place.stored_size_bytes();
+            of_extent.up_to_last_bytes = self.head_bytes + self.overflow_bytes;
+        }
+    }
+
+    /// Extents of these sizes with what is kept of each.
+    pub(super) fn extents(
+        &self,
+        sizes: impl IntoIterator<Item = (ExtentId, u64)>,
+    ) -> impl Iterator<Item = OverflowExtent> {
+        sizes.into_iter().map(|(extent, size_bytes)| {
+            let kept_bytes = self.of_extents.get(&extent).map_or(0, |of_extent| of_extent.kept_bytes);
+            OverflowExtent { extent, size_bytes, kept_bytes }
+        })
+    }
+
+    /// When a walk in key order is done with each of them. What has no overflow that is kept has heads,
+    /// perhaps up to the end.
+    pub(super) fn passed(
+        &self,
+        sizes: impl IntoIterator<Item = (ExtentId, u64)>,
+    ) -> impl Iterator<Item = PassedExtent> {
+        let all_bytes = self.head_bytes + self.overflow_bytes;
+        sizes.into_iter().map(move |(extent, size_bytes)| {
+            let of_extent = self.of_extents.get(&extent);
+            let written_bytes = of_extent.map_or(all_bytes, |of_extent| of_extent.up_to_last_bytes);
+            PassedExtent { size_bytes, written_bytes }
+        })
     }
 }
 
@@ -87,28 +140,23 @@ impl RangePartition {
         if sizes.is_empty() {
             return Ok(SharedOverflow::default());
         }
-        let kept = self.count_kept_overflows(merged, keep_deleted, first).await?;
-        let counted = sizes.into_iter().map(|(extent, size_bytes)| {
-            let kept_bytes = kept.get(&extent).copied().unwrap_or_default();
-            OverflowExtent { extent, size_bytes, kept_bytes }
-        });
-        let extents = choose_shared_overflow(counted);
+        let heads = OverflowReads::None;
+        let rows = MergingIterator::over_checkpoints(merged, &self.range, Caching::Bypass, &heads).await?;
+        let kept = self.count_kept_overflows(rows, keep_deleted, first).await?;
+        let extents = choose_shared_overflow(kept.extents(sizes));
         tracing::debug!(table = self.table.name(), left = extents.len(), "overflows stay where they are");
         Ok(SharedOverflow { extents: Arc::new(extents), listed_by })
     }
 
-    /// For each extent the bytes of its overflows that a merge keeps.
-    async fn count_kept_overflows(
+    /// Counts what is kept of `rows`, whose overflows are not read.
+    pub(super) async fn count_kept_overflows(
         &self,
-        merged: &[Arc<TreeCheckpoint>],
+        mut rows: MergingIterator,
         keep_deleted: bool,
         first: First<'_>,
-    ) -> Result<BTreeMap<ExtentId, u64>, PartitionError> {
-        let heads = OverflowReads::None;
-        let mut rows =
-            MergingIterator::over_checkpoints(merged, &self.range, Caching::Bypass, &heads).await?;
+    ) -> Result<KeptOverflows, PartitionError> {
         let mut dead = self.shared.dead.filter(self.table);
-        let mut kept = BTreeMap::new();
+        let mut kept = KeptOverflows::default();
         let mut walked: u64 = 0;
         while let Some(row) = rows.row() {
             if walked.is_multiple_of(STEP_ROW_COUNT) {
@@ -118,11 +166,8 @@ impl RangePartition {
                 give_way().await;
             }
             walked += 1;
-            if let RowOverflow::Stored(place) = row.overflow
-                && (row.value.is_some() || keep_deleted)
-                && !dead.drops(row.key)
-            {
-                *kept.entry(place.location.extent).or_default() += place.stored_size_bytes();
+            if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
+                kept.add(row);
             }
             rows.step().await?;
         }

@@ -69,12 +69,12 @@ impl MergingIterator {
         newer: &[Arc<TreeCheckpoint>],
         of: &Arc<TreeCheckpoint>,
         range: &KeyRange,
+        overflow_reads: &OverflowReads,
     ) -> Result<Self, PartitionError> {
         let mut sources = Vec::with_capacity(newer.len() + 1);
-        let part = of.visible_part(range);
-        add_checkpoints(&mut sources, newer, &part, Caching::Bypass, &OverflowReads::None).await?;
-        add_checkpoints(&mut sources, std::slice::from_ref(of), &part, Caching::Bypass, &OverflowReads::All)
-            .await?;
+        let (part, caching) = (of.visible_part(range), Caching::Bypass);
+        add_checkpoints(&mut sources, newer, &part, caching, &OverflowReads::None).await?;
+        add_checkpoints(&mut sources, std::slice::from_ref(of), &part, caching, overflow_reads).await?;
         let mut cursor = Self::new(sources);
         cursor.only_last = true;
         cursor.pass_hidden().await?;

@@ -114,6 +114,11 @@ impl TreeCheckpoint {
         TreeCheckpoint { checkpoint, reference, is_whole, group, visible_bytes, dead_bytes }
     }
 
+    /// Whether the range sees all of its rows.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// Whether the key's row may be here and visible, as far as that is known at once.
     pub(crate) fn probe(&self, key: HashedKey<'_>) -> Probe<'_> {
         let shows = self.is_whole || self.reference.limit.contains(key.bytes);
