@@ -9,7 +9,20 @@ use front_end::{BearerAuthority, UnverifiedTokens};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Version, commit and its date.
+const VERSION: &str = env!("LARIMAR_VERSION");
+
 const AFTER_HELP: &str = "\
+Examples:
+  larimar                                     serve ./larimar-data on ports 10000 to 10002
+  larimar --in-memory --table-port 0          serve what is forgotten at the end, tables on a free port
+  larimar serve --data /srv/larimar --host 0.0.0.0 --accounts-file accounts --tls-cert c.pem --tls-key k.pem
+  larimar check /srv/larimar                  tell what is damaged in a folder that no server holds
+  larimar repair /srv/larimar --apply         make it whole, and tell what is lost
+  larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
+  larimar completions bash > /etc/bash_completion.d/larimar
+  larimar man | man -l -
+
 Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (NAME:KEY[:KEY2];NAME:KEY…) the \
 well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged. Clients that \
 take neither keys nor connection strings use a shared access signature: larimar sas makes one.
@@ -18,7 +31,7 @@ Logs: set LARIMAR_LOG, for example LARIMAR_LOG=info.";
 
 /// A self-hosted storage server that speaks the Azure Storage protocol. Every acknowledged write is on disk.
 #[derive(Debug, Parser)]
-#[command(name = "larimar", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(name = "larimar", version = VERSION, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -42,6 +55,26 @@ enum Command {
     Repair(RepairArguments),
     /// Make a shared access signature for an account, or for one container, blob, queue or table
     Sas(Box<SasArguments>),
+    /// Print what a shell needs to complete command lines
+    Completions(CompletionsArguments),
+    /// Print the manual page of larimar, or of one of its commands
+    Man(ManArguments),
+}
+
+/// Arguments of `larimar completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `larimar man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// The command; else the whole program
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
 }
 
 /// Arguments of `larimar check`.
@@ -75,6 +108,8 @@ pub(crate) enum Chore {
     Check(CheckArguments),
     Repair(RepairArguments),
     Sas(Box<SasArguments>),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
 }
 
 /// Exit code for a command line that makes no sense, or asks for what can't be.
@@ -100,6 +135,8 @@ impl Arguments {
             Some(Command::Check(check)) => Chore::Check(check),
             Some(Command::Repair(repair)) => Chore::Repair(repair),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
+            Some(Command::Completions(completions)) => Chore::Completions(completions),
+            Some(Command::Man(man)) => Chore::Man(man),
             None => Chore::Serve(Box::new(self.serve)),
         }
     }
@@ -133,6 +170,21 @@ impl OauthMode {
 /// Arguments of `larimar serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
+    #[command(flatten, next_help_heading = "Data")]
+    pub(crate) storage: StorageArguments,
+    #[command(flatten, next_help_heading = "Addresses")]
+    pub(crate) addresses: AddressArguments,
+    #[command(flatten, next_help_heading = "Accounts")]
+    pub(crate) accounts: AccountArguments,
+    #[command(flatten, next_help_heading = "Encryption and tokens")]
+    pub(crate) security: SecurityArguments,
+    #[command(flatten, next_help_heading = "Memory, ranges and threads")]
+    pub(crate) sizes: SizeArguments,
+}
+
+/// Where the data is.
+#[derive(Debug, Args)]
+pub(crate) struct StorageArguments {
     /// Folder that holds the data; made if it does not exist
     #[arg(long, value_name = "DIR", default_value = "larimar-data")]
     pub(crate) data: PathBuf,
@@ -141,6 +193,14 @@ pub(crate) struct ServeArguments {
     #[arg(long, conflicts_with = "data")]
     pub(crate) in_memory: bool,
 
+    /// Written once the server listens: JSON with the addresses, the signed ones included
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Where the services listen.
+#[derive(Debug, Args)]
+pub(crate) struct AddressArguments {
     /// Address to listen on
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub(crate) host: String,
@@ -156,7 +216,11 @@ pub(crate) struct ServeArguments {
     /// Port of the Table service; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 10002)]
     pub(crate) table_port: u16,
+}
 
+/// Whose data is served.
+#[derive(Debug, Args)]
+pub(crate) struct AccountArguments {
     /// An account to serve, with one or two Base64 keys; repeat for more
     #[arg(long = "account", value_name = "NAME:KEY[:KEY2]")]
     pub(crate) accounts: Vec<String>,
@@ -168,7 +232,11 @@ pub(crate) struct ServeArguments {
     /// An account that keeps former versions of its blobs; repeat for more
     #[arg(long = "versioned-account", value_name = "NAME")]
     pub(crate) versioned_accounts: Vec<String>,
+}
 
+/// What is encrypted, and which tokens are taken.
+#[derive(Debug, Args)]
+pub(crate) struct SecurityArguments {
     /// A certificate (or a chain of them) in PEM form: connections are encrypted, and others are not served.
     /// Looked at every minute, so it can be renewed while the server runs
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -186,7 +254,11 @@ pub(crate) struct ServeArguments {
     /// with them
     #[arg(long)]
     pub(crate) unencrypted_customer_keys: bool,
+}
 
+/// How much of the machine is used.
+#[derive(Debug, Args)]
+pub(crate) struct SizeArguments {
     /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB. Without it a
     /// quarter of the memory that the process may use, at most 4GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
@@ -212,10 +284,6 @@ pub(crate) struct ServeArguments {
     /// programs
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) pin_workers: bool,
-
-    /// Written once the server listens: JSON with the addresses, the signed ones included
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ready_file: Option<PathBuf>,
 }
 
 /// Bytes of a mistaken command that are told at most.
@@ -254,7 +322,11 @@ mod tests {
     fn serve_is_what_happens_without_a_command() {
         let bare = Arguments::try_parse_from(["larimar", "--table-port", "7"]).unwrap().serve();
         let named = Arguments::try_parse_from(["larimar", "serve", "--table-port", "7"]).unwrap().serve();
-        assert_eq!((bare.table_port, bare.data), (named.table_port, named.data));
+        assert_eq!(bare.addresses.table_port, 7);
+        assert_eq!(
+            (bare.addresses.table_port, bare.storage.data),
+            (named.addresses.table_port, named.storage.data)
+        );
         assert!(Arguments::try_parse_from(["larimar", "--in-memory", "--data", "x"]).is_err());
         assert!(Arguments::try_parse_from(["larimar", "--table-port", "70000"]).is_err());
     }

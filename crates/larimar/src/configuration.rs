@@ -39,13 +39,19 @@ impl fmt::Display for Storage {
     }
 }
 
+/// Where each service listens.
+#[derive(Debug)]
+pub(crate) struct ServiceAddresses {
+    pub(crate) blob: SocketAddr,
+    pub(crate) queue: SocketAddr,
+    pub(crate) table: SocketAddr,
+}
+
 /// What the server is asked to be.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) storage: Storage,
-    pub(crate) blob_address: SocketAddr,
-    pub(crate) queue_address: SocketAddr,
-    pub(crate) table_address: SocketAddr,
+    pub(crate) addresses: ServiceAddresses,
     pub(crate) accounts: Accounts,
     /// Those that keep versions of their blobs.
     pub(crate) versioned: VersionedAccounts,
@@ -117,45 +123,58 @@ impl Configuration {
         arguments: ServeArguments,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ConfigurationError> {
-        let given = given_accounts(&arguments.accounts, arguments.accounts_file.as_deref(), environment)?;
+        let given = given_accounts(
+            &arguments.accounts.accounts,
+            arguments.accounts.accounts_file.as_deref(),
+            environment,
+        )?;
         let development_account = given.is_none();
         let accounts = given.unwrap_or_else(Accounts::development);
-        if let Some(unknown) = arguments.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
+        if let Some(unknown) =
+            arguments.accounts.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
         {
             let shown = if may_be_shown(unknown) { unknown } else { "..." };
             return Err(ConfigurationError::UnknownAccount(shown.to_owned()));
         }
-        let versioned = VersionedAccounts(arguments.versioned_accounts.iter().cloned().collect());
-        let host = resolve(&arguments.host)?;
+        let versioned = VersionedAccounts(arguments.accounts.versioned_accounts.iter().cloned().collect());
+        let host = resolve(&arguments.addresses.host)?;
         check_keys(&accounts, host)?;
         let partitions = given_partition_settings(&arguments)?;
-        let mut streams =
-            StreamSettings { scrub_bytes_per_second: arguments.scrub_rate, ..StreamSettings::default() };
-        if arguments.in_memory {
+        let mut streams = StreamSettings {
+            scrub_bytes_per_second: arguments.sizes.scrub_rate,
+            ..StreamSettings::default()
+        };
+        if arguments.storage.in_memory {
             streams.reserve_size_bytes = 0;
             streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;
         }
         let tls = given_certificate(&arguments)?;
-        if arguments.data.as_os_str().is_empty() {
+        if arguments.storage.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);
         }
         check_ports(&arguments)?;
         check_ready_file(&arguments)?;
         Ok(Configuration {
-            storage: if arguments.in_memory { Storage::Memory } else { Storage::Folder(arguments.data) },
-            blob_address: SocketAddr::new(host, arguments.blob_port),
-            queue_address: SocketAddr::new(host, arguments.queue_port),
-            table_address: SocketAddr::new(host, arguments.table_port),
+            storage: if arguments.storage.in_memory {
+                Storage::Memory
+            } else {
+                Storage::Folder(arguments.storage.data)
+            },
+            addresses: ServiceAddresses {
+                blob: SocketAddr::new(host, arguments.addresses.blob_port),
+                queue: SocketAddr::new(host, arguments.addresses.queue_port),
+                table: SocketAddr::new(host, arguments.addresses.table_port),
+            },
             accounts,
             versioned,
             development_account,
-            ready_file: arguments.ready_file,
+            ready_file: arguments.storage.ready_file,
             streams,
             partitions,
             tls,
-            oauth: arguments.oauth,
-            pin_workers: arguments.pin_workers,
-            takes_customer_keys: arguments.unencrypted_customer_keys,
+            oauth: arguments.security.oauth,
+            pin_workers: arguments.sizes.pin_workers,
+            takes_customer_keys: arguments.security.unencrypted_customer_keys,
         })
     }
 }
@@ -190,19 +209,19 @@ fn given_partition_settings(arguments: &ServeArguments) -> Result<PartitionSetti
         ConfigurationError::Setting { flag, error }
     };
     let settings = PartitionSettings {
-        range_size_bytes_max: arguments.range_size,
-        range_count_max: arguments.max_ranges,
+        range_size_bytes_max: arguments.sizes.range_size,
+        range_count_max: arguments.sizes.max_ranges,
         ..PartitionSettings::default()
     };
-    let budget = arguments.memory_budget.unwrap_or_else(machine_memory::default_budget);
-    let settings = settings.with_memory_budget(budget, arguments.cache_share).map_err(refused)?;
+    let budget = arguments.sizes.memory_budget.unwrap_or_else(machine_memory::default_budget);
+    let settings = settings.with_memory_budget(budget, arguments.sizes.cache_share).map_err(refused)?;
     settings.check_chosen().map_err(refused)?;
     Ok(settings)
 }
 
 /// The certificate and its key, if they are given; the command line has them together or not at all.
 fn given_certificate(arguments: &ServeArguments) -> Result<Option<Certificate>, CertificateError> {
-    match (&arguments.tls_cert, &arguments.tls_key) {
+    match (&arguments.security.tls_cert, &arguments.security.tls_key) {
         (Some(certificate), Some(key)) => Certificate::read(certificate, key).map(Some),
         _ => Ok(None),
     }
@@ -211,9 +230,9 @@ fn given_certificate(arguments: &ServeArguments) -> Result<Option<Certificate>, 
 /// Whether each service has a port of its own.
 fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
     let ports = [
-        (BLOB_PORT_FLAG, arguments.blob_port),
-        (QUEUE_PORT_FLAG, arguments.queue_port),
-        (TABLE_PORT_FLAG, arguments.table_port),
+        (BLOB_PORT_FLAG, arguments.addresses.blob_port),
+        (QUEUE_PORT_FLAG, arguments.addresses.queue_port),
+        (TABLE_PORT_FLAG, arguments.addresses.table_port),
     ];
     for (index, &(second, port)) in ports.iter().enumerate() {
         if let Some(&(first, _)) = ports[..index].iter().find(|other| port != 0 && other.1 == port) {
@@ -226,7 +245,7 @@ fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
 /// Whether the ready file can be written once the server listens, so that nobody learns only then that it
 /// can't be.
 fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
-    let Some(path) = &arguments.ready_file else { return Ok(()) };
+    let Some(path) = &arguments.storage.ready_file else { return Ok(()) };
     let failed = |error| ConfigurationError::ReadyFile { path: path.clone(), error };
     if path.is_dir() {
         return Err(failed(ErrorKind::IsADirectory.into()));
@@ -236,7 +255,7 @@ fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError
     let is_made = |data: PathBuf| {
         !folder.exists() && std::path::absolute(folder).is_ok_and(|folder| data.starts_with(folder))
     };
-    if !arguments.in_memory && std::path::absolute(&arguments.data).is_ok_and(is_made) {
+    if !arguments.storage.in_memory && std::path::absolute(&arguments.storage.data).is_ok_and(is_made) {
         return Ok(());
     }
     if !std::fs::metadata(folder).map_err(failed)?.is_dir() {
@@ -332,8 +351,8 @@ mod tests {
         let configuration = configure(&[], &[]).unwrap();
         assert_eq!(names(&configuration), ["devstoreaccount1"]);
         assert!(configuration.development_account);
-        assert_eq!(configuration.table_address.to_string(), "127.0.0.1:10002");
-        assert_eq!(configuration.queue_address.to_string(), "127.0.0.1:10001");
+        assert_eq!(configuration.addresses.table.to_string(), "127.0.0.1:10002");
+        assert_eq!(configuration.addresses.queue.to_string(), "127.0.0.1:10001");
         assert_eq!(configuration.storage, Storage::Folder("larimar-data".into()));
     }
 

@@ -12,6 +12,7 @@ mod data_folder;
 mod life;
 mod log;
 mod machine_memory;
+mod manual;
 mod open_files;
 mod places;
 mod progress;
@@ -26,6 +27,7 @@ mod serve;
 use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use base::Clock;
 use configuration::Configuration;
+use manual::ManualError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -82,7 +84,19 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             sas::sas(&arguments, &environment, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)
         }
+        Chore::Completions(arguments) => {
+            let written = manual::completions(arguments.shell, &mut std::io::stdout());
+            printed(written.map_err(|error| Failure::of_work(&error)))
+        }
+        Chore::Man(arguments) => match manual::man(&arguments, &mut std::io::stdout()) {
+            Err(error @ ManualError::NoSuchCommand(_)) => Err(Failure::of_settings(&error)),
+            written => printed(written.map_err(|error| Failure::of_work(&error))),
+        },
     }
+}
+
+fn printed(written: Result<(), Failure>) -> Result<ExitCode, Failure> {
+    written.map(|()| ExitCode::SUCCESS)
 }
 
 fn serve(

@@ -93,9 +93,9 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
-    let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.blob_address)?;
-    let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.table_address)?;
-    let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.queue_address)?;
+    let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.addresses.blob)?;
+    let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.addresses.table)?;
+    let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.addresses.queue)?;
     let addresses = Addresses { blob, queue, table };
     let limits = limits();
     // Each of these layers knows its files, but not in which folder they are.

@@ -4,7 +4,7 @@
 //! The first failing step ends the run. What the set-up installs goes under the target folder and into
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
 
-use crate::{Outcome, bench, blob_kill, kill_rounds, queue_kill, simulation, tidy, workspace};
+use crate::{Outcome, bench, blob_kill, examples, kill_rounds, queue_kill, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python,
-    /// javascript, rust, kill9, kill9-queues, kill9-blobs, bench.
+    /// javascript, rust, examples, kill9, kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("python", Box::new(|| test_python(&root, &binary))),
         ("javascript", Box::new(|| test_javascript(&root, &binary))),
         ("rust", Box::new(|| test_rust(&root, &binary))),
+        ("examples", Box::new(|| test_examples(&root, &binary))),
         ("kill9", Box::new(|| kill_rounds::run(&short_kill_run(arguments, &binary)))),
         (
             "kill9-queues",
@@ -139,6 +140,13 @@ fn test_rust(root: &Path, binary: &Path) -> Outcome<()> {
     finish(cargo.env("LARIMAR_BIN", binary))
 }
 
+/// With the clients of the other steps.
+fn test_examples(root: &Path, binary: &Path) -> Outcome<()> {
+    set_up_python(root)?;
+    set_up_javascript(root)?;
+    examples::run(binary, &python_environment()?.join("bin/python"))
+}
+
 fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill_rounds::KillArguments {
     kill_rounds::KillArguments {
         rounds: arguments.rounds,
@@ -151,7 +159,7 @@ fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill_rounds::Kill
 }
 
 /// Runs a command with its output shown; a missing program or a failure is an error that names it.
-fn finish(command: &mut Command) -> Outcome<()> {
+pub(crate) fn finish(command: &mut Command) -> Outcome<()> {
     let parts = std::iter::once(command.get_program()).chain(command.get_args());
     let shown: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
     println!("$ {}", shown.join(" "));

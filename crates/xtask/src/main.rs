@@ -14,6 +14,7 @@ mod blob_kill;
 mod content;
 mod damage;
 mod engine_bench;
+mod examples;
 mod full_disk;
 mod fuzz;
 mod http_client;

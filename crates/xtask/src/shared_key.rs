@@ -1,5 +1,7 @@
 //! Signs requests of the development account as official clients do (SharedKey, all services, path style).
 
+use crate::Outcome;
+use crate::server_process::ServerProcess;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,6 +11,18 @@ use std::net::SocketAddr;
 /// The development account that every emulator of this protocol knows. Its key is public.
 pub(crate) const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+/// What clients take to find the server and sign.
+pub(crate) fn connection_string(server: &ServerProcess) -> Outcome<String> {
+    let addresses =
+        [("Blob", server.blob_address), ("Queue", server.queue_address), ("Table", Some(server.address))];
+    let mut text = format!("DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};");
+    for (service, address) in addresses {
+        let address = address.ok_or_else(|| format!("the server has no {service} service"))?;
+        text.push_str(&format!("{service}Endpoint=http://{address}/{ACCOUNT};"));
+    }
+    Ok(text)
+}
 
 /// What current queue and blob clients send.
 const VERSION: &str = "2026-04-06";

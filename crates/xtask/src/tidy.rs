@@ -19,6 +19,7 @@ mod links;
 mod manifest;
 mod module_headers;
 mod records;
+mod rust_version;
 mod source;
 mod struct_fields;
 mod tree;
@@ -39,7 +40,7 @@ pub(crate) struct TidyArguments {
 }
 
 /// All rules; one file may have several that look at the same thing.
-const RULES: [fn(&Tree) -> Vec<Finding>; 10] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 11] = [
     module_headers::check,
     lengths::check,
     comment_columns::check,
@@ -50,6 +51,7 @@ const RULES: [fn(&Tree) -> Vec<Finding>; 10] = [
     links::check,
     documented::check,
     struct_fields::check,
+    rust_version::check,
 ];
 
 pub(crate) fn run(arguments: &TidyArguments) -> Outcome<()> {
@@ -134,6 +136,7 @@ mod tests {
             "module-header",
             "one-crypto-library",
             "records",
+            "rust-version",
             "settings-documented",
             "struct-fields",
             "test-file-lines",

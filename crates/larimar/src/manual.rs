@@ -1,0 +1,70 @@
+//! Completions for shells and manual pages, made from the arguments as they are.
+
+use crate::arguments::{Arguments, ManArguments};
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use std::io;
+
+/// Why no manual page is printed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManualError {
+    #[error("there is no command {0}; larimar help lists them")]
+    NoSuchCommand(String),
+    #[error("the page can't be written: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Writes what `shell` needs to complete command lines.
+pub(crate) fn completions(shell: Shell, out: &mut dyn io::Write) -> io::Result<()> {
+    // The generator takes a failing writer for a reason to panic, and a closed pipe is none.
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "larimar", &mut text);
+    out.write_all(&text)
+}
+
+/// Writes the manual page of the program, or of one command.
+pub(crate) fn man(arguments: &ManArguments, out: &mut dyn io::Write) -> Result<(), ManualError> {
+    let mut program = Arguments::command();
+    program.build();
+    let page = match &arguments.command {
+        None => program,
+        Some(name) => named(&program, name).ok_or_else(|| ManualError::NoSuchCommand(name.clone()))?,
+    };
+    Ok(clap_mangen::Man::new(page).render(out)?)
+}
+
+fn named(program: &Command, name: &str) -> Option<Command> {
+    let command = program.find_subcommand(name)?.clone();
+    Some(command.name(format!("larimar-{name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_shell_completes_the_commands() {
+        for shell in Shell::value_variants() {
+            let mut text = Vec::new();
+            completions(*shell, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("repair") && text.contains("table-port"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn the_program_and_each_command_have_a_page() {
+        let page = |command: Option<&str>| {
+            let mut text = Vec::new();
+            let arguments = ManArguments { command: command.map(str::to_owned) };
+            man(&arguments, &mut text).map(|()| String::from_utf8(text).unwrap())
+        };
+        assert!(page(None).unwrap().contains("larimar\\-repair(1)"));
+        for command in Arguments::command().get_subcommands() {
+            let name = command.get_name();
+            assert!(page(Some(name)).unwrap().starts_with(".ie"), "{name}");
+        }
+        assert!(matches!(page(Some("brew")), Err(ManualError::NoSuchCommand(_))));
+    }
+}
