@@ -3,10 +3,10 @@
 //! What always holds: nothing in the folder is written; a folder that a server holds is refused. The exit
 //! code is 0 for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
 
-use crate::container_names::{Opened, container_names};
 use crate::data_folder;
+use crate::output::progress::Progress;
 use crate::places::ContainerNames;
-use crate::progress::Progress;
+use crate::places::container_names::{Opened, container_names};
 use crate::repair::{Plan, RepairError, plan_for};
 use base::system::SystemDisk;
 use base::{ByteSize, Environment};

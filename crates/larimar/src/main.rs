@@ -3,31 +3,22 @@
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
 mod arguments;
-mod byte_size;
-mod certificate;
 mod check;
 mod configuration;
-mod container_names;
 mod data_folder;
-mod life;
-mod log;
-mod machine_memory;
 mod manual;
 mod open_files;
+mod output;
 mod places;
-mod progress;
 mod repair;
-mod repeated_lines;
-mod report;
 mod sas;
-mod sas_arguments;
-mod sas_settings;
 mod serve;
 
 use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use base::Clock;
 use configuration::Configuration;
 use manual::ManualError;
+use output::{log, report};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;

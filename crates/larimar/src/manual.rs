@@ -1,7 +1,7 @@
 //! Completions for shells and manual pages, made from the arguments as they are.
 
 use crate::arguments::{Arguments, ManArguments};
-use clap::{Command, CommandFactory};
+use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io;
 
@@ -28,14 +28,13 @@ pub(crate) fn man(arguments: &ManArguments, out: &mut dyn io::Write) -> Result<(
     program.build();
     let page = match &arguments.command {
         None => program,
-        Some(name) => named(&program, name).ok_or_else(|| ManualError::NoSuchCommand(name.clone()))?,
+        // Built with the program, it is called `larimar-NAME`.
+        Some(name) => match program.find_subcommand(name) {
+            Some(command) => command.clone(),
+            None => return Err(ManualError::NoSuchCommand(name.clone())),
+        },
     };
     Ok(clap_mangen::Man::new(page).render(out)?)
-}
-
-fn named(program: &Command, name: &str) -> Option<Command> {
-    let command = program.find_subcommand(name)?.clone();
-    Some(command.name(format!("larimar-{name}")))
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ mod tests;
 pub(crate) use plan::Plan;
 
 use crate::arguments::RepairArguments;
-use crate::container_names::container_names;
 use crate::data_folder;
+use crate::output::progress::Progress;
 use crate::places::ContainerNames;
-use crate::progress::Progress;
+use crate::places::container_names::container_names;
 use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
 use base::{BoxFuture, ByteSize, Disk, Environment};

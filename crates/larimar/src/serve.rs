@@ -5,7 +5,7 @@ use crate::arguments::OauthMode;
 use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
 use crate::data_folder;
 use crate::open_files::choose_connections_max;
-use crate::report::{self, Addresses, StartSas};
+use crate::output::report::{self, Addresses, StartSas};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;

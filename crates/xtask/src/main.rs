@@ -7,29 +7,16 @@
 // layers.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod all_tests;
-mod bare_server;
 mod bench;
-mod blob_kill;
-mod content;
+mod client;
 mod damage;
-mod engine_bench;
-mod examples;
 mod full_disk;
 mod fuzz;
-mod http_client;
-mod kill_rounds;
-mod load;
-mod measured;
-mod queue_bench;
-mod queue_kill;
-mod server_process;
-mod service_client;
-mod shared_key;
+mod kill9;
 mod simulation;
+mod suite;
 mod tidy;
 mod workspace;
-mod writer;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -49,22 +36,22 @@ struct Arguments {
 enum Chore {
     /// Format, lints, all tests, official clients and a short kill -9 run: what must pass before a change
     /// lands.
-    Test(all_tests::TestArguments),
+    Test(suite::TestArguments),
     /// The rules of the tree: headers, lengths, words, layers, circles, links, documented settings.
     Tidy(tidy::TidyArguments),
     /// Durable inserts and point gets per second beside a bare HTTP server, in one run; `engine`: the engine
     /// alone; `queries`, `groups`: tables; `blobs`.
     Bench(Box<bench::BenchArguments>),
     /// Kills the server under load again and again, and checks that every acknowledged write is there.
-    Kill9(kill_rounds::KillArguments),
+    Kill9(kill9::KillArguments),
     /// Fuzzes what strangers may send, guided by coverage (needs a C++ compiler, no nightly).
     Fuzz(fuzz::FuzzArguments),
     /// Kills the server under 64 consumers of one queue, and checks that no message is lost or handed out
     /// twice at a time.
-    Kill9Queues(queue_kill::QueueKillArguments),
+    Kill9Queues(kill9::queues::QueueKillArguments),
     /// Kills the server under uploads, and checks that committed blobs are whole and staged blocks are there
     /// or not.
-    Kill9Blobs(blob_kill::BlobKillArguments),
+    Kill9Blobs(kill9::blobs::BlobKillArguments),
     /// Damages copies of data folders, and checks that every answer is right or an error, and that a repair
     /// lists its losses.
     Damage(Box<damage::DamageArguments>),
@@ -75,7 +62,7 @@ enum Chore {
     Sim(simulation::SimulationArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
     #[command(hide = true)]
-    BareServer(bare_server::BareServerArguments),
+    BareServer(bench::bare_server::BareServerArguments),
 }
 
 fn main() -> ExitCode {
@@ -83,17 +70,17 @@ fn main() -> ExitCode {
         return bench::cold_build::run_compiler(log);
     }
     let outcome = match Arguments::parse().chore {
-        Chore::Test(arguments) => all_tests::run(&arguments),
+        Chore::Test(arguments) => suite::run(&arguments),
         Chore::Tidy(arguments) => tidy::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
-        Chore::Kill9(arguments) => kill_rounds::run(&arguments),
+        Chore::Kill9(arguments) => kill9::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
-        Chore::Kill9Queues(arguments) => queue_kill::run(&arguments),
-        Chore::Kill9Blobs(arguments) => blob_kill::run(&arguments),
+        Chore::Kill9Queues(arguments) => kill9::queues::run(&arguments),
+        Chore::Kill9Blobs(arguments) => kill9::blobs::run(&arguments),
         Chore::Damage(arguments) => damage::run(&arguments),
         Chore::FullDisk(arguments) => full_disk::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
-        Chore::BareServer(arguments) => bare_server::run(&arguments),
+        Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,11 +2,11 @@
 //! connections.
 
 use super::{ENTITY_SIZE_BYTES, InsertRequests, Key, PARTITION_COUNT, entity_template, median, prepare};
-use crate::http_client::HttpClient;
-use crate::load::{Load, RequestSource, measure};
-use crate::measured::MeasuredServer;
-use crate::server_process::ServerProcess;
-use crate::shared_key::{ACCOUNT, Signer, date_now};
+use crate::bench::measured::MeasuredServer;
+use crate::client::http_client::HttpClient;
+use crate::client::load::{Load, RequestSource, measure};
+use crate::client::server_process::ServerProcess;
+use crate::client::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
 use std::net::SocketAddr;
 use std::path::PathBuf;

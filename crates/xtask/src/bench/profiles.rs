@@ -5,11 +5,11 @@
 
 use super::blobs::{BLOCK_BLOB, CONTAINER, CONTENT_TYPE, Requests};
 use super::{GetRequests, InsertRequests, Series, median, prepare};
-use crate::content::content;
-use crate::load::{Load, RequestSource, measure};
-use crate::measured::Profile;
-use crate::server_process::ServerProcess;
-use crate::service_client::ServiceClient;
+use crate::bench::measured::Profile;
+use crate::client::content::content;
+use crate::client::load::{Load, RequestSource, measure};
+use crate::client::server_process::ServerProcess;
+use crate::client::service_client::ServiceClient;
 use crate::{Outcome, workspace};
 use std::net::SocketAddr;
 use std::path::PathBuf;

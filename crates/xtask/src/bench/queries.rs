@@ -5,11 +5,11 @@
 //! a slow minute of the machine hits both. Latency is that of a single connection unless more are asked for.
 
 use super::median;
-use crate::http_client::HttpClient;
-use crate::load::{Load, RequestSource, measure};
-use crate::measured::MeasuredServer;
-use crate::server_process::ServerProcess;
-use crate::shared_key::{ACCOUNT, Signer, date_now};
+use crate::bench::measured::MeasuredServer;
+use crate::client::http_client::HttpClient;
+use crate::client::load::{Load, RequestSource, measure};
+use crate::client::server_process::ServerProcess;
+use crate::client::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
 use base::random::splitmix64;
 use std::net::SocketAddr;

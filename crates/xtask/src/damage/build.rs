@@ -6,8 +6,8 @@
 use super::clients::{Addresses, Clients, put_message_answer};
 use super::model::{Fate, Key, Kind, Model, Part, Value};
 use crate::Outcome;
-use crate::http_client::Answer;
-use crate::server_process::ServerProcess;
+use crate::client::http_client::Answer;
+use crate::client::server_process::ServerProcess;
 use base::random::splitmix64;
 use std::collections::BTreeMap;
 use std::io;

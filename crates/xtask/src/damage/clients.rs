@@ -4,11 +4,11 @@
 
 use super::model::{Key, Kind, Part, Value, bytes, wire_bytes};
 use crate::Outcome;
-use crate::http_client::{Answer, HttpClient};
-use crate::queue_bench::element;
-use crate::server_process::ServerProcess;
-use crate::service_client::{Pairs, ServiceClient};
-use crate::shared_key::Signer;
+use crate::bench::queues::element;
+use crate::client::http_client::{Answer, HttpClient};
+use crate::client::server_process::ServerProcess;
+use crate::client::service_client::{Pairs, ServiceClient};
+use crate::client::shared_key::Signer;
 use base::random::splitmix64;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -3,7 +3,7 @@
 //! what was acknowledged last.
 
 use crate::Outcome;
-use crate::content::content;
+use crate::client::content::content;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};

@@ -4,9 +4,9 @@
 
 use super::clients::{Clients, blob_path};
 use super::model::{Fate, Key, Kind, Model, Verdict, judge, judge_presence};
-use crate::http_client::Answer;
-use crate::queue_bench::element;
-use crate::server_process::ServerProcess;
+use crate::bench::queues::element;
+use crate::client::http_client::Answer;
+use crate::client::server_process::ServerProcess;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -108,7 +108,8 @@ pub(crate) fn print(reports: &[Report], how_to_repeat: &str) -> usize {
     failing.len()
 }
 
-/// The start and the end of a long text: a command's first words say what it did, its last ones why it failed.
+/// The start and the end of a long text: a command's first words say what it did, its last ones why it
+/// failed.
 fn shortened(text: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
     if characters.len() <= FAILURE_LENGTH_MAX {

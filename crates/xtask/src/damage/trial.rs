@@ -10,7 +10,7 @@ use super::model::{Key, Kind, Model, Part, Verdict};
 use super::reading::{Finding, Reading, read_all};
 use super::repair;
 use crate::Outcome;
-use crate::server_process::ServerProcess;
+use crate::client::server_process::ServerProcess;
 use base::random::splitmix64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 use super::rows::{Answer, Client, Kind, Unit};
 use super::small_disk::SmallDisk;
 use crate::Outcome;
-use crate::server_process::ServerProcess;
+use crate::client::server_process::ServerProcess;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;

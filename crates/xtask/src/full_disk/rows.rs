@@ -2,11 +2,11 @@
 //! numbers knows what must be there.
 
 use crate::Outcome;
-use crate::content::content;
-use crate::http_client::HttpClient;
-use crate::server_process::ServerProcess;
-use crate::service_client::{Pairs, ServiceClient};
-use crate::shared_key::Signer;
+use crate::client::content::content;
+use crate::client::http_client::HttpClient;
+use crate::client::server_process::ServerProcess;
+use crate::client::service_client::{Pairs, ServiceClient};
+use crate::client::shared_key::Signer;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
@@ -279,7 +279,7 @@ impl Client {
                 })?;
                 if !in_blocks {
                     let mut whole = vec![0; size as usize];
-                    crate::content::fill(&mut state, &mut whole);
+                    crate::client::content::fill(&mut state, &mut whole);
                     is_same = whole == wanted;
                 }
                 Ok(Some(got.status == 200 && is_same && read_bytes == size))

@@ -3,9 +3,9 @@
 use super::rows::{Answer, BINARY, BLOCK_BLOB, Client, Kind, Unit};
 use super::small_disk::SmallDisk;
 use crate::Outcome;
-use crate::content::content;
-use crate::server_process::ServerProcess;
-use crate::service_client::ServiceClient;
+use crate::client::content::content;
+use crate::client::server_process::ServerProcess;
+use crate::client::service_client::ServiceClient;
 use base::random::splitmix64;
 use std::fmt;
 use std::path::{Path, PathBuf};

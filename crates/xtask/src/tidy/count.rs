@@ -1,8 +1,8 @@
 //! `cargo xtask tidy --count`: totals that show where the tree stands, without a judgement.
 
 use super::items::structures;
+use super::rules::{circles, comment_columns, lengths, words};
 use super::tree::{Tree, group, is_test_file};
-use super::{circles, comment_columns, lengths, words};
 use regex::bytes::RegexBuilder;
 use std::collections::BTreeMap;
 

@@ -5,10 +5,10 @@
 use super::{BLOCK_BLOB, Bench, CONTENT_TYPE, Verdict};
 use crate::Outcome;
 use crate::bench::median;
-use crate::load::{Load, RequestSource, measure};
-use crate::queue_bench::element;
-use crate::service_client::ServiceClient;
-use crate::shared_key::{ServiceRequest, Signer, date_now};
+use crate::bench::queues::element;
+use crate::client::load::{Load, RequestSource, measure};
+use crate::client::service_client::ServiceClient;
+use crate::client::shared_key::{ServiceRequest, Signer, date_now};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

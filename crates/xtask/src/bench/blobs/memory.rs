@@ -5,7 +5,7 @@
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, Verdict, mib};
 use crate::Outcome;
-use crate::content::fill;
+use crate::client::content::fill;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};

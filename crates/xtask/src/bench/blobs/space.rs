@@ -6,8 +6,8 @@
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, CONTENT_TYPE, Verdict, mib};
 use crate::Outcome;
-use crate::content::content;
-use crate::service_client::ServiceClient;
+use crate::client::content::content;
+use crate::client::service_client::ServiceClient;
 use base::random::splitmix64;
 use std::path::Path;
 use std::sync::Mutex;

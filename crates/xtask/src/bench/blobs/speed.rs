@@ -7,9 +7,9 @@
 use super::{BLOCK_BLOB, Bench, CONTAINER, Requests, Verdict, mib};
 use crate::Outcome;
 use crate::bench::{Series, median};
-use crate::content::content;
-use crate::load::{Load, measure};
-use crate::server_process::ServerProcess;
+use crate::client::content::content;
+use crate::client::load::{Load, measure};
+use crate::client::server_process::ServerProcess;
 use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;

@@ -1,0 +1,364 @@
+//! The command line as typed, with its help texts. `configuration` checks what it means.
+
+pub(crate) mod byte_size;
+pub(crate) mod sas_arguments;
+
+use crate::arguments::byte_size::parse_byte_size;
+use crate::arguments::sas_arguments::SasArguments;
+use crate::output::report;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use front_end::{BearerAuthority, UnverifiedTokens};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Version, commit and its date.
+const VERSION: &str = env!("LARIMAR_VERSION");
+
+const AFTER_HELP: &str = "\
+Examples:
+  larimar                                     serve ./larimar-data on ports 10000 to 10002
+  larimar --in-memory --table-port 0          serve what is forgotten at the end, tables on a free port
+  larimar serve --data /srv/larimar --host 0.0.0.0 --accounts-file accounts --tls-cert c.pem --tls-key k.pem
+  larimar check /srv/larimar                  tell what is damaged in a folder that no server holds
+  larimar repair /srv/larimar --apply         make it whole, and tell what is lost
+  larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
+  larimar completions bash > /etc/bash_completion.d/larimar
+  larimar man | man -l -
+
+Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUNTS (NAME:KEY[:KEY2];NAME:KEY…) the \
+well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged. Clients that \
+take neither keys nor connection strings use a shared access signature: larimar sas makes one.
+
+Logs: set LARIMAR_LOG, for example LARIMAR_LOG=info.";
+
+/// A self-hosted storage server that speaks the Azure Storage protocol. Every acknowledged write is on disk.
+#[derive(Debug, Parser)]
+#[command(name = "larimar", version = VERSION, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server (what happens without a command, too)
+    Serve(Box<ServeArguments>),
+    /// Read a data folder that no server holds, and tell what is damaged; nothing is changed
+    ///
+    /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
+    Check(CheckArguments),
+    /// Plan the repair of a damaged folder that no server holds, and tell what is lost; with --apply, do it
+    ///
+    /// Without --apply nothing is changed. Ends with 0 if there is nothing to do, or all is done and the
+    /// folder is whole; with 3 if there is something to do; with 1 if that could not be found out, or not be
+    /// done.
+    Repair(RepairArguments),
+    /// Make a shared access signature for an account, or for one container, blob, queue or table
+    Sas(Box<SasArguments>),
+    /// Print what a shell needs to complete command lines
+    Completions(CompletionsArguments),
+    /// Print the manual page of larimar, or of one of its commands
+    Man(ManArguments),
+}
+
+/// Arguments of `larimar completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `larimar man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// The command; else the whole program
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+}
+
+/// Arguments of `larimar check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The data folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
+/// Arguments of `larimar repair`.
+#[derive(Debug, Args)]
+pub(crate) struct RepairArguments {
+    /// The data folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+
+    /// Change the folder as planned; copies of what is replaced are kept in DIR/repair
+    #[arg(long)]
+    pub(crate) apply: bool,
+
+    /// Write the plan, or with --apply what was done, to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// What the program is asked to do.
+#[derive(Debug)]
+pub(crate) enum Chore {
+    Serve(Box<ServeArguments>),
+    Check(CheckArguments),
+    Repair(RepairArguments),
+    Sas(Box<SasArguments>),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
+}
+
+/// Exit code for a command line that makes no sense, or asks for what can't be.
+pub(crate) const EXIT_BAD_ARGUMENTS: u8 = 2;
+
+impl Arguments {
+    /// What was typed. Help goes to standard output; a mistake is one line on standard error, and the process
+    /// ends.
+    pub(crate) fn parse_or_exit() -> Self {
+        Self::try_parse().unwrap_or_else(|error| {
+            if !error.use_stderr() {
+                error.exit();
+            }
+            report::error(&one_line(&error));
+            std::process::exit(EXIT_BAD_ARGUMENTS.into());
+        })
+    }
+
+    /// What to do, whichever way it was asked for.
+    pub(crate) fn chore(self) -> Chore {
+        match self.command {
+            Some(Command::Serve(serve)) => Chore::Serve(serve),
+            Some(Command::Check(check)) => Chore::Check(check),
+            Some(Command::Repair(repair)) => Chore::Repair(repair),
+            Some(Command::Sas(sas)) => Chore::Sas(sas),
+            Some(Command::Completions(completions)) => Chore::Completions(completions),
+            Some(Command::Man(man)) => Chore::Man(man),
+            None => Chore::Serve(Box::new(self.serve)),
+        }
+    }
+
+    /// What to serve; tests ask for nothing else.
+    #[cfg(test)]
+    pub(crate) fn serve(self) -> ServeArguments {
+        match self.chore() {
+            Chore::Serve(serve) => *serve,
+            other => panic!("{other:?} serves nothing"),
+        }
+    }
+}
+
+/// How bearer tokens are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OauthMode {
+    /// Issuer, audience, times and algorithm are checked, the signature is not
+    Basic,
+}
+
+impl OauthMode {
+    /// Who judges them.
+    pub(crate) fn authority(self) -> Arc<dyn BearerAuthority> {
+        match self {
+            OauthMode::Basic => Arc::new(UnverifiedTokens),
+        }
+    }
+}
+
+/// Arguments of `larimar serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    #[command(flatten, next_help_heading = "Data")]
+    pub(crate) storage: StorageArguments,
+    #[command(flatten, next_help_heading = "Addresses")]
+    pub(crate) addresses: AddressArguments,
+    #[command(flatten, next_help_heading = "Accounts")]
+    pub(crate) accounts: AccountArguments,
+    #[command(flatten, next_help_heading = "Encryption and tokens")]
+    pub(crate) security: SecurityArguments,
+    #[command(flatten, next_help_heading = "Memory, ranges and threads")]
+    pub(crate) sizes: SizeArguments,
+}
+
+/// Where the data is.
+#[derive(Debug, Args)]
+pub(crate) struct StorageArguments {
+    /// Folder that holds the data; made if it does not exist
+    #[arg(long, value_name = "DIR", default_value = "larimar-data")]
+    pub(crate) data: PathBuf,
+
+    /// Keep everything in memory and forget it at the end
+    #[arg(long, conflicts_with = "data")]
+    pub(crate) in_memory: bool,
+
+    /// Written once the server listens: JSON with the addresses, the signed ones included
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// Where the services listen.
+#[derive(Debug, Args)]
+pub(crate) struct AddressArguments {
+    /// Address to listen on
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) host: String,
+
+    /// Port of the Blob service; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value_t = 10000)]
+    pub(crate) blob_port: u16,
+
+    /// Port of the Queue service; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value_t = 10001)]
+    pub(crate) queue_port: u16,
+
+    /// Port of the Table service; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value_t = 10002)]
+    pub(crate) table_port: u16,
+}
+
+/// Whose data is served.
+#[derive(Debug, Args)]
+pub(crate) struct AccountArguments {
+    /// An account to serve, with one or two Base64 keys; repeat for more
+    #[arg(long = "account", value_name = "NAME:KEY[:KEY2]")]
+    pub(crate) accounts: Vec<String>,
+
+    /// A file with one NAME:KEY[:KEY2] a line; # starts a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) accounts_file: Option<PathBuf>,
+
+    /// An account that keeps former versions of its blobs; repeat for more
+    #[arg(long = "versioned-account", value_name = "NAME")]
+    pub(crate) versioned_accounts: Vec<String>,
+}
+
+/// What is encrypted, and which tokens are taken.
+#[derive(Debug, Args)]
+pub(crate) struct SecurityArguments {
+    /// A certificate (or a chain of them) in PEM form: connections are encrypted, and others are not served.
+    /// Looked at every minute, so it can be renewed while the server runs
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key in PEM form
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+
+    /// Take bearer tokens, too. For development only: their signatures are not verified
+    #[arg(long, value_name = "MODE", requires = "tls_cert")]
+    pub(crate) oauth: Option<OauthMode>,
+
+    /// Take customers' keys and encryption scopes of blobs, too. For development only: nothing is encrypted
+    /// with them
+    #[arg(long)]
+    pub(crate) unencrypted_customer_keys: bool,
+}
+
+/// How much of the machine is used.
+#[derive(Debug, Args)]
+pub(crate) struct SizeArguments {
+    /// Memory for rows on their way to disk and for cached blocks together, such as 512MiB. Without it a
+    /// quarter of the memory that the process may use, at most 4GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_byte_size)]
+    pub(crate) memory_budget: Option<u64>,
+
+    /// Share of the memory budget for cached blocks. Without it half, or all but 512MiB
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) cache_share: Option<u64>,
+
+    /// A range of rows is split once it has more bytes than this
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_byte_size)]
+    pub(crate) range_size: u64,
+
+    /// Ranges at most; then none is split any more
+    #[arg(long, value_name = "COUNT", default_value_t = 32)]
+    pub(crate) max_ranges: usize,
+
+    /// Bytes a second at which stored data is read again in the background to notice damage; 0: never
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_byte_size)]
+    pub(crate) scrub_rate: u64,
+
+    /// Keep each worker thread on one core. false: the kernel moves them, for machines with other busy
+    /// programs
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub(crate) pin_workers: bool,
+}
+
+/// Bytes of a mistaken command that are told at most.
+const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
+
+/// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells
+/// too. Of an argument that nothing asks for it tells the name of an option or of a would-be command: a long
+/// one may be a key, after a blank in the place of a colon.
+fn one_line(error: &clap::Error) -> String {
+    let mut text = error.to_string();
+    for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        if let Some(ContextValue::String(given)) = error.get(kind)
+            && !given.starts_with('-')
+            && given.len() > COMMAND_SHOWN_SIZE_BYTES_MAX
+        {
+            text = text.replace(given.as_str(), "...");
+        }
+    }
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let line = words.join(" ");
+    format!("{}; larimar --help tells what can be given", line.strip_prefix("error: ").unwrap_or(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn serve_is_what_happens_without_a_command() {
+        let bare = Arguments::try_parse_from(["larimar", "--table-port", "7"]).unwrap().serve();
+        let named = Arguments::try_parse_from(["larimar", "serve", "--table-port", "7"]).unwrap().serve();
+        assert_eq!(bare.addresses.table_port, 7);
+        assert_eq!(
+            (bare.addresses.table_port, bare.storage.data),
+            (named.addresses.table_port, named.storage.data)
+        );
+        assert!(Arguments::try_parse_from(["larimar", "--in-memory", "--data", "x"]).is_err());
+        assert!(Arguments::try_parse_from(["larimar", "--table-port", "70000"]).is_err());
+    }
+
+    #[test]
+    fn mistakes_are_one_line() {
+        for (typed, part) in [
+            (&["--nonsense"][..], "--nonsense"),
+            (&["brew"], "brew"),
+            (&["--table-port", "x"], "'x'"),
+            (&["--table-port"], "--table-port"),
+            (&["--memory-budget", "much"], "--memory-budget"),
+            (&["--range-size", "1.5GiB"], "--range-size"),
+            (&["check"], "DIR"),
+            (&["repair", "--apply"], "DIR"),
+            (&["--in-memory", "--data", "x"], "--in-memory"),
+            (&["--tls-cert", "x"], "--tls-key"),
+            (&["--oauth", "basic"], "--tls-cert"),
+            (&["--oauth", "full", "--tls-cert", "x", "--tls-key", "y"], "full"),
+        ] {
+            let error = Arguments::try_parse_from([&["larimar"], typed].concat()).unwrap_err();
+            let line = one_line(&error);
+            assert!(line.contains(part) && line.lines().count() == 1, "{line}");
+            assert!(!line.contains("Usage") && !line.starts_with("error"), "{line}");
+        }
+        let key = "AAECAwQFBgcICQoLDA0ODw==";
+        for typed in [&["--account", "abc", key][..], &["--account", "abc", key, "serve"], &["serve", key]] {
+            let line = one_line(&Arguments::try_parse_from([&["larimar"], typed].concat()).unwrap_err());
+            assert!(!line.contains(&key[..8]), "{line}");
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the
+//! files with accounts, certificate and key are read, and the place of the ready file is looked at.
+
+mod certificate;
+mod machine_memory;
+
+use crate::arguments::{OauthMode, ServeArguments};
+use crate::configuration::certificate::{Certificate, CertificateError};
+use crate::data_folder::folder_of;
+use blob::VersionedAccounts;
+use front_end::accounts::{Account, AccountError, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
+use partition::{PartitionSettings, SettingError};
+use rustix::fs::{Access, access};
+use std::ffi::OsString;
+use std::fmt;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings};
+
+/// Flags that more than one mistake names.
+pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
+pub(crate) const QUEUE_PORT_FLAG: &str = "--queue-port";
+pub(crate) const TABLE_PORT_FLAG: &str = "--table-port";
+
+/// Where the data lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// In this folder.
+    Folder(PathBuf),
+    /// In memory, forgotten at the end.
+    Memory,
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Storage::Folder(path) => path.display().fmt(f),
+            Storage::Memory => f.write_str("in memory"),
+        }
+    }
+}
+
+/// Where each service listens.
+#[derive(Debug)]
+pub(crate) struct ServiceAddresses {
+    pub(crate) blob: SocketAddr,
+    pub(crate) queue: SocketAddr,
+    pub(crate) table: SocketAddr,
+}
+
+/// What the server is asked to be.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) storage: Storage,
+    pub(crate) addresses: ServiceAddresses,
+    pub(crate) accounts: Accounts,
+    /// Those that keep versions of their blobs.
+    pub(crate) versioned: VersionedAccounts,
+    /// Whether the accounts are just the public development account.
+    pub(crate) development_account: bool,
+    pub(crate) ready_file: Option<PathBuf>,
+    pub(crate) streams: StreamSettings,
+    pub(crate) partitions: PartitionSettings,
+    /// With it connections are encrypted.
+    pub(crate) tls: Option<Certificate>,
+    /// How bearer tokens are judged; without it none is taken. Never without `tls`.
+    pub(crate) oauth: Option<OauthMode>,
+    /// Whether each worker thread keeps to a core.
+    pub(crate) pin_workers: bool,
+    /// Whether customers' keys are taken, although they encrypt nothing.
+    pub(crate) takes_customer_keys: bool,
+}
+
+impl Configuration {
+    /// What addresses start with.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
+/// Why the settings can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigurationError {
+    #[error("--versioned-account {0}: there is no account of this name")]
+    UnknownAccount(String),
+    #[error("--host {host}: {why}; give an IP address or a host name of this machine")]
+    Host { host: String, why: String },
+    #[error("--host: the address is missing; give an IP address or a host name of this machine")]
+    NoHost,
+    #[error("{first} and {second} are both {port}, and two services can't share a port; 0 picks a free one")]
+    SharedPort { first: &'static str, second: &'static str, port: u16 },
+    #[error("{source_name}: {error}")]
+    Account { source_name: String, error: AccountError },
+    #[error(
+        "account {name}: a key of {size_bytes} bytes is found by trying, so one under {KEY_SIZE_BYTES_MIN} bytes is not \
+         taken where others reach the server (--host {host}); give the account a longer key, such as one that openssl \
+         rand -base64 64 prints, or listen on 127.0.0.1"
+    )]
+    ShortKey { name: String, size_bytes: usize, host: IpAddr },
+    #[error("{variable} is not UTF-8 text")]
+    NotText { variable: &'static str },
+    #[error("{variable} is set but names no account; unset it for the development account")]
+    NoAccountsInVariable { variable: &'static str },
+    #[error(
+        "--accounts-file wants the name of a file with accounts; an account itself is given with --account"
+    )]
+    AccountForFile,
+    #[error("--accounts-file {}: {error}", path.display())]
+    AccountsFile { path: PathBuf, error: std::io::Error },
+    #[error("--accounts-file {}: it names no account", path.display())]
+    NoAccounts { path: PathBuf },
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    #[error("{flag}: {error}")]
+    Setting { flag: &'static str, error: SettingError },
+    #[error("--data: the name of a folder is missing")]
+    NoDataFolder,
+    #[error("--ready-file {}: it can't be written there: {error}", path.display())]
+    ReadyFile { path: PathBuf, error: std::io::Error },
+}
+
+impl Configuration {
+    pub(crate) fn from_arguments(
+        arguments: ServeArguments,
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ConfigurationError> {
+        let given = given_accounts(
+            &arguments.accounts.accounts,
+            arguments.accounts.accounts_file.as_deref(),
+            environment,
+        )?;
+        let development_account = given.is_none();
+        let accounts = given.unwrap_or_else(Accounts::development);
+        if let Some(unknown) =
+            arguments.accounts.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
+        {
+            let shown = if may_be_shown(unknown) { unknown } else { "..." };
+            return Err(ConfigurationError::UnknownAccount(shown.to_owned()));
+        }
+        let versioned = VersionedAccounts(arguments.accounts.versioned_accounts.iter().cloned().collect());
+        let host = resolve(&arguments.addresses.host)?;
+        check_keys(&accounts, host)?;
+        let partitions = given_partition_settings(&arguments)?;
+        let mut streams = StreamSettings {
+            scrub_bytes_per_second: arguments.sizes.scrub_rate,
+            ..StreamSettings::default()
+        };
+        if arguments.storage.in_memory {
+            streams.reserve_size_bytes = 0;
+            streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;
+        }
+        let tls = given_certificate(&arguments)?;
+        if arguments.storage.data.as_os_str().is_empty() {
+            return Err(ConfigurationError::NoDataFolder);
+        }
+        check_ports(&arguments)?;
+        check_ready_file(&arguments)?;
+        Ok(Configuration {
+            storage: if arguments.storage.in_memory {
+                Storage::Memory
+            } else {
+                Storage::Folder(arguments.storage.data)
+            },
+            addresses: ServiceAddresses {
+                blob: SocketAddr::new(host, arguments.addresses.blob_port),
+                queue: SocketAddr::new(host, arguments.addresses.queue_port),
+                table: SocketAddr::new(host, arguments.addresses.table_port),
+            },
+            accounts,
+            versioned,
+            development_account,
+            ready_file: arguments.storage.ready_file,
+            streams,
+            partitions,
+            tls,
+            oauth: arguments.security.oauth,
+            pin_workers: arguments.sizes.pin_workers,
+            takes_customer_keys: arguments.security.unencrypted_customer_keys,
+        })
+    }
+}
+
+/// Refuses keys that guard nothing, unless only programs of this machine can reach the server.
+fn check_keys(accounts: &Accounts, host: IpAddr) -> Result<(), ConfigurationError> {
+    let is_short = |account: &&Account| account.shortest_key_size_bytes() < KEY_SIZE_BYTES_MIN;
+    match accounts.iter().find(is_short) {
+        Some(account) if !is_loopback(host) => Err(ConfigurationError::ShortKey {
+            name: account.name().to_owned(),
+            size_bytes: account.shortest_key_size_bytes(),
+            host,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether only programs of this machine reach what listens there.
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// Sizes and budgets, checked.
+fn given_partition_settings(arguments: &ServeArguments) -> Result<PartitionSettings, ConfigurationError> {
+    let refused = |error: SettingError| {
+        let flag = match error {
+            SettingError::BudgetTooSmall { .. } | SettingError::TableTooLarge { .. } => "--memory-budget",
+            SettingError::CacheShare { .. } => "--cache-share",
+            SettingError::RangeTooSmall { .. } => "--range-size",
+            SettingError::TooFewRanges { .. } => "--max-ranges",
+        };
+        ConfigurationError::Setting { flag, error }
+    };
+    let settings = PartitionSettings {
+        range_size_bytes_max: arguments.sizes.range_size,
+        range_count_max: arguments.sizes.max_ranges,
+        ..PartitionSettings::default()
+    };
+    let budget = arguments.sizes.memory_budget.unwrap_or_else(machine_memory::default_budget);
+    let settings = settings.with_memory_budget(budget, arguments.sizes.cache_share).map_err(refused)?;
+    settings.check_chosen().map_err(refused)?;
+    Ok(settings)
+}
+
+/// The certificate and its key, if they are given; the command line has them together or not at all.
+fn given_certificate(arguments: &ServeArguments) -> Result<Option<Certificate>, CertificateError> {
+    match (&arguments.security.tls_cert, &arguments.security.tls_key) {
+        (Some(certificate), Some(key)) => Certificate::read(certificate, key).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Whether each service has a port of its own.
+fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
+    let ports = [
+        (BLOB_PORT_FLAG, arguments.addresses.blob_port),
+        (QUEUE_PORT_FLAG, arguments.addresses.queue_port),
+        (TABLE_PORT_FLAG, arguments.addresses.table_port),
+    ];
+    for (index, &(second, port)) in ports.iter().enumerate() {
+        if let Some(&(first, _)) = ports[..index].iter().find(|other| port != 0 && other.1 == port) {
+            return Err(ConfigurationError::SharedPort { first, second, port });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the ready file can be written once the server listens, so that nobody learns only then that it
+/// can't be.
+fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
+    let Some(path) = &arguments.storage.ready_file else { return Ok(()) };
+    let failed = |error| ConfigurationError::ReadyFile { path: path.clone(), error };
+    if path.is_dir() {
+        return Err(failed(ErrorKind::IsADirectory.into()));
+    }
+    let folder = folder_of(path);
+    // The data folder may be yet to be made, and the folders that it lies in with it.
+    let is_made = |data: PathBuf| {
+        !folder.exists() && std::path::absolute(folder).is_ok_and(|folder| data.starts_with(folder))
+    };
+    if !arguments.storage.in_memory && std::path::absolute(&arguments.storage.data).is_ok_and(is_made) {
+        return Ok(());
+    }
+    if !std::fs::metadata(folder).map_err(failed)?.is_dir() {
+        return Err(failed(ErrorKind::NotADirectory.into()));
+    }
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
+}
+
+fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
+    if host.is_empty() {
+        return Err(ConfigurationError::NoHost);
+    }
+    let failed = |why: String| ConfigurationError::Host { host: host.to_owned(), why };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse() {
+        return Ok(address);
+    }
+    let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+    addresses.next().map(|address| address.ip()).ok_or_else(|| failed("it has no address".to_owned()))
+}
+
+/// Accounts from the command line and the file; without those, from the environment.
+pub(crate) fn given_accounts(
+    typed: &[String],
+    file: Option<&Path>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<Accounts>, ConfigurationError> {
+    let mut texts: Vec<(String, String)> =
+        typed.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
+    if let Some(path) = file {
+        let content = std::fs::read_to_string(path).map_err(|error| {
+            // Its key would be told with the path.
+            match path.to_str().map(Account::parse) {
+                Some(Ok(_)) => ConfigurationError::AccountForFile,
+                _ => ConfigurationError::AccountsFile { path: path.to_owned(), error },
+            }
+        })?;
+        let before = texts.len();
+        // Some editors begin a text with a mark of its encoding.
+        let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
+        for (index, line) in content.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                texts.push((format!("{} line {}", path.display(), index + 1), line.to_owned()));
+            }
+        }
+        if texts.len() == before {
+            return Err(ConfigurationError::NoAccounts { path: path.to_owned() });
+        }
+    }
+    let named = |source_name: String| move |error| ConfigurationError::Account { source_name, error };
+    if !texts.is_empty() {
+        let mut accounts = Vec::with_capacity(texts.len());
+        for (source_name, text) in texts {
+            accounts.push(Account::parse(&text).map_err(named(source_name))?);
+        }
+        return Accounts::new(accounts).map(Some).map_err(named("accounts".to_owned()));
+    }
+    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        // Nobody who sets it wants the account whose key everybody knows.
+        let Some(value) = environment(variable) else { continue };
+        let text = value.into_string().map_err(|_| ConfigurationError::NotText { variable })?;
+        return Accounts::parse_list(&text).map(Some).map_err(|error| match error {
+            AccountError::Empty => ConfigurationError::NoAccountsInVariable { variable },
+            error => named(variable.to_owned())(error),
+        });
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::Parser;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+
+    fn configure(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Configuration, String> {
+        let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
+        let lookup = |name: &str| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        };
+        Configuration::from_arguments(arguments, &lookup).map_err(|error| error.to_string())
+    }
+
+    fn names(configuration: &Configuration) -> Vec<&str> {
+        configuration.accounts.names().collect()
+    }
+
+    #[test]
+    fn without_anything_it_is_the_development_account_on_the_peers_port() {
+        let configuration = configure(&[], &[]).unwrap();
+        assert_eq!(names(&configuration), ["devstoreaccount1"]);
+        assert!(configuration.development_account);
+        assert_eq!(configuration.addresses.table.to_string(), "127.0.0.1:10002");
+        assert_eq!(configuration.addresses.queue.to_string(), "127.0.0.1:10001");
+        assert_eq!(configuration.storage, Storage::Folder("larimar-data".into()));
+    }
+
+    #[test]
+    fn sizes_and_budgets_are_checked() {
+        let settings = |arguments: &[&str]| configure(arguments, &[]).map(|found| found.partitions);
+        let small =
+            settings(&["--memory-budget", "256MiB", "--cache-share", "25", "--range-size", "1GiB"]).unwrap();
+        assert!(small.cache_size_bytes_max.abs_diff(64 << 20) < 100);
+        assert!(small.memory_tables_size_bytes_max.abs_diff(192 << 20) < 100);
+        assert_eq!(small.range_size_bytes_max, 1 << 30);
+        for (arguments, flag) in [
+            (["--memory-budget", "1MiB"], "--memory-budget"),
+            (["--cache-share", "99"], "--cache-share"),
+            (["--range-size", "1MiB"], "--range-size"),
+            (["--max-ranges", "1"], "--max-ranges"),
+        ] {
+            let refused = settings(&arguments).unwrap_err();
+            assert!(
+                refused.starts_with(flag) && refused.contains("at least") | refused.contains("between"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_command_line_beats_the_environment_and_ours_beats_the_peers() {
+        let account = |name: &str| format!("{name}:{KEY}");
+        let environment = [("LARIMAR_ACCOUNTS", account("ours")), ("AZURITE_ACCOUNTS", account("theirs"))];
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(names(&configure(&["--account", &account("typed")], &environment).unwrap()), ["typed"]);
+        assert_eq!(names(&configure(&[], &environment).unwrap()), ["ours"]);
+        assert_eq!(names(&configure(&[], &environment[1..]).unwrap()), ["theirs"]);
+    }
+
+    #[test]
+    fn a_ready_file_may_lie_in_a_data_folder_that_is_yet_to_be_made() {
+        let ready = ["--ready-file", "/does/not/exist/ready", "--data", "/does/not/exist"];
+        assert!(configure(&ready, &[]).is_ok());
+        assert!(configure(&["--blob-port", "0", "--queue-port", "0", "--table-port", "0"], &[]).is_ok());
+    }
+
+    #[test]
+    fn short_keys_are_taken_where_nobody_else_reaches_them() {
+        let short = ["--account", "abc:AAEC", "--host"];
+        for host in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            assert!(configure(&[&short[..], &[host]].concat(), &[]).is_ok(), "{host}");
+        }
+        let of_16_bytes = format!("abc:{KEY}");
+        assert!(configure(&["--account", &of_16_bytes, "--host", "0.0.0.0"], &[]).is_ok());
+    }
+
+    #[test]
+    fn wrong_settings_say_where_they_come_from() {
+        for (arguments, environment, part) in [
+            (&["--account", "x"][..], &[][..], "--account"),
+            (&[], &[("AZURITE_ACCOUNTS", "nokey")], "AZURITE_ACCOUNTS"),
+            (&[], &[("LARIMAR_ACCOUNTS", "")], "LARIMAR_ACCOUNTS is set but names no account"),
+            (&[], &[("AZURITE_ACCOUNTS", " ; ")], "AZURITE_ACCOUNTS is set but names no account"),
+            (&["--host", "256.1.1.1.1"], &[], "--host"),
+            (&["--host", ""], &[], "the address is missing"),
+            (&["--blob-port", "7", "--table-port", "7"], &[], "--blob-port and --table-port are both 7"),
+            (&["--queue-port", "10002"], &[], "--queue-port and --table-port are both 10002"),
+            (&["--ready-file", "/does/not/exist"], &[], "--ready-file /does/not/exist"),
+            (&["--ready-file", "/proc"], &[], "is a directory"),
+            (&["--ready-file", "/proc/version/ready"], &[], "not a directory"),
+            (
+                &["--host", "0.0.0.0", "--account", "abc:AAECAwQFBgcICQoLDA0O"],
+                &[],
+                "account abc: a key of 15",
+            ),
+            (&["--host", "::"], &[("AZURITE_ACCOUNTS", "abc:AAEC")], "account abc: a key of 3 bytes"),
+            (&["--versioned-account", "nobody"], &[], "nobody"),
+            (&["--versioned-account", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "--versioned-account ...:"),
+            (&["--accounts-file", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "wants the name of a file"),
+            (&["--accounts-file", "/does/not/exist"], &[], "/does/not/exist"),
+        ] {
+            let error = configure(arguments, environment).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Durable insert and point get, side by side with the bare server, on one machine in one run.
+//!
+//! Rounds alternate between the servers, so that a slow minute of the machine hits both. Both get byte for
+//! byte the same requests (but for the `Host` header) and answer with bodies of the same size; what differs
+//! is the work.
+
+pub(crate) mod bare_server;
+mod blobs;
+pub(crate) mod cold_build;
+pub(crate) mod engine;
+mod groups;
+pub(crate) mod measured;
+mod profiles;
+mod queries;
+pub(crate) mod queues;
+
+use crate::bench::engine::EngineBenchArguments;
+use crate::bench::measured::{MeasuredServer, Programs};
+use crate::bench::queues::QueueBenchArguments;
+use crate::client::http_client::HttpClient;
+use crate::client::load::{Load, Measurement, RequestSource, measure};
+use crate::client::server_process::ServerProcess;
+use crate::client::shared_key::{ACCOUNT, Signer, date_now};
+use crate::{Outcome, workspace};
+use hdrhistogram::Histogram;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const TABLE: &str = "bench";
+const ENTITY_SIZE_BYTES: usize = 1024;
+const PARTITION_COUNT: u64 = 64;
+const SIGN_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// How many ready-made point gets a round cycles through.
+const GET_REQUEST_COUNT: usize = 8192;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// Rounds; the medians are over them.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) rounds: usize,
+    /// Seconds measured per round and kind.
+    #[arg(long, default_value_t = 4)]
+    pub(crate) seconds: u64,
+    /// Connections, each with one request under way.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) connections: usize,
+    #[command(flatten)]
+    pub(crate) server: MeasuredServer,
+    /// Fail if inserts per second are below this percentage of the bare server's.
+    #[arg(long)]
+    insert_percent_min: Option<f64>,
+    /// Fail if point gets per second are below this percentage of the bare server's.
+    #[arg(long)]
+    get_percent_min: Option<f64>,
+    /// Seed of the keys that are read.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    pub(crate) queues: QueueBenchArguments,
+}
+
+#[derive(clap::Subcommand)]
+enum Part {
+    /// Millions of entities through the partition layer, in process: memory, restarts, reads, changes of
+    /// ranges.
+    Engine(EngineBenchArguments),
+    /// Queries on a table of 1,000,000 entities beside the same on one of 10,000.
+    Queries(queries::QueryArguments),
+    /// Group transactions of 100 inserts beside single inserts.
+    Groups(groups::GroupArguments),
+    /// What a build in an empty target folder costs, and which packages most of it.
+    ColdBuild(cold_build::ColdBuildArguments),
+    /// The server of the release profile beside that of the dist profile.
+    Profiles(profiles::ProfileArguments),
+    /// Blobs: small and large ones beside the bare server and the disk, memory, listings, space that comes
+    /// back.
+    Blobs(blobs::BlobArguments),
+}
+
+impl BenchArguments {
+    /// A run so short that it only shows that the bench still works.
+    fn smoke(bin: PathBuf) -> Self {
+        Self {
+            part: None,
+            rounds: 1,
+            seconds: 1,
+            connections: 64,
+            server: MeasuredServer::smoke(bin),
+            insert_percent_min: None,
+            get_percent_min: None,
+            seed: 1,
+            queues: QueueBenchArguments::smoke(),
+        }
+    }
+}
+
+/// Every bench, so short that it only shows that it still works.
+pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
+    run(&BenchArguments::smoke(bin.to_path_buf()))?;
+    queries::run(&queries::QueryArguments::smoke(bin.to_path_buf()))?;
+    groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))?;
+    blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))
+}
+
+pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
+    match &arguments.part {
+        Some(Part::Engine(engine)) => engine::run(engine),
+        Some(Part::Queries(queries)) => queries::run(queries),
+        Some(Part::Groups(groups)) => groups::run(groups),
+        Some(Part::Blobs(blobs)) => blobs::run(blobs),
+        Some(Part::ColdBuild(build)) => cold_build::run(build),
+        Some(Part::Profiles(profiles)) => profiles::run(profiles),
+        None => run_server(arguments),
+    }
+}
+
+fn run_server(arguments: &BenchArguments) -> Outcome<()> {
+    let programs = arguments.server.programs()?;
+    if !arguments.queues.only_queues {
+        run_tables(arguments, &programs)?;
+    }
+    queues::run(arguments, &programs)
+}
+
+fn run_tables(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
+    let scratch = workspace::Scratch::create("bench")?;
+    let larimar = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
+    let get_size_bytes = prepare(larimar.address)?;
+    let bare = ServerProcess::start_bare(&programs.bare, scratch.path(), get_size_bytes)?;
+
+    println!(
+        "{} connections, {} rounds of {} s, entities of {ENTITY_SIZE_BYTES} B in {PARTITION_COUNT} partitions, \
+         get bodies of {get_size_bytes} B, {} cores, seed {}",
+        arguments.connections,
+        arguments.rounds,
+        arguments.seconds,
+        std::thread::available_parallelism()?,
+        arguments.seed,
+    );
+    let mut series = [
+        Series::new("bare POST"),
+        Series::new("durable insert"),
+        Series::new("bare GET"),
+        Series::new("point get"),
+    ];
+    let mut bare_inserts = InsertRequests::new(bare.address);
+    let mut inserts = InsertRequests::new(larimar.address);
+    let mut random = arguments.seed;
+    for round in 0..arguments.rounds {
+        // Who goes first alternates.
+        let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
+        for kind in order {
+            let measurement = match kind {
+                0 => measure(&load(arguments, bare.address, &bare, 204), &mut bare_inserts)?,
+                1 => measure(&load(arguments, larimar.address, &larimar, 204), &mut inserts)?,
+                _ => {
+                    let server = if kind == 2 { &bare } else { &larimar };
+                    let mut gets = GetRequests::build(server.address, inserts.sent_count.max(1), &mut random);
+                    measure(&load(arguments, server.address, server, 200), &mut gets)?
+                }
+            };
+            series[kind].add(measurement)?;
+        }
+        let rates: Vec<String> =
+            series.iter().map(|one| format!("{} {:.0}/s", one.name, one.last())).collect();
+        println!("round {}: {}", round + 1, rates.join(", "));
+    }
+    report(arguments, &series)?;
+    let status = larimar.terminate()?;
+    if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
+}
+
+/// Creates the table, and tells how large the answer to a point get is.
+fn prepare(address: SocketAddr) -> Outcome<usize> {
+    let mut client = HttpClient::connect(address, Signer::new())?;
+    let no_content = [("Prefer", "return-no-content")];
+    let created =
+        client.send("POST", "Tables", &no_content, format!("{{\"TableName\":\"{TABLE}\"}}").as_bytes())?;
+    if created.status != 204 {
+        return Err(format!("create table: {} {}", created.status, created.text()).into());
+    }
+    let mut body = entity_template();
+    let key = Key::of(u64::MAX);
+    key.write_into(&mut body);
+    let inserted = client.send("POST", TABLE, &no_content, &body)?;
+    if inserted.status != 204 {
+        return Err(format!("insert: {} {}", inserted.status, inserted.text()).into());
+    }
+    let found = client.send("GET", &key.target(), &[], b"")?;
+    if found.status != 200 {
+        return Err(format!("get: {} {}", found.status, found.text()).into());
+    }
+    let missing = client.send("GET", &Key::of(u64::MAX - 1).target(), &[], b"")?;
+    if missing.status != 404 {
+        return Err(format!("get of a missing entity: {} {}", missing.status, missing.text()).into());
+    }
+    Ok(found.body.len())
+}
+
+/// A load on one of the addresses of a server.
+pub(crate) fn load(
+    arguments: &BenchArguments,
+    address: SocketAddr,
+    server: &ServerProcess,
+    expected_status: u16,
+) -> Load {
+    Load {
+        address,
+        connection_count: arguments.connections,
+        warm_up_for: Duration::from_millis(500),
+        measure_for: Duration::from_secs(arguments.seconds),
+        expected_status,
+        server_process_id: Some(server.id()),
+    }
+}
+
+/// The measurements of one kind over all rounds.
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    pub(crate) rates: Vec<f64>,
+    latency_ns: Option<Histogram<u64>>,
+    /// Microseconds of processor that an operation takes the server, per round.
+    pub(crate) server_us: Vec<f64>,
+    generator_share: f64,
+}
+
+impl Series {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self { name, rates: Vec::new(), latency_ns: None, server_us: Vec::new(), generator_share: 0.0 }
+    }
+
+    pub(crate) fn add(&mut self, measurement: Measurement) -> Outcome<()> {
+        self.rates.push(measurement.operations_per_second);
+        let server_time = measurement.server_time_per_operation;
+        self.server_us.extend(server_time.map(|time| time.as_secs_f64() * 1e6));
+        self.generator_share = self.generator_share.max(measurement.generator_share);
+        match &mut self.latency_ns {
+            Some(latency_ns) => latency_ns.add(&measurement.latency_ns)?,
+            None => self.latency_ns = Some(measurement.latency_ns),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn last(&self) -> f64 {
+        self.rates.last().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn print(&self) {
+        let at = |quantile| match &self.latency_ns {
+            Some(latency_ns) => latency_ns.value_at_quantile(quantile) as f64 / 1e6,
+            None => 0.0,
+        };
+        println!(
+            "{:<16}{:>12.0} /s {:>9.2} ms {:>9.2} ms {:>9.1} µs {:>11.0} %",
+            self.name,
+            median(&self.rates),
+            at(0.5),
+            at(0.99),
+            median(&self.server_us),
+            self.generator_share * 100.0
+        );
+    }
+}
+
+fn report(arguments: &BenchArguments, series: &[Series; 4]) -> Outcome<()> {
+    println!(
+        "\n{:<16}{:>15} {:>12} {:>12} {:>12} {:>13}",
+        "", "median", "p50", "p99", "server time", "generator"
+    );
+    for one in series {
+        one.print();
+    }
+    let percent = |of: &Series, bare: &Series| {
+        let ratios: Vec<f64> =
+            of.rates.iter().zip(&bare.rates).map(|(one, bare)| 100.0 * one / bare).collect();
+        median(&ratios)
+    };
+    let insert_percent = percent(&series[1], &series[0]);
+    let get_percent = percent(&series[3], &series[2]);
+    println!("\ndurable insert: {insert_percent:.1} % of the bare server; point get: {get_percent:.1} %");
+    for (name, percent, min) in [
+        ("durable insert", insert_percent, arguments.insert_percent_min),
+        ("point get", get_percent, arguments.get_percent_min),
+    ] {
+        if min.is_some_and(|min| percent < min) {
+            return Err(format!("{name} is at {percent:.1} %, below {:.1} %", min.unwrap_or_default()).into());
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        length if length % 2 == 1 => sorted[length / 2],
+        length => (sorted[length / 2 - 1] + sorted[length / 2]) / 2.0,
+    }
+}
+
+/// The keys of the n-th entity, of fixed width. Row keys are scattered, so inserts don't arrive in key order.
+struct Key {
+    partition: String,
+    row: String,
+}
+
+impl Key {
+    fn of(number: u64) -> Self {
+        let scattered = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Self { partition: format!("p{:02}", number % PARTITION_COUNT), row: format!("{scattered:016x}") }
+    }
+
+    fn target(&self) -> String {
+        format!("{TABLE}(PartitionKey='{}',RowKey='{}')", self.partition, self.row)
+    }
+
+    fn write_into(&self, body: &mut [u8]) {
+        body[PARTITION_AT..PARTITION_AT + 3].copy_from_slice(self.partition.as_bytes());
+        body[ROW_AT..ROW_AT + 16].copy_from_slice(self.row.as_bytes());
+    }
+}
+
+const ENTITY_HEAD: &str = r#"{"PartitionKey":"p00","RowKey":"0000000000000000","Count":4711,"Price":12.5,"Active":true,"Total@odata.type":"Edm.Int64","Total":"1234567890123","Data":""#;
+const PARTITION_AT: usize = 17;
+const ROW_AT: usize = 32;
+
+/// An entity as JSON of exactly [`ENTITY_SIZE_BYTES`]: a few typed properties and a string that fills it up.
+fn entity_template() -> Vec<u8> {
+    let mut entity = ENTITY_HEAD.as_bytes().to_vec();
+    let mut random = 7;
+    while entity.len() < ENTITY_SIZE_BYTES - 2 {
+        entity.push(b'a' + (base::random::splitmix64(&mut random) % 26) as u8);
+    }
+    entity.extend_from_slice(b"\"}");
+    entity
+}
+
+/// Inserts of ever new entities. One signature serves all of them for a minute: it covers neither key nor
+/// body.
+struct InsertRequests {
+    address: SocketAddr,
+    signer: Signer,
+    head: Vec<u8>,
+    signed_at: Instant,
+    body: Vec<u8>,
+    sent_count: u64,
+}
+
+impl InsertRequests {
+    fn new(address: SocketAddr) -> Self {
+        let mut requests = Self {
+            address,
+            signer: Signer::new(),
+            head: Vec::new(),
+            signed_at: Instant::now(),
+            body: entity_template(),
+            sent_count: 0,
+        };
+        requests.sign();
+        requests
+    }
+
+    fn sign(&mut self) {
+        let date = date_now();
+        let path = format!("/{ACCOUNT}/{TABLE}");
+        let authorization = self.signer.authorization("POST", "application/json", &date, &path);
+        self.head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n\
+             Prefer: return-no-content\r\nx-ms-version: 2019-02-02\r\nx-ms-date: {date}\r\n\
+             Authorization: {authorization}\r\nContent-Length: {ENTITY_SIZE_BYTES}\r\n\r\n",
+            self.address
+        )
+        .into_bytes();
+        self.signed_at = Instant::now();
+    }
+}
+
+impl RequestSource for InsertRequests {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
+        if self.sent_count.is_multiple_of(256) && self.signed_at.elapsed() > SIGN_AGAIN_AFTER {
+            self.sign();
+        }
+        Key::of(self.sent_count).write_into(&mut self.body);
+        self.sent_count += 1;
+        out.extend_from_slice(&self.head);
+        out.extend_from_slice(&self.body);
+    }
+}
+
+/// Gets of entities that were inserted before, ready-made: a signature covers the key.
+struct GetRequests {
+    requests: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl GetRequests {
+    fn build(address: SocketAddr, entity_count: u64, random: &mut u64) -> Self {
+        let signer = Signer::new();
+        let date = date_now();
+        let requests = (0..GET_REQUEST_COUNT).map(|_| {
+            let key = Key::of(base::random::splitmix64(random) % entity_count);
+            let path = format!("/{ACCOUNT}/{}", key.target());
+            let authorization = signer.authorization("GET", "", &date, &path);
+            format!(
+                "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json;odata=minimalmetadata\r\n\
+                 DataServiceVersion: 3.0\r\nx-ms-version: 2019-02-02\r\nx-ms-date: {date}\r\n\
+                 Authorization: {authorization}\r\n\r\n"
+            )
+            .into_bytes()
+        });
+        Self { requests: requests.collect(), next: 0 }
+    }
+}
+
+impl RequestSource for GetRequests {
+    fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.requests[self.next]);
+        self.next = (self.next + 1) % self.requests.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENTITY_SIZE_BYTES, Key, entity_template, median};
+
+    #[test]
+    fn an_entity_has_its_keys_in_place_and_the_promised_size() {
+        let mut entity = entity_template();
+        let key = Key::of(3);
+        key.write_into(&mut entity);
+        assert_eq!(entity.len(), ENTITY_SIZE_BYTES);
+        let entity: serde_json::Value = serde_json::from_slice(&entity).expect("the template is JSON");
+        assert_eq!(entity["PartitionKey"], "p03");
+        assert_eq!(entity["RowKey"], key.row);
+    }
+
+    #[test]
+    fn median_of_few() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0]), 2.5);
+    }
+}

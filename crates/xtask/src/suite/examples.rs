@@ -1,0 +1,64 @@
+//! Runs the examples, each as its reader does, against one server on free ports.
+
+use crate::client::server_process::ServerProcess;
+use crate::client::shared_key::connection_string;
+use crate::workspace::{self, Scratch};
+use crate::{Outcome, suite};
+use std::path::Path;
+use std::process::Command;
+
+/// Debian's packages for the example in Go.
+const GO_PACKAGES: [&str; 2] = ["golang-go", "golang-github-azure-azure-storage-blob-go-dev"];
+/// Where they put libraries.
+const GO_LIBRARIES: &str = "/usr/share/gocode";
+
+pub(crate) fn run(binary: &Path, python: &Path) -> Outcome<()> {
+    let root = workspace::root()?;
+    let examples = root.join("examples");
+    let scratch = Scratch::create("examples")?;
+    let server = ServerProcess::start_larimar(binary, &scratch.path().join("data"))?;
+    let connection_string = connection_string(&server)?;
+    let finish = |command: &mut Command| {
+        suite::finish(command.env("AZURE_STORAGE_CONNECTION_STRING", &connection_string))
+    };
+    finish(Command::new(python).arg(examples.join("python/entities.py")))?;
+    finish(Command::new(python).arg(examples.join("application/orders.py")))?;
+    // Node looks for packages beside the file: those that the tests of clients have anyway.
+    let javascript = scratch.path().join("javascript");
+    std::fs::create_dir(&javascript)?;
+    for name in ["blobs.js", "package.json"] {
+        std::fs::copy(examples.join("javascript").join(name), javascript.join(name))?;
+    }
+    std::os::unix::fs::symlink(
+        root.join("clients/javascript/node_modules"),
+        javascript.join("node_modules"),
+    )?;
+    finish(Command::new("node").arg(javascript.join("blobs.js")))?;
+    // In the target folder of the Rust clients, whose crates it shares.
+    let mut cargo = workspace::cargo()?;
+    cargo.args(["run", "--quiet", "--locked", "--manifest-path"]).arg(examples.join("rust/Cargo.toml"));
+    finish(cargo.arg("--target-dir").arg(workspace::target()?.join("rust-client")))?;
+    set_up_go()?;
+    let mut go = Command::new("go");
+    go.args(["run"]).arg(examples.join("go/blobs.go"));
+    finish(go.env("GO111MODULE", "off").env("GOPATH", GO_LIBRARIES).env("GOFLAGS", ""))?;
+    let status = server.terminate()?;
+    if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
+}
+
+/// Installs Go and its client library from Debian's packages where they are missing.
+fn set_up_go() -> Outcome<()> {
+    let has_go = Command::new("go").arg("version").output().is_ok_and(|output| output.status.success());
+    let library = Path::new(GO_LIBRARIES).join("src/github.com/Azure/azure-storage-blob-go");
+    if has_go && library.is_dir() {
+        return Ok(());
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        suite::finish(&mut command)
+            .map_err(|error| format!("{error}; the example in Go needs {}", GO_PACKAGES.join(" and ")))
+    };
+    apt(&["update", "-qq"])?;
+    Ok(apt(&[&["install", "-qq", "--yes", "--no-install-recommends"], &GO_PACKAGES[..]].concat())?)
+}

@@ -1,0 +1,175 @@
+//! Everything a change must pass, in one command that also does the set-up: cheap checks first, then the
+//! server's own tests, then the release binary under official clients and under `kill -9`.
+//!
+//! The first failing step ends the run. What the set-up installs goes under the target folder and into
+//! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
+
+mod examples;
+
+use crate::{Outcome, bench, kill9, simulation, tidy, workspace};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub(crate) struct TestArguments {
+    /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python,
+    /// javascript, rust, examples, kill9, kill9-queues, kill9-blobs, bench.
+    steps: Vec<String>,
+    /// Seeded histories on the simulated disk.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// Rounds of kill -9.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+}
+
+type Step<'a> = (&'static str, Box<dyn Fn() -> Outcome<()> + 'a>);
+
+pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
+    let root = workspace::root()?;
+    let binary = workspace::target()?.join("release").join("larimar");
+    let all: Vec<Step<'_>> = vec![
+        ("format", Box::new(|| finish(workspace::cargo()?.args(["fmt", "--all", "--check"])))),
+        ("tidy", Box::new(|| tidy::run(&tidy::TidyArguments::default()))),
+        ("lints", Box::new(lint)),
+        ("crates", Box::new(test_crates)),
+        (
+            "histories",
+            Box::new(|| simulation::run(&simulation::SimulationArguments { seeds: arguments.seeds })),
+        ),
+        ("build", Box::new(|| workspace::server_binary(None).map(drop))),
+        ("python", Box::new(|| test_python(&root, &binary))),
+        ("javascript", Box::new(|| test_javascript(&root, &binary))),
+        ("rust", Box::new(|| test_rust(&root, &binary))),
+        ("examples", Box::new(|| test_examples(&root, &binary))),
+        ("kill9", Box::new(|| kill9::run(&short_kill_run(arguments, &binary)))),
+        (
+            "kill9-queues",
+            Box::new(|| kill9::queues::run(&kill9::queues::QueueKillArguments::short(binary.clone()))),
+        ),
+        (
+            "kill9-blobs",
+            Box::new(|| kill9::blobs::run(&kill9::blobs::BlobKillArguments::short(binary.clone()))),
+        ),
+        ("bench", Box::new(|| bench::smoke(&binary))),
+    ];
+    if let Some(unknown) = arguments.steps.iter().find(|asked| !all.iter().any(|(name, _)| name == asked)) {
+        return Err(format!("there is no step {unknown}; see --help").into());
+    }
+    let asked_for =
+        |name: &str| arguments.steps.is_empty() || arguments.steps.iter().any(|asked| asked == name);
+    let steps: Vec<Step<'_>> = all.into_iter().filter(|(name, _)| asked_for(name)).collect();
+    let step_count = steps.len();
+    for (index, (name, step)) in steps.into_iter().enumerate() {
+        println!("\n=== step {} of {step_count}: {name}", index + 1);
+        let started_at = Instant::now();
+        if let Err(error) = step() {
+            println!("=== {name}: {error}");
+            println!("\nsteps: {index} passed, 1 failed");
+            return Err(format!("step failed: {name}").into());
+        }
+        println!("=== {name}: fine after {:.0} s", started_at.elapsed().as_secs_f64());
+    }
+    println!("\nsteps: {step_count} passed, 0 failed");
+    Ok(())
+}
+
+fn lint() -> Outcome<()> {
+    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+    finish(workspace::cargo()?.args(arguments))
+}
+
+/// Fewer than the release build runs in its own step: here they run with debug assertions, and slowly.
+const DEBUG_SEED_COUNT: &str = "100";
+
+/// With nextest where it is installed, else with cargo's own runner.
+fn test_crates() -> Outcome<()> {
+    let has_nextest = Command::new("cargo-nextest").args(["nextest", "--version"]).output().is_ok();
+    let arguments: &[&str] = if has_nextest {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace", "--all-targets"]
+    };
+    finish(workspace::cargo()?.args(arguments).env("LARIMAR_SIM_SEEDS", DEBUG_SEED_COUNT))
+}
+
+fn python_environment() -> Outcome<PathBuf> {
+    Ok(workspace::target()?.join("python-clients"))
+}
+
+fn set_up_python(root: &Path) -> Outcome<()> {
+    let environment = python_environment()?;
+    let list = std::fs::read_to_string(root.join("clients/python/requirements.txt"))?;
+    let installed = environment.join("installed.txt");
+    if std::fs::read_to_string(&installed).is_ok_and(|installed| installed == list) {
+        return Ok(());
+    }
+    finish(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    let mut install = Command::new(environment.join("bin/python"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    finish(install.arg(root.join("clients/python/requirements.txt")))?;
+    Ok(std::fs::write(installed, list)?)
+}
+
+fn test_python(root: &Path, binary: &Path) -> Outcome<()> {
+    set_up_python(root)?;
+    let mut pytest = Command::new(python_environment()?.join("bin/python"));
+    pytest.args(["-m", "pytest", "--quiet"]);
+    finish(pytest.current_dir(root.join("clients/python")).env("LARIMAR_BIN", binary))
+}
+
+fn set_up_javascript(root: &Path) -> Outcome<()> {
+    let folder = root.join("clients/javascript");
+    let list = std::fs::read_to_string(folder.join("package-lock.json"))?;
+    let installed = folder.join("node_modules/.installed-from.json");
+    if std::fs::read_to_string(&installed).is_ok_and(|installed| installed == list) {
+        return Ok(());
+    }
+    finish(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
+    Ok(std::fs::write(installed, list)?)
+}
+
+fn test_javascript(root: &Path, binary: &Path) -> Outcome<()> {
+    set_up_javascript(root)?;
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter", "spec"]);
+    finish(node.current_dir(root.join("clients/javascript")).env("LARIMAR_BIN", binary))
+}
+
+/// In a target folder of its own: it shares no crate with the server.
+fn test_rust(root: &Path, binary: &Path) -> Outcome<()> {
+    let mut cargo = workspace::cargo()?;
+    cargo.args(["test", "--quiet", "--locked", "--manifest-path"]).arg(root.join("clients/rust/Cargo.toml"));
+    cargo.arg("--target-dir").arg(workspace::target()?.join("rust-client"));
+    finish(cargo.env("LARIMAR_BIN", binary))
+}
+
+/// With the clients of the other steps.
+fn test_examples(root: &Path, binary: &Path) -> Outcome<()> {
+    set_up_python(root)?;
+    set_up_javascript(root)?;
+    examples::run(binary, &python_environment()?.join("bin/python"))
+}
+
+fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill9::KillArguments {
+    kill9::KillArguments {
+        rounds: arguments.rounds,
+        writers: 64,
+        seed: None,
+        bin: Some(binary.to_path_buf()),
+        // How fast it is back is measured by `kill9` itself; here only what is there counts.
+        ready_ms_max: 10_000,
+    }
+}
+
+/// Runs a command with its output shown; a missing program or a failure is an error that names it.
+pub(crate) fn finish(command: &mut Command) -> Outcome<()> {
+    let parts = std::iter::once(command.get_program()).chain(command.get_args());
+    let shown: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
+    println!("$ {}", shown.join(" "));
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status =
+        command.status().map_err(|error| format!("{program} can't be run: {error}. Is it installed?"))?;
+    if status.success() { Ok(()) } else { Err(format!("{program} ended with {status}").into()) }
+}
