@@ -27,6 +27,7 @@ mod repair;
 mod settings;
 mod tree;
 
+pub use background::range_work::Collected;
 pub use blob_data::piece::{
     DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, RowStart, put_pieces, take_pieces,
 };
@@ -40,7 +41,7 @@ pub use operation::{
 };
 pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatistics};
 pub use pause::Pause;
-pub use range_partition::{Collected, DataPin};
+pub use range_partition::DataPin;
 pub use repair::{FolderRepair, LossOutcome, LostKeys, RemoveLost, RowLoss, repair_folder};
 pub use settings::{
     MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,

@@ -5,6 +5,7 @@
 //! makes requests wait, not fail.
 
 use crate::background::maintenance::Maintenance;
+use crate::background::range_work::{Collected, RangeWork};
 use crate::blob_data::choose_emptied::Pace;
 use crate::blob_data::data_writer::DataWriter;
 use crate::blob_data::piece::Piece;
@@ -15,7 +16,7 @@ use crate::memory::memory_budget::{MemoryBudget, MemoryStatistics};
 use crate::operation::{ObjectTable, Operation, Row, RowPart, RowVersion, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::pause::Pause;
-use crate::range_partition::{Collected, DataPin, Shared};
+use crate::range_partition::{DataPin, Shared};
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::{BlockCache, CacheStatistics};
 use base::{BoxFuture, Environment, Ticks};
@@ -234,7 +235,7 @@ impl Partitions {
             let mut all = Collected::default();
             for range in self.server.ranges(table) {
                 let mut collected = Collected::default();
-                range.collect_data(Pace::Busy, || false, || false, &mut collected).await?;
+                range.clone().collect_data(Pace::Busy, &|| false, &|| false, &mut collected).await?;
                 all.extents += collected.extents;
                 all.size_bytes += collected.size_bytes;
                 all.copied_bytes += collected.copied_bytes;

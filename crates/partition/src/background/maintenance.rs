@@ -3,12 +3,12 @@
 //! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds
 //! up no other range; writers that wait for a flush are told of its failure meanwhile, and of no other's.
 
+use crate::background::range_work::{Collected, Flush, RangeWork};
 use crate::background::retries::{RangeName, Retries};
 use crate::blob_data::choose_emptied::Pace;
 use crate::compaction::idle::IdleWatch;
 use crate::error::PartitionError;
 use crate::memory::choose_flush::{RangeMemory, choose_flush};
-use crate::range_partition::{Collected, Flush, RangePartition};
 use base::{BoxFuture, Clock, Spawner};
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
@@ -61,7 +61,7 @@ fn rest_while_urgent(pace: Pace, took_for: Duration, collected: Collected) -> Du
 }
 
 /// At which pace blob data is collected that is not due, if it is so long until it is quiet.
-fn idle_pace(ranges: &[Arc<RangePartition>], idle_in: Duration) -> Option<Pace> {
+fn idle_pace(ranges: &[Arc<dyn RangeWork>], idle_in: Duration) -> Option<Pace> {
     let with_data = ranges.iter().filter(|range| range.data_activity().is_some());
     let range = with_data.clone().next()?;
     let is_idle = idle_in.is_zero() && !range.is_scarce();
@@ -82,9 +82,9 @@ fn choose_trouble(troubles: &Troubles, range: RangeName, budget_is_full: bool) -
 /// The work to do, and who does it.
 #[derive(Default)]
 pub(crate) struct Maintenance {
-    ranges: Mutex<Vec<Weak<RangePartition>>>,
+    ranges: Mutex<Vec<Weak<dyn RangeWork>>>,
     /// Ranges that were handed over and may still have readers.
-    retired: Mutex<Vec<Arc<RangePartition>>>,
+    retired: Mutex<Vec<Arc<dyn RangeWork>>>,
     flush_wake: Notify,
     compaction_wake: Notify,
     collect_wake: Notify,
@@ -97,7 +97,7 @@ pub(crate) struct Maintenance {
 }
 
 /// Freezes tables, the largest first, until those that take changes are small enough together.
-fn freeze_for_budget(ranges: &[Arc<RangePartition>]) {
+fn freeze_for_budget(ranges: &[Arc<dyn RangeWork>]) {
     let Some(budget) = ranges.first().map(|range| range.budget()) else { return };
     if !budget.wants_flush() {
         return;
@@ -129,13 +129,13 @@ async fn wait(clock: &Arc<dyn Clock>, pause: Option<Duration>, wake: &Notify) {
 /// Remembers a failure and logs it if it is news. Returns the pause.
 fn note_failure(
     retries: &mut Retries,
-    range: &RangePartition,
+    range: &dyn RangeWork,
     error: &PartitionError,
     clock: &Arc<dyn Clock>,
     what: &str,
 ) -> Duration {
     let (pause, is_news) = retries.failed(range.name(), error, clock.monotonic());
-    let (table, id, pause_ms) = (range.table().name(), range.id(), pause.as_millis() as u64);
+    let (table, id, pause_ms) = (range.name().0.name(), range.name().1, pause.as_millis() as u64);
     if is_news {
         tracing::warn!(table, id, %error, pause_ms, "{what}; it is tried again and again after growing pauses");
     } else {
@@ -161,15 +161,15 @@ impl Maintenance {
     }
 
     /// Takes care of a range until it is dropped.
-    pub(crate) fn add(&self, range: &Arc<RangePartition>) {
-        self.ranges.lock().push(Arc::downgrade(range));
+    pub(crate) fn add(&self, range: Weak<dyn RangeWork>) {
+        self.ranges.lock().push(range);
         self.flush_wake.notify_one();
         self.compaction_wake.notify_one();
     }
 
     /// Removes a range that was handed over, once its last reader is done.
-    pub(crate) fn retire(&self, range: Arc<RangePartition>) {
-        self.ranges.lock().retain(|known| known.as_ptr() != Arc::as_ptr(&range));
+    pub(crate) fn retire(&self, range: Arc<dyn RangeWork>) {
+        self.ranges.lock().retain(|known| !std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(&range)));
         self.retired.lock().push(range);
         self.compaction_wake.notify_one();
     }
@@ -230,7 +230,7 @@ impl Maintenance {
         self.closing.load(Ordering::Relaxed)
     }
 
-    fn live_ranges(&self) -> Vec<Arc<RangePartition>> {
+    fn live_ranges(&self) -> Vec<Arc<dyn RangeWork>> {
         let mut ranges = self.ranges.lock();
         ranges.retain(|range| range.strong_count() > 0);
         ranges.iter().filter_map(Weak::upgrade).collect()
@@ -263,15 +263,15 @@ impl Maintenance {
                     pause = shorter(pause, SCARCE_ROUND_EVERY);
                 }
                 if is_scarce_round && let Err(error) = range.free_space().await {
-                    tracing::debug!(%error, id = range.id(), "a range's log could not be given back");
+                    tracing::debug!(%error, id = range.name().1, "a range's log could not be given back");
                 }
                 match range.flush().await {
                     Ok(Flush::NotYet) => pause = shorter(pause, DURABILITY_POLL_AFTER),
                     Ok(done) => {
                         if retries.succeeded(range.name()) {
                             tracing::info!(
-                                table = range.table().name(),
-                                id = range.id(),
+                                table = range.name().0.name(),
+                                id = range.name().1,
                                 "flushes work again"
                             );
                         }
@@ -284,7 +284,7 @@ impl Maintenance {
                     Err(error) => {
                         let wait_for = note_failure(
                             &mut retries,
-                            &range,
+                            &*range,
                             &error,
                             &clock,
                             "a memory table can't be flushed",
@@ -322,13 +322,13 @@ impl Maintenance {
                 if range.is_scarce() {
                     pause = shorter(pause, SCARCE_ROUND_EVERY);
                 }
-                match range.compact(|| self.closing()).await {
+                match range.compact(&|| self.closing()).await {
                     Ok(merged) => {
                         // Newer checkpoints may have been merged past some that do not read.
                         if !range.has_failed_compaction() && retries.succeeded(range.name()) {
                             tracing::info!(
-                                table = range.table().name(),
-                                id = range.id(),
+                                table = range.name().0.name(),
+                                id = range.name().1,
                                 "compactions work again"
                             );
                         }
@@ -339,8 +339,13 @@ impl Maintenance {
                     }
                     Err(_) if self.closing() => return,
                     Err(error) => {
-                        let wait_for =
-                            note_failure(&mut retries, &range, &error, &clock, "checkpoints can't be merged");
+                        let wait_for = note_failure(
+                            &mut retries,
+                            &*range,
+                            &error,
+                            &clock,
+                            "checkpoints can't be merged",
+                        );
                         pause = shorter(pause, wait_for);
                     }
                 }
@@ -364,7 +369,7 @@ impl Maintenance {
             return waiting.first().map(|_| comes_in);
         }
         for range in waiting {
-            if range.compact_when_idle(|| self.closing()).await {
+            if range.compact_when_idle(&|| self.closing()).await {
                 self.compactions.fetch_add(1, Ordering::Relaxed);
                 // By now something else may be more urgent.
                 self.compaction_wake.notify_one();
@@ -412,12 +417,15 @@ impl Maintenance {
                 }
                 // What is due is due, whoever writes meanwhile.
                 let outcome = if range.is_worth_collecting(due_pace) {
-                    range.collect_data(due_pace, || self.closing(), || false, &mut collected).await
+                    range.clone().collect_data(due_pace, &|| self.closing(), &|| false, &mut collected).await
                 } else if let Some(pace) = idle_pace.filter(|pace| range.is_worth_collecting(*pace)) {
                     let outcome = match is_disturbed() {
                         true => Ok(()),
                         false => {
-                            range.collect_data(pace, || self.closing(), is_disturbed, &mut collected).await
+                            range
+                                .clone()
+                                .collect_data(pace, &|| self.closing(), &is_disturbed, &mut collected)
+                                .await
                         }
                     };
                     was_disturbed = was_disturbed || is_disturbed();
@@ -426,7 +434,7 @@ impl Maintenance {
                     continue;
                 };
                 if let Err(error) = outcome {
-                    tracing::warn!(%error, id = range.id(), "blob data could not be collected");
+                    tracing::warn!(%error, id = range.name().1, "blob data could not be collected");
                 }
             }
             let took_for = clock.monotonic().saturating_sub(began_at);
@@ -440,7 +448,7 @@ impl Maintenance {
     /// How often there was something that a collection in quiet makes way for: blob data of any of these
     /// ranges was changed, by others than collections, or so many rows that a memory table was flushed. Those
     /// that a collection rewrites may be what fills it: then it goes on in a later round, with less to do.
-    fn data_activity(&self, ranges: &[Arc<RangePartition>]) -> u64 {
+    fn data_activity(&self, ranges: &[Arc<dyn RangeWork>]) -> u64 {
         let changes: u64 = ranges.iter().filter_map(|range| range.data_activity()).sum();
         changes + self.flushes.load(Ordering::Relaxed)
     }
@@ -465,7 +473,7 @@ impl Maintenance {
                 // If they have gone nevertheless, there is nothing to do the next time.
                 Err(error) => {
                     let what = "streams of a range that was handed over can't be removed";
-                    pause = shorter(pause, note_failure(removals, &range, &error, clock, what));
+                    pause = shorter(pause, note_failure(removals, &*range, &error, clock, what));
                     self.retired.lock().push(range);
                 }
             }

@@ -2,4 +2,5 @@
 //! is tried again.
 
 pub(crate) mod maintenance;
+pub(crate) mod range_work;
 pub(crate) mod retries;

@@ -3,35 +3,23 @@
 //! What always holds:
 //! - a piece's bytes are durable before anybody knows the piece, and a change whose row names an extent that
 //!   this range does not list is refused: so a row never names bytes that are not there;
-//! - an extent leaves the list only while nobody has it pinned and no row names it (`collect_data`);
+//! - an extent leaves the list only while nobody has it pinned and no row names it (`blob_data_collector`);
 //! - pins are in memory: who appends has them until the row is durable, who reads until the last byte is
 //!   read. After a restart there are neither, and what no row names is garbage;
 //! - what is appended before a range is handed over may be named in rows of its heirs: these list the extent,
 //!   and ask their ancestors for pins before they let it go. What is appended while it is handed over is
 //!   appended again at the heirs.
-//!
-//! A pin keeps its range, too: the streams of a range that was handed over stay while somebody reads from it.
 
-use super::{RangePartition, Standing};
-use crate::blob_data::piece::{
-    DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, overflow_start, take_pieces,
-};
+use crate::blob_data::piece::{Piece, overflow_start, take_pieces};
 use crate::error::PartitionError;
 use crate::key::RowKey;
-use crate::operation::{Row, RowChange, RowPart};
-use crate::range_partition::Executed;
+use crate::operation::{Row, RowChange};
 use base::codec::Decoder;
-use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use stream::{ExtentId, StreamName};
-
-/// Appends of up to this many bytes go through the journal, whose thread does the waiting.
-const SMALL_APPEND_SIZE_BYTES_MAX: usize = 256 << 10;
-/// Times that an append or a read starts again because an extent was just collected.
-const RETRY_COUNT_MAX: usize = 16;
 
 /// What a range knows of its blob data.
 pub(crate) struct RangeData {
@@ -48,21 +36,10 @@ pub(crate) struct RangeData {
     forgotten: Mutex<u64>,
     /// Changes of rows since the last collection.
     pub(super) changes: AtomicU64,
-    /// The pace of the last collection, see `Pace::rank`.
-    pub(super) collected_at: AtomicU8,
-    /// The extent that took appends at the last collection, and its dead bytes that the collection left.
-    pub(super) left_in_open: Mutex<Option<(ExtentId, u64)>>,
-    /// Dead bytes in extents that the last collection left because they are unreadable.
-    pub(super) left_unreadable_bytes: AtomicU64,
-    /// Extents of which a collection could not read something, since the range was opened. To try it again
-    /// and again would copy the rest of them each time, in vain.
-    pub(super) unreadable: Mutex<BTreeSet<ExtentId>>,
     /// Uploads, and changes of rows that name more or less than before. A collection makes none of them.
-    activity: AtomicU64,
-    /// Held during a collection.
-    pub(super) collecting: tokio::sync::Mutex<()>,
+    pub(super) activity: AtomicU64,
     /// Ranges that it has taken over from, directly or not, and that somebody still uses.
-    ancestors: Vec<Weak<RangePartition>>,
+    ancestors: Vec<Weak<RangeData>>,
 }
 
 /// The list and what is just leaving it.
@@ -92,40 +69,32 @@ impl RangeData {
             named_before_bytes: AtomicI64::new(0),
             forgotten: Mutex::new(0),
             changes: AtomicU64::new(1),
-            collected_at: AtomicU8::new(0),
-            left_in_open: Mutex::new(None),
-            left_unreadable_bytes: AtomicU64::new(0),
-            unreadable: Mutex::default(),
             activity: AtomicU64::new(0),
-            collecting: tokio::sync::Mutex::new(()),
             ancestors: Vec::new(),
         }
     }
 
     /// The same for an heir of `parents`.
-    pub(super) fn inherited_from(self, parents: &[Arc<RangePartition>]) -> Self {
-        let former =
-            parents.iter().filter_map(|parent| parent.data.as_ref()).flat_map(|data| &data.ancestors);
+    pub(super) fn inherited_from(self, parents: &[Arc<RangeData>]) -> Self {
+        let former = parents.iter().flat_map(|data| &data.ancestors);
         let used = former.filter(|ancestor| ancestor.strong_count() > 0).cloned();
         RangeData { ancestors: parents.iter().map(Arc::downgrade).chain(used).collect(), ..self }
     }
 
     /// Extents that are pinned at an ancestor: an upload may have begun there whose row will be one of this
     /// range. Nobody begins another one there, so those that are missing here stay so.
-    fn pinned_at_ancestors(&self) -> BTreeSet<ExtentId> {
+    pub(super) fn pinned_at_ancestors(&self) -> BTreeSet<ExtentId> {
         let mut pinned = BTreeSet::new();
         for ancestor in self.ancestors.iter().filter_map(Weak::upgrade) {
-            if let Some(data) = &ancestor.data {
-                let extents = data.extents.lock();
-                let its = extents.used.iter().filter(|(_, found)| found.pins > 0);
-                pinned.extend(its.map(|(extent, _)| *extent));
-            }
+            let extents = ancestor.extents.lock();
+            let its = extents.used.iter().filter(|(_, found)| found.pins > 0);
+            pinned.extend(its.map(|(extent, _)| *extent));
         }
         pinned
     }
 
     /// Pins all of these extents, or none because one has gone.
-    fn pin(&self, wanted: &[ExtentId]) -> bool {
+    pub(super) fn pin(&self, wanted: &[ExtentId]) -> bool {
         let extents = &mut self.extents.lock().used;
         if !wanted.iter().all(|extent| extents.contains_key(extent)) {
             return false;
@@ -141,7 +110,7 @@ impl RangeData {
 
     /// Pins an extent that was just appended to, and lists it if it is new. False: it was collected while the
     /// append was under way, because it was not the stream's last any more.
-    fn pin_appended(&self, extent: ExtentId, is_in_stream: impl FnOnce() -> bool) -> bool {
+    pub(super) fn pin_appended(&self, extent: ExtentId, is_in_stream: impl FnOnce() -> bool) -> bool {
         let mut listed = self.extents.lock();
         if !listed.used.contains_key(&extent) && (listed.leaving.contains(&extent) || !is_in_stream()) {
             return false;
@@ -152,7 +121,15 @@ impl RangeData {
         true
     }
 
-    fn unpin(&self, pinned: &[ExtentId]) {
+    /// Lists an extent that was appended to, and pins it no longer than that takes.
+    #[cfg(test)]
+    pub(super) fn list_for_tests(&self, extent: ExtentId) -> bool {
+        let is_listed = self.pin_appended(extent, || true);
+        self.unpin(&[extent]);
+        is_listed
+    }
+
+    pub(super) fn unpin(&self, pinned: &[ExtentId]) {
         let extents = &mut self.extents.lock().used;
         for extent in pinned {
             if let Some(found) = extents.get_mut(extent) {
@@ -280,6 +257,11 @@ impl RangeData {
         }
     }
 
+    /// How often others wrote or deleted blob data here since the range was opened.
+    pub(super) fn activity(&self) -> u64 {
+        self.activity.load(Ordering::Relaxed)
+    }
+
     /// What is known of how much is named does not count any more: the next collection counts anew.
     pub(super) fn forget_count(&self) {
         let mut forgotten = self.forgotten.lock();
@@ -342,7 +324,7 @@ pub(super) fn pieces_of(value: &[u8]) -> Result<Vec<Piece>, PartitionError> {
 }
 
 /// Which extents the pieces lie in, each once.
-fn extents_of(pieces: &[Piece]) -> Vec<ExtentId> {
+pub(super) fn extents_of(pieces: &[Piece]) -> Vec<ExtentId> {
     let mut extents: Vec<ExtentId> = pieces.iter().map(|piece| piece.extent).collect();
     extents.sort_unstable();
     extents.dedup();
@@ -351,116 +333,6 @@ fn extents_of(pieces: &[Piece]) -> Vec<ExtentId> {
 
 fn gone() -> PartitionError {
     PartitionError::Unavailable("the bytes belong to a range that was split or merged meanwhile".to_owned())
-}
-
-/// Keeps pieces readable until it is dropped.
-pub struct DataPin {
-    range: Arc<RangePartition>,
-    extents: Vec<ExtentId>,
-}
-
-impl DataPin {
-    /// Bytes of a piece from `at` on: some, up to the end of the append block that holds them. Empty: `at` is
-    /// the end.
-    pub async fn read(&self, piece: &Piece, at: u64) -> Result<Bytes, PartitionError> {
-        let Some((location, from)) = piece.block_of(at) else { return Ok(Bytes::new()) };
-        if !self.extents.contains(&piece.extent) {
-            return Err(PartitionError::Operation("a piece that is not pinned"));
-        }
-        let block = self.range.shared.streams.read(location).await?;
-        Ok(block.slice(from..))
-    }
-}
-
-impl Drop for DataPin {
-    fn drop(&mut self) {
-        if let Some(data) = &self.range.data {
-            data.unpin(&self.extents);
-        }
-    }
-}
-
-impl RangePartition {
-    /// How often others wrote or deleted blob data here since the range was opened; `None`: the table has
-    /// none.
-    pub(crate) fn data_activity(&self) -> Option<u64> {
-        self.data.as_ref().map(|data| data.activity.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn range_data(&self) -> Result<&RangeData, PartitionError> {
-        self.data.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
-    }
-
-    /// Appends bytes that somebody uploads, durable when it returns; the piece stays at least until the pin
-    /// is dropped, here and in ranges that take over. Moved: it is being handed over, and those may not have
-    /// got the bytes.
-    pub(crate) async fn append_data(
-        self: &Arc<Self>,
-        bytes: Bytes,
-    ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {
-        // Before any of it is stored: the row that would name it will be refused.
-        if self.shared.streams.is_scarce() {
-            return Err(PartitionError::DiskFull);
-        }
-        self.range_data()?.activity.fetch_add(1, Ordering::Relaxed);
-        self.append_piece(bytes).await
-    }
-
-    /// As [`Self::append_data`], also while space is scarce.
-    pub(super) async fn append_piece(
-        self: &Arc<Self>,
-        bytes: Bytes,
-    ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {
-        let data = self.range_data()?;
-        if bytes.is_empty() || bytes.len() > PIECE_SIZE_BYTES_MAX {
-            return Err(PartitionError::Operation("a piece has 1 byte to 4 MiB"));
-        }
-        let _admitted = self.shared.data_writer.admit(bytes.len()).await?;
-        let blocks: Vec<Bytes> = (0..bytes.len())
-            .step_by(DATA_BLOCK_SIZE_BYTES)
-            .map(|start| bytes.slice(start..bytes.len().min(start + DATA_BLOCK_SIZE_BYTES)))
-            .collect();
-        for _ in 0..RETRY_COUNT_MAX {
-            let (stream, epoch) = (&data.stream, self.epoch);
-            let locations = if bytes.len() <= SMALL_APPEND_SIZE_BYTES_MAX {
-                self.shared.streams.append(stream, epoch, blocks.clone()).await?
-            } else {
-                self.shared.data_writer.append(stream, epoch, blocks.clone()).await?
-            };
-            let piece = Piece::of_blocks(&locations)
-                .ok_or_else(|| PartitionError::Storage("an append that is not in one piece".to_owned()))?;
-            let stat = || self.shared.streams.stat(stream);
-            let is_in_stream =
-                || stat().is_ok_and(|stat| stat.extents.iter().any(|(extent, _)| *extent == piece.extent));
-            if data.pin_appended(piece.extent, is_in_stream) {
-                let pin = DataPin { range: self.clone(), extents: vec![piece.extent] };
-                // Heirs get what the stream lists after the range has paused.
-                return Ok(match self.serial.lock().standing {
-                    Standing::HandingOver | Standing::Gone => Executed::Moved(()),
-                    Standing::Open | Standing::Closed(_) => Executed::Done((piece, pin)),
-                });
-            }
-        }
-        Err(PartitionError::Busy)
-    }
-
-    /// The row at `key`, its pieces pinned.
-    pub(crate) async fn get_with_data(
-        self: &Arc<Self>,
-        key: &RowKey,
-    ) -> Result<Option<(Row, DataPin)>, PartitionError> {
-        let data = self.range_data()?;
-        for _ in 0..RETRY_COUNT_MAX {
-            let Some(row) = self.get(key, RowPart::Whole).await? else { return Ok(None) };
-            let extents = extents_of(&pieces_of(&row.value)?);
-            // An extent leaves after its last piece was moved: then the row says where.
-            if data.pin(&extents) {
-                return Ok(Some((row, DataPin { range: self.clone(), extents })));
-            }
-            tokio::task::yield_now().await;
-        }
-        Err(PartitionError::Busy)
-    }
 }
 
 #[cfg(test)]

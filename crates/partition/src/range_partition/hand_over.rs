@@ -2,27 +2,22 @@
 //! other ranges while it goes on, stops deciding for the last of them, or goes on if the others can't take
 //! over.
 //!
-//! What always holds: between [`RangePartition::pause`] and its end no operation is decided and none fails
+//! What always holds: between [`RangeTree::pause`] and its end no operation is decided and none fails
 //! for it: each is told `Moved` and comes again. Gets and scans go on over what is there.
 
 use super::load::RangeStreams;
-use super::{RangePartition, Standing};
+use super::range_tree::{RangeTree, Standing};
 use crate::checkpoint::Caching;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
-use crate::operation::{ObjectTable, RowChange, RowVersion};
-use crate::range_partition::Flush;
+use crate::operation::{RowChange, RowVersion};
 use crate::tree::Tree;
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use stream::StreamChange;
 use tokio::sync::MutexGuard;
-
-/// A flush whose table is not durable yet looks again after this long.
-const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(1);
 
 /// Versions, the first one excluded, the last one included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,51 +26,28 @@ pub(super) struct Versions {
     pub(super) up_to: RowVersion,
 }
 
-impl RangePartition {
+impl RangeTree {
     /// Keeps merges away until the guard is dropped and [`Self::resume`] is called; one under way gives up.
-    pub(crate) async fn hold_merges(&self) -> MutexGuard<'_, ()> {
-        self.leaving.store(true, Ordering::Release);
-        self.merging.lock().await
+    pub(super) async fn hold_merges(&self) -> MutexGuard<'_, ()> {
+        self.gate.leaving.store(true, Ordering::Release);
+        self.gate.merging.lock().await
     }
 
     /// Keeps what is in memory there until the guard is dropped and [`Self::resume`] is called.
-    pub(crate) async fn hold_flushes(&self) -> MutexGuard<'_, ()> {
+    pub(super) async fn hold_flushes(&self) -> MutexGuard<'_, ()> {
         // Flushes of other ranges must not wait behind the lock.
-        self.keeps_memory.store(true, Ordering::Release);
-        self.flushing.lock().await
-    }
-
-    /// Brings what is in memory now to checkpoints, beside the writers.
-    pub(crate) async fn flush_all(&self) -> Result<(), PartitionError> {
-        self.flush_frozen().await?;
-        self.freeze_active();
-        self.flush_frozen().await
-    }
-
-    async fn flush_frozen(&self) -> Result<(), PartitionError> {
-        loop {
-            match self.flush().await? {
-                Flush::Nothing => return Ok(()),
-                Flush::Done => {}
-                Flush::NotYet => {
-                    if let Standing::Closed(error) = &self.serial.lock().standing {
-                        return Err(error.clone());
-                    }
-                    self.commit_wake.notify_one();
-                    self.shared.clock.sleep(DURABILITY_POLL_AFTER).await;
-                }
-            }
-        }
+        self.gate.keeps_memory.store(true, Ordering::Release);
+        self.gate.flushing.lock().await
     }
 
     /// Bytes of changes in memory.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         self.tree().memory_tables().map(|table| table.size_bytes()).sum()
     }
 
     /// From now on nothing is decided with a version up to `floor`. Returns a version up to which all changes
     /// that there will ever be are durable, and in memory or a checkpoint.
-    pub(crate) fn settle(&self, floor: RowVersion) -> RowVersion {
+    pub(super) fn settle(&self, floor: RowVersion) -> RowVersion {
         let mut serial = self.serial.lock();
         serial.version_floor = serial.version_floor.max(floor);
         settled_version(self.visible(), serial.last_version, serial.version_floor)
@@ -109,7 +81,7 @@ impl RangePartition {
     }
 
     /// Stops deciding. What it returns ends when all that was decided is durable.
-    pub(crate) fn pause(
+    pub(super) fn pause(
         &self,
     ) -> Result<impl Future<Output = Result<(), PartitionError>> + use<>, PartitionError> {
         let decided = {
@@ -123,24 +95,24 @@ impl RangePartition {
             }
             serial.pending.wait()
         };
-        self.commit_wake.notify_one();
+        self.log.wake.notify_one();
         Ok(decided)
     }
 
     /// Lets the group that gathers become durable soon.
-    pub(crate) fn hurry(&self) {
-        self.commit_wake.notify_one();
+    pub(super) fn hurry(&self) {
+        self.log.wake.notify_one();
     }
 
     /// The version of the newest decision.
-    pub(crate) fn last_version(&self) -> RowVersion {
+    pub(super) fn last_version(&self) -> RowVersion {
         self.serial.lock().last_version
     }
 
     /// Goes on after a hand-over that did not happen.
-    pub(crate) fn resume(&self) {
-        self.leaving.store(false, Ordering::Release);
-        self.keeps_memory.store(false, Ordering::Release);
+    pub(super) fn resume(&self) {
+        self.gate.leaving.store(false, Ordering::Release);
+        self.gate.keeps_memory.store(false, Ordering::Release);
         let mut serial = self.serial.lock();
         if serial.standing == Standing::HandingOver {
             serial.standing = Standing::Open;
@@ -148,35 +120,30 @@ impl RangePartition {
     }
 
     /// Nobody knows whether other ranges have taken over: nothing is written here until the next start.
-    pub(crate) fn fail(&self, why: &PartitionError) {
-        self.keeps_memory.store(false, Ordering::Release);
+    pub(super) fn fail(&self, why: &PartitionError) {
+        self.gate.keeps_memory.store(false, Ordering::Release);
         self.serial.lock().standing.close(why);
         self.tell_waiting_writers();
-        self.commit_wake.notify_one();
+        self.log.wake.notify_one();
     }
 
     /// Other ranges have taken over.
-    pub(crate) fn leave(&self) {
+    pub(super) fn leave(&self) {
         self.serial.lock().standing = Standing::Gone;
         // Its rows count for the others: what a slow reader keeps of it must hold up no writer.
         self.tree().memory_tables().for_each(|memory| memory.release());
         // There will be no flush here any more: who waits for one goes to the others.
         self.tell_waiting_writers();
-        self.commit_wake.notify_one();
+        self.log.wake.notify_one();
     }
 
     /// Whether operations are told to come again.
-    pub(crate) fn is_handing_over(&self) -> bool {
+    pub(super) fn is_handing_over(&self) -> bool {
         self.serial.lock().standing == Standing::HandingOver
     }
 
-    /// Start of the names of all streams of the range with this id.
-    pub(crate) fn streams_folder(table: ObjectTable, id: u64) -> String {
-        RangeStreams::folder(table, id)
-    }
-
     /// Removes all its streams: the partition map does not name it any more and nobody reads it.
-    pub(crate) async fn delete_streams(&self) -> Result<(), PartitionError> {
+    pub(super) async fn delete_streams(&self) -> Result<(), PartitionError> {
         let streams = self.shared.streams.list(&RangeStreams::folder(self.table, self.id));
         let deletes: Vec<_> = streams.into_iter().map(StreamChange::Delete).collect();
         Ok(self.shared.streams.multi_modify(&deletes).await?)

@@ -75,11 +75,11 @@ impl Heir {
         id: u64,
         range: KeyRange,
     ) -> Result<Self, PartitionError> {
-        let table = parents.first().map(|parent| parent.table);
+        let table = parents.first().map(|parent| parent.table());
         let table = table.ok_or_else(|| PartitionError::Storage("a range without parents".to_owned()))?;
         let mut legacies = Vec::new();
         for parent in parents {
-            let tree = parent.tree();
+            let tree = parent.core.tree();
             let next = tree.checkpoints.iter().filter_map(|checkpoint| legacy(parent, checkpoint, &range));
             let next: Vec<_> = next.collect();
             let roots = |legacies: &[Legacy]| legacies.iter().map(Ranked::of).collect::<Vec<_>>();
@@ -98,7 +98,7 @@ impl Heir {
         let names = RangeStreams::new(table, id);
         let mut flushed_versions = Vec::with_capacity(parents.len());
         for parent in parents {
-            flushed_versions.push(parent.metadata.lock().await.flushed_version);
+            flushed_versions.push(parent.core.metadata.lock().await.flushed_version);
         }
         // What another parent has in its checkpoints beyond this is not in the log; its own log ends later
         // still.
@@ -118,7 +118,7 @@ impl Heir {
             checkpoints.push(Arc::new(checkpoint));
             shares.push(legacy.stream);
         }
-        let data_shares = parents.iter().filter_map(|parent| parent.names.data.clone()).collect();
+        let data_shares = parents.iter().filter_map(|parent| parent.core.names.data.clone()).collect();
         let (data, log_positions) = (None, LogPositions::default());
         let active = MemoryTable::new(&shared.memory);
         let (copied, log_end) = (flushed_version, flushed_version);
@@ -190,8 +190,8 @@ impl Heir {
         }
         let mut rest = Vec::new();
         for parent in parents {
-            let range = self.metadata.range.intersect(&parent.range);
-            rest.extend(parent.changes_in_memory(&range, versions).await?);
+            let range = self.metadata.range.intersect(parent.range());
+            rest.extend(parent.core.changes_in_memory(&range, versions).await?);
         }
         rest.sort_by_key(|(version, _)| *version);
         let mut size_bytes = 0;
@@ -250,7 +250,8 @@ impl Heir {
         parents: &[Arc<RangePartition>],
     ) -> Result<(), PartitionError> {
         if let Some(data) = &self.names.data {
-            self.data = Some(open_data(&shared.streams, data)?.inherited_from(parents));
+            let of_parents: Vec<_> = parents.iter().filter_map(|parent| parent.data.clone()).collect();
+            self.data = Some(open_data(&shared.streams, data)?.inherited_from(&of_parents));
         }
         Ok(())
     }
@@ -274,7 +275,7 @@ impl Heir {
             unused: Vec::new(),
         };
         let started = RangePartition::start(shared.clone(), self.table, self.id, loaded);
-        parents.iter().for_each(|parent| started.time.go_on_from(&parent.time));
+        parents.iter().for_each(|parent| started.pipeline.time.go_on_from(&parent.pipeline.time));
         started
     }
 
@@ -321,7 +322,7 @@ fn legacy(parent: &RangePartition, checkpoint: &TreeCheckpoint, range: &KeyRange
         return None;
     }
     Some(Legacy {
-        stream: parent.names.checkpoint(checkpoint.reference.number),
+        stream: parent.core.names.checkpoint(checkpoint.reference.number),
         checkpoint: Arc::new(checkpoint.checkpoint.reopened()),
         group: checkpoint.group.clone(),
         root: checkpoint.reference.root,

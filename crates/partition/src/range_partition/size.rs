@@ -1,14 +1,12 @@
-//! How large a range is and where its bytes lie, from its checkpoints' statistics and indexes; what it is
-//! like for those who watch.
+//! How large a range is and where its bytes lie, from its checkpoints' statistics and indexes.
 
-use super::RangePartition;
+use super::range_tree::RangeTree;
 use crate::error::PartitionError;
-use crate::partitions::RangeStatistics;
 use bytes::Bytes;
 
-impl RangePartition {
+impl RangeTree {
     /// Bytes of its checkpoints that are its own, roughly; what is only in memory does not count.
-    pub(crate) async fn size_bytes(&self) -> Result<u64, PartitionError> {
+    pub(super) async fn size_bytes(&self) -> Result<u64, PartitionError> {
         let tree = self.tree();
         let mut size_bytes = 0;
         for checkpoint in tree.checkpoints.iter() {
@@ -18,22 +16,12 @@ impl RangePartition {
     }
 
     /// Checkpoints that a read may have to ask.
-    pub(crate) fn checkpoint_count(&self) -> usize {
+    pub(super) fn checkpoint_count(&self) -> usize {
         self.tree.load().checkpoints.len()
     }
 
-    /// What it is like at present.
-    pub(crate) fn statistics(&self) -> RangeStatistics {
-        RangeStatistics {
-            keys: self.range.clone(),
-            checkpoints: self.checkpoint_count(),
-            filters: self.tree.load().checkpoints.filter_count(),
-            serial_section_held_for: self.load.serial_section_held_for(),
-        }
-    }
-
     /// A key of each row block, with the bytes of the block.
-    pub(crate) async fn weighted_keys(&self) -> Result<Vec<(Bytes, u64)>, PartitionError> {
+    pub(super) async fn weighted_keys(&self) -> Result<Vec<(Bytes, u64)>, PartitionError> {
         let tree = self.tree();
         let mut keys = Vec::new();
         for checkpoint in tree.checkpoints.iter() {

@@ -5,39 +5,41 @@
 //! space only, ends without a result as soon as a merge is due anywhere or space is scarce, and one that
 //! failed is not tried again.
 
-use super::RangePartition;
-use super::compact::{ends_of, newer_than, sizes_of};
+use crate::background::range_work::Ends;
 use crate::compaction::choose_compaction::{choose_compaction, idle_count_min};
 use crate::error::PartitionError;
+use crate::range_partition::compactor::Compactor;
+use crate::range_partition::compactor::{ends_of, sizes_of};
+use crate::range_partition::write_checkpoint::First;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-impl RangePartition {
+impl Compactor {
     /// Whether there is something to merge when it is quiet.
     pub(crate) fn waits_until_idle(&self) -> bool {
-        let sizes = sizes_of(&self.tree().checkpoints);
-        let count_min = idle_count_min(self.shared.settings.compaction_count_min);
+        let sizes = sizes_of(&self.core.tree().checkpoints);
+        let count_min = idle_count_min(self.core.shared.settings.compaction_count_min);
         choose_compaction(&sizes, self.rows_mostly(), count_min).is_some()
     }
 
     /// Merges similar checkpoints, if there are any and nothing more urgent is to be done. Returns whether it
     /// has.
-    pub(crate) async fn compact_when_idle(&self, closing: impl Fn() -> bool + Sync) -> bool {
-        let _merging = self.merging.lock().await;
+    pub(crate) async fn compact_when_idle(&self, closing: Ends<'_>) -> bool {
+        let _merging = self.core.gate.merging.lock().await;
         let gave_up = AtomicBool::new(false);
         let give_up = || {
             let gives_up = closing()
-                || self.leaving.load(Ordering::Acquire)
-                || self.is_scarce()
-                || self.shared.maintenance.most_checkpoints_to_compact() > 0;
+                || self.core.gate.leaving.load(Ordering::Acquire)
+                || self.core.is_scarce()
+                || self.core.shared.maintenance.most_checkpoints_to_compact() > 0;
             gave_up.fetch_or(gives_up, Ordering::Relaxed);
             gives_up
         };
         if give_up() {
             return false;
         }
-        let tree = self.tree();
+        let tree = self.core.tree();
         let sizes = sizes_of(&tree.checkpoints);
-        let count_min = idle_count_min(self.shared.settings.compaction_count_min);
+        let count_min = idle_count_min(self.core.shared.settings.compaction_count_min);
         let Some(run) = choose_compaction(&sizes, self.rows_mostly(), count_min) else { return false };
         let merged = tree.checkpoints[run.clone()].to_vec();
         let keep_deleted = run.end < tree.checkpoints.len();
@@ -45,13 +47,14 @@ impl RangePartition {
         let ends = ends_of(&merged);
         let size_bytes = sizes[run].iter().sum();
         if *self.failed_when_idle.lock() == Some(ends)
-            || !self.shared.streams.has_plenty_of_room_for(size_bytes).await
+            || !self.core.shared.streams.has_plenty_of_room_for(size_bytes).await
         {
             return false;
         }
         // None are due, or it gives up.
         let compactions_before = AtomicU64::new(0);
-        let first = newer_than(&merged, &give_up, &compactions_before);
+        let first = self.newer_than(&merged, &give_up, &compactions_before);
+        let first = First::Interlude(&first);
         self.compacting_bytes.store(size_bytes, Ordering::Relaxed);
         let outcome = self.compact_run(merged, keep_deleted, first, u64::MAX).await;
         self.compacting_bytes.store(0, Ordering::Relaxed);
@@ -60,7 +63,7 @@ impl RangePartition {
             Err(_) if gave_up.into_inner() => false,
             Err(unwritten) => {
                 let error = PartitionError::from(unwritten);
-                let (table, id) = (self.table.name(), self.id);
+                let (table, id) = (self.core.table.name(), self.core.id);
                 tracing::warn!(table, id, %error, "checkpoints can't be merged; reads ask each of them, and it is not tried again until others are worth a merge");
                 *self.failed_when_idle.lock() = Some(ends);
                 false

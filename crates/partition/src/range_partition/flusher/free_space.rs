@@ -6,16 +6,13 @@
 //! log for ever. What always holds: nothing is written for less than it gives back, and the log is trimmed
 //! only behind what is in checkpoints.
 
-use super::{RangePartition, Standing};
 use crate::error::PartitionError;
+use crate::range_partition::flusher::Flusher;
+use crate::range_partition::range_tree::Standing;
 use crate::tree::Tree;
 use crate::tree::merging_iterator::MergingIterator;
-use base::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A round is worth it if it gives back this part of a memory table's size.
-const GAIN_DIVISOR: u64 = 32;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,44 +57,23 @@ fn choose_step(held: Held, gain_min_bytes: u64) -> Step {
     }
 }
 
-impl RangePartition {
-    /// Whether its disk is full.
-    pub(crate) fn is_scarce(&self) -> bool {
-        self.shared.streams.is_scarce()
-    }
-
-    /// Whether its disk will soon be full.
-    pub(crate) async fn is_tight(&self) -> bool {
-        self.shared.streams.is_tight().await
-    }
-
-    /// Returns when its disk is full. It does not keep the range.
-    pub(crate) fn became_scarce(&self) -> BoxFuture<'static, ()> {
-        let streams = self.shared.streams.clone();
-        Box::pin(async move { streams.became_scarce().await })
-    }
-
-    /// Bytes that work which only a full disk asks for has to give back, at least.
-    pub(super) fn gain_min_bytes(&self) -> u64 {
-        self.shared.settings.memory_table_size_bytes / GAIN_DIVISOR
-    }
-
+impl Flusher {
     /// Takes one step, if space is scarce. The next one can be taken once a flush that this one asked for is
     /// done.
     pub(crate) async fn free_space(&self) -> Result<(), PartitionError> {
-        let Ok(_flushing) = self.flushing.try_lock() else { return Ok(()) };
-        if !self.is_scarce() || self.keeps_memory.load(Ordering::Acquire) {
+        let Ok(_flushing) = self.core.gate.flushing.try_lock() else { return Ok(()) };
+        if !self.core.is_scarce() || self.core.gate.keeps_memory.load(Ordering::Acquire) {
             return Ok(());
         }
         self.trim_left().await;
-        let tree = self.tree();
+        let tree = self.core.tree();
         if !tree.frozen.is_empty() {
             return Ok(());
         }
-        let streams = &self.shared.streams;
-        let extents = streams.stat(&self.names.log)?.extents;
+        let streams = &self.core.shared.streams;
+        let extents = streams.stat(&self.core.names.log)?.extents;
         let log_bytes = extents.iter().map(|(_, length)| *length).sum();
-        let gain_min_bytes = self.gain_min_bytes();
+        let gain_min_bytes = self.core.gain_min_bytes();
         let memory = match tree.active.size_bytes() {
             0 => None,
             _ => Some(look_into_memory(&tree).await?),
@@ -105,30 +81,30 @@ impl RangePartition {
         if !streams.has_room_for(memory.unwrap_or_default().bytes).await {
             return Ok(());
         }
-        let mut metadata = self.metadata.lock().await;
+        let mut metadata = self.core.metadata.lock().await;
         // While the lock is held nothing new is decided that these would not see.
         let (step, flushed, log_start) = {
-            let mut serial = self.serial.lock();
-            let tree = self.tree.load();
+            let mut serial = self.core.serial.lock();
+            let tree = self.core.tree.load();
             if !matches!(serial.standing, Standing::Open) || !tree.frozen.is_empty() {
                 return Ok(());
             }
             // Else something may be in the log and not in a checkpoint.
-            let is_idle = serial.pending.size_bytes() == 0 && serial.last_version == self.visible();
+            let is_idle = serial.pending.size_bytes() == 0 && serial.last_version == self.core.visible();
             if memory.is_none() && tree.active.size_bytes() > 0 {
                 return Ok(());
             }
             let flushed = serial.last_version;
-            let log_start = self.log_positions.lock().start_after(flushed);
+            let log_start = self.core.log.positions.lock().start_after(flushed);
             let first = extents.first().map(|(extent, _)| *extent);
             let can_be_trimmed =
                 is_idle && log_start.is_some_and(|start| first.is_some_and(|first| first != start.extent));
             let step = choose_step(Held { log_bytes, memory, can_be_trimmed }, gain_min_bytes);
             if step == Step::Freeze {
-                self.tree.store(Arc::new(tree.with_active_frozen(flushed)));
+                self.core.tree.store(Arc::new(tree.with_active_frozen(flushed)));
             }
             if matches!(step, Step::Freeze | Step::BeginExtent) {
-                self.begins_table.store(true, Ordering::Release);
+                self.core.log.begins_table.store(true, Ordering::Release);
                 // A group without operations: its place is where the log can begin.
                 serial.pending.begin_group();
             }
@@ -137,19 +113,19 @@ impl RangePartition {
         match step {
             Step::Rest => {}
             Step::Freeze => {
-                self.commit_wake.notify_one();
-                self.shared.maintenance.wake_flush();
+                self.core.log.wake.notify_one();
+                self.core.shared.maintenance.wake_flush();
             }
-            Step::BeginExtent => self.commit_wake.notify_one(),
+            Step::BeginExtent => self.core.log.wake.notify_one(),
             Step::Trim => {
                 if (metadata.flushed_version, metadata.log_start) != (flushed, log_start) {
                     let mut next = metadata.clone();
                     next.flushed_version = flushed;
                     next.log_start = log_start;
-                    self.write_metadata(&mut metadata, next).await?;
+                    self.core.write_metadata(&mut metadata, next).await?;
                 }
                 if let Some(start) = log_start {
-                    self.trim(&self.names.log, start.extent).await;
+                    self.core.trim(&self.core.names.log, start.extent).await;
                 }
             }
         }
@@ -159,9 +135,9 @@ impl RangePartition {
     /// Trims the log if that was refused, by the stream manager's full log perhaps, when a flush had made it
     /// possible.
     async fn trim_left(&self) {
-        let metadata = self.metadata.lock().await;
+        let metadata = self.core.metadata.lock().await;
         if let Some(start) = metadata.log_start
-            && let Err(error) = self.shared.streams.trim(&self.names.log, start.extent).await
+            && let Err(error) = self.core.shared.streams.trim(&self.core.names.log, start.extent).await
         {
             tracing::debug!(%error, "the log can't be trimmed yet");
         }

@@ -14,10 +14,7 @@
 //! What always holds: each row is seen in one of the two at any moment; an extent leaves only while no row
 //! needs it that this range, an heir or a reader may see; a part takes no more than was claimed.
 
-use super::RangePartition;
-use super::compact::{First, newer_than};
-use super::flush::Room;
-use super::shared_overflow::{KeptOverflows, SharedOverflow};
+use crate::background::range_work::Ends;
 use crate::checkpoint::OverflowReads;
 use crate::compaction::choose_reclaim::{Holding, Reclaimed, choose_reclaim};
 use crate::compaction::choose_shared_overflow::OverflowExtent;
@@ -25,7 +22,11 @@ use crate::compaction::choose_victims::{choose_left_of_victims, peak_bytes};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::map::dead_containers::DeadContainer;
-use crate::settings::PlantedFault;
+use crate::range_partition::compactor::Compactor;
+use crate::range_partition::compactor::kept_overflows::KeptOverflows;
+use crate::range_partition::replaced::Shed;
+use crate::range_partition::shared_overflow::SharedOverflow;
+use crate::range_partition::write_checkpoint::{First, Room};
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::CheckpointReference;
 use crate::tree::{Tree, TreeCheckpoint};
@@ -33,7 +34,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use stream::{Claim, ExtentId, StreamChange};
+use stream::{Claim, ExtentId};
 
 /// Bytes of rows of one part, at most.
 const PART_SIZE_BYTES_MAX: u64 = 64 << 20;
@@ -70,35 +71,18 @@ struct Rewrite<'a> {
     is_begun: bool,
 }
 
-/// A checkpoint as it was before its first rows moved.
-pub(super) struct Shed {
-    former: Arc<TreeCheckpoint>,
-}
-
-impl Shed {
-    fn number(&self) -> u64 {
-        self.former.reference.number
-    }
-
-    /// Whether it is the checkpoint of this number and somebody may read it as it was.
-    pub(super) fn is_read(&self, number: u64) -> bool {
-        self.number() == number
-            && (Arc::strong_count(&self.former) > 1 || Arc::strong_count(&self.former.checkpoint) > 1)
-    }
-}
-
 /// By the number of a checkpoint, the numbers of the newer ones whose hidden rows it has lost. It outlives
 /// merges: what was done is not done again, or merges, which join what was written in parts, and reclaims
 /// would go on for ever.
 #[derive(Default)]
-pub(super) struct Applied {
+pub(crate) struct Applied {
     newer: BTreeMap<u64, BTreeSet<u64>>,
     /// Of the part that is being written.
     of_part: BTreeSet<u64>,
 }
 
 /// A checkpoint that is merged: its number, and whether it has deletions.
-pub(super) type Merged = (u64, bool);
+pub(crate) type Merged = (u64, bool);
 
 impl Applied {
     fn keep(&mut self, numbers: &BTreeSet<u64>) {
@@ -112,7 +96,7 @@ impl Applied {
 
     /// These became the checkpoint `result`. It deletes no more than they did, so who has lost what each of
     /// them hides has lost what it does; and it holds no more, so it has lost what all of them had.
-    pub(super) fn note_compacted(&mut self, merged: &[Merged], result: u64) {
+    pub(crate) fn note_compacted(&mut self, merged: &[Merged], result: u64) {
         for newer in self.newer.values_mut().chain([&mut self.of_part]) {
             if merged.iter().all(|(number, deletes)| !deletes || newer.contains(number)) {
                 newer.insert(result);
@@ -138,20 +122,16 @@ impl Applied {
     }
 }
 
-impl RangePartition {
+impl Compactor {
     /// Takes one part off a checkpoint, if that is worth it. Returns how many were written or found empty.
-    pub(super) async fn reclaim(
-        &self,
-        tree: &Tree,
-        give_up: &(dyn Fn() -> bool + Sync),
-    ) -> Result<u64, PartitionError> {
-        if !self.is_tight().await {
+    pub(crate) async fn reclaim(&self, tree: &Tree, give_up: Ends<'_>) -> Result<u64, PartitionError> {
+        if !self.core.is_tight().await {
             return Ok(0);
         }
         let checkpoints = &tree.checkpoints;
         let numbers: Vec<u64> = checkpoints.iter().map(|one| one.reference.number).collect();
         self.applied.lock().keep(&numbers.iter().copied().collect());
-        let dead = self.shared.dead.of_table(self.table);
+        let dead = self.core.shared.dead.of_table(self.core.table);
         let mut held = Vec::with_capacity(checkpoints.len());
         for (index, checkpoint) in checkpoints.iter().enumerate() {
             let holding = self.holding(checkpoint, &dead).await?;
@@ -159,7 +139,7 @@ impl RangePartition {
             let has = |newer: &u64| applied.has(numbers[index], *newer);
             held.push(Holding { applied: numbers[..index].iter().map(has).collect(), ..holding });
         }
-        for chosen in choose_reclaim(&held, self.gain_min_bytes()).iter().take(CANDIDATE_COUNT_MAX) {
+        for chosen in choose_reclaim(&held, self.core.gain_min_bytes()).iter().take(CANDIDATE_COUNT_MAX) {
             let is_begun = held[chosen.index].is_begun;
             if let Some(count) = self.reclaim_chosen(tree, chosen, is_begun, give_up).await? {
                 return Ok(count);
@@ -174,7 +154,7 @@ impl RangePartition {
         tree: &Tree,
         chosen: &Reclaimed,
         is_begun: bool,
-        give_up: &(dyn Fn() -> bool + Sync),
+        give_up: Ends<'_>,
     ) -> Result<Option<u64>, PartitionError> {
         let checkpoints = &tree.checkpoints;
         let newer: Vec<u64> = checkpoints[..chosen.index].iter().map(|one| one.reference.number).collect();
@@ -183,7 +163,8 @@ impl RangePartition {
         let hiding: Vec<Arc<TreeCheckpoint>> = hiding.cloned().collect();
         let merges = AtomicU64::new(0);
         let run = [former.clone()];
-        let first = newer_than(&run, give_up, &merges);
+        let first = self.newer_than(&run, give_up, &merges);
+        let first = First::Interlude(&first);
         let rewrite = Rewrite {
             former: &former,
             hiding: &hiding,
@@ -203,33 +184,33 @@ impl RangePartition {
                 (room, OverflowReads::All, SharedOverflow::default())
             }
         };
-        let rows = MergingIterator::over_unhidden(&hiding, &former, &self.range, &reads).await?;
-        let written = self.write_checkpoint(rows, rewrite.keeps_deletions, first, room, &left).await?;
+        let rows = MergingIterator::over_unhidden(&hiding, &former, &self.core.range, &reads).await?;
+        let written = self.core.write_checkpoint(rows, rewrite.keeps_deletions, first, room, &left).await?;
         drop((claim, run));
-        let output = self.open_written(&written, |_| None).await?;
+        let output = self.core.open_written(&written, |_| None).await?;
         let left = rest.map(|start| self.without_rows_before(&former, start));
         let output_number = output.as_ref().map(|output| output.reference.number);
         let by: Vec<Arc<TreeCheckpoint>> = output.into_iter().chain(left.clone()).collect();
-        let mut metadata = self.metadata.lock().await;
+        let mut metadata = self.core.metadata.lock().await;
         let mut next = metadata.clone();
-        next.checkpoints = self.tree().with_replaced(former.reference.number, by.clone()).references();
-        self.adopt(&mut metadata, next, &written).await?;
-        self.replace_tree(|tree| tree.with_replaced(former.reference.number, by));
+        next.checkpoints = self.core.tree().with_replaced(former.reference.number, by.clone()).references();
+        self.core.adopt(&mut metadata, next, &written).await?;
+        self.core.replace_tree(|tree| tree.with_replaced(former.reference.number, by));
         drop(metadata);
         let was = (former.reference.number, former.checkpoint.root.deleted_count > 0);
         self.applied.lock().end_part(was, output_number);
         tracing::debug!(
-            table = self.table.name(),
+            table = self.core.table.name(),
             number = former.reference.number,
             is_done = left.is_none(),
             "a part of a checkpoint is reclaimed"
         );
         match left {
-            Some(_) => self.shed.lock().push(Shed { former }),
-            None => self.retired.lock().push(former),
+            Some(_) => self.core.replaced.shed.lock().push(Shed { former }),
+            None => self.core.replaced.retired.lock().push(former),
         }
-        if let Err(error) = self.remove_unused().await {
-            tracing::debug!(table = self.table.name(), id = self.id, %error, "reclaimed space stays for now");
+        if let Err(error) = self.core.remove_unused().await {
+            tracing::debug!(table = self.core.table.name(), id = self.core.id, %error, "reclaimed space stays for now");
         }
         Ok(Some(1 + merges.into_inner()))
     }
@@ -248,7 +229,7 @@ impl RangePartition {
         };
         let mut beside_bytes = 0;
         // Of another one rows of other ranges, or rows that have moved, are beside.
-        if self.table.has_data() && checkpoint.is_whole() {
+        if self.core.table.has_data() && checkpoint.is_whole() {
             let listed_bytes: u64 = self.sizes_of_extents(checkpoint)?.map(|(_, length)| length).sum();
             let bytes = listed_bytes.saturating_sub(root.stored_bytes);
             // A compaction leaves a little.
@@ -260,7 +241,7 @@ impl RangePartition {
             deleted_count: scaled(root.deleted_count),
             dead_bytes: if dead.is_empty() { 0 } else { checkpoint.dead_bytes(dead).await? },
             beside_bytes,
-            is_begun: checkpoint.reference.limit.start > self.range.start,
+            is_begun: checkpoint.reference.limit.start > self.core.range.start,
             applied: Vec::new(),
         })
     }
@@ -270,8 +251,8 @@ impl RangePartition {
         &self,
         checkpoint: &TreeCheckpoint,
     ) -> Result<impl Iterator<Item = (ExtentId, u64)> + use<>, PartitionError> {
-        let stream = self.names.checkpoint(checkpoint.reference.number);
-        Ok(self.shared.streams.stat(&stream)?.extents.into_iter())
+        let stream = self.core.names.checkpoint(checkpoint.reference.number);
+        Ok(self.core.shared.streams.stat(&stream)?.extents.into_iter())
     }
 
     /// Claims space for the next part, or for all rows where overflows stay that it names. `None`: there is
@@ -281,11 +262,11 @@ impl RangePartition {
         rewrite: &Rewrite<'_>,
         first: First<'_>,
     ) -> Result<Option<(Claim, Option<SharedOverflow>)>, PartitionError> {
-        let streams = &self.shared.streams;
+        let streams = &self.core.shared.streams;
         let extent_part = streams.extent_size_bytes_max() / PART_OF_EXTENT_MIN;
         let wanted = |most_bytes| with_overhead(rewrite.kept_bytes.min(most_bytes).max(extent_part));
         // What is begun is ended in the same way.
-        if self.table.has_data() && !rewrite.is_begun {
+        if self.core.table.has_data() && !rewrite.is_begun {
             let all_bytes = wanted(u64::MAX);
             let mut least_bytes = extent_part;
             let mut kept = None;
@@ -327,7 +308,7 @@ impl RangePartition {
             return Ok(None);
         }
         let heads = OverflowReads::None;
-        let rows = MergingIterator::over_unhidden(rewrite.hiding, former, &self.range, &heads).await?;
+        let rows = MergingIterator::over_unhidden(rewrite.hiding, former, &self.core.range, &heads).await?;
         Ok(Some(self.count_kept_overflows(rows, rewrite.keeps_deletions, first).await?))
     }
 
@@ -340,11 +321,11 @@ impl RangePartition {
     ) -> Result<Option<SharedOverflow>, PartitionError> {
         let extents: Vec<OverflowExtent> = kept.extents(self.sizes_of_extents(rewrite.former)?).collect();
         // The heads, too, must be worth being written once more.
-        let gain_min_bytes = self.gain_min_bytes().max(kept.head_bytes / HEAD_GAIN_DIVISOR);
+        let gain_min_bytes = self.core.gain_min_bytes().max(kept.head_bytes / HEAD_GAIN_DIVISOR);
         let left = choose_left_of_victims(&extents, kept.head_bytes, room_bytes, gain_min_bytes);
         let number = rewrite.former.reference.number;
         tracing::debug!(
-            table = self.table.name(),
+            table = self.core.table.name(),
             number,
             extents = extents.len(),
             left = left.as_ref().map(BTreeSet::len),
@@ -352,7 +333,7 @@ impl RangePartition {
             room_bytes,
             "overflows of a checkpoint lie scattered"
         );
-        let listed_by = vec![self.names.checkpoint(number)];
+        let listed_by = vec![self.core.names.checkpoint(number)];
         Ok(left.map(|left| SharedOverflow { extents: Arc::new(left), listed_by }))
     }
 
@@ -361,51 +342,6 @@ impl RangePartition {
         let limit = KeyRange { start, end: former.reference.limit.end.clone() };
         let reference = CheckpointReference { limit, ..former.reference.clone() };
         Arc::new(TreeCheckpoint::new(Arc::new(former.checkpoint.reopened()), reference))
-    }
-
-    /// Gives back the extents of what moved, where nobody reads it as it was.
-    pub(super) async fn free_shed(&self) -> Result<(), PartitionError> {
-        if self.shared.settings.planted_fault == Some(PlantedFault::FruitlessReclaim) {
-            return Ok(());
-        }
-        let unread: BTreeSet<u64> = {
-            let shed = self.shed.lock();
-            let numbers: BTreeSet<u64> = shed.iter().map(Shed::number).collect();
-            let is_read = |number: &u64| shed.iter().any(|one| one.is_read(*number));
-            numbers.into_iter().filter(|number| !is_read(number)).collect()
-        };
-        for number in unread {
-            let tree = self.tree();
-            let now = tree.checkpoints.iter().find(|one| one.reference.number == number);
-            let Some(now) = now else {
-                // It has gone as a whole.
-                self.forget_shed(number);
-                continue;
-            };
-            let start = &now.reference.limit.start;
-            let needed = now.checkpoint.extents_from(start, self.table.has_data()).await?;
-            let stream = self.names.checkpoint(number);
-            let listed = self.shared.streams.stat(&stream)?.extents;
-            // The last one has the root, and may be open.
-            let before_last = listed.iter().take(listed.len().saturating_sub(1)).map(|(extent, _)| *extent);
-            let root = now.reference.root.extent;
-            let extents: Vec<_> =
-                before_last.filter(|extent| *extent != root && !needed.contains(extent)).collect();
-            if !extents.is_empty() {
-                self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
-            }
-            // Not before: what is refused now, by a full disk perhaps, is owed until it is done.
-            self.forget_shed(number);
-        }
-        Ok(())
-    }
-
-    /// Nothing is owed of what this checkpoint was, unless somebody has begun to read it so again.
-    fn forget_shed(&self, number: u64) {
-        let mut shed = self.shed.lock();
-        if !shed.iter().any(|one| one.is_read(number)) {
-            shed.retain(|one| one.number() != number);
-        }
     }
 }
 

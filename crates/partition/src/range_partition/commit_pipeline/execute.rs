@@ -5,10 +5,6 @@
 //! the fetched rows are only brought up to date from memory. What always holds: a reply leaves after
 //! everything its decision saw or changed is durable, refusals included.
 
-use super::commit;
-use super::data::names_new_bytes;
-use super::read::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
-use super::{RangePartition, Serial, Standing};
 use crate::checkpoint::{Aside, Caching, HashedKey, OverflowReads};
 use crate::commit_log;
 use crate::decider::Decider;
@@ -16,6 +12,11 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
 use crate::memory::memory_table::Found;
 use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
+use crate::range_partition::commit_pipeline::CommitPipeline;
+use crate::range_partition::commit_pipeline::commit;
+use crate::range_partition::data::names_new_bytes;
+use crate::range_partition::range_tree::{Serial, Standing};
+use crate::range_partition::reader::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use crate::tree::Tree;
 use crate::tree::merging_iterator::{MergingIterator, merge_over};
 use base::Ticks;
@@ -87,7 +88,7 @@ pub(crate) enum Executed<R, O = ()> {
     Moved(O),
 }
 
-impl RangePartition {
+impl CommitPipeline {
     /// Decides `operation`, whose reads are `reads`. They come back if other ranges take over. One that gives
     /// space back is not refused at once where there is none: others that did may be about to.
     pub(crate) async fn execute(
@@ -109,11 +110,11 @@ impl RangePartition {
         &self,
         operation: &mut dyn Decider,
     ) -> Result<Executed<(), Vec<Read>>, PartitionError> {
-        let clock = &*self.shared.clock;
+        let clock = &*self.core.shared.clock;
         let began_at = clock.monotonic();
         loop {
             let Some(reads) = operation.reads() else { return Err(PartitionError::DiskFull) };
-            self.shared.maintenance.wake_for_space();
+            self.core.shared.maintenance.wake_for_space();
             clock.sleep(SPACE_POLL_AFTER).await;
             let waited_for = clock.monotonic().saturating_sub(began_at);
             if waited_for >= FLOOR_WAIT_MAX {
@@ -135,7 +136,7 @@ impl RangePartition {
         operation: &mut dyn Decider,
         reads: Vec<Read>,
     ) -> Result<Executed<(), Vec<Read>>, PartitionError> {
-        check_reads(&reads, &self.range)?;
+        check_reads(&reads, &self.core.range)?;
         let _admitted = self
             .admission
             .acquire()
@@ -146,19 +147,19 @@ impl RangePartition {
         let mut stale_count = 0;
         let mut aside = Aside::default();
         loop {
-            let tree = self.tree.load();
-            let size_bytes_max = self.shared.settings.operation_read_size_bytes_max;
+            let tree = self.core.tree.load();
+            let size_bytes_max = self.core.shared.settings.operation_read_size_bytes_max;
             let fetched = fetch(&tree, &reads, spare, size_bytes_max, &mut aside).await?;
             match self.decide(operation, &reads, &tree, fetched)? {
                 Verdict::Moved => return Ok(Executed::Moved(reads)),
                 Verdict::Reply => {
-                    aside.keep_in(&self.shared.cache);
+                    aside.keep_in(&self.core.shared.cache);
                     return Ok(Executed::Done(()));
                 }
                 Verdict::Wait { waiting, has_changed } => {
                     match has_changed {
                         true => drop(aside),
-                        false => aside.keep_in(&self.shared.cache),
+                        false => aside.keep_in(&self.core.shared.cache),
                     }
                     // Before the wait: after it they are no longer in the processor's cache, and trees that
                     // are held are what others have to load the slow way.
@@ -166,7 +167,7 @@ impl RangePartition {
                         operation.drop_operation();
                     }
                     drop((reads, tree));
-                    self.commit_wake.notify_one();
+                    self.core.log.wake.notify_one();
                     waiting.await?;
                     return Ok(Executed::Done(()));
                 }
@@ -185,8 +186,8 @@ impl RangePartition {
         fetched_from: &Arc<Tree>,
         fetched: Vec<Fetched>,
     ) -> Result<Verdict, PartitionError> {
-        let mut serial = self.serial.lock();
-        let clock = &*self.shared.clock;
+        let mut serial = self.core.serial.lock();
+        let clock = &*self.core.shared.clock;
         // In this order: the version is noted with a moment that is not before its wall clock's.
         let entered = Entered { wall: clock.now(), monotonic: clock.monotonic() };
         let verdict = self.decide_in(&mut serial, entered, operation, reads, fetched_from, fetched);
@@ -212,7 +213,7 @@ impl RangePartition {
         if serial.pending.size_bytes() > PENDING_SIZE_BYTES_MAX {
             return Err(PartitionError::Busy);
         }
-        let tree = self.tree.load();
+        let tree = self.core.tree.load();
         if tree.fetch_epoch != fetched_from.fetch_epoch {
             return Ok(Verdict::Stale);
         }
@@ -229,9 +230,9 @@ impl RangePartition {
         let changes = operation.decide(&rows, version)?;
         let has_changed = !changes.is_empty();
         if has_changed {
-            check_changes(&changes, &self.range)?;
+            check_changes(&changes, &self.core.range)?;
             check_size(&changes, serial.pending.size_bytes())?;
-            let is_scarce = self.shared.streams.is_scarce();
+            let is_scarce = self.core.shared.streams.is_scarce();
             // What a row of uploaded bytes takes is little, and they would be dead without it.
             let is_taken = has_space(is_scarce, operation.gives_back(), &changes)
                 || self.data.is_some() && names_new_bytes(&changes, rows.all());
@@ -250,29 +251,29 @@ impl RangePartition {
                     RowChange::Delete { key } => tree.active.insert(key.as_bytes(), version, None),
                 }
             }
-            if tree.active.size_bytes() >= self.shared.settings.memory_table_size_bytes {
-                self.tree.store(Arc::new(tree.with_active_frozen(version)));
-                self.begins_table.store(true, Ordering::Release);
-                self.shared.maintenance.wake_flush();
-            } else if self.shared.memory.wants_flush() {
-                self.shared.maintenance.wake_flush();
+            if tree.active.size_bytes() >= self.core.shared.settings.memory_table_size_bytes {
+                self.core.tree.store(Arc::new(tree.with_active_frozen(version)));
+                self.core.log.begins_table.store(true, Ordering::Release);
+                self.core.shared.maintenance.wake_flush();
+            } else if self.core.shared.memory.wants_flush() {
+                self.core.shared.maintenance.wake_flush();
             }
         }
-        if serial.last_version == self.visible() {
+        if serial.last_version == self.core.visible() {
             return Ok(Verdict::Reply);
         }
         Ok(Verdict::Wait { waiting: serial.pending.wait(), has_changed })
     }
 }
 
-impl RangePartition {
+impl CommitPipeline {
     /// Whether what is free is for flushes, merges and collections.
     fn must_wait_for_space(&self, operation: &dyn Decider) -> bool {
         // The map is what hand-overs end with, and names no data; a collection has claimed its space.
-        self.table != ObjectTable::PartitionMap
-            && self.shared.streams.is_below_floor()
+        self.core.table != ObjectTable::PartitionMap
+            && self.core.shared.streams.is_below_floor()
             && !operation.is_collection()
-            && self.shared.clock.monotonic().as_millis() as u64
+            && self.core.shared.clock.monotonic().as_millis() as u64
                 >= self.floor_waived_until_ms.load(Ordering::Relaxed)
     }
 }

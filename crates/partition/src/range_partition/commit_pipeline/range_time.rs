@@ -18,7 +18,7 @@ const SLOWER_BY_ONE_IN: i64 = 8;
 
 /// The time of one range.
 #[derive(Debug)]
-pub(super) struct RangeTime {
+pub(crate) struct RangeTime {
     /// Ticks that a clock which is slow by that much, and was never set but forward to versions, would have
     /// shown when monotonic time was zero.
     start: AtomicI64,
@@ -26,24 +26,24 @@ pub(super) struct RangeTime {
 
 impl RangeTime {
     /// Of a range whose newest version is this one.
-    pub(super) fn new(newest: RowVersion, monotonic: Duration) -> Self {
+    pub(crate) fn new(newest: RowVersion, monotonic: Duration) -> Self {
         RangeTime { start: AtomicI64::new(start_of(newest, monotonic)) }
     }
 
     /// The time.
-    pub(super) fn now(&self, wall: Ticks, monotonic: Duration) -> Ticks {
+    pub(crate) fn now(&self, wall: Ticks, monotonic: Duration) -> Ticks {
         // Relaxed: whoever was told of a version has synchronised with the one who gave it.
         let slow = self.start.load(Ordering::Relaxed).saturating_add(slow_ticks(monotonic));
         wall.max(Ticks(u64::try_from(slow).unwrap_or(0)))
     }
 
     /// A version is given; `monotonic` is read after the wall clock from which it was made.
-    pub(super) fn note(&self, version: RowVersion, monotonic: Duration) {
+    pub(crate) fn note(&self, version: RowVersion, monotonic: Duration) {
         self.start.fetch_max(start_of(version, monotonic), Ordering::Relaxed);
     }
 
     /// Goes on from the time of a range whose rows are taken over.
-    pub(super) fn go_on_from(&self, parent: &RangeTime) {
+    pub(crate) fn go_on_from(&self, parent: &RangeTime) {
         self.start.fetch_max(parent.start.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }

@@ -1,41 +1,26 @@
-//! Flushing: the oldest frozen memory table becomes a checkpoint, and the log behind it is trimmed.
+//! Writing checkpoints of a range: rows go to a new stream, the metadata stream names it, and only then the
+//! tree shows it.
 //!
-//! What always holds: only durable changes are flushed; the log is trimmed after the metadata stream names
-//! the checkpoint that replaces it.
+//! What always holds: what was written and is refused a name is removed, or each further try would leave one
+//! behind; the log is trimmed after the metadata stream names the checkpoint that replaces it.
 
-use super::compact::First;
 use super::load::open_checkpoint;
+use super::range_tree::RangeTree;
 use super::shared_overflow::SharedOverflow;
-use super::{RangePartition, Standing};
 use crate::bloom::key_groups::{KeyGroup, Place};
 use crate::checkpoint::{CheckpointWriter, Finished};
 use crate::error::PartitionError;
+use crate::tree::TreeCheckpoint;
 use crate::tree::checkpoints::{Checkpoints, HeldGroup};
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::{CheckpointReference, Metadata};
-use crate::tree::{Tree, TreeCheckpoint};
+use base::BoxFuture;
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 use stream::{ExtentId, Location, StreamName};
 
 /// Rows between two looks at whether something else comes first.
 const STEP_ROW_COUNT: u64 = 256;
-
-/// A flush looks again after this long whether another one of its range has ended.
-const LOCK_POLL_AFTER: Duration = Duration::from_millis(1);
-
-/// What a flush found to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flush {
-    /// No frozen table waits, or it has to.
-    Nothing,
-    /// The oldest frozen table holds changes that are not durable yet: try again shortly.
-    NotYet,
-    /// A frozen table became a checkpoint.
-    Done,
-}
 
 /// A checkpoint that was written and that nothing refers to yet.
 pub(super) struct Written {
@@ -77,59 +62,41 @@ impl From<Unwritten> for PartitionError {
     }
 }
 
-impl RangePartition {
-    /// Turns the oldest frozen memory table into a checkpoint.
-    pub(crate) async fn flush(&self) -> Result<Flush, PartitionError> {
-        // Flushes of other ranges must not wait behind a hand-over that has the lock.
-        let _flushing = loop {
-            if let Ok(flushing) = self.flushing.try_lock() {
-                break flushing;
-            }
-            if self.keeps_memory.load(Ordering::Acquire) {
-                return Ok(Flush::Nothing);
-            }
-            self.shared.clock.sleep(LOCK_POLL_AFTER).await;
-        };
-        if self.keeps_memory.load(Ordering::Acquire) {
-            return Ok(Flush::Nothing);
+/// What comes before the next rows while a checkpoint is being written.
+pub(super) trait Interlude: Sync {
+    /// Does it; an error ends the writing.
+    fn before_rows(&self) -> BoxFuture<'_, Result<(), PartitionError>>;
+
+    /// How many row blocks are written before requests come first.
+    fn stride(&self) -> u32;
+}
+
+/// Why a checkpoint is written: writers wait for a flush, and nobody for a compaction.
+#[derive(Clone, Copy)]
+pub(super) enum First<'a> {
+    /// A flush: nothing comes first.
+    Nothing,
+    /// A compaction.
+    Interlude(&'a dyn Interlude),
+}
+
+impl First<'_> {
+    pub(super) async fn before_rows(self) -> Result<(), PartitionError> {
+        match self {
+            First::Nothing => Ok(()),
+            First::Interlude(interlude) => interlude.before_rows().await,
         }
-        let tree = self.tree();
-        let Some(frozen) = tree.frozen.last().cloned() else { return Ok(Flush::Nothing) };
-        if self.visible() < frozen.last_version {
-            // After a failed append what is not durable never will be.
-            let closed = matches!(self.serial.lock().standing, Standing::Closed(_));
-            return Ok(if closed { Flush::Nothing } else { Flush::NotYet });
-        }
-        // With nothing older, a deleted row needs no marker.
-        let keep_deleted = !tree.checkpoints.is_empty();
-        let rows = MergingIterator::over_memory(frozen.memory.clone(), self.table.has_data());
-        let nothing = SharedOverflow::default();
-        let written = self
-            .write_checkpoint(rows, keep_deleted, First::Nothing, Room::AtMost(u64::MAX), &nothing)
-            .await?;
-        // Those that are there now are older, whatever merges make of them meanwhile.
-        let checkpoint = self.open_written(&written, |_| Some(0)).await?;
-        let mut metadata = self.metadata.lock().await;
-        let mut next = metadata.clone();
-        next.checkpoints.splice(0..0, checkpoint.iter().map(|checkpoint| checkpoint.reference.clone()));
-        next.flushed_version = frozen.last_version;
-        let log_start = self.log_positions.lock().start_after(frozen.last_version);
-        next.log_start = log_start.or(metadata.log_start);
-        self.adopt(&mut metadata, next, &written).await?;
-        self.replace_tree(|tree| tree.with_flushed(checkpoint));
-        if let Some(start) = metadata.log_start {
-            self.trim(&self.names.log, start.extent).await;
-        }
-        drop(metadata);
-        tracing::debug!(
-            table = self.table.name(),
-            version = frozen.last_version.0,
-            "memory table is flushed"
-        );
-        self.flushed.notify_waiters();
-        Ok(Flush::Done)
     }
 
+    fn stride(self) -> u32 {
+        match self {
+            First::Nothing => 1,
+            First::Interlude(interlude) => interlude.stride(),
+        }
+    }
+}
+
+impl RangeTree {
     /// Writes rows that have `room` as a new checkpoint stream. `None` if no row was kept. After each
     /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Overflows that are
     /// `left` stay where they are.
@@ -162,8 +129,8 @@ impl RangePartition {
             let mut walked: u64 = 0;
             while let Some(row) = rows.row() {
                 if walked.is_multiple_of(STEP_ROW_COUNT) {
-                    self.do_first(first).await?;
-                    writer.give_way_after(self.stride(first));
+                    first.before_rows().await?;
+                    writer.give_way_after(first.stride());
                 }
                 walked += 1;
                 if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
@@ -280,12 +247,5 @@ impl RangePartition {
         if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
             tracing::warn!(%stream, %error, "a stream could not be trimmed");
         }
-    }
-
-    /// Puts another tree in place.
-    pub(super) fn replace_tree(&self, change: impl FnOnce(&Tree) -> Tree) {
-        let _serial = self.serial.lock();
-        let next = change(&self.tree.load());
-        self.tree.store(Arc::new(next));
     }
 }

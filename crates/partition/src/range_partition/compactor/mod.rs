@@ -4,8 +4,11 @@
 //! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is
 //! left that it could hide; a replaced checkpoint stays until its last reader is done.
 
-use super::RangePartition;
-use super::flush::{Room, Unwritten};
+mod idle_compaction;
+mod kept_overflows;
+mod reclaim;
+
+use crate::background::range_work::Ends;
 use crate::checkpoint::{Caching, OverflowReads};
 use crate::compaction::choose_compaction::{
     Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_compaction, choose_compaction,
@@ -13,17 +16,19 @@ use crate::compaction::choose_compaction::{
 };
 use crate::compaction::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
-use crate::key::KeyRange;
-use crate::operation::RowVersion;
+use crate::range_partition::compactor::reclaim::Applied;
+use crate::range_partition::range_tree::RangeTree;
+use crate::range_partition::write_checkpoint::{First, Interlude, Room, Unwritten};
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::{Tree, TreeCheckpoint};
 use base::BoxFuture;
+use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub(super) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
+pub(crate) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
     checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
 }
 
@@ -32,39 +37,89 @@ pub(super) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
 const NOT_WORTH_IT_COUNT_MAX: usize = 32;
 
 /// The numbers of the newest and the oldest of them, of which there is one at least.
-pub(super) fn ends_of(run: &[Arc<TreeCheckpoint>]) -> (u64, u64) {
+pub(crate) fn ends_of(run: &[Arc<TreeCheckpoint>]) -> (u64, u64) {
     (run[0].reference.number, run[run.len() - 1].reference.number)
 }
 
-/// Whether a merge shall end without a result.
-type GiveUp<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// What comes before the next rows while a checkpoint is being written.
-#[derive(Clone, Copy)]
-pub(super) enum First<'a> {
-    /// Nothing.
-    Nothing,
-    /// The end, if it has come, then small merges that come due among the checkpoints that are newer than
-    /// those being merged, of `size_bytes`. A large merge takes long; if small ones waited for it, reads
-    /// would have to ask more and more checkpoints.
-    Newer { give_up: GiveUp<'a>, than: u64, size_bytes: u64, merges: &'a AtomicU64 },
+/// Compacts the checkpoints of a range.
+pub(crate) struct Compactor {
+    pub(crate) core: Arc<RangeTree>,
+    /// Compactions, by their ends, that give a full disk less back than was thought, until it is not full; a
+    /// bounded number.
+    not_worth_it: Mutex<Vec<(u64, u64)>>,
+    /// The newest checkpoint of the compaction that failed last because something did not read.
+    failed_compaction: Mutex<Option<u64>>,
+    /// The ends of the idle compaction that failed last.
+    pub(crate) failed_when_idle: Mutex<Option<(u64, u64)>>,
+    /// Which checkpoints' deletions were applied to which older ones, since the start.
+    pub(crate) applied: Mutex<Applied>,
+    /// Bytes of the checkpoints that are being compacted.
+    pub(crate) compacting_bytes: AtomicU64,
+    /// Whether compactions find rows that newer ones have replaced.
+    replaces_rows: AtomicBool,
 }
 
-/// What comes first while these are being merged, of which there is one at least.
-pub(super) fn newer_than<'a>(
-    merged: &[Arc<TreeCheckpoint>],
-    give_up: GiveUp<'a>,
-    merges: &'a AtomicU64,
-) -> First<'a> {
-    let size_bytes = sizes_of(merged).iter().sum();
-    First::Newer { give_up, than: merged[0].reference.number, size_bytes, merges }
+/// Before the next rows of a compaction: the end, if it has come, then small compactions that come due among
+/// the checkpoints that are newer than those being compacted, of `size_bytes`. A large one takes long; if
+/// small ones waited for it, reads would have to ask more and more checkpoints.
+pub(crate) struct NewerFirst<'a> {
+    compactor: &'a Compactor,
+    give_up: Ends<'a>,
+    than: u64,
+    size_bytes: u64,
+    compactions: &'a AtomicU64,
 }
 
-impl RangePartition {
+impl Interlude for NewerFirst<'_> {
+    fn before_rows(&self) -> BoxFuture<'_, Result<(), PartitionError>> {
+        Box::pin(async move {
+            if (self.give_up)() {
+                return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+            }
+            while let Some(newer) = self.compactor.choose_newer(self.than, self.size_bytes).await {
+                let first = self.compactor.newer_than(&newer, self.give_up, self.compactions);
+                self.compactor.compact_run(newer, true, First::Interlude(&first), u64::MAX).await?;
+                self.compactions.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        })
+    }
+
+    fn stride(&self) -> u32 {
+        let shared = &self.compactor.core.shared;
+        let checkpoint_count = shared.maintenance.most_checkpoints_to_compact();
+        blocks_before_giving_way(checkpoint_count, shared.settings.compaction_count_min)
+    }
+}
+
+impl Compactor {
+    pub(crate) fn new(core: Arc<RangeTree>) -> Self {
+        Compactor {
+            core,
+            not_worth_it: Mutex::new(Vec::new()),
+            failed_compaction: Mutex::new(None),
+            failed_when_idle: Mutex::new(None),
+            applied: Mutex::default(),
+            compacting_bytes: AtomicU64::new(0),
+            replaces_rows: AtomicBool::new(true),
+        }
+    }
+
+    /// What comes first while these are being compacted, of which there is one at least.
+    pub(crate) fn newer_than<'a>(
+        &'a self,
+        merged: &[Arc<TreeCheckpoint>],
+        give_up: Ends<'a>,
+        compactions: &'a AtomicU64,
+    ) -> NewerFirst<'a> {
+        let size_bytes = sizes_of(merged).iter().sum();
+        NewerFirst { compactor: self, give_up, than: merged[0].reference.number, size_bytes, compactions }
+    }
+
     /// Merges the checkpoints that are worth it. Returns how many merges that took.
-    pub(crate) async fn compact(&self, closing: impl Fn() -> bool + Sync) -> Result<u64, PartitionError> {
-        let _merging = self.merging.lock().await;
-        let leaving = || self.leaving.load(Ordering::Acquire);
+    pub(crate) async fn compact(&self, closing: Ends<'_>) -> Result<u64, PartitionError> {
+        let _merging = self.core.gate.merging.lock().await;
+        let leaving = || self.core.gate.leaving.load(Ordering::Acquire);
         if leaving() {
             return Ok(0);
         }
@@ -75,10 +130,10 @@ impl RangePartition {
         }
     }
 
-    async fn compact_some(&self, give_up: GiveUp<'_>) -> Result<u64, PartitionError> {
-        self.remove_unused().await?;
-        let tree = self.tree();
-        let count_min = self.shared.settings.compaction_count_min;
+    async fn compact_some(&self, give_up: Ends<'_>) -> Result<u64, PartitionError> {
+        self.core.remove_unused().await?;
+        let tree = self.core.tree();
+        let count_min = self.core.shared.settings.compaction_count_min;
         let is_due = choose_compaction(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
         // What does not read must not keep those from being merged that come after it, or they would become
@@ -97,7 +152,9 @@ impl RangePartition {
             // keep.
             None => {
                 match (self.choose_rewrite(&tree).await?, self.choose_while_scarce(&tree.checkpoints).await) {
-                    (Some((index, kept_bytes)), _) if self.shared.streams.has_room_for(kept_bytes).await => {
+                    (Some((index, kept_bytes)), _)
+                        if self.core.shared.streams.has_room_for(kept_bytes).await =>
+                    {
                         index..index + 1
                     }
                     (_, Some((run, most_bytes))) => {
@@ -118,7 +175,8 @@ impl RangePartition {
         drop(tree);
         let ends = ends_of(&merged);
         let merges = AtomicU64::new(1);
-        let first = newer_than(&merged, give_up, &merges);
+        let first = self.newer_than(&merged, give_up, &merges);
+        let first = First::Interlude(&first);
         self.compacting_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
         let outcome = self.compact_run(merged, keep_deleted, first, bytes_max).await;
         self.compacting_bytes.store(0, Ordering::Relaxed);
@@ -147,29 +205,18 @@ impl RangePartition {
 
     /// Whether checkpoints wait for a merge that fails because something does not read.
     pub(crate) fn has_failed_compaction(&self) -> bool {
-        self.newer_than_failed(&self.tree().checkpoints).is_some()
+        self.newer_than_failed(&self.core.tree().checkpoints).is_some()
     }
 
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
     pub(crate) fn checkpoints_to_compact(&self) -> usize {
-        let tree = self.tree.load();
+        let tree = self.core.tree.load();
         // One that can't be done holds up no merge of other ranges.
         let end = self.newer_than_failed(&tree.checkpoints).unwrap_or(tree.checkpoints.len());
         let (sizes, count_min) =
-            (sizes_of(&tree.checkpoints[..end]), self.shared.settings.compaction_count_min);
+            (sizes_of(&tree.checkpoints[..end]), self.core.shared.settings.compaction_count_min);
         let run = choose_compaction(&sizes, self.rows_mostly(), count_min);
         run.map_or(0, |_| tree.checkpoints.len())
-    }
-
-    /// How many row blocks are written before requests come first.
-    pub(super) fn stride(&self, first: First<'_>) -> u32 {
-        match first {
-            First::Nothing => 1,
-            First::Newer { .. } => {
-                let checkpoint_count = self.shared.maintenance.most_checkpoints_to_compact();
-                blocks_before_giving_way(checkpoint_count, self.shared.settings.compaction_count_min)
-            }
-        }
     }
 
     /// Bytes of the checkpoints that are being merged: their whole size, however much of them this range
@@ -178,26 +225,10 @@ impl RangePartition {
         self.compacting_bytes.load(Ordering::Relaxed)
     }
 
-    /// Does what comes before the next rows of a checkpoint that is being written; an error ends the writing.
-    pub(super) fn do_first<'a>(&'a self, first: First<'a>) -> BoxFuture<'a, Result<(), PartitionError>> {
-        Box::pin(async move {
-            let First::Newer { give_up, than, size_bytes, merges } = first else { return Ok(()) };
-            if give_up() {
-                return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
-            }
-            while let Some(newer) = self.choose_newer(than, size_bytes).await {
-                let first = newer_than(&newer, give_up, merges);
-                self.compact_run(newer, true, first, u64::MAX).await?;
-                merges.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
-        })
-    }
-
     /// Checkpoints worth merging among those newer than the one with this number, before a merge of so many
     /// bytes goes on.
     async fn choose_newer(&self, number: u64, size_bytes: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
-        let tree = self.tree();
+        let tree = self.core.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
         let newer = &tree.checkpoints[..end];
         Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
@@ -210,11 +241,11 @@ impl RangePartition {
         checkpoints: &[Arc<TreeCheckpoint>],
         size_bytes_max: u64,
     ) -> Option<Range<usize>> {
-        let (sizes, count_min) = (sizes_of(checkpoints), self.shared.settings.compaction_count_min);
+        let (sizes, count_min) = (sizes_of(checkpoints), self.core.shared.settings.compaction_count_min);
         for choose in [choose_compaction, choose_cheapest_compaction] {
             let run = choose(&sizes, self.rows_mostly(), count_min)?;
             let size_bytes = sizes[run.clone()].iter().sum();
-            if size_bytes <= size_bytes_max && self.shared.streams.has_room_for(size_bytes).await {
+            if size_bytes <= size_bytes_max && self.core.shared.streams.has_room_for(size_bytes).await {
                 return Some(run);
             }
         }
@@ -225,7 +256,7 @@ impl RangePartition {
     /// room for; and how many bytes of rows it may write. What it keeps is a guess: a row that was put and
     /// deleted before it ever came to a checkpoint leaves a deletion that deletes nothing.
     async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<(Range<usize>, u64)> {
-        if !self.is_scarce() {
+        if !self.core.is_scarce() {
             // Until the disk is full again other rows have come and gone.
             self.not_worth_it.lock().clear();
             return None;
@@ -236,7 +267,7 @@ impl RangePartition {
             Counts { size_bytes: root.stored_bytes, row_count, deleted_count }
         };
         let counts: Vec<Counts> = checkpoints.iter().map(counts).collect();
-        for (run, kept_bytes) in runs_with_deletions(&counts, self.gain_min_bytes()) {
+        for (run, kept_bytes) in runs_with_deletions(&counts, self.core.gain_min_bytes()) {
             if self.not_worth_it.lock().contains(&ends_of(&checkpoints[run.clone()])) {
                 continue;
             }
@@ -244,8 +275,8 @@ impl RangePartition {
             // A guess that is wrong by half of the gain is still worth it.
             let roots = checkpoints[run.clone()].iter().map(|checkpoint| &checkpoint.checkpoint.root);
             let row_bytes: u64 = roots.map(|root| root.row_bytes).sum();
-            for most_bytes in [(kept_bytes + size_bytes) / 2, kept_bytes + self.gain_min_bytes()] {
-                if self.shared.streams.has_room_for(most_bytes).await {
+            for most_bytes in [(kept_bytes + size_bytes) / 2, kept_bytes + self.core.gain_min_bytes()] {
+                if self.core.shared.streams.has_room_for(most_bytes).await {
                     // Of rows as they are before they are compressed.
                     let most = u128::from(most_bytes) * u128::from(row_bytes) / u128::from(size_bytes.max(1));
                     return Some((run, u64::try_from(most).unwrap_or(u64::MAX - 1)));
@@ -265,7 +296,7 @@ impl RangePartition {
     }
 
     /// Replaces checkpoints that are neighbours in age by one.
-    pub(super) async fn compact_run(
+    pub(crate) async fn compact_run(
         &self,
         merged: Vec<Arc<TreeCheckpoint>>,
         keep_deleted: bool,
@@ -276,23 +307,24 @@ impl RangePartition {
         let left = self.choose_left(&merged, keep_deleted, first).await?;
         let overflow_reads = OverflowReads::NotIn(left.extents.clone());
         let rows =
-            MergingIterator::over_checkpoints(&merged, &self.range, Caching::Bypass, &overflow_reads).await?;
+            MergingIterator::over_checkpoints(&merged, &self.core.range, Caching::Bypass, &overflow_reads)
+                .await?;
         let written =
-            self.write_checkpoint(rows, keep_deleted, first, Room::AtMost(bytes_max), &left).await?;
+            self.core.write_checkpoint(rows, keep_deleted, first, Room::AtMost(bytes_max), &left).await?;
         let oldest = numbers.last();
         let older = |checkpoints: &Checkpoints| {
             let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
             Some(checkpoints.iter().position(is_oldest)? + 1)
         };
-        let result = self.open_written(&written, older).await?;
+        let result = self.core.open_written(&written, older).await?;
         let result_number = result.as_ref().map(|result| result.reference.number);
         self.note_rows(&merged, result.as_deref());
-        let mut metadata = self.metadata.lock().await;
+        let mut metadata = self.core.metadata.lock().await;
         let mut next = metadata.clone();
         // Flushes may have added newer checkpoints in the meantime; the merged ones are still neighbours.
-        next.checkpoints = self.tree().with_merged(&numbers, result.clone()).references();
-        self.adopt(&mut metadata, next, &written).await?;
-        self.replace_tree(|tree| tree.with_merged(&numbers, result));
+        next.checkpoints = self.core.tree().with_merged(&numbers, result.clone()).references();
+        self.core.adopt(&mut metadata, next, &written).await?;
+        self.core.replace_tree(|tree| tree.with_merged(&numbers, result));
         if let Some(number) = result_number {
             let deletes = |one: &Arc<TreeCheckpoint>| one.checkpoint.root.deleted_count > 0;
             let merged: Vec<_> = merged.iter().map(|one| (one.reference.number, deletes(one))).collect();
@@ -300,18 +332,18 @@ impl RangePartition {
         }
         drop(metadata);
         tracing::debug!(
-            table = self.table.name(),
+            table = self.core.table.name(),
             count = merged.len(),
             bytes = sizes_of(&merged).iter().sum::<u64>(),
             "merged"
         );
-        self.retired.lock().extend(merged);
-        self.try_to_remove_unused().await;
+        self.core.replaced.retired.lock().extend(merged);
+        self.core.try_to_remove_unused().await;
         Ok(())
     }
 
     /// What the newest merge of several checkpoints told of the rows of this range.
-    pub(super) fn rows_mostly(&self) -> RowsMostly {
+    pub(crate) fn rows_mostly(&self) -> RowsMostly {
         if self.replaces_rows.load(Ordering::Relaxed) { RowsMostly::Replaced } else { RowsMostly::Added }
     }
 
@@ -329,7 +361,7 @@ impl RangePartition {
     /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it
     /// is kept.
     async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<(usize, u64)>, PartitionError> {
-        let dead = self.shared.dead.of_table(self.table);
+        let dead = self.core.shared.dead.of_table(self.core.table);
         if dead.is_empty() {
             return Ok(None);
         }
@@ -340,77 +372,5 @@ impl RangePartition {
         }
         let kept_bytes = |index: usize| held[index].size_bytes.saturating_sub(held[index].dead_bytes);
         Ok(choose_rewrite(&held, dead.len()).map(|index| (index, kept_bytes(index))))
-    }
-
-    /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way
-    /// to a checkpoint afterwards.
-    pub(crate) async fn holds_any(&self, keys: &KeyRange) -> Result<bool, PartitionError> {
-        let keys = keys.intersect(&self.range);
-        let tree = self.tree();
-        let newest = RowVersion(u64::MAX);
-        if MergingIterator::over_tree(&tree, &keys, newest, Caching::Keep).await?.row().is_none() {
-            return Ok(false);
-        }
-        let mut active = false;
-        tree.active.scan(&keys.start, keys.end.as_deref(), newest, |_, _, _| {
-            active = true;
-            false
-        });
-        if active {
-            self.freeze_active();
-            self.shared.maintenance.wake_flush();
-        }
-        Ok(true)
-    }
-
-    /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever
-    /// referred to. What can't be removed now is remembered.
-    pub(super) async fn remove_unused(&self) -> Result<(), PartitionError> {
-        let free: Vec<u64> = {
-            let mut retired = self.retired.lock();
-            let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
-                Arc::strong_count(checkpoint) == 1 && Arc::strong_count(&checkpoint.checkpoint) == 1
-            };
-            let is_shed = |number| self.shed.lock().iter().any(|shed| shed.is_read(number));
-            let is_free = |checkpoint: &mut Arc<TreeCheckpoint>| {
-                unread(checkpoint) && !is_shed(checkpoint.reference.number)
-            };
-            retired.extract_if(.., is_free).map(|checkpoint| checkpoint.reference.number).collect()
-        };
-        self.unused.lock().extend(free);
-        // What is refused is owed still, and neither a flush nor the removals below have to wait for it.
-        if let Err(error) = self.free_shed().await {
-            tracing::debug!(table = self.table.name(), id = self.id, %error, "extents of a checkpoint stay for now");
-        }
-        // A flush may be at it as well: nobody takes what another one has taken.
-        while let Some(number) = self.take_unused() {
-            let stream = self.names.checkpoint(number);
-            if let Err(error) = self.shared.streams.delete(&stream).await {
-                if self.shared.streams.exists(&stream) {
-                    self.unused.lock().push(number);
-                    return Err(error.into());
-                }
-                // It has gone; what failed came after that.
-                tracing::warn!(%stream, %error, "extents of a checkpoint that was removed stay for now");
-            }
-        }
-        Ok(())
-    }
-
-    fn take_unused(&self) -> Option<u64> {
-        self.unused.lock().pop()
-    }
-
-    /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If
-    /// that is refused, it is done before the next one is written.
-    pub(super) async fn discard(&self, number: u64) {
-        self.unused.lock().push(number);
-        self.try_to_remove_unused().await;
-    }
-
-    async fn try_to_remove_unused(&self) {
-        if let Err(error) = self.remove_unused().await {
-            tracing::debug!(table = self.table.name(), id = self.id, %error, "an unused checkpoint stays for now");
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
-use super::{RangePartition, Snapshot};
+use super::range_tree::{RangeTree, Snapshot};
 use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
@@ -9,46 +9,56 @@ use crate::operation::{Row, RowPart, RowRef, RowVersion, Scan, Visit};
 use crate::tree::Tree;
 use crate::tree::merging_iterator::MergingIterator;
 use bytes::Bytes;
+use std::sync::Arc;
 
 /// A walk lets other work of its thread go on each time it has gone over this many rows: a page over a whole
 /// table must not hold up the group commit. It also tells its scan then how many of them were deletions,
 /// which are not shown.
 pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
 
-impl RangePartition {
+/// Reads rows of a range.
+pub(super) struct Reader {
+    core: Arc<RangeTree>,
+}
+
+impl Reader {
+    pub(super) fn new(core: Arc<RangeTree>) -> Self {
+        Reader { core }
+    }
+
     /// The row at `key`, or that part of it, if it is there.
-    pub(crate) async fn get(&self, key: &RowKey, part: RowPart) -> Result<Option<Row>, PartitionError> {
-        let (tree, visible) = self.snapshot();
+    pub(super) async fn get(&self, key: &RowKey, part: RowPart) -> Result<Option<Row>, PartitionError> {
+        let (tree, visible) = self.core.snapshot();
         get_from(&tree, visible, key, part).await
     }
 
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes
     /// rows in several spans is seen whole or not at all.
-    pub(crate) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
-        self.scan_snapshot(self.snapshot(), spans, scan).await
+    pub(super) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
+        scan_snapshot(&self.core.range, self.core.snapshot(), spans, scan).await
     }
+}
 
-    /// The same from a snapshot that was taken before.
-    pub(super) async fn scan_snapshot(
-        &self,
-        (tree, visible): Snapshot,
-        spans: &[Span],
-        scan: &mut dyn Scan,
-    ) -> Result<WalkEnd, PartitionError> {
-        let wanted_from = Bytes::new();
-        let mut walk = Walk { scan, walked: 0, unseen: 0, wanted_from, has_had_enough: false };
-        for span in spans {
-            let stopped_at = match span {
-                Span::Point(key) => walk.point(&tree, visible, key).await?,
-                Span::Range(range) => walk.range(&tree, visible, &range.intersect(&self.range)).await?,
-            };
-            if let Some(key) = stopped_at {
-                return Ok(WalkEnd::Stopped(key));
-            }
-            walk.tell();
+/// Shows the rows of `spans` that lie in `keys`, from a snapshot that was taken before.
+pub(super) async fn scan_snapshot(
+    keys: &KeyRange,
+    (tree, visible): Snapshot,
+    spans: &[Span],
+    scan: &mut dyn Scan,
+) -> Result<WalkEnd, PartitionError> {
+    let wanted_from = Bytes::new();
+    let mut walk = Walk { scan, walked: 0, unseen: 0, wanted_from, has_had_enough: false };
+    for span in spans {
+        let stopped_at = match span {
+            Span::Point(key) => walk.point(&tree, visible, key).await?,
+            Span::Range(range) => walk.range(&tree, visible, &range.intersect(keys)).await?,
+        };
+        if let Some(key) = stopped_at {
+            return Ok(WalkEnd::Stopped(key));
         }
-        Ok(WalkEnd::Through { wanted_from: walk.wanted_from })
+        walk.tell();
     }
+    Ok(WalkEnd::Through { wanted_from: walk.wanted_from })
 }
 
 /// How a walk over what one range partition has of some spans ended.

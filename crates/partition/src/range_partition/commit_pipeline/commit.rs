@@ -6,10 +6,11 @@
 //! whether the group is in the log. It takes no more either when the task that commits a group ends without
 //! an outcome.
 
-use super::{RangePartition, Standing};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::operation::{RowChange, RowVersion};
+use crate::range_partition::commit_pipeline::CommitPipeline;
+use crate::range_partition::range_tree::Standing;
 use base::wakes::Sleeper;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ enum Told {
 }
 
 /// Where an outcome will come from. One for the whole group: those that wait are woken together.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     group: Arc<Mutex<Told>>,
     /// The number of this one among those that sleep, once it does.
     place: Option<usize>,
@@ -89,7 +90,7 @@ impl Drop for Teller {
 
 /// Operations that gather for the next group.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     group: Vec<u8>,
     teller: Teller,
     /// Operations that wait for the outcome.
@@ -97,25 +98,25 @@ pub(super) struct Pending {
     /// Of the last operation in the group.
     last_version: Option<RowVersion>,
     /// By how many bytes of blob data more are named after the group; negative: less.
-    pub(super) grown_bytes: i64,
+    pub(crate) grown_bytes: i64,
 }
 
 impl Pending {
     /// Sees to it that there is a group, be it one without operations.
-    pub(super) fn begin_group(&mut self) {
+    pub(crate) fn begin_group(&mut self) {
         if self.group.is_empty() {
             commit_log::start_group(&mut self.group);
         }
     }
 
     /// Adds an operation's changes to the group.
-    pub(super) fn add(&mut self, version: RowVersion, changes: &[RowChange]) {
+    pub(crate) fn add(&mut self, version: RowVersion, changes: &[RowChange]) {
         self.begin_group();
         commit_log::put_operation(&mut self.group, version, changes);
         self.last_version = Some(version);
     }
 
-    pub(super) fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         self.group.len()
     }
 
@@ -125,7 +126,7 @@ impl Pending {
     }
 
     /// Tells the outcome of everything decided so far.
-    pub(super) fn wait(&mut self) -> Waiting {
+    pub(crate) fn wait(&mut self) -> Waiting {
         self.waiting_count += 1;
         Waiting { group: self.teller.0.clone(), place: None }
     }
@@ -133,13 +134,13 @@ impl Pending {
 
 /// The group commit's task; ends when the range is closed and owes nothing. It gathers groups where requests
 /// run, and has them committed where the journal is written.
-pub(super) async fn run(partition: Arc<RangePartition>) {
+pub(crate) async fn run(pipeline: Arc<CommitPipeline>) {
     // Two buffers take turns: fresh memory for each group would have to be zeroed, some of it in the serial
     // section.
     let mut spare = Vec::new();
     loop {
         let group = {
-            let mut serial = partition.serial.lock();
+            let mut serial = pipeline.core.serial.lock();
             if serial.pending.waiting_count == 0 && serial.pending.group.is_empty() {
                 if matches!(serial.standing, Standing::Gone | Standing::Closed(_)) {
                     return;
@@ -153,31 +154,31 @@ pub(super) async fn run(partition: Arc<RangePartition>) {
         };
         match group {
             // It has nothing to append: behind the journal it would wait for the syncs of other ranges.
-            Some(group) if group.group.is_empty() => spare = partition.commit(group).await,
+            Some(group) if group.group.is_empty() => spare = pipeline.commit(group).await,
             Some(group) => {
                 let (done, memory) = oneshot::channel();
-                let commits = commit_groups(partition.clone(), group, done);
-                partition.shared.streams.spawn_beside_journal("group-commit", Box::pin(commits));
+                let commits = commit_groups(pipeline.clone(), group, done);
+                pipeline.core.shared.streams.spawn_beside_journal("group-commit", Box::pin(commits));
                 match memory.await {
                     Ok(memory) => spare = memory,
-                    Err(_) => return partition.break_off(),
+                    Err(_) => return pipeline.break_off(),
                 }
             }
             None => {
                 spare = Vec::new();
-                partition.commit_wake.notified().await;
+                pipeline.core.log.wake.notified().await;
             }
         }
-        partition.gather().await;
+        pipeline.gather().await;
     }
 }
 
 /// Commits a group and, as long as enough operations have gathered for another one meanwhile, that one too;
 /// then gives back the memory.
-async fn commit_groups(partition: Arc<RangePartition>, mut group: Pending, done: oneshot::Sender<Vec<u8>>) {
+async fn commit_groups(pipeline: Arc<CommitPipeline>, mut group: Pending, done: oneshot::Sender<Vec<u8>>) {
     loop {
-        let spare = partition.commit(group).await;
-        let mut serial = partition.serial.lock();
+        let spare = pipeline.commit(group).await;
+        let mut serial = pipeline.core.serial.lock();
         if serial.pending.waiting_count < GATHERED_ENOUGH_COUNT {
             drop(serial);
             // Nobody waits for it if the process ends.
@@ -218,17 +219,17 @@ const GATHER_ROUND_COUNT_MAX: usize = 16;
 /// busy. With all requests in one group the cores would wait for the disk, and the disk for them.
 const GATHERED_ENOUGH_COUNT: usize = 16;
 
-impl RangePartition {
+impl CommitPipeline {
     /// Lets requests that are ready to run join the next group, as long as more come: fewer, larger syncs. A
     /// lone requester waits for nobody.
     async fn gather(&self) {
-        let mut gathered = self.serial.lock().pending.waiting_count;
+        let mut gathered = self.core.serial.lock().pending.waiting_count;
         for _ in 0..GATHER_ROUND_COUNT_MAX {
             if gathered >= GATHERED_ENOUGH_COUNT {
                 return;
             }
             tokio::task::yield_now().await;
-            let waiting = self.serial.lock().pending.waiting_count;
+            let waiting = self.core.serial.lock().pending.waiting_count;
             if waiting == gathered {
                 return;
             }
@@ -251,10 +252,10 @@ impl RangePartition {
     /// Makes the bytes of a group durable and its rows visible.
     async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
         let location = self.append_group(bytes.clone()).await?;
-        self.log_positions.lock().note(location, self.visible());
+        self.core.log.positions.lock().note(location, self.core.visible());
         let show = || {
             if let Some(last) = group.last_version {
-                self.visible.store(last.0, Ordering::Release);
+                self.core.log.visible.store(last.0, Ordering::Release);
             }
         };
         match &self.data {
@@ -270,10 +271,11 @@ impl RangePartition {
     /// it takes, and in one large extent all would stay until the last table behind it is flushed, for which
     /// there would be no space any more.
     async fn begin_log_extent(&self) {
-        let (streams, log) = (&self.shared.streams, &self.names.log);
+        let (streams, log) = (&self.core.shared.streams, &self.core.names.log);
         let last = streams.stat(log).ok().and_then(|stat| stat.extents.last().copied());
         let Some((extent, size_bytes @ 1..)) = last else { return };
-        let far_from_full = ROOMY_TABLE_COUNT.saturating_mul(self.shared.settings.memory_table_size_bytes);
+        let far_from_full =
+            ROOMY_TABLE_COUNT.saturating_mul(self.core.shared.settings.memory_table_size_bytes);
         if size_bytes < LOG_EXTENT_SIZE_BYTES_MIN
             && !streams.is_scarce()
             && streams.has_room_for(far_from_full).await
@@ -286,14 +288,14 @@ impl RangePartition {
     }
 
     async fn append_group(&self, group: Bytes) -> Result<Location, PartitionError> {
-        let (log, epoch) = (&self.names.log, self.epoch);
-        if self.begins_table.swap(false, Ordering::AcqRel) {
+        let (log, epoch) = (&self.core.names.log, self.core.epoch);
+        if self.core.log.begins_table.swap(false, Ordering::AcqRel) {
             self.begin_log_extent().await;
         }
         let locations = if group.len() > SMALL_GROUP_SIZE_BYTES_MAX {
-            self.shared.data_writer.append(log, epoch, vec![group]).await?
+            self.core.shared.data_writer.append(log, epoch, vec![group]).await?
         } else {
-            self.shared.streams.append(log, epoch, vec![group]).await?
+            self.core.shared.streams.append(log, epoch, vec![group]).await?
         };
         locations
             .first()
@@ -306,24 +308,24 @@ impl RangePartition {
     fn break_off(&self) {
         let error = PartitionError::Unavailable("the group commit broke off".to_owned());
         tracing::error!(
-            table = self.table.name(),
-            id = self.id,
+            table = self.core.table.name(),
+            id = self.core.id,
             "{error}; no more writes are taken until the next start"
         );
-        let mut serial = self.serial.lock();
+        let mut serial = self.core.serial.lock();
         let gathered = std::mem::take(&mut serial.pending);
         serial.standing.close(&error);
         drop(serial);
-        self.tell_waiting_writers();
+        self.core.tell_waiting_writers();
         gathered.teller.tell(Err(error));
     }
 
     /// Fails the group and everything that was decided on top of it.
     fn take_back(&self, group: &[u8], teller: &Teller, mut error: PartitionError) {
-        tracing::error!(table = self.table.name(), %error, "a group of operations could not be made durable");
-        let mut serial = self.serial.lock();
+        tracing::error!(table = self.core.table.name(), %error, "a group of operations could not be made durable");
+        let mut serial = self.core.serial.lock();
         let gathered = std::mem::take(&mut serial.pending);
-        let tree = self.tree();
+        let tree = self.core.tree();
         for group in [group, &gathered.group] {
             match commit_log::rows_of(group) {
                 Ok(rows) => rows.iter().for_each(|(version, key)| {
@@ -341,14 +343,14 @@ impl RangePartition {
             // Nothing of the group is in the log and its rows are gone. Its versions are not used again: a
             // memory table that was frozen meanwhile may claim to reach up to them. An operation that had
             // seen the rows has not asked the checkpoints for them: it must.
-            self.tree.store(Arc::new(tree.with_taken_back()));
-            self.visible.store(serial.last_version.0, Ordering::Release);
+            self.core.tree.store(Arc::new(tree.with_taken_back()));
+            self.core.log.visible.store(serial.last_version.0, Ordering::Release);
         } else {
             serial.standing.close(&error);
         }
         drop(serial);
         // Writers that wait for a flush must learn that there may be none.
-        self.tell_waiting_writers();
+        self.core.tell_waiting_writers();
         teller.tell(Err(error.clone()));
         gathered.teller.tell(Err(error));
     }

@@ -1,0 +1,154 @@
+//! What a merge finds out before it writes: which extents with overflows stay as they are, and are listed by
+//! the new checkpoint as well.
+//!
+//! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
+//! counts as kept is kept; while space is scarce nothing stays, because what a merge gives back then was
+//! reckoned without that. Why, is told in
+//! `docs/decisions/2026-11-24-merges-leave-tails-where-they-are.md`.
+
+use crate::checkpoint::{Caching, MergedRow, OverflowReads, RowOverflow};
+use crate::compaction::choose_shared_overflow::{
+    OverflowExtent, choose_shared_overflow, is_worth_counting, size_bytes_min,
+};
+use crate::compaction::choose_victims::PassedExtent;
+use crate::error::PartitionError;
+use crate::range_partition::compactor::Compactor;
+use crate::range_partition::shared_overflow::SharedOverflow;
+use crate::range_partition::write_checkpoint::First;
+use crate::tree::TreeCheckpoint;
+use crate::tree::merging_iterator::MergingIterator;
+use base::give_way;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stream::ExtentId;
+
+/// Rows whose heads are looked at before requests come first: they take some tens of microseconds.
+const STRIDE_ROW_COUNT: u64 = 64;
+/// And before what else comes first.
+const STEP_ROW_COUNT: u64 = 256;
+
+/// What a walk in key order keeps: bytes of heads, and of overflows in each extent.
+#[derive(Default)]
+pub(crate) struct KeptOverflows {
+    pub(crate) head_bytes: u64,
+    overflow_bytes: u64,
+    of_extents: BTreeMap<ExtentId, KeptOfExtent>,
+}
+
+#[derive(Default)]
+struct KeptOfExtent {
+    kept_bytes: u64,
+    /// All that is kept, up to its last overflow.
+    up_to_last_bytes: u64,
+}
+
+impl KeptOverflows {
+    fn add(&mut self, row: MergedRow<'_>) {
+        self.head_bytes += row.at_hand_bytes();
+        if let RowOverflow::Stored(place) = row.overflow {
+            let of_extent = self.of_extents.entry(place.location.extent).or_default();
+            of_extent.kept_bytes += place.stored_size_bytes();
+            self.overflow_bytes += place.stored_size_bytes();
+            of_extent.up_to_last_bytes = self.head_bytes + self.overflow_bytes;
+        }
+    }
+
+    /// Extents of these sizes with what is kept of each.
+    pub(crate) fn extents(
+        &self,
+        sizes: impl IntoIterator<Item = (ExtentId, u64)>,
+    ) -> impl Iterator<Item = OverflowExtent> {
+        sizes.into_iter().map(|(extent, size_bytes)| {
+            let kept_bytes = self.of_extents.get(&extent).map_or(0, |of_extent| of_extent.kept_bytes);
+            OverflowExtent { extent, size_bytes, kept_bytes }
+        })
+    }
+
+    /// When a walk in key order is done with each of them. What has no overflow that is kept has heads,
+    /// perhaps up to the end.
+    pub(crate) fn passed(
+        &self,
+        sizes: impl IntoIterator<Item = (ExtentId, u64)>,
+    ) -> impl Iterator<Item = PassedExtent> {
+        let all_bytes = self.head_bytes + self.overflow_bytes;
+        sizes.into_iter().map(move |(extent, size_bytes)| {
+            let of_extent = self.of_extents.get(&extent);
+            let written_bytes = of_extent.map_or(all_bytes, |of_extent| of_extent.up_to_last_bytes);
+            PassedExtent { size_bytes, written_bytes }
+        })
+    }
+}
+
+impl Compactor {
+    /// The overflows that stay where they are when these checkpoints are merged.
+    pub(crate) async fn choose_left(
+        &self,
+        merged: &[Arc<TreeCheckpoint>],
+        keep_deleted: bool,
+        first: First<'_>,
+    ) -> Result<SharedOverflow, PartitionError> {
+        // One alone is written anew to give back the space of what is dead in it, however little.
+        if !self.core.table.has_data() || merged.len() == 1 || self.core.is_scarce() {
+            return Ok(SharedOverflow::default());
+        }
+        let (mut compacted_bytes, mut overflow_size_bytes) = (0, 0);
+        for checkpoint in merged {
+            compacted_bytes += checkpoint.checkpoint.root.stored_bytes;
+            overflow_size_bytes +=
+                checkpoint.checkpoint.overflow_size_bytes(&checkpoint.reference.limit.start).await?;
+        }
+        if !is_worth_counting(compacted_bytes, overflow_size_bytes) {
+            return Ok(SharedOverflow::default());
+        }
+        let streams = &self.core.shared.streams;
+        let size_bytes_min = size_bytes_min(compacted_bytes, streams.extent_size_bytes_max());
+        // Several may list one, if ranges were one before.
+        let (mut sizes, mut listed_by) = (BTreeMap::new(), Vec::new());
+        for checkpoint in merged {
+            let stream = self.core.names.checkpoint(checkpoint.reference.number);
+            sizes.extend(streams.stat(&stream)?.extents);
+            listed_by.push(stream);
+        }
+        sizes.retain(|_, size_bytes| *size_bytes >= size_bytes_min);
+        if sizes.is_empty() {
+            return Ok(SharedOverflow::default());
+        }
+        let heads = OverflowReads::None;
+        let rows =
+            MergingIterator::over_checkpoints(merged, &self.core.range, Caching::Bypass, &heads).await?;
+        let kept = self.count_kept_overflows(rows, keep_deleted, first).await?;
+        let extents = choose_shared_overflow(kept.extents(sizes));
+        tracing::debug!(
+            table = self.core.table.name(),
+            left = extents.len(),
+            "overflows stay where they are"
+        );
+        Ok(SharedOverflow { extents: Arc::new(extents), listed_by })
+    }
+
+    /// Counts what is kept of `rows`, whose overflows are not read.
+    pub(crate) async fn count_kept_overflows(
+        &self,
+        mut rows: MergingIterator,
+        keep_deleted: bool,
+        first: First<'_>,
+    ) -> Result<KeptOverflows, PartitionError> {
+        let mut dead = self.core.shared.dead.filter(self.core.table);
+        let mut kept = KeptOverflows::default();
+        let mut walked: u64 = 0;
+        while let Some(row) = rows.row() {
+            if walked.is_multiple_of(STEP_ROW_COUNT) {
+                first.before_rows().await?;
+            }
+            if walked.is_multiple_of(STRIDE_ROW_COUNT) {
+                give_way().await;
+            }
+            walked += 1;
+            if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
+                kept.add(row);
+            }
+            rows.step().await?;
+        }
+        Ok(kept)
+    }
+}
