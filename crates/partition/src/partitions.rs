@@ -226,7 +226,7 @@ impl Partitions {
         })
     }
 
-    /// Gives back the space of blob data that no row names, at once, as it is done in the background anyway.
+    /// Frees the space of blob data that no row names, at once, as it is done in the background anyway.
     pub fn collect_data_now<'a>(
         &'a self,
         table: ObjectTable,

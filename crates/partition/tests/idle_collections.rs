@@ -1,4 +1,4 @@
-//! Collections of blob data that go on by themselves: in quiet, where what is kept back for a full disk
+//! Collections of blob data that go on by themselves: when idle, where what is kept back for a full disk
 //! counts as dead, and what must not be copied for ever. On the simulated disk, in virtual time.
 //!
 //! What always holds: who writes comes first unless a collection is due, all that is named is there
@@ -153,7 +153,7 @@ impl Stage {
         (count * (BLOB_SIZE_BYTES + BLOCK_HEADER_SIZE)) as u64
     }
 
-    /// Whether less is dead than a collection in quiet is worth, and what an extent that takes appends may
+    /// Whether less is dead than a collection when idle is worth, and what an extent that takes appends may
     /// have besides.
     fn is_clean(&self, more: usize) -> bool {
         self.stored_bytes() < self.named_bytes(more) / 31 * 32 + EXTENT_SIZE_BYTES / 16
@@ -193,7 +193,7 @@ fn when_nobody_writes_a_small_store_is_cleaned_further() {
             stage.put_and_delete().await;
             let stored_bytes = stage.stored_bytes();
             assert!(!stage.is_clean(0) && stored_bytes < stage.named_bytes(0) / 9 * 10, "{stored_bytes}");
-            // What a collection leaves while others may write is too much in quiet, even if nothing has
+            // What a collection leaves while others may write is too much when idle, even if nothing has
             // changed since.
             stage.partitions.collect_data_now(TABLE).await.unwrap();
             assert_eq!(stage.stored_bytes(), stored_bytes);
@@ -356,7 +356,7 @@ fn a_collection_in_quiet_makes_way_for_who_writes() {
     assert!(finished.is_some(), "the disk crashed unasked");
 }
 
-/// What is due without quiet was given up for one upload, if it happened to begin in quiet.
+/// What is due without quiet was given up for one upload, if it happened to begin when idle.
 #[test]
 fn what_is_due_goes_on_whoever_writes() {
     let world = World::new(6);

@@ -1,4 +1,4 @@
-//! Merges that are not due, in quiet: they make checkpoints few, and are in nobody's way. On the simulated
+//! Merges that are not due, when idle: they make checkpoints few, and are in nobody's way. On the simulated
 //! disk, in virtual time.
 
 mod rows;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use stream::{OwnerEpoch, StreamName, StreamSettings, Streams};
 
 const COUNT_MIN: usize = 30;
-/// So many make a merge in quiet.
+/// So many make a merge when idle.
 const IDLE_COUNT_MIN: usize = 6;
 
 fn settings() -> PartitionSettings {

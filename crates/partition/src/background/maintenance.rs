@@ -21,11 +21,11 @@ use tokio::sync::Notify;
 
 /// A flush whose table is not durable yet looks again after this long.
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
-/// While space is scarce, ranges are looked at this often for what they could give back.
+/// While space is scarce, ranges are looked at this often for what they could free.
 const SCARCE_ROUND_EVERY: Duration = Duration::from_secs(2);
 /// Ranges are looked at this often for blob data that nobody names.
 const COLLECT_EVERY: Duration = Duration::from_secs(10);
-/// And again so soon after something was given back.
+/// And again so soon after something was freed.
 const COLLECT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// While the disk is full, and while it will soon be, ranges are looked at this often for dead blob data.
@@ -40,8 +40,8 @@ const SCARCE_REST_MAX: Duration = Duration::from_secs(3);
 const FRUITLESS_REST_FACTOR: u32 = 10;
 
 /// How long to rest after a round of collections: as long as it took, ten seconds at most, while there is
-/// something to give back, since what others write must not outrun it; much longer after it was done for
-/// nothing. One in quiet that made way for others while it copied was not, and needs less the next time.
+/// something to free, since what others write must not outrun it; much longer after it was done for
+/// nothing. An idle one that yielded to others while it copied was not, and needs less the next time.
 fn rest_after_collection(took_for: Duration, collected: Collected, was_disturbed: bool) -> Duration {
     let made_way = was_disturbed && (collected.extents > 0 || collected.copied_bytes > 0);
     match collected.extents {
@@ -51,7 +51,7 @@ fn rest_after_collection(took_for: Duration, collected: Collected, was_disturbed
     }
 }
 
-/// The same where the disk is full or will soon be. What is not given back makes deletions wait.
+/// The same where the disk is full or will soon be. What is not freed makes deletions wait.
 fn rest_while_urgent(pace: Pace, took_for: Duration, collected: Collected) -> Duration {
     let every = if pace == Pace::Scarce { SCARCE_COLLECT_EVERY } else { TIGHT_COLLECT_EVERY };
     match collected.extents {
@@ -445,7 +445,7 @@ impl Maintenance {
         }
     }
 
-    /// How often there was something that a collection in quiet makes way for: blob data of any of these
+    /// How often there was something that an idle collection yields to: blob data of any of these
     /// ranges was changed, by others than collections, or so many rows that a memory table was flushed. Those
     /// that a collection rewrites may be what fills it: then it goes on in a later round, with less to do.
     fn data_activity(&self, ranges: &[Arc<dyn RangeWork>]) -> u64 {

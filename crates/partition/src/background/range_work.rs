@@ -87,10 +87,10 @@ pub(crate) trait RangeWork: Send + Sync {
     /// What the server keeps back of the disk.
     fn kept_back_bytes(&self) -> u64;
 
-    /// Whether a collection may give back a fair part of what is stored.
+    /// Whether a collection may free a fair part of what is stored.
     fn is_worth_collecting(&self, pace: Pace) -> bool;
 
-    /// Gives back the space of blob data that no row names. It copies no further blob once it is disturbed.
+    /// Frees the space of blob data that no row names. It copies no further blob once it is disturbed.
     fn collect_data<'a>(
         self: Arc<Self>,
         pace: Pace,

@@ -134,7 +134,7 @@ pub(crate) fn share_of(length: u64, listed_by: u64) -> u64 {
     length / listed_by.max(1)
 }
 
-/// Whether counting what is named may show that space can be given back. `left_dead_bytes` are dead, but a
+/// Whether counting what is named may show that space can be freed. `left_dead_bytes` are dead, but a
 /// choice leaves them: see [`left_dead_bytes`].
 pub(crate) fn is_worth_counting(
     stored_bytes: u64,

@@ -38,7 +38,7 @@ fn keys_between(last: &[u8], end: &[u8]) -> KeyRange {
 }
 
 impl Checkpoint {
-    /// Reads everything from `start` on: what is before it may have been given back.
+    /// Reads everything from `start` on: what is before it may have been freed.
     pub(crate) async fn check(&self, start: &[u8]) -> CheckedCheckpoint {
         let mut checked = CheckedCheckpoint::default();
         let mut last_key = Bytes::new();

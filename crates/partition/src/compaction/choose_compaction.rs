@@ -54,7 +54,7 @@ pub(crate) fn blocks_before_giving_way(checkpoint_count: usize, count_min: usize
     (1 << doublings).min(STRIDE_BLOCK_COUNT_MAX)
 }
 
-/// In quiet a merge may be of so many times fewer checkpoints.
+/// When idle a merge may be of so many times fewer checkpoints.
 const IDLE_COUNT_DIVISOR: usize = 5;
 
 /// How many similar neighbours are worth an idle compaction, which delays no other work. Then each byte is
@@ -109,7 +109,7 @@ const GAIN_SHARE_DIVISOR: u64 = 8;
 
 /// Which runs a full disk is glad of, whatever their sizes: those that end with the oldest checkpoint, where
 /// deletions and what they delete both go, with the bytes that are kept, roughly: each deletion is taken to
-/// delete one row. What gives back the most comes first.
+/// delete one row. What frees the most comes first.
 pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) -> Vec<(Range<usize>, u64)> {
     let end = newest_first.len();
     let mut runs = Vec::new();

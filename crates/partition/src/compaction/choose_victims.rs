@@ -5,7 +5,7 @@
 //! compactions have left overflows in place, each extent has keys of the whole range: none goes before nearly
 //! all are written anew, which a full disk has no room for. Then the deadest extents are emptied instead, as
 //! a log-structured file system cleans segments: the heads of all rows are written anew, and of overflows
-//! only those in the victims. What always holds: what is written fits the room, and more comes back.
+//! only those in the victims. What always holds: what is written fits the room, and more is freed.
 
 use super::choose_shared_overflow::OverflowExtent;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(crate) struct PassedExtent {
     pub(crate) written_bytes: u64,
 }
 
-/// Bytes that rewriting in key order takes at its worst, more than it has given back by then.
+/// Bytes that rewriting in key order takes at its worst, beyond what it has freed by then.
 pub(crate) fn peak_bytes(extents: impl Iterator<Item = PassedExtent>) -> u64 {
     let mut passed: Vec<PassedExtent> = extents.collect();
     passed.sort_by_key(|one| one.written_bytes);
@@ -35,7 +35,7 @@ pub(crate) fn peak_bytes(extents: impl Iterator<Item = PassedExtent>) -> u64 {
 }
 
 /// The extents whose overflows stay where they are, if it is worth writing `head_bytes` and the overflows of
-/// the others anew. That takes `room_bytes` at most and gives back `gain_min_bytes` at least.
+/// the others anew. That takes `room_bytes` at most and frees `gain_min_bytes` more than it takes.
 pub(crate) fn choose_left_of_victims(
     extents: &[OverflowExtent],
     head_bytes: u64,

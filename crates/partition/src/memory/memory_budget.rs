@@ -98,7 +98,7 @@ impl MemoryBudget {
     }
 }
 
-/// What one memory table takes of the budget; given back when it is dropped.
+/// What one memory table takes of the budget; freed when it is dropped.
 pub(crate) struct MemoryShare {
     budget: Arc<MemoryBudget>,
     size_bytes: AtomicU64,
@@ -122,7 +122,7 @@ impl MemoryShare {
         self.budget.used_bytes.fetch_add(size_bytes, Ordering::Relaxed);
     }
 
-    /// Gives back some of it; never more than is left after [`Self::release`].
+    /// Frees some of it; never more than is left after [`Self::release`].
     pub(crate) fn give_back(&self, size_bytes: u64) {
         let less = |held: u64| Some(held.saturating_sub(size_bytes));
         let held = self.size_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).unwrap_or(0);

@@ -1,8 +1,9 @@
 //! What is asked of a range partition, handed on to the part that does it.
 
+use super::RangePartition;
+use super::executed::Executed;
 use super::load::RangeStreams;
 use super::reader::WalkEnd;
-use super::{Executed, RangePartition};
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};

@@ -8,11 +8,12 @@
 //! parent's order; versions rise from round to round, whoever's they are, so that a replay of the child's log
 //! finds every row of the rest, and it ends at the newest version of all parents.
 
+use super::RangePartition;
 use super::data::RangeData;
 use super::hand_over::Versions;
 use super::load::{Loaded, RangeStreams, open_data};
 use super::log_positions::LogPositions;
-use super::{RangePartition, Shared};
+use super::shared::Shared;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
 use crate::error::PartitionError;

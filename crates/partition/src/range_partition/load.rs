@@ -7,9 +7,9 @@
 //! metadata does not name is an orphan and is removed last. Where there is no space, nothing is written: the
 //! range goes on as the owner that it had, which nobody else can be, as one process at a time has the folder.
 
-use super::Shared;
 use super::data::RangeData;
 use super::log_positions::LogPositions;
+use super::shared::Shared;
 use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;

@@ -1,17 +1,17 @@
 //! A range partition: a contiguous key range of one object table with one owner, kept in its own streams as a
 //! log-structured tree.
 //!
-//! Here it is put together, opened and closed; `delegates` and `background_work` hand on what is asked of it. Its parts share
-//! `RangeTree` and do not know each other:
+//! Here it is put together, opened and closed; `delegates` and `background_work` hand calls on to its parts.
+//! These share `RangeTree` and do not know each other:
 //! - `CommitPipeline` (`commit_pipeline/`): from admission to reply;
 //! - `Flusher` (`flusher/`): memory table to checkpoint;
 //! - `Compactor` (`compactor/`): several checkpoints to one;
 //! - `BlobDataCollector` (`blob_data_collector/`): space of blob data;
 //! - `Reader` (`reader`): gets and scans.
 //!
-//! What `RangeTree` can do lies in `range_tree`, `write_checkpoint`, `replaced`, `hand_over` and `size`;
-//! `data` and `pinned_data` have the blob data itself, `load` what a range starts from, `inherit` what it starts from that takes
-//! over from others.
+//! What `RangeTree` can do lies in `range_tree`, `write_checkpoint`, `remove_unused`, `hand_over` and `size`;
+//! `data` and `pinned_data` have the blob data itself, `load` what a range starts from, `inherit` what one
+//! starts from that takes over from others.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to later decisions only,
 //! whose replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the
@@ -23,42 +23,40 @@ mod commit_pipeline;
 mod compactor;
 mod data;
 mod delegates;
+mod executed;
 mod flusher;
 mod hand_over;
 mod inherit;
 mod load;
 mod log_positions;
+mod pending;
 mod pinned_data;
 mod range_tree;
 mod reader;
+mod remove_unused;
 mod replaced;
+mod shared;
 mod shared_overflow;
 mod size;
 #[cfg(test)]
 mod tests;
 mod write_checkpoint;
 
-pub(crate) use commit_pipeline::execute::Executed;
+pub(crate) use executed::Executed;
 pub(crate) use inherit::Heir;
 pub(crate) use load::{LoadError, RangeStreams, ReadRange, is_empty, read, read_metadata};
 pub use pinned_data::DataPin;
 pub(crate) use reader::WalkEnd;
+pub(crate) use shared::Shared;
 
-use crate::background::maintenance::Maintenance;
 use crate::background::range_work::RangeWork;
 use crate::background::retries::RangeName;
-use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::map::dead_containers::DeadContainers;
 use crate::map::range_load::RangeLoad;
-use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::ObjectTable;
-use crate::settings::PartitionSettings;
-use crate::tree::block_cache::BlockCache;
-use base::{Clock, Spawner};
 use blob_data_collector::BlobDataCollector;
-use commit_pipeline::CommitPipeline;
+use commit_pipeline::{CommitPipeline, commit};
 use compactor::Compactor;
 use data::RangeData;
 use flusher::Flusher;
@@ -66,23 +64,6 @@ use load::Loaded;
 use range_tree::RangeTree;
 use reader::Reader;
 use std::sync::Arc;
-use stream::Streams;
-
-/// What ranges of a process share.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) spawner: Arc<dyn Spawner>,
-    pub(crate) streams: Arc<Streams>,
-    pub(crate) cache: Arc<BlockCache>,
-    pub(crate) memory: Arc<MemoryBudget>,
-    /// Containers whose rows nobody reads any more.
-    pub(crate) dead: Arc<DeadContainers>,
-    pub(crate) settings: PartitionSettings,
-    pub(crate) maintenance: Arc<Maintenance>,
-    pub(crate) data_writer: Arc<DataWriter>,
-    pub(crate) row_data_writer: Arc<DataWriter>,
-}
 
 /// One range partition, loaded.
 pub(crate) struct RangePartition {
@@ -147,7 +128,7 @@ impl RangePartition {
         // The range is there until its group commit has ended.
         let kept = partition.clone();
         let group_commit = async move {
-            pipeline.run().await;
+            commit::run(pipeline).await;
             drop(kept);
         };
         core.shared.spawner.spawn("group-commit", Box::pin(group_commit));

@@ -4,8 +4,8 @@
 
 use super::RangePartition;
 use super::blob_data_collector::{MoveRows, ReadPieces};
-use super::commit_pipeline::execute::Executed;
 use super::data::{RangeData, extents_of, pieces_of};
+use super::executed::Executed;
 use super::range_tree::Standing;
 use crate::blob_data::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece};
 use crate::decider::Decider;

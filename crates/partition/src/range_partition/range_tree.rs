@@ -6,11 +6,11 @@
 //! rows beyond it are shown to later decisions only, whose replies wait; the metadata stream names a
 //! checkpoint before the tree shows it.
 
-use super::Shared;
-use super::commit_pipeline::commit::Pending;
 use super::load::{Loaded, RangeStreams};
 use super::log_positions::LogPositions;
+use super::pending::Pending;
 use super::replaced::Replaced;
+use super::shared::Shared;
 use crate::background::retries::RangeName;
 use crate::checkpoint::Caching;
 use crate::error::PartitionError;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::OwnerEpoch;
 use tokio::sync::Notify;
 
-/// Work that only a full disk asks for is worth it if it gives back this part of a memory table's size.
+/// Work that only a full disk asks for is worth it if it frees this part of a memory table's size.
 const GAIN_DIVISOR: u64 = 32;
 
 /// What the parts of a range share.
@@ -227,7 +227,7 @@ impl RangeTree {
         Box::pin(async move { streams.became_scarce().await })
     }
 
-    /// Bytes that work which only a full disk asks for has to give back, at least.
+    /// Bytes that work which only a full disk asks for has to free, at least.
     pub(super) fn gain_min_bytes(&self) -> u64 {
         self.shared.settings.memory_table_size_bytes / GAIN_DIVISOR
     }

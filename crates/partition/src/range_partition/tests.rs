@@ -1,17 +1,18 @@
 //! Each part of a range without a range: over a `RangeTree` that was loaded from streams of its own.
 
 use super::blob_data_collector::{BlobDataCollector, MoveRows, ReadPieces};
-use super::commit_pipeline::CommitPipeline;
+use super::commit_pipeline::{CommitPipeline, commit};
 use super::compactor::Compactor;
 use super::data::RangeData;
+use super::executed::Executed;
 use super::flusher::Flusher;
 use super::load::{self, RangeStreams};
 use super::range_tree::RangeTree;
 use super::reader::Reader;
-use super::{Executed, Shared};
+use super::shared::Shared;
 use crate::background::range_work::{Collected, Flush};
 use crate::blob_data::choose_emptied::Pace;
-use crate::blob_data::piece::{DATA_BLOCK_SIZE_BYTES, Piece, put_pieces};
+use crate::blob_data::piece::{Piece, put_pieces};
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
@@ -63,7 +64,7 @@ impl Operation for Put {
 /// A pipeline whose group commit runs.
 fn started(env: &Environment, core: &Arc<RangeTree>, data: Option<Arc<RangeData>>) -> Arc<CommitPipeline> {
     let pipeline = Arc::new(CommitPipeline::new(core.clone(), data, Arc::default()));
-    env.spawner.spawn("group-commit", Box::pin(pipeline.clone().run()));
+    env.spawner.spawn("group-commit", Box::pin(commit::run(pipeline.clone())));
     pipeline
 }
 
@@ -195,9 +196,9 @@ fn a_collector_moves_what_is_named_and_frees_the_rest() {
         let pipeline = started(&env, &core, data.clone());
         let rows = Pieces { pipeline: pipeline.clone(), reader: Reader::new(core.clone()) };
         let collector = BlobDataCollector::new(core.clone(), data.unwrap());
-        let content = |tag: u8| Bytes::from(vec![tag; DATA_BLOCK_SIZE_BYTES]);
+        let content = |tag: u8| Bytes::from(vec![tag; 500]);
         let mut named = None;
-        for tag in 0..8 {
+        for tag in 0..200 {
             let Ok(Executed::Done((piece, _))) = rows.append_piece(content(tag)).await else { panic!() };
             // The others are named by nothing.
             if tag == 3 {

@@ -115,7 +115,7 @@ impl HeldBytes {
     }
 }
 
-/// A block that its checkpoint holds; its bytes are given back when it is dropped.
+/// A block that its checkpoint holds; its bytes are freed when it is dropped.
 pub(crate) struct HeldBlock<T> {
     block: T,
     kind: Kind,

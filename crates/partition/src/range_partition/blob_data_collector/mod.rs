@@ -28,8 +28,8 @@ use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::key::{RowKey, Span, partition_prefix};
 use crate::operation::{Operation, Read, Row};
-use crate::range_partition::Executed;
 use crate::range_partition::data::{RangeData, pieces_of};
+use crate::range_partition::executed::Executed;
 use crate::range_partition::range_tree::{RangeTree, Standing};
 use crate::range_partition::reader::scan_snapshot;
 use base::BoxFuture;
@@ -44,22 +44,21 @@ use stream::{Claim, ExtentId, StreamChange};
 /// Names whose pieces are copied at the same time: each has a piece in memory, of 4 MiB at most.
 const NAMES_MOVED_AT_ONCE: usize = 8;
 
+/// A row whose pieces `P` keeps where they are.
+pub(crate) type PinnedRow<P> = Result<Option<(Row, P)>, PartitionError>;
+/// A piece that `P` keeps where it is.
+pub(crate) type PinnedPiece<P> = Result<Executed<(Piece, P)>, PartitionError>;
+
 /// The rows and pieces of a range, as far as a collection moves them.
 pub(crate) trait MoveRows: Sync {
     /// Keeps pieces where they are.
     type Pin: ReadPieces;
 
     /// The row at `key`, its pieces pinned.
-    fn get_with_data<'a>(
-        &'a self,
-        key: &'a RowKey,
-    ) -> BoxFuture<'a, Result<Option<(Row, Self::Pin)>, PartitionError>>;
+    fn get_with_data<'a>(&'a self, key: &'a RowKey) -> BoxFuture<'a, PinnedRow<Self::Pin>>;
 
     /// Appends a piece, also while space is scarce.
-    fn append_piece(
-        &self,
-        bytes: Bytes,
-    ) -> BoxFuture<'_, Result<Executed<(Piece, Self::Pin)>, PartitionError>>;
+    fn append_piece(&self, bytes: Bytes) -> BoxFuture<'_, PinnedPiece<Self::Pin>>;
 
     /// Decides an operation.
     fn execute<'a>(
@@ -105,7 +104,7 @@ impl BlobDataCollector {
         }
     }
 
-    /// Whether a collection may give back a fair part of what is stored.
+    /// Whether a collection may free a fair part of what is stored.
     pub(crate) fn is_worth_collecting(&self, pace: Pace) -> bool {
         let data = &*self.data;
         // Less may be dead than the last collection left, if that was at a gentler pace.
@@ -125,7 +124,7 @@ impl BlobDataCollector {
         is_worth_counting(stored_bytes, left_bytes, data.named_bytes(), pace)
     }
 
-    /// Gives back the space of blob data that no row names. It copies nothing more once it is closing, and no
+    /// Frees the space of blob data that no row names. It copies nothing more once it is closing, and no
     /// further blob once it is disturbed. What it did is added to `collected`, whether or not it fails in the
     /// end.
     pub(crate) async fn collect_data(
@@ -241,7 +240,7 @@ impl BlobDataCollector {
         let mut claim = None;
         let mut room_bytes = u64::MAX;
         if pace.is_urgent() {
-            // One extent at least, as many as have room at most: what they give back makes room for the next
+            // One extent at least, as many as have room at most: what they free makes room for the next
             // ones.
             let least = wanted.iter().map(|one| one.named_bytes).find(|bytes| *bytes > 0).unwrap_or(0);
             let all = wanted.iter().map(|one| one.named_bytes).sum();

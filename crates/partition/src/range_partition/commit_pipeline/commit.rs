@@ -8,129 +8,14 @@
 
 use crate::commit_log;
 use crate::error::PartitionError;
-use crate::operation::{RowChange, RowVersion};
 use crate::range_partition::commit_pipeline::CommitPipeline;
+use crate::range_partition::pending::{Outcome, Pending, Teller};
 use crate::range_partition::range_tree::Standing;
-use base::wakes::Sleeper;
 use bytes::Bytes;
-use parking_lot::Mutex;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use stream::Location;
 use tokio::sync::oneshot;
-
-type Outcome = Result<(), PartitionError>;
-
-/// Who waits for the outcome of a group, or the outcome.
-enum Told {
-    /// At most as many as operations are admitted.
-    NotYet(Vec<Sleeper>),
-    Outcome(Outcome),
-}
-
-/// Where an outcome will come from. One for the whole group: those that wait are woken together.
-pub(crate) struct Waiting {
-    group: Arc<Mutex<Told>>,
-    /// The number of this one among those that sleep, once it does.
-    place: Option<usize>,
-}
-
-impl Future for Waiting {
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let place = self.place;
-        let next = match &mut *self.group.lock() {
-            Told::Outcome(outcome) => return Poll::Ready(outcome.clone()),
-            Told::NotYet(sleepers) => match place {
-                Some(place) => {
-                    if !sleepers[place].is_current(context) {
-                        sleepers[place] = Sleeper::current(context);
-                    }
-                    place
-                }
-                None => {
-                    sleepers.push(Sleeper::current(context));
-                    sleepers.len() - 1
-                }
-            },
-        };
-        self.place = Some(next);
-        Poll::Pending
-    }
-}
-
-/// Tells those that wait for a group what became of it; if it is dropped before, that the range is closed.
-struct Teller(Arc<Mutex<Told>>);
-
-impl Default for Teller {
-    fn default() -> Self {
-        Teller(Arc::new(Mutex::new(Told::NotYet(Vec::new()))))
-    }
-}
-
-impl Teller {
-    fn tell(&self, outcome: Outcome) {
-        let told = std::mem::replace(&mut *self.0.lock(), Told::Outcome(outcome));
-        if let Told::NotYet(sleepers) = told {
-            base::wakes::wake_all(sleepers);
-        }
-    }
-}
-
-impl Drop for Teller {
-    fn drop(&mut self) {
-        if matches!(*self.0.lock(), Told::NotYet(_)) {
-            self.tell(Err(PartitionError::Unavailable("range is closed".to_owned())));
-        }
-    }
-}
-
-/// Operations that gather for the next group.
-#[derive(Default)]
-pub(crate) struct Pending {
-    group: Vec<u8>,
-    teller: Teller,
-    /// Operations that wait for the outcome.
-    waiting_count: usize,
-    /// Of the last operation in the group.
-    last_version: Option<RowVersion>,
-    /// By how many bytes of blob data more are named after the group; negative: less.
-    pub(crate) grown_bytes: i64,
-}
-
-impl Pending {
-    /// Sees to it that there is a group, be it one without operations.
-    pub(crate) fn begin_group(&mut self) {
-        if self.group.is_empty() {
-            commit_log::start_group(&mut self.group);
-        }
-    }
-
-    /// Adds an operation's changes to the group.
-    pub(crate) fn add(&mut self, version: RowVersion, changes: &[RowChange]) {
-        self.begin_group();
-        commit_log::put_operation(&mut self.group, version, changes);
-        self.last_version = Some(version);
-    }
-
-    pub(crate) fn size_bytes(&self) -> usize {
-        self.group.len()
-    }
-
-    /// Takes what has gathered; the next group gathers in `memory`.
-    fn take(&mut self, memory: Vec<u8>) -> Pending {
-        std::mem::replace(self, Pending { group: memory, ..Pending::default() })
-    }
-
-    /// Tells the outcome of everything decided so far.
-    pub(crate) fn wait(&mut self) -> Waiting {
-        self.waiting_count += 1;
-        Waiting { group: self.teller.0.clone(), place: None }
-    }
-}
 
 /// The group commit's task; ends when the range is closed and owes nothing. It gathers groups where requests
 /// run, and has them committed where the journal is written.
@@ -174,7 +59,7 @@ pub(crate) async fn run(pipeline: Arc<CommitPipeline>) {
 }
 
 /// Commits a group and, as long as enough operations have gathered for another one meanwhile, that one too;
-/// then gives back the memory.
+/// then returns the memory.
 async fn commit_groups(pipeline: Arc<CommitPipeline>, mut group: Pending, done: oneshot::Sender<Vec<u8>>) {
     loop {
         let spare = pipeline.commit(group).await;
@@ -202,7 +87,7 @@ const ROOMY_TABLE_COUNT: u64 = 8;
 /// another sync.
 const SMALL_GROUP_SIZE_BYTES_MAX: usize = 512 << 10;
 
-/// A buffer that has grown beyond this is given back.
+/// A buffer that has grown beyond this is returned.
 const SPARE_SIZE_BYTES_MAX: usize = 1 << 20;
 
 /// The memory of a group that was appended, emptied; none if it is large, or somebody still holds it.
@@ -237,7 +122,7 @@ impl CommitPipeline {
         }
     }
 
-    /// Makes a group durable, tells its outcome and gives back the memory that it took.
+    /// Makes a group durable, tells its outcome and returns the memory that it took.
     async fn commit(&self, mut group: Pending) -> Vec<u8> {
         let bytes = Bytes::from(std::mem::take(&mut group.group));
         // A group of refusals only waits for the groups before it.
@@ -267,7 +152,7 @@ impl CommitPipeline {
 
     /// Each memory table gets extents of the log for itself: once it is flushed they are deleted, most of the
     /// time before the stream layer has written them anywhere but to its journal. A small one goes on in the
-    /// extent of the table before it, unless space is running out: there each flush must give back as much as
+    /// extent of the table before it, unless space is running out: there each flush must free as much as
     /// it takes, and in one large extent all would stay until the last table behind it is flushed, for which
     /// there would be no space any more.
     async fn begin_log_extent(&self) {

@@ -13,8 +13,9 @@ use crate::key::{KeyRange, partition_prefix};
 use crate::memory::memory_table::Found;
 use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use crate::range_partition::commit_pipeline::CommitPipeline;
-use crate::range_partition::commit_pipeline::commit;
 use crate::range_partition::data::names_new_bytes;
+use crate::range_partition::executed::Executed;
+use crate::range_partition::pending::Waiting;
 use crate::range_partition::range_tree::{Serial, Standing};
 use crate::range_partition::reader::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use crate::tree::Tree;
@@ -66,7 +67,7 @@ enum Verdict {
     /// Nothing was changed.
     Reply,
     /// Once everything so far is durable.
-    Wait { waiting: commit::Waiting, has_changed: bool },
+    Wait { waiting: Waiting, has_changed: bool },
     /// Changes have left memory since the fetch: fetch again.
     Stale,
     /// Range reads ran into deletions: fetch more.
@@ -78,14 +79,6 @@ enum Verdict {
 struct Entered {
     wall: Ticks,
     monotonic: Duration,
-}
-
-/// What became of an operation.
-pub(crate) enum Executed<R, O = ()> {
-    /// It was decided; durable and visible.
-    Done(R),
-    /// Nothing was done: other ranges take over. With what is theirs to do.
-    Moved(O),
 }
 
 impl CommitPipeline {

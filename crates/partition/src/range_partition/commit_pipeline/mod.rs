@@ -33,7 +33,7 @@ pub(crate) struct CommitPipeline {
 }
 
 impl CommitPipeline {
-    /// It takes operations at once; what they wait for comes from [`Self::run`].
+    /// It takes operations at once; what they wait for comes from `commit::run`.
     pub(crate) fn new(core: Arc<RangeTree>, data: Option<Arc<RangeData>>, load: Arc<RangeLoad>) -> Self {
         let time = RangeTime::new(core.visible(), core.shared.clock.monotonic());
         CommitPipeline {
@@ -44,11 +44,6 @@ impl CommitPipeline {
             floor_waived_until_ms: AtomicU64::new(0),
             admission: Semaphore::new(PENDING_OPERATION_COUNT_MAX),
         }
-    }
-
-    /// The group commit; it ends when the pipeline is closed and owes no outcome.
-    pub(crate) async fn run(self: Arc<Self>) {
-        commit::run(self).await;
     }
 
     /// Refuses further operations and waits for those under way.

@@ -1,4 +1,4 @@
-//! Merging in quiet: similar checkpoints become one although there are few, because reads, and walks above
+//! Merging when idle: similar checkpoints become one although there are few, because reads, and walks above
 //! all, ask each of them.
 //!
 //! What always holds: nobody needs such a merge, so it is in nobody's way. It takes a small part of the free

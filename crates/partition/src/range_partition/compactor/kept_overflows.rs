@@ -2,7 +2,7 @@
 //! the new checkpoint as well.
 //!
 //! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
-//! counts as kept is kept; while space is scarce nothing stays, because what a merge gives back then was
+//! counts as kept is kept; while space is scarce nothing stays, because what a merge frees then was
 //! reckoned without that. Why, is told in
 //! `docs/decisions/2026-11-24-merges-leave-tails-where-they-are.md`.
 
@@ -87,7 +87,7 @@ impl Compactor {
         keep_deleted: bool,
         first: First<'_>,
     ) -> Result<SharedOverflow, PartitionError> {
-        // One alone is written anew to give back the space of what is dead in it, however little.
+        // One alone is written anew to free the space of what is dead in it, however little.
         if !self.core.table.has_data() || merged.len() == 1 || self.core.is_scarce() {
             return Ok(SharedOverflow::default());
         }

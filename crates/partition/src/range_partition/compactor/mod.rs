@@ -4,10 +4,12 @@
 //! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is
 //! left that it could hide; a replaced checkpoint stays until its last reader is done.
 
+mod applied;
 mod idle_compaction;
 mod kept_overflows;
 mod reclaim;
 
+use self::applied::Applied;
 use crate::background::range_work::Ends;
 use crate::checkpoint::{Caching, OverflowReads};
 use crate::compaction::choose_compaction::{
@@ -16,7 +18,6 @@ use crate::compaction::choose_compaction::{
 };
 use crate::compaction::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
-use crate::range_partition::compactor::reclaim::Applied;
 use crate::range_partition::range_tree::RangeTree;
 use crate::range_partition::write_checkpoint::{First, Interlude, Room, Unwritten};
 use crate::tree::checkpoints::Checkpoints;
@@ -252,7 +253,7 @@ impl Compactor {
         None
     }
 
-    /// The merge that gives back the most of what was deleted, if space is scarce, among those that there is
+    /// The merge that frees the most of what was deleted, if space is scarce, among those that there is
     /// room for; and how many bytes of rows it may write. What it keeps is a guess: a row that was put and
     /// deleted before it ever came to a checkpoint leaves a deletion that deletes nothing.
     async fn choose_while_scarce(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<(Range<usize>, u64)> {

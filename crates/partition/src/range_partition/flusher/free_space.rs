@@ -1,9 +1,9 @@
 //! Giving space back while it is scarce, beyond what flushes and merges do anyway: what memory holds is
 //! flushed although its table is not full, and the log behind it goes.
 //!
-//! Why: memory tables are flushed when they are full, and the log gives back whole extents, behind the one
+//! Why: memory tables are flushed when they are full, and the log frees whole extents, behind the one
 //! that is being appended to. On a full disk neither fills up any more, so what was deleted would stay in the
-//! log for ever. What always holds: nothing is written for less than it gives back, and the log is trimmed
+//! log for ever. What always holds: nothing is written for less than it frees, and the log is trimmed
 //! only behind what is in checkpoints.
 
 use crate::error::PartitionError;

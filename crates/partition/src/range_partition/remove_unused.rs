@@ -1,0 +1,108 @@
+//! Removing what replaced checkpoints leave: streams, and extents of those whose first rows have moved.
+
+use super::range_tree::RangeTree;
+use super::replaced::Shed;
+use crate::error::PartitionError;
+use crate::settings::PlantedFault;
+use crate::tree::TreeCheckpoint;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use stream::StreamChange;
+
+impl RangeTree {
+    /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever
+    /// referred to. What can't be removed now is remembered.
+    pub(super) async fn remove_unused(&self) -> Result<(), PartitionError> {
+        let free: Vec<u64> = {
+            let mut retired = self.replaced.retired.lock();
+            let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
+                Arc::strong_count(checkpoint) == 1 && Arc::strong_count(&checkpoint.checkpoint) == 1
+            };
+            let is_shed = |number| self.replaced.shed.lock().iter().any(|shed| shed.is_read(number));
+            let is_free = |checkpoint: &mut Arc<TreeCheckpoint>| {
+                unread(checkpoint) && !is_shed(checkpoint.reference.number)
+            };
+            retired.extract_if(.., is_free).map(|checkpoint| checkpoint.reference.number).collect()
+        };
+        self.replaced.unused.lock().extend(free);
+        // What is refused is owed still, and neither a flush nor the removals below have to wait for it.
+        if let Err(error) = self.free_shed().await {
+            tracing::debug!(table = self.table.name(), id = self.id, %error, "extents of a checkpoint stay for now");
+        }
+        // A flush may be at it as well: nobody takes what another one has taken.
+        while let Some(number) = self.take_unused() {
+            let stream = self.names.checkpoint(number);
+            if let Err(error) = self.shared.streams.delete(&stream).await {
+                if self.shared.streams.exists(&stream) {
+                    self.replaced.unused.lock().push(number);
+                    return Err(error.into());
+                }
+                // It has gone; what failed came after that.
+                tracing::warn!(%stream, %error, "extents of a checkpoint that was removed stay for now");
+            }
+        }
+        Ok(())
+    }
+
+    fn take_unused(&self) -> Option<u64> {
+        self.replaced.unused.lock().pop()
+    }
+
+    /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If
+    /// that is refused, it is done before the next one is written.
+    pub(super) async fn discard(&self, number: u64) {
+        self.replaced.unused.lock().push(number);
+        self.try_to_remove_unused().await;
+    }
+
+    pub(super) async fn try_to_remove_unused(&self) {
+        if let Err(error) = self.remove_unused().await {
+            tracing::debug!(table = self.table.name(), id = self.id, %error, "an unused checkpoint stays for now");
+        }
+    }
+
+    /// Gives back the extents of what moved, where nobody reads it as it was.
+    pub(super) async fn free_shed(&self) -> Result<(), PartitionError> {
+        if self.shared.settings.planted_fault == Some(PlantedFault::FruitlessReclaim) {
+            return Ok(());
+        }
+        let unread: BTreeSet<u64> = {
+            let shed = self.replaced.shed.lock();
+            let numbers: BTreeSet<u64> = shed.iter().map(Shed::number).collect();
+            let is_read = |number: &u64| shed.iter().any(|one| one.is_read(*number));
+            numbers.into_iter().filter(|number| !is_read(number)).collect()
+        };
+        for number in unread {
+            let tree = self.tree();
+            let now = tree.checkpoints.iter().find(|one| one.reference.number == number);
+            let Some(now) = now else {
+                // It has gone as a whole.
+                self.forget_shed(number);
+                continue;
+            };
+            let start = &now.reference.limit.start;
+            let needed = now.checkpoint.extents_from(start, self.table.has_data()).await?;
+            let stream = self.names.checkpoint(number);
+            let listed = self.shared.streams.stat(&stream)?.extents;
+            // The last one has the root, and may be open.
+            let before_last = listed.iter().take(listed.len().saturating_sub(1)).map(|(extent, _)| *extent);
+            let root = now.reference.root.extent;
+            let extents: Vec<_> =
+                before_last.filter(|extent| *extent != root && !needed.contains(extent)).collect();
+            if !extents.is_empty() {
+                self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
+            }
+            // Not before: what is refused now, by a full disk perhaps, is owed until it is done.
+            self.forget_shed(number);
+        }
+        Ok(())
+    }
+
+    /// Nothing is owed of what this checkpoint was, unless somebody has begun to read it so again.
+    fn forget_shed(&self, number: u64) {
+        let mut shed = self.replaced.shed.lock();
+        if !shed.iter().any(|one| one.is_read(number)) {
+            shed.retain(|one| one.number() != number);
+        }
+    }
+}
