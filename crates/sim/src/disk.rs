@@ -6,20 +6,26 @@
 //! lost even if a later sync succeeds. Bits can be flipped, space (a write may then be done in part) and file
 //! descriptors can run out, and the disk can die at a chosen operation.
 
+mod content;
+mod file;
+#[cfg(test)]
+mod tests;
+mod tree;
+
 use crate::world::SimRandom;
 use async_trait::async_trait;
 use base::checksum::crc64;
 use base::disk::{Disk, DiskFile, OpenMode, out_of_files};
 use base::memory_disk::name_in;
-use bytes::Bytes;
+use content::Content;
+use file::SimFile;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-
-const SECTOR_SIZE: usize = 512;
+use tree::{Tree, set_names};
 
 /// How often the disk misbehaves, each as "one in"; 0 is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,78 +53,6 @@ pub struct SimDisk {
     random: SimRandom,
     /// Whether the disk is dead.
     crash: Arc<watch::Sender<bool>>,
-}
-
-#[derive(Default)]
-struct Tree {
-    folders: BTreeSet<String>,
-    names: BTreeMap<String, u64>,
-    durable_names: BTreeMap<String, u64>,
-    name_changes: Vec<NameChange>,
-    files: BTreeMap<u64, Content>,
-    next_file: u64,
-    faults: Faults,
-    operations: u64,
-    trace: u64,
-}
-
-#[derive(Clone)]
-struct NameChange {
-    folder: String,
-    /// Names set (`Some`) and removed (`None`) by one operation, atomically.
-    changes: Vec<(String, Option<u64>)>,
-}
-
-#[derive(Default)]
-struct Content {
-    current: Vec<u8>,
-    durable: Vec<u8>,
-    unsynced: Vec<Change>,
-}
-
-#[derive(Clone)]
-enum Change {
-    Write { offset: usize, bytes: Bytes },
-    SetLen(usize),
-}
-
-impl Change {
-    fn apply(&self, to: &mut Vec<u8>) {
-        match self {
-            Change::Write { offset, bytes } => {
-                let end = offset + bytes.len();
-                if to.len() < end {
-                    to.resize(end, 0);
-                }
-                to[*offset..end].copy_from_slice(bytes);
-            }
-            Change::SetLen(len) => to.resize(*len, 0),
-        }
-    }
-
-    /// What a power loss leaves of this change.
-    fn tear(&self, to: &mut Vec<u8>, random: &SimRandom) {
-        let Change::Write { offset, bytes } = self else {
-            return if random.one_in(2) {
-                self.apply(to)
-            };
-        };
-        match random.below(3) {
-            0 => {}
-            1 => self.apply(to),
-            _ => {
-                let mut at = 0;
-                while at < bytes.len() {
-                    let sector_end = (offset + at + 1).next_multiple_of(SECTOR_SIZE) - offset;
-                    let end = sector_end.min(bytes.len());
-                    if random.one_in(2) {
-                        Change::Write { offset: offset + at, bytes: bytes.slice(at..end) }.apply(to);
-                    }
-                    at = end;
-                }
-            }
-        }
-    }
 }
 
 impl SimDisk {
@@ -311,31 +245,6 @@ impl SimDisk {
     }
 }
 
-fn set_names(names: &mut BTreeMap<String, u64>, changes: &[(String, Option<u64>)]) {
-    for (path, file) in changes {
-        match file {
-            Some(file) => names.insert(path.clone(), *file),
-            None => names.remove(path),
-        };
-    }
-}
-
-impl Tree {
-    fn change_names(&mut self, path: &str, changes: Vec<(String, Option<u64>)>) {
-        set_names(&mut self.names, &changes);
-        self.name_changes.push(NameChange { folder: folder_of(path).to_owned(), changes });
-    }
-
-    /// Bytes of all files that have a name: what is removed takes no more space, as if nobody had it open.
-    fn used_bytes(&self) -> u64 {
-        self.names.values().map(|id| self.files[id].current.len() as u64).sum()
-    }
-}
-
-fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
-}
-
 fn not_found(path: &str) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("{path}: no such file or folder"))
 }
@@ -430,205 +339,5 @@ impl Disk for SimDisk {
     async fn total_bytes(&self) -> io::Result<u64> {
         let capacity = self.tree.lock().faults.capacity_bytes;
         Ok(if capacity == 0 { u64::MAX } else { capacity })
-    }
-}
-
-struct SimFile {
-    disk: SimDisk,
-    id: u64,
-    path: String,
-}
-
-impl SimFile {
-    /// Looks at the content; a file that was removed or left behind by a power loss reads as an error.
-    fn with<T>(&self, look: impl FnOnce(&mut Content) -> io::Result<T>) -> io::Result<T> {
-        let mut tree = self.disk.tree.lock();
-        look(tree.files.get_mut(&self.id).ok_or_else(|| not_found(&self.path))?)
-    }
-
-    /// How many of `len` bytes at `offset` there is space for.
-    fn room_at(&self, offset: u64, len: usize) -> usize {
-        let tree = self.disk.tree.lock();
-        let capacity = tree.faults.capacity_bytes;
-        if capacity == 0 {
-            return len;
-        }
-        let now = tree.files.get(&self.id).map_or(0, |content| content.current.len() as u64);
-        let end_max = now + capacity.saturating_sub(tree.used_bytes());
-        end_max.saturating_sub(offset).min(len as u64) as usize
-    }
-
-    /// How much of a write is done before it ends for want of space: nothing, all that there is room for, or
-    /// less.
-    fn part_of(&self, room: usize) -> usize {
-        match self.disk.random.below(3) {
-            0 => 0,
-            1 => room,
-            _ => self.disk.random.below(room as u64 + 1) as usize,
-        }
-    }
-}
-
-#[async_trait]
-impl DiskFile for SimFile {
-    async fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
-        self.disk.operation("read", &self.path, offset, &(len as u64).to_le_bytes()).await;
-        self.with(|content| {
-            let start = offset as usize;
-            let bytes = content.current.get(start..start + len).ok_or(io::ErrorKind::UnexpectedEof)?;
-            Ok(Bytes::copy_from_slice(bytes))
-        })
-    }
-
-    async fn write_at(&self, offset: u64, mut bytes: Bytes) -> io::Result<()> {
-        let room = self.room_at(offset, bytes.len());
-        let full = room < bytes.len();
-        if full {
-            bytes.truncate(self.part_of(room));
-        }
-        // A write of nothing would not grow the file.
-        let change =
-            (!bytes.is_empty()).then(|| Change::Write { offset: offset as usize, bytes: bytes.clone() });
-        // The bytes may reach the disk although the process never learns of it: so before the crash point.
-        self.with(|content| {
-            if let Some(change) = change {
-                change.apply(&mut content.current);
-                content.unsynced.push(change);
-            }
-            Ok(())
-        })?;
-        self.disk.operation("write", &self.path, offset, &bytes).await;
-        if full {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk"));
-        }
-        Ok(())
-    }
-
-    async fn sync_data(&self) -> io::Result<()> {
-        // What was written before the call is covered, nothing that comes while it runs.
-        let covered = self.with(|content| Ok(content.unsynced.len()))?;
-        self.disk.operation("sync", &self.path, 0, &[]).await;
-        let (faults, fails) = {
-            let faults = self.disk.tree.lock().faults;
-            (faults, self.disk.random.one_in(faults.sync_fails_one_in))
-        };
-        if faults.skip_sync_of.is_some_and(|prefix| self.path.starts_with(prefix)) {
-            return Ok(());
-        }
-        self.with(|content| {
-            let covered = covered.min(content.unsynced.len());
-            let changes: Vec<Change> = content.unsynced.drain(..covered).collect();
-            for change in changes {
-                if fails {
-                    // The kernel calls the pages clean now: a later sync does not bring them back.
-                    change.tear(&mut content.durable, &self.disk.random);
-                } else {
-                    change.apply(&mut content.durable);
-                }
-            }
-            if fails { Err(io::Error::other("simulated I/O error")) } else { Ok(()) }
-        })
-    }
-
-    async fn size(&self) -> io::Result<u64> {
-        self.with(|content| Ok(content.current.len() as u64))
-    }
-
-    async fn set_len(&self, len: u64) -> io::Result<()> {
-        self.disk.operation("set_len", &self.path, len, &[]).await;
-        self.with(|content| {
-            let change = Change::SetLen(len as usize);
-            change.apply(&mut content.current);
-            content.unsynced.push(change);
-            Ok(())
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::World;
-    use base::{Disk, OpenMode};
-    use bytes::Bytes;
-
-    #[test]
-    fn synced_bytes_survive_and_unsynced_ones_sometimes_do_not() {
-        let mut lost = 0;
-        for seed in 0..50 {
-            let world = World::new(seed);
-            world.run(|env, _| async move {
-                let file = env.disk.open("f", OpenMode::CreateNew).await.unwrap();
-                env.disk.sync_folder("").await.unwrap();
-                file.write_at(0, Bytes::from(vec![1; 2000])).await.unwrap();
-                file.sync_data().await.unwrap();
-                file.write_at(1000, Bytes::from(vec![2; 2000])).await.unwrap();
-            });
-            world.run(|env, _| async move {
-                let file = env.disk.open("f", OpenMode::Read).await.unwrap();
-                assert_eq!(file.read_at(0, 1000).await.unwrap(), vec![1; 1000]);
-            });
-            lost += u32::from(world.disk.files()[0].1 < 3000);
-        }
-        assert!((5..45).contains(&lost), "{lost} of 50 unsynced writes were lost");
-    }
-
-    #[test]
-    fn a_write_without_space_may_be_done_in_part() {
-        let mut parts = Vec::new();
-        for seed in 0..50 {
-            let world = World::new(seed);
-            let disk = world.disk.clone();
-            let written = world.run(|env, _| async move {
-                let file = env.disk.open("f", OpenMode::CreateNew).await.unwrap();
-                file.write_at(0, Bytes::from(vec![1; 2000])).await.unwrap();
-                disk.set_free_bytes(Some(1000));
-                let refused = file.write_at(1000, Bytes::from(vec![2; 3000])).await.unwrap_err();
-                assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
-                let twos = file.read_at(1000, file.size().await.unwrap() as usize - 1000).await.unwrap();
-                twos.iter().filter(|byte| **byte == 2).count()
-            });
-            parts.push(written.unwrap());
-        }
-        assert!(parts.iter().all(|part| *part <= 2000), "{parts:?}");
-        for expected in [0..1, 1..1000, 1000..2000, 2000..2001] {
-            assert!(parts.iter().any(|part| expected.contains(part)), "none in {expected:?}: {parts:?}");
-        }
-    }
-
-    #[test]
-    fn a_killed_process_leaves_what_it_wrote_to_the_next_power_loss() {
-        let mut lost = 0;
-        for seed in 0..50 {
-            let world = World::new(seed);
-            let disk = world.disk.clone();
-            let ended = world.run_until_killed(|env, _| async move {
-                let file = env.disk.open("f", OpenMode::CreateNew).await.unwrap();
-                env.disk.sync_folder("").await.unwrap();
-                file.write_at(0, Bytes::from(vec![1; 2000])).await.unwrap();
-                disk.crash();
-                file.sync_data().await.unwrap();
-            });
-            assert_eq!(ended, None);
-            world.run(|env, _| async move {
-                let file = env.disk.open("f", OpenMode::Read).await.unwrap();
-                assert_eq!(file.read_at(0, 2000).await.unwrap(), vec![1; 2000]);
-            });
-            lost += u32::from(world.disk.contents()["f"] != vec![1; 2000]);
-        }
-        assert!((5..45).contains(&lost), "{lost} of 50 unsynced writes were lost");
-    }
-
-    #[test]
-    fn a_crash_stops_the_life_at_the_chosen_operation() {
-        let world = World::new(1);
-        world.disk.set_faults(crate::Faults { crash_at_operation: 3, ..Default::default() });
-        let disk = world.disk.clone();
-        let outcome = world.run(|_, _| async move {
-            for index in 0..10 {
-                disk.open(&format!("f{index}"), OpenMode::CreateNew).await.unwrap();
-            }
-        });
-        assert_eq!(outcome, None);
-        assert_eq!(world.disk.operation_count(), 3);
     }
 }

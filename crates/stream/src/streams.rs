@@ -1,19 +1,26 @@
 //! The client's side of the stream layer: joins the stream manager (which extents?) and the extent node
 //! (which bytes?). Upper layers see only this.
 
+mod change;
+mod open;
+mod replay;
+
+pub use change::StreamChange;
+pub(crate) use open::listed_extents;
+pub use replay::Replay;
+
 use crate::error::StreamError;
-use crate::extent_node::{ExtentNode, ExtentReader, ListedExtent, RecoveredNode};
-use crate::folder::{self, Folder};
+use crate::extent_node::ExtentNode;
+use crate::folder;
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
 use crate::rolls::Rolls;
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
-use crate::space::{Claim, RESERVE_PATH, Space};
-use crate::stream_manager::{Command, State, StreamManager};
+use crate::space::{Claim, Space};
+use crate::stream_manager::{Command, StreamManager};
 use base::{BoxFuture, Environment};
 use bytes::Bytes;
-use futures_util::future::try_join_all;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// All streams of a stamp.
@@ -30,45 +37,6 @@ pub struct Streams {
     collecting: tokio::sync::Mutex<()>,
 }
 
-/// One change of [`Streams::multi_modify`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamChange {
-    /// A new stream without extents.
-    Create(StreamName),
-    /// The stream goes; its extents stay as long as another lists them.
-    Delete(StreamName),
-    /// The stream gets another name, which is free.
-    Rename {
-        /// Its name.
-        from: StreamName,
-        /// Its new name.
-        to: StreamName,
-    },
-    /// All extents of one stream are also listed at the end of another. Its last extent is sealed first.
-    Share {
-        /// Who lists them now.
-        from: StreamName,
-        /// Who lists them too.
-        to: StreamName,
-    },
-    /// The same of those among these extents that the first stream lists.
-    ShareSome {
-        /// Who lists them now.
-        from: StreamName,
-        /// Who lists them too.
-        to: StreamName,
-        /// Which ones.
-        extents: Vec<ExtentId>,
-    },
-    /// The stream lists these extents no longer. They must be sealed.
-    Unlist {
-        /// Which stream.
-        stream: StreamName,
-        /// Which of its extents.
-        extents: Vec<ExtentId>,
-    },
-}
-
 /// What is known about a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamStat {
@@ -81,126 +49,6 @@ impl Streams {
     /// an error that says what to do.
     pub fn check_folder<'a>(env: &'a Environment) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move { folder::inspect(env).await.map(|_| ()) })
-    }
-
-    /// Opens the data folder of `env`, laying it out first if it is new.
-    pub fn open<'a>(
-        env: &'a Environment,
-        settings: StreamSettings,
-    ) -> BoxFuture<'a, Result<Arc<Self>, StreamError>> {
-        Box::pin(async move {
-            settings.check().map_err(StreamError::Folder)?;
-            let folder = folder::inspect(env).await?;
-            let space = Space::open(env, &settings).await;
-            let space = space.map_err(|error| StreamError::read(RESERVE_PATH, &error))?;
-            if folder == Folder::Fresh {
-                folder::clear(env).await?;
-                ExtentNode::format(env, &settings, &space).await?;
-                StreamManager::format(env, &settings, &space).await?;
-                folder::finish(env).await?;
-            }
-            let is_kept_twice = folder != Folder::Older;
-            let listed = StreamManager::read(env, is_kept_twice).await?;
-            for place in &listed.damaged {
-                tracing::warn!(
-                    place,
-                    "the stream manager's log was missing or damaged there, and is written anew"
-                );
-            }
-            let extents = listed_extents(&listed.state);
-            let recovered = recover_node(env, &extents, is_kept_twice, &space).await?;
-            match folder {
-                Folder::Fresh => {}
-                Folder::Ready { damaged: None } => folder::confirm(env).await?,
-                Folder::Ready { damaged: Some(path) } => match folder::mend(env, path).await {
-                    Err(StreamError::DiskFull) => {
-                        tracing::warn!(
-                            place = path,
-                            "the file is missing or damaged, and there is no space for it"
-                        );
-                        folder::confirm(env).await?;
-                    }
-                    mended => mended?,
-                },
-                Folder::Older => {
-                    // From here on journal and log hold what programs of the older format would misread.
-                    let given_up = space.given_up();
-                    match folder::raise(env).await {
-                        Err(StreamError::DiskFull) if space.give_up_at_start(given_up).await => {
-                            folder::raise(env).await?
-                        }
-                        raised => raised?,
-                    }
-                }
-            }
-            let (has_losses, next_extent) = (recovered.has_losses, recovered.next_extent);
-            let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
-            let manager = Arc::new(StreamManager::start(env, &settings, listed, next_extent, &space).await?);
-            let rolling = Arc::new(tokio::sync::Mutex::default());
-            let collecting = Default::default();
-            let scrub = Arc::new(Scrub::default());
-            let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
-            let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
-            match streams.reconcile(has_losses).await {
-                Err(StreamError::DiskFull) => {
-                    tracing::info!("the disk is full: not all that was left to be removed could be");
-                }
-                reconciled => reconciled?,
-            }
-            if streams.settings.scrub_bytes_per_second > 0 {
-                let rate = streams.settings.scrub_bytes_per_second;
-                let (scrub, node) = (streams.scrub.clone(), Arc::downgrade(&streams.node));
-                let task = scrub.clone().run(scrub.closing(), node, env.clock.clone(), rate);
-                env.spawner
-                    .spawn_background("scrub", Box::pin(task))
-                    .map_err(StreamError::no_thread("scrub"))?;
-            }
-            if streams.settings.reserve_size_bytes > 0 {
-                let space = streams.space.clone();
-                let task = space.clone().run(space.closing(), env.clock.clone());
-                env.spawner
-                    .spawn_background("space", Box::pin(task))
-                    .map_err(StreamError::no_thread("space"))?;
-            }
-            Ok(Arc::new(streams))
-        })
-    }
-
-    /// Makes the manager and the node, which knows of all extents that streams list, agree after a stop:
-    /// finishes deletions and sealings, removes extents that no stream ever listed.
-    async fn reconcile(&self, has_losses: bool) -> Result<(), StreamError> {
-        let mut outcome = Ok(());
-        // What a full disk has no room for is done later, or by the next start, and keeps nothing else from
-        // being done.
-        let mut note = |done: Result<(), StreamError>| match done {
-            Err(StreamError::DiskFull) => {
-                outcome = Err(StreamError::DiskFull);
-                Ok(())
-            }
-            done => done,
-        };
-        note(self.collect().await)?;
-        let known = self.manager.with(|state| state.extents.clone());
-        for extent in self.node.list() {
-            if !known.contains_key(&extent) && !has_losses {
-                tracing::info!(%extent, "removing an extent that no stream lists");
-                note(self.node.delete(extent).await)?;
-            }
-        }
-        for (extent, info) in known {
-            if info.references == 0 {
-                continue;
-            }
-            let stat = self
-                .node
-                .stat(extent)
-                .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
-            if info.sealed.is_none() && stat.frozen {
-                let seal = Command::Seal { extent, sealed: stat.sealed() };
-                note(self.manager.multi_modify(vec![seal]).await)?;
-            }
-        }
-        outcome
     }
 
     pub(crate) fn node(&self) -> &ExtentNode {
@@ -381,49 +229,6 @@ impl Streams {
         Box::pin(async move { self.multi_modify(&[StreamChange::Delete(stream.clone())]).await })
     }
 
-    /// Changes several streams' extent lists in one durable step, or not at all.
-    pub fn multi_modify<'a>(&'a self, changes: &'a [StreamChange]) -> BoxFuture<'a, Result<(), StreamError>> {
-        Box::pin(async move {
-            let mut commands = Vec::with_capacity(changes.len());
-            let mut deletes = false;
-            {
-                let _rolling = self.rolling.lock().await;
-                let shared: BTreeSet<&StreamName> = changes.iter().filter_map(shared_stream).collect();
-                for seal in try_join_all(shared.into_iter().map(|stream| self.seal_tail(stream))).await? {
-                    commands.extend(seal);
-                }
-                for change in changes {
-                    let command = match change {
-                        StreamChange::Create(stream) => Command::Create(stream.clone()),
-                        StreamChange::Delete(stream) => {
-                            deletes = true;
-                            Command::Delete(stream.clone())
-                        }
-                        StreamChange::Rename { from, to } => {
-                            Command::Rename { from: from.clone(), to: to.clone() }
-                        }
-                        StreamChange::Unlist { stream, extents } => {
-                            deletes = true;
-                            Command::Unlist { stream: stream.clone(), extents: extents.clone() }
-                        }
-                        StreamChange::Share { from, to } => {
-                            let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
-                            Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
-                        }
-                        StreamChange::ShareSome { from, to, extents: shared } => {
-                            let listed = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
-                            let extents = listed.filter(|extent| shared.contains(extent)).collect();
-                            Command::Share { from: from.clone(), to: to.clone(), extents }
-                        }
-                    };
-                    commands.push(command);
-                }
-                self.manager.multi_modify(commands).await?;
-            }
-            if deletes { self.collect().await } else { Ok(()) }
-        })
-    }
-
     /// Ends an extent that takes the stream's appends; the next append gets another. Fine if it takes none
     /// any more.
     pub fn seal<'a>(
@@ -451,46 +256,6 @@ impl Streams {
     /// An extent that has reached this many bytes takes no more appends.
     pub fn extent_size_bytes_max(&self) -> u64 {
         self.settings.extent_size_bytes_max
-    }
-
-    /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends
-    /// anyway.
-    async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
-        let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
-        // Whoever asks owns the stream, perhaps with a later epoch than the manager has seen: on a full disk
-        // a range goes on with the highest one of its streams.
-        let epoch = self.epoch(stream)?.max(self.node.stat(extent)?.epoch);
-        let sealed = self.node.fence(extent, epoch, true).await?.sealed();
-        Ok(Some(Command::Seal { extent, sealed }))
-    }
-
-    /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk
-    /// perhaps: to be called every now and then.
-    pub fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
-        Box::pin(async move { self.collect().await })
-    }
-
-    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets
-    /// them. One that can't keeps no other from it; the first failure is told.
-    async fn collect(&self) -> Result<(), StreamError> {
-        let _collecting = self.collecting.lock().await;
-        let mut outcome = Ok(());
-        // Once it can't forget, each further try would ask for the disk's last bytes again; the files are
-        // what takes space.
-        let mut forgets = true;
-        for extent in self.manager.with(|state| state.unreferenced()) {
-            let removed = match self.node.delete(extent).await {
-                Ok(()) | Err(StreamError::NoExtent(_)) if forgets => {
-                    let forgotten = self.manager.multi_modify(vec![Command::Forget(extent)]).await;
-                    forgets = forgotten.is_ok();
-                    forgotten
-                }
-                Ok(()) | Err(StreamError::NoExtent(_)) => Ok(()),
-                Err(error) => Err(error),
-            };
-            outcome = outcome.and(removed);
-        }
-        outcome
     }
 
     /// The stream's extents and lengths.
@@ -583,64 +348,6 @@ impl Streams {
             self.space.close().await;
             self.manager.close().await;
             self.node.close().await;
-        })
-    }
-}
-
-/// Recovers the extent node. On a full disk that takes the reserve; what there is no space for then stays
-/// pending.
-async fn recover_node(
-    env: &Environment,
-    extents: &[ListedExtent],
-    has_copies: bool,
-    space: &Space,
-) -> Result<RecoveredNode, StreamError> {
-    let mut given_up = space.given_up();
-    let mut keeps_pending = false;
-    loop {
-        match ExtentNode::recover(env, extents, has_copies, keeps_pending).await {
-            Err(StreamError::DiskFull) if !keeps_pending => {
-                keeps_pending = !space.give_up_at_start(given_up).await;
-                given_up = space.given_up();
-            }
-            recovered => return recovered,
-        }
-    }
-}
-
-/// What the manager knows of extents that streams list.
-pub(crate) fn listed_extents(state: &State) -> Vec<ListedExtent> {
-    let listed = state.extents.iter().filter(|(_, info)| info.references > 0);
-    listed.map(|(extent, info)| ListedExtent { extent: *extent, sealed: info.sealed }).collect()
-}
-
-/// The stream whose extents a change shares.
-fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
-    match change {
-        StreamChange::Share { from, .. } | StreamChange::ShareSome { from, .. } => Some(from),
-        StreamChange::Create(_)
-        | StreamChange::Rename { .. }
-        | StreamChange::Delete(_)
-        | StreamChange::Unlist { .. } => None,
-    }
-}
-
-/// Blocks of a stream in order. Any block that does not verify is an error, never a skip.
-pub struct Replay {
-    readers: VecDeque<ExtentReader>,
-}
-
-impl Replay {
-    /// The next block, or `None` at the end.
-    pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<(Location, Bytes)>, StreamError>> {
-        Box::pin(async move {
-            while let Some(reader) = self.readers.front_mut() {
-                if let Some(block) = reader.next().await? {
-                    return Ok(Some(block));
-                }
-                self.readers.pop_front();
-            }
-            Ok(None)
         })
     }
 }
