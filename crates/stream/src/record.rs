@@ -35,7 +35,7 @@ mod run;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use run::{End, Run, Wanted, find_successor, read_run};
+pub(crate) use run::{End, Run, SearchScope, find_successor, read_run};
 
 use base::checksum::{crc64, flipped_bit};
 use base::codec::Decoder;
@@ -72,7 +72,7 @@ pub(crate) struct Record {
 
 /// A record as it is written.
 #[derive(Clone, Debug)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedRecord {
     /// The record and its end mark.
     pub(crate) bytes: Bytes,
     /// Where the end mark begins, which the next record takes the place of.
@@ -115,7 +115,7 @@ impl RecordBuilder {
     }
 
     /// Fills in the header, pads, and adds the end mark.
-    pub(crate) fn finish(mut self, generation: u64, sequence: u64) -> Encoded {
+    pub(crate) fn finish(mut self, generation: u64, sequence: u64) -> EncodedRecord {
         let body_len = self.buffer.len() - RECORD_HEADER_SIZE;
         let body_checksum = crc64(&[&self.buffer[RECORD_HEADER_SIZE..]]);
         let header = header_bytes(body_len as u32, generation, sequence, body_checksum);
@@ -124,7 +124,7 @@ impl RecordBuilder {
         self.buffer.resize(len, 0);
         self.buffer.extend_from_slice(&end_mark_bytes(generation, sequence));
         self.buffer.resize(len + END_MARK_SIZE, 0);
-        Encoded { bytes: self.buffer.freeze(), len }
+        EncodedRecord { bytes: self.buffer.freeze(), len }
     }
 }
 

@@ -2,7 +2,7 @@
 //! stops at the first damaged block.
 
 use crate::error::StreamError;
-use crate::extent_node::Walked;
+use crate::extent_node::WalkStep;
 use crate::ids::{ExtentId, Location, StreamName};
 use crate::streams::Streams;
 use base::BoxFuture;
@@ -54,15 +54,15 @@ impl Streams {
                 let mut end = 0;
                 for walked in walked {
                     match walked {
-                        Walked::Whole { location, payload, .. } => {
+                        WalkStep::Whole { location, payload, .. } => {
                             end = location.end();
                             visit(Salvaged::Block(location, payload));
                         }
-                        Walked::Flipped { location, block, .. } => {
+                        WalkStep::Flipped { location, block, .. } => {
                             end = location.end();
                             visit(Salvaged::Block(location, block.slice(crate::BLOCK_HEADER_SIZE..)));
                         }
-                        Walked::Unread { from, to, error } => {
+                        WalkStep::Unread { from, to, error } => {
                             end = to;
                             visit(Salvaged::Missing {
                                 extent,

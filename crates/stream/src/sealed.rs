@@ -60,14 +60,14 @@ impl ExtentDigest {
 
 /// What was fixed when an extent was sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sealed {
+pub(crate) struct Seal {
     /// Bytes it has.
     pub(crate) length: u64,
     /// Digest of its blocks; `None`: it was begun before digests were kept (format 1).
     pub(crate) digest: Option<ExtentDigest>,
 }
 
-impl fmt::Display for Sealed {
+impl fmt::Display for Seal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.digest {
             Some(digest) => write!(f, "{} bytes with digest {digest}", self.length),
@@ -76,10 +76,10 @@ impl fmt::Display for Sealed {
     }
 }
 
-impl Sealed {
+impl Seal {
     /// How what a node says of the extent contradicts this, if it does. A node may know a digest that is
     /// missing here.
-    pub(crate) fn contradiction(self, held: Sealed, frozen: bool) -> Option<String> {
+    pub(crate) fn contradiction(self, held: Seal, frozen: bool) -> Option<String> {
         let agree =
             frozen && held.length == self.length && (self.digest.is_none() || held.digest == self.digest);
         let state = if frozen { "frozen" } else { "open" };
@@ -87,7 +87,7 @@ impl Sealed {
     }
 
     /// Whether an extent that was `held` may have become this.
-    pub(crate) fn may_follow(self, held: Sealed) -> bool {
+    pub(crate) fn may_follow(self, held: Seal) -> bool {
         self.length > held.length
             || (self.length == held.length && (self.digest.is_none() || self.digest == held.digest))
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_seal_and_what_a_node_says_agree_or_not() {
-        let sealed = |length, digest: Option<u64>| Sealed { length, digest: digest.map(ExtentDigest) };
+        let sealed = |length, digest: Option<u64>| Seal { length, digest: digest.map(ExtentDigest) };
         let table = [
             (sealed(9, Some(1)), sealed(9, Some(1)), true, true),
             (sealed(9, None), sealed(9, None), true, true),

@@ -5,11 +5,11 @@
 
 use super::extent_path;
 use super::forgotten::forget_deleted;
-use super::journal::{Finding, Recovered, recover};
+use super::journal::{Finding, JournalRecovery, recover};
 use super::open::read_journal;
 use super::settle::{ListedExtent, settle};
 use super::state::{ExtentState, ExtentTable};
-use super::walk::{Walked, walk};
+use super::walk::{WalkStep, walk};
 use crate::check::DamagedPart;
 use crate::error::StreamError;
 use crate::ids::ExtentId;
@@ -62,7 +62,7 @@ pub(crate) async fn read_node(
     for (extent, offset, bytes) in recovered.appends {
         appends.entry(extent).or_default().push((offset, bytes));
     }
-    let Recovered { table, torn, is_end_unsure, findings, .. } = recovered;
+    let JournalRecovery { table, torn, is_end_unsure, findings, .. } = recovered;
     Ok(NodeFacts { table, appends, torn, is_end_unsure, findings })
 }
 
@@ -155,18 +155,18 @@ fn judge(content: &Bytes, extent: ExtentId, recorded: Option<ExtentDigest>) -> C
     let mut is_complete = true;
     for walked in walk(content, extent) {
         match walked {
-            Walked::Whole { checksum, .. } => {
+            WalkStep::Whole { checksum, .. } => {
                 digest = digest.then(checksum);
                 checked.block_count += 1;
             }
-            Walked::Flipped { location, checksum, .. } => {
+            WalkStep::Flipped { location, checksum, .. } => {
                 digest = digest.then(checksum);
                 checked.block_count += 1;
                 let part = DamagedPart::Flipped { extent, offset: location.offset };
                 let problem = format!("extent {extent}, block at {}: a bit was flipped", location.offset);
                 checked.damages.push(ExtentDamage { part, problem });
             }
-            Walked::Unread { from, to, error } => {
+            WalkStep::Unread { from, to, error } => {
                 is_complete = false;
                 let problem = format!("{error}; {} bytes from there on can't be used", to - from);
                 let part = DamagedPart::Block { extent, offset: from };

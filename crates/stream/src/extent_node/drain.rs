@@ -50,7 +50,7 @@ pub(crate) struct Drain {
 struct Queues {
     /// What is not written, in the journal's order: at most as many as two segments of the journal have
     /// appends.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingBytes>,
     /// Where the journal is.
     position: u64,
     /// What the journal holds up to here shall be written now.
@@ -68,7 +68,7 @@ struct Queues {
 }
 
 /// Bytes of an extent that are journaled and not in its file.
-struct Waiting {
+struct PendingBytes {
     extent: Arc<Extent>,
     /// Where they end in the extent.
     end: u64,
@@ -124,7 +124,7 @@ impl Drain {
             last => {
                 let is_first = last.is_none();
                 let extent = extent.clone();
-                queues.waiting.push_back(Waiting { extent, end, first_position: position, position });
+                queues.waiting.push_back(PendingBytes { extent, end, first_position: position, position });
                 if is_first {
                     // It rests until it is told, and would not see that nothing follows.
                     self.wake.notify_one();
@@ -261,7 +261,7 @@ impl Drain {
         let unsynced = {
             let mut queues = self.queues.lock();
             // One record has appends to several extents: some of its may have come since.
-            let is_written = |waiting: &&Waiting| {
+            let is_written = |waiting: &&PendingBytes| {
                 let written = batch.get(&waiting.extent.id);
                 waiting.position <= due && written.is_some_and(|(_, end)| waiting.end <= *end)
             };

@@ -25,10 +25,10 @@ pub(crate) struct Extent {
     /// Up to where large appends have written. One that did not come to its end, perhaps because its
     /// requester went away, has left bytes beyond the length.
     written_to: AtomicU64,
-    published: Mutex<Published>,
+    published: Mutex<PublishedState>,
 }
 
-struct Published {
+struct PublishedState {
     state: ExtentState,
     /// Journaled bytes by offset, until they are written to the file.
     pending: BTreeMap<u64, Bytes>,
@@ -36,7 +36,7 @@ struct Published {
 
 impl Extent {
     pub(crate) fn new(id: ExtentId, file: Arc<dyn DiskFile>, state: ExtentState) -> Self {
-        let published = Mutex::new(Published { state, pending: BTreeMap::new() });
+        let published = Mutex::new(PublishedState { state, pending: BTreeMap::new() });
         Extent { id, file, tail: Arc::default(), written_to: AtomicU64::new(0), published }
     }
 

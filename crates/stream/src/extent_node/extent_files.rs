@@ -6,7 +6,7 @@
 
 use super::extent::Extent;
 use super::extent_path;
-use super::journal::Recovered;
+use super::journal::JournalRecovery;
 use super::lost_file::LostFile;
 use super::misplaced::{owner_of, put_in_place};
 use super::state::ExtentState;
@@ -21,17 +21,17 @@ use std::sync::Arc;
 
 /// Journaled bytes that may be missing in an extent's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Journaled {
+pub(super) struct JournaledBytes {
     pub(super) offset: u64,
     pub(super) bytes: Bytes,
     /// The newest segment has them, not the one before it.
     pub(super) is_newest: bool,
 }
 
-impl Journaled {
+impl JournaledBytes {
     /// With memory of its own: else it would keep the whole segment's.
     fn copied(&self) -> Self {
-        Journaled { bytes: Bytes::copy_from_slice(&self.bytes), ..*self }
+        JournaledBytes { bytes: Bytes::copy_from_slice(&self.bytes), ..*self }
     }
 }
 
@@ -43,12 +43,12 @@ pub(super) struct OpenedExtents {
     /// A file is missing, short, or another's.
     pub(super) has_losses: bool,
     /// What found no space: at most what the journal's segments hold.
-    pub(super) pending: BTreeMap<ExtentId, Vec<Journaled>>,
+    pub(super) pending: BTreeMap<ExtentId, Vec<JournaledBytes>>,
 }
 
 /// What [`open_extents`] does with what it finds.
 #[derive(Clone, Copy)]
-struct How {
+struct BringUpOptions {
     /// All was in the extents.
     is_clean: bool,
     /// What finds no space is handed back.
@@ -59,7 +59,7 @@ struct How {
 /// space there is handed back; else that is an error.
 pub(super) async fn open_extents(
     disk: &dyn Disk,
-    recovered: &mut Recovered,
+    recovered: &mut JournalRecovery,
     keeps_pending: bool,
 ) -> Result<OpenedExtents, StreamError> {
     for found in put_in_place(disk, &recovered.table).await? {
@@ -67,16 +67,16 @@ pub(super) async fn open_extents(
     }
     let mut names =
         disk.list("extents").await.map_err(|error| StreamError::read("folder extents", &error))?;
-    let mut appends: BTreeMap<ExtentId, Vec<Journaled>> = BTreeMap::new();
+    let mut appends: BTreeMap<ExtentId, Vec<JournaledBytes>> = BTreeMap::new();
     for (index, (extent, offset, bytes)) in recovered.appends.iter().enumerate() {
         let is_newest = index >= recovered.newest_appends_from;
-        appends.entry(*extent).or_default().push(Journaled {
+        appends.entry(*extent).or_default().push(JournaledBytes {
             offset: *offset,
             bytes: bytes.clone(),
             is_newest,
         });
     }
-    let how = How { is_clean: recovered.is_clean, keeps_pending };
+    let options = BringUpOptions { is_clean: recovered.is_clean, keeps_pending };
     let mut extents = BTreeMap::new();
     let mut pending = BTreeMap::new();
     let mut has_losses = false;
@@ -89,7 +89,7 @@ pub(super) async fn open_extents(
                 if recovered.is_end_unsure && !state.frozen && !state.in_doubt {
                     take_whole_tail(&*file, id, state).await?;
                 }
-                let brought = bring_up(&*file, id, state, &journaled, how).await?;
+                let brought = bring_up(&*file, id, state, &journaled, options).await?;
                 has_losses |= brought.is_short;
                 if !brought.pending.is_empty() {
                     pending.insert(id, brought.pending);
@@ -122,7 +122,7 @@ async fn open_file(
     disk: &dyn Disk,
     extent: ExtentId,
     state: ExtentState,
-    journaled: &[Journaled],
+    journaled: &[JournaledBytes],
 ) -> Result<Result<Arc<dyn DiskFile>, String>, StreamError> {
     let path = extent_path(extent);
     let file = match disk.open(&path, OpenMode::Write).await {
@@ -155,10 +155,10 @@ pub(super) fn write_failed(path: &str, error: std::io::Error) -> StreamError {
 
 /// What became of an extent's file.
 #[derive(Default)]
-struct Brought {
+struct FileOutcome {
     is_short: bool,
     /// What found no space in it.
-    pending: Vec<Journaled>,
+    pending: Vec<JournaledBytes>,
 }
 
 /// Writes what is only journaled, and cuts off what lies beyond the length: it was never acknowledged. After
@@ -167,21 +167,21 @@ async fn bring_up(
     file: &dyn DiskFile,
     extent: ExtentId,
     state: &mut ExtentState,
-    journaled: &[Journaled],
-    how: How,
-) -> Result<Brought, StreamError> {
+    journaled: &[JournaledBytes],
+    options: BringUpOptions,
+) -> Result<FileOutcome, StreamError> {
     let path = extent_path(extent);
     let mut pending = Vec::new();
     for chunk in journaled {
-        let Journaled { offset, bytes, .. } = chunk;
+        let JournaledBytes { offset, bytes, .. } = chunk;
         // What verifies is not written over after a clean stop, whatever the journal says. After any other it
         // is, though it may be there: a sync of it may have failed, and then only what is written again is
         // synced by the next.
-        if how.is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
+        if options.is_clean && has_whole_blocks(file, extent, *offset, bytes.len() as u64).await {
             continue;
         }
         match file.write_at(*offset, bytes.clone()).await {
-            Err(error) if is_disk_full(&error) && how.keeps_pending => pending.push(chunk.copied()),
+            Err(error) if is_disk_full(&error) && options.keeps_pending => pending.push(chunk.copied()),
             written => written.map_err(|error| write_failed(&path, error))?,
         }
     }
@@ -202,17 +202,17 @@ async fn bring_up(
     if !journaled.is_empty() || is_cut {
         match file.sync_data().await {
             // Nobody knows what of it is on the disk: all of it is to be written again.
-            Err(error) if is_disk_full(&error) && how.keeps_pending => {
-                pending = journaled.iter().map(Journaled::copied).collect();
+            Err(error) if is_disk_full(&error) && options.keeps_pending => {
+                pending = journaled.iter().map(JournaledBytes::copied).collect();
             }
             synced => synced.map_err(|error| write_failed(&path, error))?,
         }
     }
-    Ok(Brought { is_short, pending })
+    Ok(FileOutcome { is_short, pending })
 }
 
 /// Where an extent ends whose file has so many bytes, with these besides, which are in order.
-fn end_with(len: u64, pending: &[Journaled]) -> u64 {
+fn end_with(len: u64, pending: &[JournaledBytes]) -> u64 {
     pending.iter().fold(len, |end, chunk| match chunk.offset <= end {
         true => end.max(chunk.offset + chunk.bytes.len() as u64),
         false => end,
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_pending_counts_as_there_unless_something_is_missing_before_it() {
-        let chunk = |(offset, size): &(u64, usize)| Journaled {
+        let chunk = |(offset, size): &(u64, usize)| JournaledBytes {
             offset: *offset,
             bytes: Bytes::from(vec![7; *size]),
             is_newest: true,
@@ -278,7 +278,7 @@ mod tests {
             (9, &[(10, 5)], 9),
             (10, &[(10, 5), (16, 5)], 15),
         ] {
-            let pending: Vec<Journaled> = pending.iter().map(chunk).collect();
+            let pending: Vec<JournaledBytes> = pending.iter().map(chunk).collect();
             assert_eq!(end_with(len, &pending), expected, "{len} {pending:?}");
         }
     }

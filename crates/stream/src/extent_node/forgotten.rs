@@ -5,7 +5,7 @@
 //! journal says: to tell that its file is missing would be false, and nothing could mend it.
 
 use super::extent_path;
-use super::journal::Recovered;
+use super::journal::JournalRecovery;
 use super::misplaced::FOUND_SUFFIX;
 use super::settle::ListedExtent;
 use crate::error::StreamError;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// Forgets extents that no stream lists and that have no file. Changes nothing on the disk.
 pub(super) async fn forget_deleted(
     disk: &dyn Disk,
-    recovered: &mut Recovered,
+    recovered: &mut JournalRecovery,
     listed: &[ListedExtent],
 ) -> Result<(), StreamError> {
     let listed: BTreeSet<ExtentId> = listed.iter().map(|listed| listed.extent).collect();

@@ -29,14 +29,14 @@ mod unsure_end;
 mod walk;
 
 pub(crate) use check::{NodeFacts, read_node};
-pub(crate) use open::{RecoveredNode, read_whole};
+pub(crate) use open::{OnNoSpace, RecoveredNode, read_whole};
 pub(crate) use read::ExtentReader;
 pub(crate) use settle::ListedExtent;
-pub(crate) use walk::Walked;
+pub(crate) use walk::WalkStep;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
-use crate::sealed::{ExtentDigest, Sealed};
+use crate::sealed::{ExtentDigest, Seal};
 use crate::settings::StreamSettings;
 use crate::space::Space;
 use base::{BoxFuture, Disk, TaskThread};
@@ -69,8 +69,8 @@ pub(crate) struct ExtentStat {
 
 impl ExtentStat {
     /// What is fixed for ever, if the extent is frozen.
-    pub(crate) fn sealed(&self) -> Sealed {
-        Sealed { length: self.length, digest: self.digest }
+    pub(crate) fn sealed(&self) -> Seal {
+        Seal { length: self.length, digest: self.digest }
     }
 }
 

@@ -7,11 +7,11 @@
 
 use super::drain::Drain;
 use super::extent::Extent;
-use super::extent_files::{Journaled, OpenedExtents, open_extents};
+use super::extent_files::{JournaledBytes, OpenedExtents, open_extents};
 use super::forgotten::forget_deleted;
 use super::journal::{
-    JournalContents, JournalWriter, OpenSegment, RecordMemory, Recovered, SEGMENT_COUNT, SYNCED_PATH,
-    SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
+    JournalContents, JournalFiles, JournalRecovery, JournalWriter, NewestSegment, OpenSegment, RecordMemory,
+    SEGMENT_COUNT, SYNCED_PATH, SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
 };
 use super::settle::{ListedExtent, settle};
 use super::state::{Entry, ExtentTable};
@@ -33,11 +33,11 @@ const ZERO_WRITE_SIZE_BYTES: u64 = 1 << 20;
 
 /// A node whose extents are up to its journal, and that has not written to its journal yet.
 pub(crate) struct RecoveredNode {
-    recovered: Recovered,
+    recovered: JournalRecovery,
     extents: BTreeMap<ExtentId, Arc<Extent>>,
     /// Journaled bytes for which there was no space in their files: at most what two segments of the journal
     /// hold.
-    pending: BTreeMap<ExtentId, Vec<Journaled>>,
+    pending: BTreeMap<ExtentId, Vec<JournaledBytes>>,
     /// What the journal is to be told first if it goes on in its newest segment; `None`: it may not, because
     /// more is known than its entries can say.
     to_go_on: Option<Vec<Entry<'static>>>,
@@ -50,8 +50,17 @@ pub(crate) struct RecoveredNode {
     pub(crate) has_losses: bool,
 }
 
+/// What a start does with journaled bytes for which a full disk has no space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnNoSpace {
+    /// The start fails.
+    Fail,
+    /// The bytes stay pending, if nothing is damaged.
+    KeepPending,
+}
+
 /// What a journal's writer begins with.
-struct Begin {
+struct WriterStart {
     table: ExtentTable,
     generation: u64,
     sequence: u64,
@@ -79,22 +88,26 @@ impl ExtentNode {
         // Unguessable, so that stored user data can't look like a record of this folder's journal.
         let generation = (env.random.next_u64() >> 2) + 2;
         let segment_size_bytes = settings.journal_segment_size_bytes;
-        let begin =
-            Begin { table: ExtentTable::default(), generation, sequence: 0, file: 0, segment_size_bytes };
+        let begin = WriterStart {
+            table: ExtentTable::default(),
+            generation,
+            sequence: 0,
+            file: 0,
+            segment_size_bytes,
+        };
         let mut writer = new_writer(env, begin, space.clone()).await?;
         writer.begin().await
     }
 
     /// Recovers the journal and brings every extent's file up to it. The journal itself stays as it is.
     /// `listed` are the extents that streams have; `has_copies`: the folder is of the present format, which
-    /// has copies of the journal's table. One of an older format that is damaged is refused before anything
-    /// is changed: the program that wrote it may be asked first. `keeps_pending`: what a full disk has no
-    /// room for stays pending, if nothing is damaged.
+    /// has copies of the journal's table. A damaged folder of an older format is refused before anything is
+    /// changed, so that the program that wrote it can still open it.
     pub(crate) async fn recover(
         env: &Environment,
         listed: &[ListedExtent],
         has_copies: bool,
-        keeps_pending: bool,
+        no_space: OnNoSpace,
     ) -> Result<RecoveredNode, StreamError> {
         let mut recovered = recover(&read_journal(&*env.disk, has_copies).await?)?;
         let as_journaled = recovered.table.clone();
@@ -120,7 +133,7 @@ impl ExtentNode {
                 );
             }
         }
-        let keeps_pending = keeps_pending && recovered.open_segment.is_some();
+        let keeps_pending = no_space == OnNoSpace::KeepPending && recovered.open_segment.is_some();
         let OpenedExtents { extents, others, has_losses: lacks_files, pending } =
             open_extents(&*env.disk, &mut recovered, keeps_pending).await?;
         let has_losses = has_losses || lacks_files;
@@ -190,7 +203,7 @@ impl ExtentNode {
 /// Begins the segment after the newest one. Every journaled byte is synced in its extent.
 async fn begin_segment(
     env: &Environment,
-    recovered: &Recovered,
+    recovered: &JournalRecovery,
     space: &Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
     if let Some((file, header)) = recovered.unconfirmed.clone() {
@@ -203,7 +216,7 @@ async fn begin_segment(
     }
     let (file, segment_size_bytes) =
         choose_file(&*env.disk, &recovered.free_files, recovered.segment_size_bytes).await?;
-    let begin = Begin {
+    let begin = WriterStart {
         table: recovered.table.clone(),
         generation: recovered.generation + 1,
         sequence: recovered.sequence,
@@ -219,12 +232,12 @@ async fn begin_segment(
 /// use up the journal, so that the next one finds it as this one did.
 async fn go_on(
     env: &Environment,
-    recovered: &Recovered,
+    recovered: &JournalRecovery,
     (segment, changes): (&OpenSegment, &[Entry<'_>]),
     space: &Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
     let (_, segment_size_bytes) = choose_file(&*env.disk, &[], recovered.segment_size_bytes).await?;
-    let begin = Begin {
+    let begin = WriterStart {
         table: recovered.table.clone(),
         generation: recovered.generation,
         sequence: recovered.sequence,
@@ -326,11 +339,11 @@ async fn complete_segment(
 
 async fn new_writer(
     env: &Environment,
-    begin: Begin,
+    begin: WriterStart,
     space: Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
-    let Begin { table, generation, sequence, file, segment_size_bytes } = begin;
-    let mut files = Vec::with_capacity(SEGMENT_COUNT);
+    let WriterStart { table, generation, sequence, file, segment_size_bytes } = begin;
+    let mut segments = Vec::with_capacity(SEGMENT_COUNT);
     for index in 0..SEGMENT_COUNT {
         let given_up = space.given_up();
         let made = match complete_segment(&*env.disk, index, segment_size_bytes).await {
@@ -339,21 +352,19 @@ async fn new_writer(
             }
             made => made?,
         };
-        files.push(made);
+        segments.push(made);
     }
-    let files = files.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
-    let copies = TableCopies::open(&*env.disk, segment_size_bytes).await?;
+    let segments = segments.try_into().map_err(|_| StreamError::Folder("journal layout".to_owned()))?;
+    let table_copies = TableCopies::open(&*env.disk, segment_size_bytes).await?;
     let stop = Arc::new(Stop::default());
     Ok(JournalWriter {
-        files,
-        copies,
-        synced: SyncedMark::open(&*env.disk).await?,
-        segment_size_bytes,
-        file,
-        generation,
-        oldest_generation: generation,
-        sequence,
-        offset: 0,
+        files: JournalFiles {
+            segments,
+            segment_size_bytes,
+            table_copies,
+            synced_mark: SyncedMark::open(&*env.disk).await?,
+        },
+        newest: NewestSegment { file, generation, oldest_generation: generation, sequence, offset: 0 },
         position: 0,
         table,
         drain: Arc::new(Drain::new(stop.clone(), space.clone(), segment_size_bytes)),

@@ -5,7 +5,7 @@ use super::{ExtentNode, REPLAY_READ_SIZE_BYTES};
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};
-use crate::sealed::{ExtentDigest, Sealed, exchanged};
+use crate::sealed::{ExtentDigest, Seal, exchanged};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -32,15 +32,16 @@ impl ExtentNode {
     pub(crate) fn reader(&self, extent: ExtentId, offset: u64) -> Result<ExtentReader, StreamError> {
         let extent = self.extent(extent)?;
         let state = extent.state();
-        let Sealed { length: end, digest } = state.sealed();
+        let Seal { length: end, digest } = state.sealed();
         if offset > end {
             return Err(StreamError::Corrupt(format!(
                 "extent {}: a replay from {offset} starts beyond its length {end}",
                 extent.id
             )));
         }
-        let digest =
-            digest.filter(|_| offset == 0).map(|recorded| Digesting { read: ExtentDigest::EMPTY, recorded });
+        let digest = digest
+            .filter(|_| offset == 0)
+            .map(|recorded| DigestCheck { read: ExtentDigest::EMPTY, recorded });
         let end_in_doubt = state.in_doubt;
         Ok(ExtentReader { extent, offset, end, end_in_doubt, buffer: Bytes::new(), digest, mended_count: 0 })
     }
@@ -54,7 +55,7 @@ fn in_doubt(extent: ExtentId, end: u64) -> StreamError {
 }
 
 /// The digest of what was read, and the one that all of it must have.
-struct Digesting {
+struct DigestCheck {
     read: ExtentDigest,
     recorded: ExtentDigest,
 }
@@ -70,7 +71,7 @@ pub(crate) struct ExtentReader {
     /// Bytes that were read ahead, from `offset`.
     buffer: Bytes,
     /// `None`: not read from the first block on, or begun before digests were kept.
-    digest: Option<Digesting>,
+    digest: Option<DigestCheck>,
     /// Blocks of which a flipped bit was undone.
     mended_count: u64,
 }
@@ -85,7 +86,7 @@ impl ExtentReader {
     pub(crate) async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
         if self.offset == self.end {
             return match &self.digest {
-                Some(Digesting { read, recorded }) if read != recorded => {
+                Some(DigestCheck { read, recorded }) if read != recorded => {
                     let problem = exchanged(*recorded, *read);
                     Err(StreamError::Corrupt(format!("extent {}: {problem}", self.extent.id)))
                 }

@@ -3,7 +3,7 @@
 
 use super::extent::Extent;
 use super::journal::Request;
-use super::walk::{Walked, walk};
+use super::walk::{WalkStep, walk};
 use super::{ExtentNode, ExtentStat};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
@@ -16,7 +16,7 @@ impl ExtentNode {
     }
 
     /// What the extent's file holds, also behind an end that is in doubt. Nothing may be under way in it.
-    pub(crate) async fn walk(&self, extent: ExtentId) -> Result<Vec<Walked>, StreamError> {
+    pub(crate) async fn walk(&self, extent: ExtentId) -> Result<Vec<WalkStep>, StreamError> {
         let extent = self.extent(extent)?;
         Ok(walk(&content(&extent).await?, extent.id))
     }
@@ -28,7 +28,7 @@ impl ExtentNode {
             |error: std::io::Error| StreamError::write(&format!("extent {}", extent.id), &error);
         let mut mended = Vec::new();
         for walked in walk(&content(&extent).await?, extent.id) {
-            if let Walked::Flipped { location, block, .. } = walked {
+            if let WalkStep::Flipped { location, block, .. } = walked {
                 extent.file.write_at(location.offset, block).await.map_err(write_failed)?;
                 mended.push(location.offset);
             }

@@ -7,21 +7,21 @@
 //! lost, and whatever else that held.
 
 use super::extent_path;
-use super::journal::{Finding, Recovered};
+use super::journal::{Finding, JournalRecovery};
 use super::state::ExtentState;
 use crate::ids::{ExtentId, OwnerEpoch};
-use crate::sealed::Sealed;
+use crate::sealed::Seal;
 
 /// An extent that streams list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListedExtent {
     pub(crate) extent: ExtentId,
     /// What it was when it was sealed, if it was.
-    pub(crate) sealed: Option<Sealed>,
+    pub(crate) sealed: Option<Seal>,
 }
 
 /// Settles what `recovered` says of these extents, and notes what is wrong.
-pub(super) fn settle(recovered: &mut Recovered, listed: &[ListedExtent]) {
+pub(super) fn settle(recovered: &mut JournalRecovery, listed: &[ListedExtent]) {
     if let Some(extent) = listed.iter().find_map(|listed| shows_loss(recovered, listed)) {
         // Its last record is not one that was never finished: it was acknowledged, and is damaged.
         let problem = format!(
@@ -78,7 +78,7 @@ pub(super) fn settle(recovered: &mut Recovered, listed: &[ListedExtent]) {
 
 /// The extent, if what the manager knows of it shows that the journal has lost what it had acknowledged,
 /// which it does not say itself.
-fn shows_loss(recovered: &Recovered, listed: &ListedExtent) -> Option<ExtentId> {
+fn shows_loss(recovered: &JournalRecovery, listed: &ListedExtent) -> Option<ExtentId> {
     if recovered.has_gaps || recovered.in_doubt.contains(&listed.extent) {
         return None;
     }
@@ -91,7 +91,7 @@ fn shows_loss(recovered: &Recovered, listed: &ListedExtent) -> Option<ExtentId> 
     is_lost.then_some(listed.extent)
 }
 
-fn settled(epoch: OwnerEpoch, sealed: Sealed) -> ExtentState {
+fn settled(epoch: OwnerEpoch, sealed: Seal) -> ExtentState {
     ExtentState { epoch, length: sealed.length, frozen: true, digest: sealed.digest, in_doubt: false }
 }
 
@@ -103,8 +103,8 @@ mod tests {
 
     const E: ExtentId = ExtentId(1);
 
-    fn recovered(state: Option<ExtentState>, in_doubt: bool, has_gaps: bool) -> Recovered {
-        Recovered {
+    fn recovered(state: Option<ExtentState>, in_doubt: bool, has_gaps: bool) -> JournalRecovery {
+        JournalRecovery {
             table: super::super::state::ExtentTable {
                 extents: BTreeMap::from_iter(state.map(|state| (E, state))),
             },
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn what_streams_list_stays_known_and_what_nobody_knows_for_certain_is_in_doubt() {
         let state = |length, frozen| ExtentState { length, frozen, ..ExtentState::empty(OwnerEpoch(2)) };
-        let seal = |length| Some(Sealed { length, digest: Some(ExtentDigest::EMPTY) });
+        let seal = |length| Some(Seal { length, digest: Some(ExtentDigest::EMPTY) });
         let (open, frozen) = (Some(state(9, false)), Some(state(9, true)));
         // Known, in doubt, with gaps; listed with a seal; then: length, frozen, in doubt, findings.
         for (known, in_doubt, has_gaps, sealed, expected) in [

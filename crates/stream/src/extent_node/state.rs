@@ -23,7 +23,7 @@
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
-use crate::sealed::{ExtentDigest, Sealed};
+use crate::sealed::{ExtentDigest, Seal};
 use base::codec::{DecodeError, Decoder, Encode};
 use std::collections::BTreeMap;
 
@@ -48,8 +48,8 @@ impl ExtentState {
     }
 
     /// What is fixed once it is frozen.
-    pub(crate) fn sealed(&self) -> Sealed {
-        Sealed { length: self.length, digest: self.digest }
+    pub(crate) fn sealed(&self) -> Seal {
+        Seal { length: self.length, digest: self.digest }
     }
 }
 
@@ -417,7 +417,7 @@ mod tests {
             }
             table.apply(&Entry::Fence { extent: E, epoch: owner, freeze: true }).unwrap();
             let whole = ExtentDigest::EMPTY.then_blocks(E, 0, &content).unwrap();
-            let expected = Sealed { length: content.len() as u64, digest: Some(whole) };
+            let expected = Seal { length: content.len() as u64, digest: Some(whole) };
             assert_eq!(table.extents[&E].sealed(), expected, "seed {seed}");
         }
     }
@@ -433,7 +433,7 @@ mod tests {
         table
             .apply(&Entry::Length { extent: E, epoch: OwnerEpoch(2), offset: 74, size: 40, digest })
             .unwrap();
-        assert_eq!(table.extents[&E].sealed(), Sealed { length: 114, digest: None });
+        assert_eq!(table.extents[&E].sealed(), Seal { length: 114, digest: None });
         // And a length of format 1 ends what was known.
         let mut table = self::table();
         assert!(table.extents[&E].digest.is_some());

@@ -11,7 +11,7 @@ const BLOCK_MAGIC: &[u8] = b"LBK1";
 
 /// What was found at a place of an extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Walked {
+pub(crate) enum WalkStep {
     /// A block that reads.
     Whole { location: Location, checksum: u64, payload: Bytes },
     /// A block that does not, but for one flipped bit.
@@ -26,19 +26,19 @@ pub(crate) enum Walked {
 }
 
 /// All of `content`, which is an extent's from its start.
-pub(crate) fn walk(content: &Bytes, extent: ExtentId) -> Vec<Walked> {
+pub(crate) fn walk(content: &Bytes, extent: ExtentId) -> Vec<WalkStep> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < content.len() {
         let walked = block_at(content, extent, at).unwrap_or_else(|error| {
             flipped_at(content, extent, at).unwrap_or_else(|| {
                 let to = next_block(content, extent, at + 1).unwrap_or(content.len());
-                Walked::Unread { from: at as u64, to: to as u64, error }
+                WalkStep::Unread { from: at as u64, to: to as u64, error }
             })
         });
         at = match &walked {
-            Walked::Whole { location, .. } | Walked::Flipped { location, .. } => location.end() as usize,
-            Walked::Unread { to, .. } => *to as usize,
+            WalkStep::Whole { location, .. } | WalkStep::Flipped { location, .. } => location.end() as usize,
+            WalkStep::Unread { to, .. } => *to as usize,
         };
         found.push(walked);
     }
@@ -46,7 +46,7 @@ pub(crate) fn walk(content: &Bytes, extent: ExtentId) -> Vec<Walked> {
 }
 
 /// The block at `at`, verified.
-fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<Walked, StreamError> {
+fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<WalkStep, StreamError> {
     let offset = at as u64;
     let header = content.get(at..(at + BLOCK_HEADER_SIZE).min(content.len())).unwrap_or_default();
     let len = block::payload_len(header, extent, offset)?;
@@ -55,10 +55,10 @@ fn block_at(content: &Bytes, extent: ExtentId, at: usize) -> Result<Walked, Stre
     let location = Location { extent, offset, len };
     let payload = block::verify(&block, location)?;
     let (_, checksum) = block::step(&block, extent, offset)?;
-    Ok(Walked::Whole { location, checksum, payload })
+    Ok(WalkStep::Whole { location, checksum, payload })
 }
 
-fn flipped_at(content: &Bytes, extent: ExtentId, at: usize) -> Option<Walked> {
+fn flipped_at(content: &Bytes, extent: ExtentId, at: usize) -> Option<WalkStep> {
     let offset = at as u64;
     let header = content.get(at..at + BLOCK_HEADER_SIZE)?;
     block::possible_lengths(header, extent, offset).into_iter().find_map(|len| {
@@ -66,7 +66,7 @@ fn flipped_at(content: &Bytes, extent: ExtentId, at: usize) -> Option<Walked> {
         let location = Location { extent, offset, len };
         let block = block::mended(&content.slice_ref(found), location)?;
         let (_, checksum) = block::step(&block, extent, offset).ok()?;
-        Some(Walked::Flipped { location, checksum, block })
+        Some(WalkStep::Flipped { location, checksum, block })
     })
 }
 
@@ -94,10 +94,10 @@ mod tests {
 
     /// Which of the payloads were found whole, and which but for one bit.
     fn kinds(content: Vec<u8>) -> String {
-        let kind = |walked: &Walked| match walked {
-            Walked::Whole { .. } => 'w',
-            Walked::Flipped { .. } => 'f',
-            Walked::Unread { .. } => '-',
+        let kind = |walked: &WalkStep| match walked {
+            WalkStep::Whole { .. } => 'w',
+            WalkStep::Flipped { .. } => 'f',
+            WalkStep::Unread { .. } => '-',
         };
         walk(&content.into(), EXTENT).iter().map(kind).collect()
     }
@@ -111,7 +111,7 @@ mod tests {
             damaged[at] ^= 4;
             assert_eq!(kinds(damaged.clone()), "wfw");
             let walked = walk(&damaged.clone().into(), EXTENT);
-            assert!(matches!(&walked[1], Walked::Flipped { block, .. } if block[..] == content()[35..567]));
+            assert!(matches!(&walked[1], WalkStep::Flipped { block, .. } if block[..] == content()[35..567]));
             damaged[at + 1] ^= 4;
             assert_eq!(kinds(damaged), "w-w");
         }

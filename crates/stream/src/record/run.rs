@@ -65,7 +65,7 @@ pub(crate) fn read_run(file: &Bytes, generation: u64, mut stand_in: Option<Recor
             continue;
         }
         let behind = run.records.last().map_or(0, |last| last.sequence + 2);
-        let wanted = Wanted::Behind { generation, sequence: behind };
+        let wanted = SearchScope::Behind { generation, sequence: behind };
         match find_successor(file, at + RECORD_ALIGNMENT, wanted) {
             Some(next) => {
                 run.gaps.push(run.records.len());
@@ -101,7 +101,7 @@ fn end_behind(file: &[u8], last: &Record) -> End {
 
 /// Which records are looked for behind an unreadable place.
 #[derive(Clone, Copy)]
-pub(crate) enum Wanted {
+pub(crate) enum SearchScope {
     /// Those of the same run that come later: from this sequence number on.
     Behind { generation: u64, sequence: u64 },
     /// Those of any use of the folder's files that is not far from this one.
@@ -110,30 +110,30 @@ pub(crate) enum Wanted {
     Any,
 }
 
-impl Wanted {
+impl SearchScope {
     fn covers(self, header: Header) -> bool {
         match self {
-            Wanted::Any => true,
-            Wanted::Behind { generation, sequence } => {
+            SearchScope::Any => true,
+            SearchScope::Behind { generation, sequence } => {
                 header.generation == generation && header.sequence >= sequence
             }
-            Wanted::Near(_) => self.covers_generation(header.generation),
+            SearchScope::Near(_) => self.covers_generation(header.generation),
         }
     }
 
     /// Whether records of this generation may be wanted.
     pub(crate) fn covers_generation(self, other: u64) -> bool {
         match self {
-            Wanted::Any => true,
-            Wanted::Behind { generation, .. } => generation == other,
-            Wanted::Near(generation) => generation.abs_diff(other) <= GENERATION_COUNT_MAX,
+            SearchScope::Any => true,
+            SearchScope::Behind { generation, .. } => generation == other,
+            SearchScope::Near(generation) => generation.abs_diff(other) <= GENERATION_COUNT_MAX,
         }
     }
 }
 
 /// A valid record at or after `from` that is wanted. What users store may look like records, of any length:
 /// but they can't know the generation, so that none of it is hashed.
-pub(crate) fn find_successor(file: &Bytes, from: usize, wanted: Wanted) -> Option<Record> {
+pub(crate) fn find_successor(file: &Bytes, from: usize, wanted: SearchScope) -> Option<Record> {
     let (at, header) =
         wanted_headers(file, from, wanted).find(|(at, header)| is_whole(file, *at, *header))?;
     read_body(file, at, header)
@@ -152,7 +152,7 @@ fn is_whole(file: &[u8], at: usize, header: Header) -> bool {
 pub(super) fn wanted_headers(
     file: &[u8],
     from: usize,
-    wanted: Wanted,
+    wanted: SearchScope,
 ) -> impl Iterator<Item = (usize, Header)> {
     let places = (from..file.len()).step_by(RECORD_ALIGNMENT);
     let headers = places.filter_map(move |at| header_at(file, at).map(|header| (at, header)));

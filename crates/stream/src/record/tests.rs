@@ -17,7 +17,7 @@ pub(crate) fn record_of_format_1(body: &[u8], generation: u64, sequence: u64) ->
     record
 }
 
-fn encoded(generation: u64, sequence: u64, body: &[u8]) -> Encoded {
+fn encoded(generation: u64, sequence: u64, body: &[u8]) -> EncodedRecord {
     let mut builder = RecordBuilder::new();
     builder.body().extend_from_slice(body);
     builder.finish(generation, sequence)
@@ -27,7 +27,7 @@ fn encoded(generation: u64, sequence: u64, body: &[u8]) -> Encoded {
 pub(crate) fn file(generation: u64, bodies: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     for (index, body) in bodies.iter().enumerate() {
-        let Encoded { bytes, len } = encoded(generation, 10 + index as u64, body);
+        let EncodedRecord { bytes, len } = encoded(generation, 10 + index as u64, body);
         out.truncate(out.len().saturating_sub(END_MARK_SIZE));
         assert_eq!(bytes.len(), len + END_MARK_SIZE);
         out.extend_from_slice(&bytes);
@@ -154,7 +154,7 @@ fn what_only_looks_like_records_is_not_hashed() {
         let header = header_bytes(body_len as u32, guessed, u64::MAX, 0);
         bytes[at..at + RECORD_HEADER_SIZE].copy_from_slice(&header);
     }
-    let wanted = [Wanted::Behind { generation, sequence: 11 }, Wanted::Near(generation)];
+    let wanted = [SearchScope::Behind { generation, sequence: 11 }, SearchScope::Near(generation)];
     for wanted in wanted {
         let hashed: usize = wanted_headers(&bytes, from, wanted).map(|(_, header)| header.body_len).sum();
         assert_eq!(hashed, 0);
@@ -163,7 +163,7 @@ fn what_only_looks_like_records_is_not_hashed() {
     // Among them the true ones are still found.
     let at = from + 3000 * RECORD_ALIGNMENT;
     for (lost, wanted) in [(generation, wanted[0]), (generation + 2, wanted[1])] {
-        let Encoded { bytes: record, len } = encoded(lost, 15, b"lost");
+        let EncodedRecord { bytes: record, len } = encoded(lost, 15, b"lost");
         bytes[at..at + len].copy_from_slice(&record[..len]);
         let found = find_successor(&bytes.clone().into(), from, wanted).map(|record| record.generation);
         assert_eq!(found, Some(lost));

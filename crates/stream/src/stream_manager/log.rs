@@ -17,11 +17,11 @@
 //! begins a new log, in new files or, where there is no space for them, in the old ones (see
 //! `restart_in_place.rs`).
 
-use super::restart_in_place::{BegunAgain, restart_in_place};
+use super::restart_in_place::{RestartedLog, restart_in_place};
 use super::state::{Command, State};
 use crate::error::{StreamError, is_disk_full, not_made};
 use crate::extent_node::read_whole;
-use crate::record::{self, Encoded, Record, RecordBuilder, Wanted};
+use crate::record::{self, EncodedRecord, Record, RecordBuilder, SearchScope};
 use crate::settings::StreamSettings;
 use crate::space::Space;
 use base::codec::{Decoder, Encode};
@@ -85,7 +85,7 @@ pub(crate) async fn format(
 }
 
 /// The records of a log that holds `state`.
-fn encode_snapshot(state: &State, generation: u64) -> Encoded {
+fn encode_snapshot(state: &State, generation: u64) -> EncodedRecord {
     let mut record = RecordBuilder::new();
     record.body().put_u8_field(KIND_SNAPSHOT);
     state.encode(record.body());
@@ -95,7 +95,7 @@ fn encode_snapshot(state: &State, generation: u64) -> Encoded {
 /// Writes a new log that begins with a snapshot, and puts it in place.
 async fn write_snapshot(
     disk: &Arc<dyn Disk>,
-    snapshot: Encoded,
+    snapshot: EncodedRecord,
     generation: u64,
     growth_bytes: u64,
     space: &Arc<Space>,
@@ -171,7 +171,7 @@ async fn write_new(disk: &dyn Disk, path: &str, bytes: Bytes) -> Result<Arc<dyn 
 }
 
 /// What the log says after a stop of any kind.
-pub(crate) struct Recovered {
+pub(crate) struct LogRecovery {
     pub(crate) state: State,
     pub(super) generation: u64,
     /// Which of its files were missing or damaged.
@@ -182,7 +182,7 @@ pub(crate) struct Recovered {
 
 /// Reads the log without changing anything: what reads in neither file is an error, never a shorter history.
 /// `is_kept_twice`: the folder's format has the second file.
-pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<Recovered, StreamError> {
+pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<LogRecovery, StreamError> {
     let mut contents = [None, None];
     for (content, path) in contents.iter_mut().zip(PATHS) {
         *content = read_whole(&*env.disk, path).await?;
@@ -191,13 +191,13 @@ pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<Recov
 }
 
 /// The records of both files: at each place the first one's if it reads, else the second's.
-struct Merged {
+struct CombinedLog {
     records: Vec<Record>,
     /// Which file lacks a record that the other has.
     lacks: [bool; 2],
 }
 
-fn merge(contents: &[Option<Bytes>; 2]) -> Result<Merged, StreamError> {
+fn combine(contents: &[Option<Bytes>; 2]) -> Result<CombinedLog, StreamError> {
     let empty = Bytes::new();
     let files = contents.each_ref().map(|content| content.as_ref().unwrap_or(&empty));
     // A snapshot is the first record that a generation has.
@@ -207,10 +207,10 @@ fn merge(contents: &[Option<Bytes>; 2]) -> Result<Merged, StreamError> {
     // A log that was about to be replaced is complete, but says nothing of what came later.
     let is_present =
         firsts.each_ref().map(|first| first.as_ref().is_none_or(|first| first.generation == generation));
-    let mut merged = Merged { records: Vec::new(), lacks: [false, false] };
+    let mut combined = CombinedLog { records: Vec::new(), lacks: [false, false] };
     loop {
         let (at, sequence) =
-            merged.records.last().map_or((0, 0), |last: &Record| (last.end, last.sequence + 1));
+            combined.records.last().map_or((0, 0), |last: &Record| (last.end, last.sequence + 1));
         let read = [0, 1].map(|index| match is_present[index] {
             true => record::read_at(files[index], at, generation, sequence),
             false => None,
@@ -218,13 +218,13 @@ fn merge(contents: &[Option<Bytes>; 2]) -> Result<Merged, StreamError> {
         if read.iter().all(Option::is_none) {
             break;
         }
-        for (lacks, record) in merged.lacks.iter_mut().zip(&read) {
+        for (lacks, record) in combined.lacks.iter_mut().zip(&read) {
             *lacks |= record.as_ref().is_none_or(|record| record.is_mended);
         }
-        merged.records.extend(read.into_iter().flatten().next());
+        combined.records.extend(read.into_iter().flatten().next());
     }
-    let (at, sequence) = merged.records.last().map_or((0, 0), |last| (last.end, last.sequence + 1));
-    let wanted = Wanted::Behind { generation, sequence };
+    let (at, sequence) = combined.records.last().map_or((0, 0), |last| (last.end, last.sequence + 1));
+    let wanted = SearchScope::Behind { generation, sequence };
     for (file, path) in files.into_iter().zip(PATHS) {
         if let Some(lost) = record::find_successor(file, at, wanted) {
             return Err(StreamError::Corrupt(format!(
@@ -233,12 +233,12 @@ fn merge(contents: &[Option<Bytes>; 2]) -> Result<Merged, StreamError> {
             )));
         }
     }
-    Ok(merged)
+    Ok(combined)
 }
 
 /// The state that the log's bytes add up to.
-fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recovered, StreamError> {
-    let Merged { records, lacks } = merge(contents)?;
+fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<LogRecovery, StreamError> {
+    let CombinedLog { records, lacks } = combine(contents)?;
     let malformed = |error: base::codec::DecodeError| StreamError::Corrupt(format!("{PATH}: {error}"));
     let (first, rest) =
         records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
@@ -284,7 +284,7 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<Recover
         let content = contents[index].as_ref().filter(|_| !lacks[index])?;
         content.get(..used).map(|_| content.slice(..used))
     });
-    Ok(Recovered { state, generation: first.generation, damaged, whole })
+    Ok(LogRecovery { state, generation: first.generation, damaged, whole })
 }
 
 /// Whether the file was being begun again in its place when that was cut off. The log's `first` record is
@@ -316,7 +316,7 @@ impl Log {
     pub(crate) async fn start(
         env: &Environment,
         settings: &StreamSettings,
-        recovered: &Recovered,
+        recovered: &LogRecovery,
         space: &Arc<Space>,
     ) -> Result<Log, StreamError> {
         let generation = recovered.generation + 1;
@@ -328,7 +328,7 @@ impl Log {
                 tracing::info!(
                     "there is no space for new files of the stream manager's log: it begins anew in the old ones"
                 );
-                let BegunAgain { files, grown_to } = begun;
+                let RestartedLog { files, grown_to } = begun;
                 Ok(new_log(
                     &env.disk,
                     files,
@@ -432,7 +432,7 @@ impl Log {
         Ok(())
     }
 
-    async fn append(&mut self, next: &State, record: Encoded) -> Result<(), StreamError> {
+    async fn append(&mut self, next: &State, record: EncodedRecord) -> Result<(), StreamError> {
         let size_bytes_max = LOG_SIZE_BYTES_MAX.min(LOG_GROWTH_COUNT_MAX * self.growth_bytes);
         if self.offset > size_bytes_max && self.may_have_space_for_next().await {
             let generation = self.generation + 1;
@@ -461,7 +461,7 @@ impl Log {
         self.disk.free_bytes().await.map_or(true, |free_bytes| free_bytes >= self.refused_size_bytes)
     }
 
-    async fn write(&mut self, record: Encoded) -> Result<(), StreamError> {
+    async fn write(&mut self, record: EncodedRecord) -> Result<(), StreamError> {
         // The record may be in the log all the same: not even a full disk is a mere refusal here.
         for (file, path) in self.files.iter().zip(PATHS) {
             let failed = |error: std::io::Error| StreamError::write(path, &error);

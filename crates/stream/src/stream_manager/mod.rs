@@ -7,7 +7,7 @@ mod log;
 mod restart_in_place;
 mod state;
 
-pub(crate) use log::{PATHS as LOG_PATHS, Recovered};
+pub(crate) use log::{LogRecovery, PATHS as LOG_PATHS};
 pub(crate) use state::Command;
 pub(crate) use state::State;
 
@@ -43,7 +43,7 @@ impl StreamManager {
     }
 
     /// Reads the log without changing anything. `is_kept_twice`: the folder's format has its second file.
-    pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<Recovered, StreamError> {
+    pub(crate) async fn read(env: &Environment, is_kept_twice: bool) -> Result<LogRecovery, StreamError> {
         log::read(env, is_kept_twice).await
     }
 
@@ -52,7 +52,7 @@ impl StreamManager {
     pub(crate) async fn start(
         env: &Environment,
         settings: &StreamSettings,
-        recovered: Recovered,
+        recovered: LogRecovery,
         next_extent: u64,
         space: &Arc<Space>,
     ) -> Result<Self, StreamError> {

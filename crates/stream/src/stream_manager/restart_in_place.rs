@@ -13,9 +13,9 @@
 //! again and synced before the other is written over. Acknowledged bytes are the same in both, so that a torn
 //! write of them changes nothing.
 
-use super::log::{FOLDER, PATHS, Recovered, write_failed};
+use super::log::{FOLDER, LogRecovery, PATHS, write_failed};
 use crate::error::StreamError;
-use crate::record::Encoded;
+use crate::record::EncodedRecord;
 use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 const SECTOR_SIZE: usize = 512;
 
 /// The files, which hold the next log.
-pub(super) struct BegunAgain {
+pub(super) struct RestartedLog {
     pub(super) files: [Arc<dyn DiskFile>; 2],
     /// Where the zeros behind the snapshot end.
     pub(super) grown_to: u64,
@@ -41,9 +41,9 @@ fn choose_kept(whole: [bool; 2], sizes_bytes: [u64; 2], snapshot_bytes: u64) -> 
 /// be done so.
 pub(super) async fn restart_in_place(
     disk: &dyn Disk,
-    recovered: &Recovered,
-    snapshot: &Encoded,
-) -> Result<BegunAgain, StreamError> {
+    recovered: &LogRecovery,
+    snapshot: &EncodedRecord,
+) -> Result<RestartedLog, StreamError> {
     let mut files = Vec::with_capacity(PATHS.len());
     let mut sizes = [0; 2];
     for (path, size) in PATHS.into_iter().zip(&mut sizes) {
@@ -76,7 +76,7 @@ pub(super) async fn restart_in_place(
             files[index].sync_data().await.map_err(|error| StreamError::write(PATHS[index], &error))?;
         }
     }
-    Ok(BegunAgain { files, grown_to })
+    Ok(RestartedLog { files, grown_to })
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ mod undo;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch, StreamName};
-use crate::sealed::Sealed;
+use crate::sealed::Seal;
 use std::collections::BTreeMap;
-use undo::Before;
+use undo::UndoLog;
 
 /// One change. Several in one list are applied all or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Command {
         /// Which extent.
         extent: ExtentId,
         /// What it is for ever.
-        sealed: Sealed,
+        sealed: Seal,
     },
     /// The stream is gone; extents that no stream lists any more wait for deletion.
     Delete(StreamName),
@@ -84,7 +84,7 @@ pub(crate) enum Command {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExtentInfo {
     /// Final length and digest, once sealed.
-    pub(crate) sealed: Option<Sealed>,
+    pub(crate) sealed: Option<Seal>,
     /// How many streams list it.
     pub(crate) references: u32,
 }
@@ -108,7 +108,7 @@ pub(crate) struct State {
 impl State {
     /// Applies all commands, or refuses and changes nothing.
     pub(crate) fn apply_all(&mut self, commands: &[Command]) -> Result<(), StreamError> {
-        let mut before = Before::new(self);
+        let mut before = UndoLog::new(self);
         let outcome = commands.iter().try_for_each(|command| {
             before.note(self, command);
             self.apply(command)

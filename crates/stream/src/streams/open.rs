@@ -3,7 +3,7 @@
 
 use super::Streams;
 use crate::error::StreamError;
-use crate::extent_node::{ExtentNode, ListedExtent, RecoveredNode};
+use crate::extent_node::{ExtentNode, ListedExtent, OnNoSpace, RecoveredNode};
 use crate::folder::{self, Folder};
 use crate::rolls::Rolls;
 use crate::scrub::Scrub;
@@ -144,11 +144,13 @@ async fn recover_node(
     space: &Space,
 ) -> Result<RecoveredNode, StreamError> {
     let mut given_up = space.given_up();
-    let mut keeps_pending = false;
+    let mut no_space = OnNoSpace::Fail;
     loop {
-        match ExtentNode::recover(env, extents, has_copies, keeps_pending).await {
-            Err(StreamError::DiskFull) if !keeps_pending => {
-                keeps_pending = !space.give_up_at_start(given_up).await;
+        match ExtentNode::recover(env, extents, has_copies, no_space).await {
+            Err(StreamError::DiskFull) if no_space == OnNoSpace::Fail => {
+                if !space.give_up_at_start(given_up).await {
+                    no_space = OnNoSpace::KeepPending;
+                }
                 given_up = space.given_up();
             }
             recovered => return recovered,

@@ -8,7 +8,7 @@
 //! leaves of the two shows that the end is not sure, as before.
 
 use super::super::extent::Extent;
-use super::super::extent_files::Journaled;
+use super::super::extent_files::JournaledBytes;
 use super::super::state::Entry;
 use super::KIND_GROUP;
 use super::recover::OpenSegment;
@@ -31,7 +31,7 @@ impl JournalWriter {
         changes: &[Entry<'_>],
     ) -> Result<(), StreamError> {
         let failed = |error: std::io::Error| StreamError::write("journal", &error);
-        let file = &self.files[self.file];
+        let file = &self.files.segments[self.newest.file];
         let end = segment.records.len() as u64;
         file.write_at(0, segment.records.clone()).await.map_err(failed)?;
         if changes.is_empty() {
@@ -40,15 +40,15 @@ impl JournalWriter {
             file.write_at(end, segment.end_mark.clone()).await.map_err(failed)?;
         }
         file.sync_data().await.map_err(failed)?;
-        self.offset = end;
-        self.oldest_generation = segment.oldest_generation;
+        self.newest.offset = end;
+        self.newest.oldest_generation = segment.oldest_generation;
         // As they were written behind the header, if they were.
         let copy = TableCopy {
             sequence: segment.first_sequence,
             table: segment.table.clone(),
             ..self.table_copy(false)
         };
-        self.copies.write(&copy).await?;
+        self.files.table_copies.write(&copy).await?;
         self.put_changes(changes).await
     }
 
@@ -63,13 +63,13 @@ impl JournalWriter {
         record.body().put_u8_field(KIND_GROUP);
         changes.iter().for_each(|change| change.encode(record.body()));
         let size = padded_size(record.body().len() - RECORD_HEADER_SIZE) + END_MARK_SIZE;
-        if self.offset + size as u64 > self.segment_size_bytes {
+        if self.newest.offset + size as u64 > self.files.segment_size_bytes {
             return Err(StreamError::DiskFull);
         }
         self.write_group(record, false).await?;
         // It may stand where only a mark had room.
         let has_room_for_mark =
-            self.offset + (padded_size(0) + END_MARK_SIZE) as u64 <= self.segment_size_bytes;
+            self.newest.offset + (padded_size(0) + END_MARK_SIZE) as u64 <= self.files.segment_size_bytes;
         self.unmarked = has_room_for_mark;
         Ok(())
     }
@@ -78,7 +78,7 @@ impl JournalWriter {
     pub(crate) fn add_pending(
         &mut self,
         extents: &BTreeMap<ExtentId, Arc<Extent>>,
-        pending: BTreeMap<ExtentId, Vec<Journaled>>,
+        pending: BTreeMap<ExtentId, Vec<JournaledBytes>>,
     ) {
         let bytes: usize = pending.values().flatten().map(|chunk| chunk.bytes.len()).sum();
         tracing::info!(

@@ -27,10 +27,10 @@ mod table_copies;
 mod writer;
 
 pub(crate) use record_memory::RecordMemory;
-pub(crate) use recover::{Finding, JournalContents, OpenSegment, Recovered, recover};
+pub(crate) use recover::{Finding, JournalContents, JournalRecovery, OpenSegment, recover};
 pub(crate) use synced_mark::{SYNCED_PATH, SyncedMark};
 pub(crate) use table_copies::{TABLE_PATHS, TableCopies};
-pub(crate) use writer::{JournalWriter, Request};
+pub(crate) use writer::{JournalFiles, JournalWriter, NewestSegment, Request};
 
 /// Files of the journal.
 pub(crate) const SEGMENT_COUNT: usize = 3;

@@ -74,14 +74,14 @@ impl RecordMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Encoded, RECORD_HEADER_SIZE};
+    use crate::record::{EncodedRecord, RECORD_HEADER_SIZE};
     use bytes::Bytes;
 
     /// A record with a body of `len` times `byte`, in as much room as that.
     fn record(memory: &mut RecordMemory, len: usize, byte: u8) -> Bytes {
         let mut builder = memory.record(len);
         builder.body().resize(RECORD_HEADER_SIZE + len, byte);
-        let Encoded { bytes, len } = builder.finish(1, 1);
+        let EncodedRecord { bytes, len } = builder.finish(1, 1);
         bytes.slice(..len)
     }
 

@@ -10,13 +10,13 @@
 //! that is needed.
 
 use super::super::state::ExtentTable;
-use super::replay::Replayed;
-use super::synced_mark::Synced;
+use super::replay::TableReplay;
+use super::synced_mark::SyncPosition;
 use super::table_copies::{ReadCopies, TABLE_PATHS, TableCopy, read_copies};
 use super::{KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT, segment_path};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
-use crate::record::{self, END_MARK_SIZE, End, Record, RecordBuilder, Run, Wanted};
+use crate::record::{self, END_MARK_SIZE, End, Record, RecordBuilder, Run, SearchScope};
 use base::codec::{Decoder, Encode};
 use bytes::Bytes;
 use std::cmp::Reverse;
@@ -43,9 +43,11 @@ pub(crate) struct Finding {
     pub(crate) is_mended: bool,
 }
 
-/// The node's state at the last acknowledged moment, as far as the journal tells.
+/// The node's state at the last acknowledged record, as far as the journal has it.
+///
+/// 12 fields or more because one pure function has all of them as its outcome, and a start acts on each.
 #[derive(Debug)]
-pub(crate) struct Recovered {
+pub(crate) struct JournalRecovery {
     /// Every extent's facts.
     pub(crate) table: ExtentTable,
     /// Extents that may have had appends that are lost.
@@ -96,7 +98,7 @@ pub(crate) struct OpenSegment {
 }
 
 /// A segment's header record, read.
-struct Head {
+struct SegmentHeader {
     oldest: u64,
     /// Whether its table has digests.
     digests: bool,
@@ -106,7 +108,7 @@ struct Head {
 struct Segment {
     file: usize,
     generation: u64,
-    head: Option<Head>,
+    head: Option<SegmentHeader>,
     run: Run,
 }
 
@@ -124,7 +126,7 @@ impl Segment {
     }
 
     /// Adds its groups.
-    fn replay(&self, to: &mut Replayed) -> Result<(), StreamError> {
+    fn replay(&self, to: &mut TableReplay) -> Result<(), StreamError> {
         for (index, record) in self.run.records.iter().enumerate() {
             if self.run.gaps.contains(&index) {
                 to.gap();
@@ -141,7 +143,7 @@ impl Segment {
 }
 
 /// Reads the journal back.
-pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError> {
+pub(crate) fn recover(files: &JournalContents) -> Result<JournalRecovery, StreamError> {
     let mut findings = Vec::new();
     let copies = read_copies(&files.copies);
     note_copies(&copies, files, &mut findings);
@@ -160,11 +162,12 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         found.appends = known_appends(&segments, &found.table);
         return Ok(found);
     }
-    let synced = files.synced.as_deref().and_then(Synced::decode);
+    let synced = files.synced.as_deref().and_then(SyncPosition::decode);
     // One that is far from all others is of another folder.
     let near = newest_read.max(copy.map(|copy| copy.generation));
-    let synced = synced
-        .filter(|synced| near.is_none_or(|near| Wanted::Near(near).covers_generation(synced.generation)));
+    let synced = synced.filter(|synced| {
+        near.is_none_or(|near| SearchScope::Near(near).covers_generation(synced.generation))
+    });
     let generation = near.max(synced.map(|synced| synced.generation));
     let generation =
         generation.ok_or_else(|| damaged("neither a segment nor a table of extents is readable"))?;
@@ -187,7 +190,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
     if let Some(older) = &older {
         let table = older.head.as_ref().map(|head| head.table.clone());
         let is_known = table.is_some();
-        let mut replayed = Replayed::new(table.unwrap_or_default());
+        let mut replayed = TableReplay::new(table.unwrap_or_default());
         if !is_known {
             replayed.gap();
         }
@@ -214,7 +217,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         (None, None) => derived.ok_or_else(|| damaged("no table of extents is readable"))?,
     };
     let older_append_count = appends.len();
-    let mut replayed = Replayed::new(table);
+    let mut replayed = TableReplay::new(table);
     replayed.appends = appends;
     let mut torn = None;
     let mut is_end_unsure = false;
@@ -247,7 +250,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
             replayed.gap();
         }
     }
-    let Replayed { table, mut appends, in_doubt, .. } = replayed;
+    let TableReplay { table, mut appends, in_doubt, .. } = replayed;
     let mut of_newest = appends.split_off(older_append_count);
     appends.retain(|(extent, _, _)| table.extents.contains_key(extent));
     let newest_appends_from = appends.len();
@@ -262,7 +265,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<Recovered, StreamError>
         .as_ref()
         .filter(|_| is_whole && files.has_copies)
         .and_then(|newest| open_segment(newest, files));
-    Ok(Recovered {
+    Ok(JournalRecovery {
         table,
         in_doubt,
         is_clean: false,
@@ -310,7 +313,7 @@ fn open_segment(newest: &Segment, files: &JournalContents) -> Option<OpenSegment
 }
 
 /// How many records behind the last one of the newest segment were synced, as far as is known.
-fn missing_behind(newest: &Segment, synced: Option<Synced>) -> u64 {
+fn missing_behind(newest: &Segment, synced: Option<SyncPosition>) -> u64 {
     let synced = synced.filter(|synced| synced.generation == newest.generation);
     synced.map_or(0, |synced| synced.sequence.saturating_sub(newest.last_sequence()))
 }
@@ -337,7 +340,7 @@ fn torn_copy(path: &str) -> String {
 fn known_appends(segments: &[Segment], table: &ExtentTable) -> Vec<(ExtentId, u64, Bytes)> {
     let mut appends = Vec::new();
     for segment in segments {
-        let mut replayed = Replayed::default();
+        let mut replayed = TableReplay::default();
         replayed.gap();
         // Nothing of it is needed: what is no segment of ours has nothing to add.
         if segment.replay(&mut replayed).is_ok() {
@@ -350,8 +353,8 @@ fn known_appends(segments: &[Segment], table: &ExtentTable) -> Vec<(ExtentId, u6
     appends
 }
 
-fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> Recovered {
-    Recovered {
+fn after_clean_stop(copy: &TableCopy, findings: Vec<Finding>) -> JournalRecovery {
+    JournalRecovery {
         table: copy.table.clone(),
         in_doubt: BTreeSet::new(),
         is_clean: true,
@@ -443,7 +446,7 @@ fn torn_behind(newest: &Segment) -> Option<String> {
 }
 
 fn read_segment(file: usize, content: &Bytes, copy: Option<&TableCopy>) -> Option<Segment> {
-    let near = copy.map_or(Wanted::Any, |copy| Wanted::Near(copy.generation));
+    let near = copy.map_or(SearchScope::Any, |copy| SearchScope::Near(copy.generation));
     // A file of another folder's journal is none of ours.
     let first = record::first(content).filter(|first| near.covers_generation(first.generation));
     if first.is_none()
@@ -453,7 +456,8 @@ fn read_segment(file: usize, content: &Bytes, copy: Option<&TableCopy>) -> Optio
         // file.
         let run = record::read_run(content, copy.generation, Some(stand_in(copy)));
         if run.records.len() > 1 || matches!(run.end, End::Sure | End::Begun) {
-            let head = Head { oldest: copy.oldest_generation, digests: true, table: copy.table.clone() };
+            let head =
+                SegmentHeader { oldest: copy.oldest_generation, digests: true, table: copy.table.clone() };
             let mut segment = Segment { file, generation: copy.generation, head: Some(head), run };
             segment.run.records[0].is_mended = true;
             return Some(segment);
@@ -491,7 +495,7 @@ pub(super) fn put_header(header: &mut RecordBuilder, oldest_generation: u64, tab
 }
 
 /// The header in a file's first record; `None`: it is no segment's.
-fn read_head(first: &Record) -> Option<Head> {
+fn read_head(first: &Record) -> Option<SegmentHeader> {
     let mut header = Decoder::new(&first.body);
     let digests = match header.u8("kind").ok()? {
         KIND_HEADER => true,
@@ -501,7 +505,7 @@ fn read_head(first: &Record) -> Option<Head> {
     let oldest = header.u64("oldest generation").ok()?;
     let table = ExtentTable::decode(&mut header).ok()?;
     header.finish("segment header").ok()?;
-    Some(Head { oldest, digests, table })
+    Some(SegmentHeader { oldest, digests, table })
 }
 
 fn damaged(why: &str) -> StreamError {

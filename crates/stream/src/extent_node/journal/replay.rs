@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 /// A table, and what was added to it.
 #[derive(Debug, Default)]
-pub(crate) struct Replayed {
+pub(crate) struct TableReplay {
     pub(crate) table: ExtentTable,
     /// Journaled bytes that may be missing in their extents' files, in order.
     pub(crate) appends: Vec<(ExtentId, u64, Bytes)>,
@@ -25,10 +25,10 @@ pub(crate) struct Replayed {
     is_behind_gap: bool,
 }
 
-impl Replayed {
+impl TableReplay {
     /// Begins with this table.
     pub(crate) fn new(table: ExtentTable) -> Self {
-        Replayed { table, ..Replayed::default() }
+        TableReplay { table, ..TableReplay::default() }
     }
 
     /// Records are missing here.
@@ -144,8 +144,8 @@ mod tests {
     }
 
     /// Extents 1 to 3 have a block each, 3 is frozen.
-    fn before() -> Replayed {
-        let mut replayed = Replayed::default();
+    fn before() -> TableReplay {
+        let mut replayed = TableReplay::default();
         for id in 1..4 {
             let (extent, blocks) = (ExtentId(id), block(id, 0));
             let entries = [
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn behind_a_gap_an_extent_is_in_doubt_until_an_entry_says_how_long_it_was() {
         let doubted =
-            |replayed: &Replayed| replayed.in_doubt.iter().map(|extent| extent.0).collect::<Vec<_>>();
+            |replayed: &TableReplay| replayed.in_doubt.iter().map(|extent| extent.0).collect::<Vec<_>>();
         let mut replayed = before();
         replayed.gap();
         assert_eq!(doubted(&replayed), [1, 2], "a frozen one is not");

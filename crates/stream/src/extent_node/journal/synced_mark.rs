@@ -22,12 +22,12 @@ const SIZE: usize = 32;
 
 /// The newest record that was synced for certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Synced {
+pub(crate) struct SyncPosition {
     pub(crate) generation: u64,
     pub(crate) sequence: u64,
 }
 
-impl Synced {
+impl SyncPosition {
     pub(crate) fn encode(self) -> Bytes {
         let mut out = Vec::with_capacity(SIZE);
         out.put_u32_field(MAGIC);
@@ -47,7 +47,7 @@ impl Synced {
         let generation = note.u64("generation").ok()?;
         let sequence = note.u64("sequence").ok()?;
         (note.u64("checksum").ok()? == crc64(&[content.get(..24)?]))
-            .then_some(Synced { generation, sequence })
+            .then_some(SyncPosition { generation, sequence })
     }
 }
 
@@ -79,7 +79,7 @@ impl SyncedMark {
     }
 
     /// Notes that the journal is synced up to there.
-    pub(crate) async fn note(&self, synced: Synced) {
+    pub(crate) async fn note(&self, synced: SyncPosition) {
         self.write(synced.encode()).await;
     }
 
@@ -99,15 +99,15 @@ mod tests {
 
     #[test]
     fn notes_come_back_whole_or_not_at_all() {
-        let synced = Synced { generation: 1 << 60, sequence: 77 };
+        let synced = SyncPosition { generation: 1 << 60, sequence: 77 };
         let note = synced.encode();
-        assert_eq!(Synced::decode(&note), Some(synced));
+        assert_eq!(SyncPosition::decode(&note), Some(synced));
         for bit in 0..note.len() * 8 {
             let mut flipped = note.to_vec();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Synced::decode(&flipped), None, "bit {bit}");
+            assert_eq!(SyncPosition::decode(&flipped), None, "bit {bit}");
         }
-        assert_eq!(Synced::decode(&[0; SIZE]), None);
-        assert_eq!(Synced::decode(&note[..20]), None);
+        assert_eq!(SyncPosition::decode(&[0; SIZE]), None);
+        assert_eq!(SyncPosition::decode(&note[..20]), None);
     }
 }

@@ -15,7 +15,7 @@
 
 use super::super::state::ExtentTable;
 use crate::error::{StreamError, is_disk_full, not_made};
-use crate::record::{self, Encoded, Record, RecordBuilder};
+use crate::record::{self, EncodedRecord, Record, RecordBuilder};
 use base::codec::{Decoder, Encode};
 use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub(crate) struct TableCopy {
 }
 
 impl TableCopy {
-    pub(crate) fn encode(&self) -> Encoded {
+    pub(crate) fn encode(&self) -> EncodedRecord {
         let mut record = RecordBuilder::new();
         record.body().put_u8_field(if self.is_clean { KIND_CLEAN } else { KIND_IN_USE });
         record.body().put_u64_field(self.oldest_generation);

@@ -10,13 +10,13 @@ use super::super::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use super::super::stop::Stop;
 use super::record_memory::RecordMemory;
 use super::recover::put_header;
-use super::synced_mark::{Synced, SyncedMark};
+use super::synced_mark::{SyncPosition, SyncedMark};
 use super::table_copies::{TableCopies, TableCopy};
 use super::{KIND_GROUP, SEGMENT_COUNT};
 use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location, OwnerEpoch};
-use crate::record::{END_MARK_SIZE, Encoded, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
+use crate::record::{END_MARK_SIZE, EncodedRecord, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
 use crate::sealed::ExtentDigest;
 use crate::space::Space;
 use base::codec::Encode;
@@ -27,8 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, mpsc, oneshot};
 
-/// The journal's open files.
-pub(crate) type SegmentFiles = [Arc<dyn DiskFile>; SEGMENT_COUNT];
 /// Where a request's outcome goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StreamError>>;
 
@@ -106,18 +104,31 @@ enum Effect {
     },
 }
 
-pub(crate) struct JournalWriter {
-    pub(crate) files: SegmentFiles,
-    pub(crate) copies: TableCopies,
-    pub(crate) synced: SyncedMark,
+/// The journal's open files.
+pub(crate) struct JournalFiles {
+    pub(crate) segments: [Arc<dyn DiskFile>; SEGMENT_COUNT],
     pub(crate) segment_size_bytes: u64,
-    /// Index of the file in use.
+    pub(crate) table_copies: TableCopies,
+    pub(crate) synced_mark: SyncedMark,
+}
+
+/// The newest segment, and where it ends.
+pub(crate) struct NewestSegment {
+    /// Index of its file.
     pub(crate) file: usize,
     pub(crate) generation: u64,
+    /// Of the oldest segment that a start needs.
     pub(crate) oldest_generation: u64,
+    /// Of the last record.
     pub(crate) sequence: u64,
     /// Where the next record starts in the file.
     pub(crate) offset: u64,
+}
+
+/// The journal's state while it is written.
+pub(crate) struct JournalWriter {
+    pub(crate) files: JournalFiles,
+    pub(crate) newest: NewestSegment,
     /// Bytes that were written since the start, of all segments.
     pub(crate) position: u64,
     pub(crate) table: ExtentTable,
@@ -176,7 +187,7 @@ impl JournalWriter {
     async fn note_clean_stop(&self) {
         if self.drain.owes_nothing()
             && self.stop.check().is_ok()
-            && let Err(error) = self.copies.write(&self.table_copy(true)).await
+            && let Err(error) = self.files.table_copies.write(&self.table_copy(true)).await
         {
             self.stop.writes(error);
         }
@@ -184,11 +195,11 @@ impl JournalWriter {
 
     pub(super) fn table_copy(&self, is_clean: bool) -> TableCopy {
         TableCopy {
-            generation: self.generation,
-            sequence: self.sequence,
+            generation: self.newest.generation,
+            sequence: self.newest.sequence,
             is_clean,
-            oldest_generation: self.oldest_generation,
-            segment_size_bytes: self.segment_size_bytes,
+            oldest_generation: self.newest.oldest_generation,
+            segment_size_bytes: self.files.segment_size_bytes,
             table: self.table.clone(),
         }
     }
@@ -248,8 +259,9 @@ impl JournalWriter {
         let first = waiting.front().map_or(0, |request| padded_size(1 + entry_size(request)));
         // Pages stay free for the mark and for what stands behind it.
         let kept_free = padded_size(0) + END_MARK_SIZE;
-        let left =
-            |writer: &Self| ((writer.segment_size_bytes - writer.offset) as usize).saturating_sub(kept_free);
+        let left = |writer: &Self| {
+            ((writer.files.segment_size_bytes - writer.newest.offset) as usize).saturating_sub(kept_free)
+        };
         if first > left(self) {
             self.switch().await?;
             if first > left(self) {
@@ -278,18 +290,18 @@ impl JournalWriter {
         }
         self.make_room_for_copies().await?;
         self.owed = ticket;
-        self.file = (self.file + 1) % SEGMENT_COUNT;
-        self.oldest_generation = self.generation;
-        self.generation += 1;
+        self.newest.file = (self.newest.file + 1) % SEGMENT_COUNT;
+        self.newest.oldest_generation = self.newest.generation;
+        self.newest.generation += 1;
         self.start_segment().await
     }
 
     async fn make_room_for_copies(&mut self) -> Result<(), StreamError> {
         let size_bytes = self.table_copy(false).encode().bytes.len() as u64;
         let given_up = self.space.given_up();
-        match self.copies.make_room(size_bytes).await {
+        match self.files.table_copies.make_room(size_bytes).await {
             Err(StreamError::DiskFull) if self.space.give_up(given_up).await => {
-                self.copies.make_room(size_bytes).await
+                self.files.table_copies.make_room(size_bytes).await
             }
             made => made,
         }
@@ -299,7 +311,8 @@ impl JournalWriter {
     pub(crate) async fn begin(&mut self) -> Result<(), StreamError> {
         match self.make_room_for_copies().await {
             // The other one was damaged. It is mended before the next segment begins.
-            Err(StreamError::DiskFull) if self.copies.has_room_in_one(&self.table_copy(false)) => {}
+            Err(StreamError::DiskFull)
+                if self.files.table_copies.has_room_in_one(&self.table_copy(false)) => {}
             made => made?,
         }
         self.start_segment().await
@@ -308,10 +321,10 @@ impl JournalWriter {
     /// Writes the present segment's header record and the copies of its table, for which there is room.
     async fn start_segment(&mut self) -> Result<(), StreamError> {
         let mut record = RecordBuilder::new();
-        put_header(&mut record, self.oldest_generation, &self.table);
-        self.offset = 0;
+        put_header(&mut record, self.newest.oldest_generation, &self.table);
+        self.newest.offset = 0;
         self.write(record).await?;
-        self.copies.write(&self.table_copy(false)).await
+        self.files.table_copies.write(&self.table_copy(false)).await
     }
 
     pub(super) async fn write_group(
@@ -329,20 +342,23 @@ impl JournalWriter {
 
     async fn write(&mut self, record: RecordBuilder) -> Result<Bytes, StreamError> {
         self.stop.check()?;
-        let Encoded { bytes, len } = record.finish(self.generation, self.sequence + 1);
-        if self.offset + bytes.len() as u64 > self.segment_size_bytes {
+        let EncodedRecord { bytes, len } = record.finish(self.newest.generation, self.newest.sequence + 1);
+        if self.newest.offset + bytes.len() as u64 > self.files.segment_size_bytes {
             return Err(StreamError::WritesStopped(
                 "the table of extents has outgrown the journal segment".to_owned(),
             ));
         }
-        let file = &self.files[self.file];
-        file.write_at(self.offset, bytes.clone())
+        let file = &self.files.segments[self.newest.file];
+        file.write_at(self.newest.offset, bytes.clone())
             .await
             .map_err(|error| StreamError::write("journal", &error))?;
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
-        self.sequence += 1;
-        self.synced.note(Synced { generation: self.generation, sequence: self.sequence }).await;
-        self.offset += len as u64;
+        self.newest.sequence += 1;
+        self.files
+            .synced_mark
+            .note(SyncPosition { generation: self.newest.generation, sequence: self.newest.sequence })
+            .await;
+        self.newest.offset += len as u64;
         self.position += len as u64;
         Ok(bytes)
     }

@@ -4,7 +4,7 @@ use super::super::state::ExtentInfo;
 use super::*;
 use crate::ids::{ExtentId, StreamName};
 use crate::record::tests::record_of_format_1;
-use crate::sealed::Sealed;
+use crate::sealed::Seal;
 
 /// The bytes of a snapshot as format 1 wrote them: one stream with a sealed extent and an open one.
 #[test]
@@ -25,7 +25,7 @@ fn a_snapshot_of_format_1_is_read() {
     body.put_u64_field(6);
     let log = Bytes::from(record_of_format_1(&body, 1, 0));
     let state = recover(&[Some(log), None], false).unwrap().state;
-    let sealed = Some(Sealed { length: 1000, digest: None });
+    let sealed = Some(Seal { length: 1000, digest: None });
     assert_eq!(state.extents[&ExtentId(5)], ExtentInfo { sealed, references: 1 });
     assert_eq!(state.extents[&ExtentId(6)], ExtentInfo { sealed: None, references: 1 });
     assert_eq!((state.next_extent, state.streams.len()), (7, 1));

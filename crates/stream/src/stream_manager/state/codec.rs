@@ -21,7 +21,7 @@
 
 use super::{Command, ExtentInfo, State, StreamInfo};
 use crate::ids::{ExtentId, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
-use crate::sealed::{ExtentDigest, Sealed};
+use crate::sealed::{ExtentDigest, Seal};
 use base::codec::{DecodeError, Decoder, Encode};
 
 impl State {
@@ -64,7 +64,7 @@ impl State {
                 },
                 _ => None,
             };
-            let sealed = length.map(|length| Sealed { length, digest });
+            let sealed = length.map(|length| Seal { length, digest });
             state.extents.insert(id, ExtentInfo { sealed, references: 0 });
         }
         for _ in 0..decoder.varint("stream count")? {
@@ -105,7 +105,7 @@ impl Command {
                 out.put_u64_field(extent.0);
                 out.put_u64_field(epoch.0);
             }
-            Command::Seal { extent, sealed: Sealed { length, digest } } => {
+            Command::Seal { extent, sealed: Seal { length, digest } } => {
                 out.put_u8_field(if digest.is_some() { 11 } else { 3 });
                 out.put_u64_field(extent.0);
                 out.put_u64_field(*length);
@@ -163,7 +163,7 @@ impl Command {
             3 | 11 => {
                 let (extent, length) = (ExtentId(decoder.u64("extent")?), decoder.u64("length")?);
                 let digest = if tag == 11 { Some(ExtentDigest(decoder.u64("digest")?)) } else { None };
-                Command::Seal { extent, sealed: Sealed { length, digest } }
+                Command::Seal { extent, sealed: Seal { length, digest } }
             }
             4 => Command::Delete(decode_name(decoder)?),
             5 => Command::Rename { from: decode_name(decoder)?, to: decode_name(decoder)? },

@@ -8,8 +8,8 @@ fn name(text: &str) -> StreamName {
     StreamName::new(text)
 }
 
-fn sealed(length: u64, digest: Option<u64>) -> Sealed {
-    Sealed { length, digest: digest.map(ExtentDigest) }
+fn sealed(length: u64, digest: Option<u64>) -> Seal {
+    Seal { length, digest: digest.map(ExtentDigest) }
 }
 
 fn two_streams() -> State {

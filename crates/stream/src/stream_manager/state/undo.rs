@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 /// What a list of commands touches, as it was before: a refused list is undone without a copy of the whole
 /// state.
 #[derive(Default)]
-pub(super) struct Before {
+pub(super) struct UndoLog {
     streams: BTreeMap<StreamName, Option<StreamInfo>>,
     extents: BTreeMap<ExtentId, Option<ExtentInfo>>,
     next_extent: u64,
 }
 
-impl Before {
+impl UndoLog {
     pub(super) fn new(state: &State) -> Self {
-        Before { next_extent: state.next_extent, ..Before::default() }
+        UndoLog { next_extent: state.next_extent, ..UndoLog::default() }
     }
 
     /// Notes what `command` is about to touch; what was noted earlier stays.

@@ -2,7 +2,7 @@
 
 use super::super::super::state::{Entry, ExtentState};
 use super::super::KIND_GROUP;
-use super::super::synced_mark::Synced;
+use super::super::synced_mark::SyncPosition;
 use super::*;
 use crate::block::put_block;
 use crate::ids::OwnerEpoch;
@@ -52,7 +52,7 @@ struct Files {
 }
 
 impl Files {
-    fn recover(&self) -> Result<Recovered, StreamError> {
+    fn recover(&self) -> Result<JournalRecovery, StreamError> {
         let bytes = |content: &Option<Vec<u8>>| content.clone().map(Bytes::from);
         recover(&JournalContents {
             segments: self.segments.each_ref().map(bytes),
@@ -110,7 +110,7 @@ fn journal() -> (Files, ExtentTable) {
     (files, table)
 }
 
-fn losses(recovered: &Recovered) -> usize {
+fn losses(recovered: &JournalRecovery) -> usize {
     recovered.findings.iter().filter(|finding| !finding.is_mended).count()
 }
 
@@ -216,7 +216,7 @@ fn a_gap_leaves_those_in_doubt_of_which_nothing_is_said_later() {
 #[test]
 fn records_that_were_synced_and_do_not_read_are_damage() {
     let (files, _) = journal();
-    let note = |sequence| Some(Synced { generation: 9, sequence }.encode().to_vec());
+    let note = |sequence| Some(SyncPosition { generation: 9, sequence }.encode().to_vec());
     // All three groups are zeroed, and what stands behind them: nothing of the file says that they were
     // there.
     let mut zeroed = files.clone();
@@ -330,7 +330,7 @@ fn a_segment_is_open_only_where_all_that_is_needed_is_whole() {
     }
     assert!(!is_open(&|files| files.segments[0].as_mut().unwrap()[4096..8192].fill(0)));
     assert!(!is_open(&|files| files.segments[0] = None));
-    let synced = Synced { generation: 9, sequence: 8 }.encode().to_vec();
+    let synced = SyncPosition { generation: 9, sequence: 8 }.encode().to_vec();
     assert!(!is_open(&|files| files.synced = Some(synced.clone())), "records are lost");
 }
 
@@ -356,7 +356,7 @@ fn what_a_torn_start_left_in_another_file_hides_no_record() {
                 files.segments.swap(0, 2);
             }
             files.segments[at] = Some(left_over.clone());
-            files.synced = Some(Synced { generation: 9, sequence: 6 }.encode().to_vec());
+            files.synced = Some(SyncPosition { generation: 9, sequence: 6 }.encode().to_vec());
             let found = files.recover().unwrap();
             assert_eq!((losses(&found), found.has_gaps), (0, false), "{what} in {at}: {:?}", found.findings);
             assert_eq!(found.table, table, "{what} in {at}");
