@@ -5,7 +5,9 @@
 #![allow(clippy::disallowed_methods)] // The simulation is one of the two places that make clocks and tasks.
 
 mod disk;
+mod random;
 mod world;
 
 pub use disk::{Faults, SimDisk};
-pub use world::{SimClock, SimRandom, SimSpawner, World};
+pub use random::SimRandom;
+pub use world::{SimClock, SimSpawner, World};

@@ -1,43 +1,14 @@
-//! Clock, chance and tasks of a simulated process, and the process itself: [`World::run`] is one life between
+//! Clock and tasks of a simulated process, and the process itself: [`World::run`] is one life between
 //! a start and a crash.
 
 use crate::disk::SimDisk;
-use base::random::splitmix64;
-use base::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
+use crate::random::SimRandom;
+use base::{BoxFuture, Clock, Environment, Spawner, TaskThread, Ticks};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// Seeded random bits, shared by all that hold a clone.
-#[derive(Clone)]
-pub struct SimRandom {
-    state: Arc<Mutex<u64>>,
-}
-
-impl SimRandom {
-    /// The sequence of `seed`.
-    pub fn new(seed: u64) -> Self {
-        SimRandom { state: Arc::new(Mutex::new(seed)) }
-    }
-
-    /// A number below `bound`, which is not 0.
-    pub fn below(&self, bound: u64) -> u64 {
-        self.next_u64() % bound
-    }
-
-    /// True once in `one_in` calls on average; never for 0.
-    pub fn one_in(&self, one_in: u64) -> bool {
-        one_in != 0 && self.below(one_in) == 0
-    }
-}
-
-impl Random for SimRandom {
-    fn next_u64(&self) -> u64 {
-        splitmix64(&mut self.state.lock())
-    }
-}
 
 /// Virtual time: it moves when every task waits. The wall clock can be moved by hand, backwards too.
 pub struct SimClock {

@@ -5,42 +5,12 @@
 //! of the stream manager's log is not damage. What the blocks mean is the upper layer's matter.
 
 use crate::error::StreamError;
-use crate::extent_node::{NodeFacts, extent_path, read_node};
+use crate::extent_node::{DamagedPart, NodeFacts, extent_path, read_node};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, StreamName};
 use crate::stream_manager::{LOG_PATHS, State, StreamManager};
 use crate::streams::listed_extents;
 use base::{BoxFuture, Environment};
-
-/// Which part of a file is damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DamagedPart {
-    /// The file as such: it is missing, too short, or contradicts another.
-    File,
-    /// One block does not read.
-    Block {
-        /// The extent it belongs to.
-        extent: ExtentId,
-        /// Where it starts in the extent, in bytes.
-        offset: u64,
-    },
-    /// A bit of one block was flipped: readers see it as it was, and a repair writes it anew.
-    Flipped {
-        /// The extent it belongs to.
-        extent: ExtentId,
-        /// Where it starts in the extent, in bytes.
-        offset: u64,
-    },
-    /// Nobody knows whether the extent's last blocks are all that were appended.
-    End {
-        /// Which extent.
-        extent: ExtentId,
-    },
-    /// What the next start mends: it is kept twice.
-    Mended,
-    /// Every block of the extent reads, but they are not the ones that were appended. Which, nobody can tell.
-    Exchanged,
-}
 
 /// One damaged thing.
 #[derive(Clone, Debug, PartialEq, Eq)]

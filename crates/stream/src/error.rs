@@ -113,6 +113,10 @@ pub(crate) fn not_made(what: &str, error: &io::Error) -> StreamError {
     }
 }
 
+pub(crate) fn write_failed(path: &str, error: std::io::Error) -> StreamError {
+    if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(path, &error) }
+}
+
 /// Whether an I/O error says that space ran out.
 pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     matches!(

@@ -22,8 +22,9 @@ mod stream_manager;
 mod streams;
 
 pub use block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX};
-pub use check::{DamagedPart, StreamCheck, StreamDamage, check_streams};
+pub use check::{StreamCheck, StreamDamage, check_streams};
 pub use error::StreamError;
+pub use extent_node::DamagedPart;
 pub use folder::FORMAT_VERSION;
 pub use ids::{ExtentId, Location, OwnerEpoch, STREAM_NAME_SIZE_MAX, StreamName};
 pub use repair::Salvaged;

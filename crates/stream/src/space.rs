@@ -29,9 +29,8 @@ mod tests;
 pub use claim::Claim;
 
 use crate::settings::{START_RESERVE_SIZE_BYTES, StreamSettings};
-use base::{Disk, Environment, OpenMode, Random};
-use choices::has_space;
-use reserve::Reserve;
+use base::{Disk, DiskFile, Environment, OpenMode, Random};
+use choices::{LOW_DIVISOR, LOW_MARGIN_DIVISOR, MARGIN_DIVISOR, SMALL_PART_DIVISOR, has_space};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,20 +38,10 @@ use tokio::sync::{Mutex, Notify, watch};
 
 pub(crate) const RESERVE_PATH: &str = "reserve";
 pub(crate) const RESERVE_NEW_PATH: &str = "reserve.new";
-/// The reserve only grows while this part of its size stays free besides; else the next write would have it given
-/// up again.
-const MARGIN_DIVISOR: u64 = 4;
 /// The start's part of a reserve, at most.
 const START_DIVISOR: u64 = 8;
 /// With less free than so many reserves space will soon be scarce: dead bytes are reclaimed earlier than usual.
 const TIGHT_RESERVE_COUNT: u64 = 4;
-/// With less free than this part of the reserve the disk is nearly full.
-const LOW_DIVISOR: u64 = 2;
-/// And no longer so once this part of the reserve more is free.
-const LOW_MARGIN_DIVISOR: u64 = 32;
-/// Up to this part of what is free is little.
-const SMALL_PART_DIVISOR: u64 = 8;
-
 /// The reserve of a data folder.
 pub(crate) struct Space {
     disk: Arc<dyn Disk>,
@@ -68,6 +57,15 @@ pub(crate) struct Space {
     /// Wakes the task when space becomes scarce.
     look_again: Notify,
     closing: watch::Sender<bool>,
+}
+
+/// The reserve's file and its bytes.
+#[derive(Default)]
+struct Reserve {
+    file: Option<Arc<dyn DiskFile>>,
+    held_bytes: u64,
+    /// The file is not used any more until the next start.
+    failed: bool,
 }
 
 /// Sizes that follow from the settings.
@@ -189,6 +187,41 @@ impl Space {
         wanted_bytes
             .saturating_sub(held_bytes)
             .saturating_sub(self.measurement.free_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Claims space for work that reclaims more in the end: `wanted_bytes` or, with less free, as many as there are
+    /// but not fewer than `least_bytes`. A flush always has space besides.
+    pub(crate) async fn claim(&self, wanted_bytes: u64, least_bytes: u64) -> Option<Claim> {
+        let claim = self.claim_of(wanted_bytes, least_bytes, 0).await;
+        if claim.is_some() || self.is_given_up() || !self.condition.is_low.load(Ordering::Relaxed) {
+            return claim;
+        }
+        // The reserve is kept for this, if it is enough.
+        let given_bytes = self.sizes.whole_bytes.saturating_sub(self.sizes.start_bytes);
+        drop(self.claim_of(wanted_bytes, least_bytes, given_bytes).await?);
+        self.give_up(self.given_up()).await;
+        self.claim_of(wanted_bytes, least_bytes, 0).await
+    }
+
+    /// Claims a part of what is free and of `given_bytes` besides.
+    async fn claim_of(&self, wanted_bytes: u64, least_bytes: u64, given_bytes: u64) -> Option<Claim> {
+        let free_bytes = match self.sizes.whole_bytes {
+            0 => u64::MAX,
+            _ => self.disk.free_bytes().await.unwrap_or(0).saturating_add(given_bytes),
+        };
+        // While space isn't scarce the claimed work must not have the reserve given up.
+        let kept_bytes = match self.is_scarce() || !self.is_named() {
+            true => self.sizes.flush_bytes,
+            false => self.sizes.whole_bytes / MARGIN_DIVISOR,
+        };
+        let claimed = |claimed_bytes| {
+            let left_bytes = free_bytes.saturating_sub(claimed_bytes).saturating_sub(kept_bytes);
+            let size_bytes = wanted_bytes.min(left_bytes);
+            (size_bytes >= least_bytes).then_some(size_bytes)
+        };
+        let add = |claimed_bytes: u64| Some(claimed_bytes.saturating_add(claimed(claimed_bytes)?));
+        let before = self.claimed_bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).ok()?;
+        Some(Claim { size_bytes: claimed(before)?, claimed_bytes: self.claimed_bytes.clone() })
     }
 
     fn is_named(&self) -> bool {

@@ -2,11 +2,13 @@
 //! (which bytes?). Upper layers see only this.
 
 mod change;
+mod listed;
+mod modify;
 mod open;
 mod replay;
 
 pub use change::StreamChange;
-pub(crate) use open::listed_extents;
+pub(crate) use listed::listed_extents;
 pub use replay::Replay;
 
 use crate::error::StreamError;

@@ -1,6 +1,6 @@
 //! A file's bytes as they are seen, as they are durable, and what a power loss leaves of the difference.
 
-use crate::world::SimRandom;
+use crate::random::SimRandom;
 use bytes::Bytes;
 
 const SECTOR_SIZE: usize = 512;

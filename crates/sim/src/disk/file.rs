@@ -1,7 +1,8 @@
 //! An open file of the simulated disk: reads, writes that may end in part, syncs that may fail.
 
+use super::SimDisk;
 use super::content::{Change, Content};
-use super::{SimDisk, not_found};
+use super::tree::not_found;
 use async_trait::async_trait;
 use base::disk::DiskFile;
 use bytes::Bytes;

@@ -1,8 +1,9 @@
 //! Names and files of the simulated disk: which names there are, and which of them a power loss leaves.
 
-use super::Faults;
 use super::content::Content;
+use super::faults::Faults;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 #[derive(Default)]
 pub(super) struct Tree {
@@ -47,4 +48,8 @@ impl Tree {
 
 pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+pub(super) fn not_found(path: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("{path}: no such file or folder"))
 }

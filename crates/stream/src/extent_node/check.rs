@@ -3,6 +3,7 @@
 //! Nothing is changed: what only the journal holds is laid over the files' bytes in memory. What always
 //! holds: a torn tail of the journal is not damage, because nothing in it was acknowledged.
 
+use super::damaged_part::DamagedPart;
 use super::extent_path;
 use super::forgotten::forget_deleted;
 use super::journal::{Finding, JournalRecovery, recover};
@@ -10,7 +11,6 @@ use super::open::read_journal;
 use super::settle::{ListedExtent, settle};
 use super::state::{ExtentState, ExtentTable};
 use super::walk::{WalkStep, walk};
-use crate::check::DamagedPart;
 use crate::error::StreamError;
 use crate::ids::ExtentId;
 use crate::sealed::{ExtentDigest, exchanged};

@@ -11,9 +11,9 @@ use super::lost_file::LostFile;
 use super::misplaced::{owner_of, put_in_place};
 use super::state::ExtentState;
 use super::unsure_end::take_whole_tail;
-use crate::block::{self, BLOCK_HEADER_SIZE};
-use crate::error::{StreamError, is_disk_full};
-use crate::ids::{ExtentId, Location};
+use super::whole_blocks::{find_end, has_whole_blocks};
+use crate::error::{StreamError, is_disk_full, write_failed};
+use crate::ids::ExtentId;
 use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -149,10 +149,6 @@ async fn open_file(
     }
 }
 
-pub(super) fn write_failed(path: &str, error: std::io::Error) -> StreamError {
-    if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(path, &error) }
-}
-
 /// What became of an extent's file.
 #[derive(Default)]
 struct FileOutcome {
@@ -217,43 +213,6 @@ fn end_with(len: u64, pending: &[JournaledBytes]) -> u64 {
         true => end.max(chunk.offset + chunk.bytes.len() as u64),
         false => end,
     })
-}
-
-/// Whether so many bytes from `offset` on are whole blocks of the extent.
-async fn has_whole_blocks(file: &dyn DiskFile, extent: ExtentId, offset: u64, size: u64) -> bool {
-    let end = offset + size;
-    let mut at = offset;
-    while at < end {
-        match block_at(file, extent, at, end).await {
-            Some((next, _)) => at = next,
-            None => return false,
-        }
-    }
-    true
-}
-
-/// Takes whole blocks behind the length: whoever appended them may have been told so.
-pub(super) async fn find_end(file: &dyn DiskFile, extent: ExtentId, state: &mut ExtentState, len: u64) {
-    while let Some((end, checksum)) = block_at(file, extent, state.length, len).await {
-        state.length = end;
-        state.digest = state.digest.map(|digest| digest.then(checksum));
-    }
-}
-
-/// Where the whole block at `offset` ends, and its checksum.
-async fn block_at(file: &dyn DiskFile, extent: ExtentId, offset: u64, len: u64) -> Option<(u64, u64)> {
-    if offset + BLOCK_HEADER_SIZE as u64 > len {
-        return None;
-    }
-    let header = file.read_at(offset, BLOCK_HEADER_SIZE).await.ok()?;
-    let location = Location { extent, offset, len: block::payload_len(&header, extent, offset).ok()? };
-    if location.end() > len {
-        return None;
-    }
-    let block = file.read_at(offset, BLOCK_HEADER_SIZE + location.len as usize).await.ok()?;
-    block::verify(&block, location).ok()?;
-    let (_, checksum) = block::step(&block, extent, offset).ok()?;
-    Some((location.end(), checksum))
 }
 
 #[cfg(test)]

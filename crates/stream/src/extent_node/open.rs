@@ -13,10 +13,10 @@ use super::journal::{
     JournalContents, JournalFiles, JournalRecovery, JournalWriter, NewestSegment, OpenSegment, RecordMemory,
     SEGMENT_COUNT, SYNCED_PATH, SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
 };
+use super::node::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
 use super::settle::{ListedExtent, settle};
 use super::state::{Entry, ExtentTable};
 use super::stop::Stop;
-use super::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
 use crate::error::{StreamError, is_disk_full, not_made};
 use crate::ids::ExtentId;
 use crate::settings::StreamSettings;

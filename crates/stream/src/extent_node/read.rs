@@ -1,7 +1,7 @@
 //! Reading blocks of an extent: one by its location, or all in order.
 
 use super::extent::Extent;
-use super::{ExtentNode, REPLAY_READ_SIZE_BYTES};
+use super::node::{ExtentNode, REPLAY_READ_SIZE_BYTES};
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location};

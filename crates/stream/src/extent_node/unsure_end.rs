@@ -12,10 +12,10 @@
 //! not at all. Anything else was not acknowledged, unless more than the journal is damaged, and is cut off.
 //! Either is told.
 
-use super::extent_files::{find_end, write_failed};
 use super::extent_path;
 use super::state::ExtentState;
-use crate::error::StreamError;
+use super::whole_blocks::find_end;
+use crate::error::{StreamError, write_failed};
 use crate::ids::ExtentId;
 use base::DiskFile;
 

@@ -1,7 +1,7 @@
 //! Reads the records of one use of a file, finds those behind an unreadable place, and tells from the end mark whether a
 //! further record was begun.
 
-use super::{
+use super::format::{
     END_MARK_FIELDS_SIZE, HEADER_SIZE_1, Header, RECORD_ALIGNMENT, Record, differing_bits, end_mark_bytes,
     first, header_at, mended_header_at, read_at, read_body,
 };

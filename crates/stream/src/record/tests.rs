@@ -1,7 +1,10 @@
 //! Records come back whole, with a bit flipped, torn, and behind damage; what only looks like one does not.
 
+use super::format::*;
 use super::run::wanted_headers;
 use super::*;
+use base::checksum::crc64;
+use bytes::Bytes;
 
 /// A record as formats before 6 wrote it.
 pub(crate) fn record_of_format_1(body: &[u8], generation: u64, sequence: u64) -> Vec<u8> {

@@ -1,10 +1,23 @@
 //! The choices about space, from numbers alone: when the reserve grows, when the disk is nearly full, when to measure again,
 //! and whether there is space for work that reclaims some.
 
-use super::reserve::PIECE_SIZE_BYTES;
-use super::task::{LOW_WATCH_EVERY, WATCH_EVERY};
-use super::{LOW_DIVISOR, LOW_MARGIN_DIVISOR, SMALL_PART_DIVISOR};
 use std::time::Duration;
+
+/// The reserve is written in pieces of this size, so that other writes reach the disk in between.
+pub(super) const PIECE_SIZE_BYTES: u64 = 1 << 20;
+/// A reserve that is not whole is looked after this often.
+pub(super) const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// What is free is not measured more often than this.
+pub(super) const LOW_WATCH_EVERY: Duration = Duration::from_millis(20);
+/// With less free than this part of the reserve the disk is nearly full.
+pub(super) const LOW_DIVISOR: u64 = 2;
+/// And no longer so once this part of the reserve more is free.
+pub(super) const LOW_MARGIN_DIVISOR: u64 = 32;
+/// Up to this part of what is free is little.
+pub(super) const SMALL_PART_DIVISOR: u64 = 8;
+/// The reserve only grows while this part of its size stays free besides; else the next write would have it given
+/// up again.
+pub(super) const MARGIN_DIVISOR: u64 = 4;
 
 /// What is free is measured again before it can have been filled at this speed.
 const FILLED_BYTES_PER_SECOND_MAX: u64 = 2 << 30;

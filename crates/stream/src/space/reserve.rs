@@ -1,28 +1,16 @@
 //! The reserve's file: it grows piece by piece, is given up when a write finds no space, and gets its name once it is whole.
 
-use super::choices::{Step, choose_step};
-use super::{MARGIN_DIVISOR, RESERVE_NEW_PATH, RESERVE_PATH, Space};
+use super::choices::{MARGIN_DIVISOR, Step, choose_step};
+use super::{RESERVE_NEW_PATH, RESERVE_PATH, Reserve, Space};
+use base::OpenMode;
 use base::random::splitmix64;
-use base::{DiskFile, OpenMode};
 use bytes::Bytes;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The reserve is written in pieces of this size, so that other writes reach the disk in between.
-pub(super) const PIECE_SIZE_BYTES: u64 = 1 << 20;
 /// The reserve only grows while the floor and this part of it more stay free, or it would be given up for deletions
 /// at once.
 const FLOOR_MARGIN_DIVISOR: u64 = 4;
-
-/// The reserve's file and its bytes.
-#[derive(Default)]
-pub(super) struct Reserve {
-    pub(super) file: Option<Arc<dyn DiskFile>>,
-    pub(super) held_bytes: u64,
-    /// The file is not used any more until the next start.
-    pub(super) failed: bool,
-}
 
 impl Space {
     /// Gives the reserve up for a write that found no space and began when the reserve had been given up `seen`

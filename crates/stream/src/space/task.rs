@@ -1,19 +1,15 @@
 //! The task that makes the reserve, makes it again after it was given up, and measures what is free.
 
 use super::Space;
-use super::choices::{is_little, look_again_after};
+use super::choices::{WATCH_EVERY, is_little, look_again_after};
 use base::Clock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A reserve that is not whole is looked after this often.
-pub(super) const WATCH_EVERY: Duration = Duration::from_secs(5);
 /// While space is scarce, this often: deletions wait for reclaimed space.
 const SCARCE_WATCH_EVERY: Duration = Duration::from_millis(100);
-/// What is free is not measured more often than this.
-pub(super) const LOW_WATCH_EVERY: Duration = Duration::from_millis(20);
 /// Between two pieces of the reserve, so that other writes reach the disk.
 const PIECE_PAUSE: Duration = Duration::from_millis(10);
 

@@ -1,8 +1,8 @@
 //! When the reserve grows, when a disk is nearly full, and when there is space for work that reclaims some.
 
-use super::MARGIN_DIVISOR;
-use super::choices::{Step, choose_step, has_space, is_little, look_again_after};
-use super::task::{LOW_WATCH_EVERY, WATCH_EVERY};
+use super::choices::{
+    LOW_WATCH_EVERY, MARGIN_DIVISOR, Step, WATCH_EVERY, choose_step, has_space, is_little, look_again_after,
+};
 use std::time::Duration;
 
 #[test]

@@ -17,9 +17,10 @@
 //! begins a new log, in new files or, where there is no space for them, in the old ones (see
 //! `restart_in_place.rs`).
 
+use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
 use super::restart_in_place::{RestartedLog, restart_in_place};
 use super::state::{Command, State};
-use crate::error::{StreamError, is_disk_full, not_made};
+use crate::error::{StreamError, not_made};
 use crate::extent_node::read_whole;
 use crate::record::{self, EncodedRecord, Record, RecordBuilder, SearchScope};
 use crate::settings::StreamSettings;
@@ -31,9 +32,6 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-pub(super) const FOLDER: &str = "stream_manager";
-/// In the order in which they are written.
-pub(crate) const PATHS: [&str; 2] = ["stream_manager/log", "stream_manager/log.second"];
 const PATH: &str = PATHS[0];
 const NEW_PATHS: [&str; 2] = ["stream_manager/log.new", "stream_manager/log.second.new"];
 const KIND_SNAPSHOT_1: u8 = 0;
@@ -64,10 +62,6 @@ pub(crate) struct Log {
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
     space: Arc<Space>,
-}
-
-pub(super) fn write_failed(error: std::io::Error) -> StreamError {
-    if is_disk_full(&error) { StreamError::DiskFull } else { StreamError::write(PATH, &error) }
 }
 
 /// Lays out the log of no streams.
@@ -168,16 +162,6 @@ async fn write_new(disk: &dyn Disk, path: &str, bytes: Bytes) -> Result<Arc<dyn 
         return Err(write_failed(error));
     }
     Ok(file)
-}
-
-/// What the log says after a stop of any kind.
-pub(crate) struct LogRecovery {
-    pub(crate) state: State,
-    pub(super) generation: u64,
-    /// Which of its files were missing or damaged.
-    pub(crate) damaged: Vec<&'static str>,
-    /// The bytes of each file up to the end of the last record, if it has all records as they were written.
-    pub(super) whole: [Option<Bytes>; 2],
 }
 
 /// Reads the log without changing anything: what reads in neither file is an error, never a shorter history.

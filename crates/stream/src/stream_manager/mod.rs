@@ -4,10 +4,11 @@
 //! before the state shows it.
 
 mod log;
+mod log_files;
 mod restart_in_place;
 mod state;
 
-pub(crate) use log::{LogRecovery, PATHS as LOG_PATHS};
+pub(crate) use log_files::{LogRecovery, PATHS as LOG_PATHS};
 pub(crate) use state::Command;
 pub(crate) use state::State;
 

@@ -13,7 +13,7 @@
 //! again and synced before the other is written over. Acknowledged bytes are the same in both, so that a torn
 //! write of them changes nothing.
 
-use super::log::{FOLDER, LogRecovery, PATHS, write_failed};
+use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
 use crate::error::StreamError;
 use crate::record::EncodedRecord;
 use base::{Disk, DiskFile, OpenMode};

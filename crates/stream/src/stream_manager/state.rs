@@ -4,16 +4,15 @@
 //! What always holds: an extent is listed by at least one stream or waits for deletion; only a stream's last
 //! extent may be unsealed; ids are never used twice.
 
+mod apply;
 mod codec;
 #[cfg(test)]
 mod tests;
-mod undo;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch, StreamName};
 use crate::sealed::Seal;
 use std::collections::BTreeMap;
-use undo::UndoLog;
 
 /// One change. Several in one list are applied all or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,143 +105,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Applies all commands, or refuses and changes nothing.
-    pub(crate) fn apply_all(&mut self, commands: &[Command]) -> Result<(), StreamError> {
-        let mut before = UndoLog::new(self);
-        let outcome = commands.iter().try_for_each(|command| {
-            before.note(self, command);
-            self.apply(command)
-        });
-        if outcome.is_err() {
-            before.restore(self);
-        }
-        outcome
-    }
-
-    /// Applies one command; on an error the state may be half changed.
-    fn apply(&mut self, command: &Command) -> Result<(), StreamError> {
-        match command {
-            Command::Create(stream) => self.insert_stream(stream, StreamInfo::default()),
-            Command::Add { stream, extent, epoch } => {
-                self.own(stream, *epoch)?;
-                if self.tail(stream)?.is_some_and(|tail| self.is_open(tail)) {
-                    return Err(StreamError::Corrupt(format!(
-                        "stream {stream} gets an extent while its last is open"
-                    )));
-                }
-                if extent.0 < self.next_extent {
-                    return Err(StreamError::Corrupt(format!("extent {extent} is added twice")));
-                }
-                self.next_extent = extent.0 + 1;
-                self.extents.insert(*extent, ExtentInfo { sealed: None, references: 1 });
-                self.list_mut(stream)?.push(*extent);
-                Ok(())
-            }
-            Command::Own { stream, epoch } => self.own(stream, *epoch),
-            Command::Seal { extent, sealed } => {
-                let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
-                if let Some(before) = info.sealed.filter(|before| before != sealed) {
-                    return Err(StreamError::Corrupt(format!(
-                        "extent {extent} is sealed twice: at {before} and at {sealed}"
-                    )));
-                }
-                info.sealed = Some(*sealed);
-                Ok(())
-            }
-            Command::Delete(stream) => {
-                let info =
-                    self.streams.remove(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
-                info.extents.into_iter().try_for_each(|extent| self.release(extent))
-            }
-            Command::Rename { from, to } => {
-                let info = self.streams.remove(from).ok_or_else(|| StreamError::NoStream(from.clone()))?;
-                self.insert_stream(to, info)
-            }
-            Command::Share { from, to, extents } => self.share(from, to, extents),
-            Command::Trim { stream, first_kept } => {
-                let list = self.list_mut(stream)?;
-                let at = list.iter().position(|extent| extent == first_kept);
-                let at = at.ok_or(StreamError::NoExtent(*first_kept))?;
-                let dropped: Vec<_> = list.drain(..at).collect();
-                dropped.into_iter().try_for_each(|extent| self.release(extent))
-            }
-            Command::Unlist { stream, extents } => self.unlist(stream, extents),
-            Command::Forget(extent) => match self.extents.get(extent) {
-                Some(info) if info.references == 0 => {
-                    self.extents.remove(extent);
-                    Ok(())
-                }
-                _ => Err(StreamError::Corrupt(format!("extent {extent} is forgotten while in use"))),
-            },
-        }
-    }
-
-    fn share(&mut self, from: &StreamName, to: &StreamName, extents: &[ExtentId]) -> Result<(), StreamError> {
-        let source = self.streams.get(from).ok_or_else(|| StreamError::NoStream(from.clone()))?;
-        for extent in extents {
-            if !source.extents.contains(extent) {
-                return Err(StreamError::NoExtent(*extent));
-            }
-        }
-        if self.tail(to)?.is_some_and(|tail| self.is_open(tail)) {
-            return Err(StreamError::Corrupt(format!("stream {to} gets an extent while its last is open")));
-        }
-        // Ranges that were one and become one again list the same extents.
-        let listed = self.list_mut(to)?.clone();
-        let added: Vec<ExtentId> =
-            extents.iter().filter(|extent| !listed.contains(extent)).copied().collect();
-        for extent in &added {
-            let info = self.extents.get_mut(extent).ok_or(StreamError::NoExtent(*extent))?;
-            if info.sealed.is_none() {
-                return Err(StreamError::Corrupt(format!("extent {extent} is shared before it is sealed")));
-            }
-            info.references += 1;
-        }
-        self.list_mut(to)?.extend_from_slice(&added);
-        Ok(())
-    }
-
-    fn unlist(&mut self, stream: &StreamName, extents: &[ExtentId]) -> Result<(), StreamError> {
-        for extent in extents {
-            if self.is_open(*extent) {
-                return Err(StreamError::Corrupt(format!("extent {extent} is unlisted while it is open")));
-            }
-            let list = self.list_mut(stream)?;
-            let at = list.iter().position(|listed| listed == extent);
-            list.remove(at.ok_or(StreamError::NoExtent(*extent))?);
-            self.release(*extent)?;
-        }
-        Ok(())
-    }
-
-    fn own(&mut self, stream: &StreamName, epoch: OwnerEpoch) -> Result<(), StreamError> {
-        let info = self.streams.get_mut(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
-        if epoch < info.epoch {
-            return Err(StreamError::NotOwner { stream: stream.clone(), seen: info.epoch, given: epoch });
-        }
-        info.epoch = epoch;
-        Ok(())
-    }
-
-    fn insert_stream(&mut self, stream: &StreamName, info: StreamInfo) -> Result<(), StreamError> {
-        if self.streams.contains_key(stream) {
-            return Err(StreamError::StreamExists(stream.clone()));
-        }
-        self.streams.insert(stream.clone(), info);
-        Ok(())
-    }
-
-    fn list_mut(&mut self, stream: &StreamName) -> Result<&mut Vec<ExtentId>, StreamError> {
-        let info = self.streams.get_mut(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
-        Ok(&mut info.extents)
-    }
-
-    fn release(&mut self, extent: ExtentId) -> Result<(), StreamError> {
-        let info = self.extents.get_mut(&extent).ok_or(StreamError::NoExtent(extent))?;
-        info.references -= 1;
-        Ok(())
-    }
-
     fn is_open(&self, extent: ExtentId) -> bool {
         self.extents.get(&extent).is_some_and(|info| info.sealed.is_none())
     }

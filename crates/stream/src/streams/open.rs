@@ -1,7 +1,7 @@
 //! Opens the stream layer: recovers the extent node and the stream manager, brings the folder to the present format, makes
 //! both agree, and starts the layer's tasks.
 
-use super::Streams;
+use super::{Streams, listed_extents};
 use crate::error::StreamError;
 use crate::extent_node::{ExtentNode, ListedExtent, OnNoSpace, RecoveredNode};
 use crate::folder::{self, Folder};
@@ -9,7 +9,7 @@ use crate::rolls::Rolls;
 use crate::scrub::Scrub;
 use crate::settings::StreamSettings;
 use crate::space::{RESERVE_PATH, Space};
-use crate::stream_manager::{Command, State, StreamManager};
+use crate::stream_manager::{Command, StreamManager};
 use base::{BoxFuture, Environment};
 use std::sync::Arc;
 
@@ -156,10 +156,4 @@ async fn recover_node(
             recovered => return recovered,
         }
     }
-}
-
-/// What the manager knows of extents that streams list.
-pub(crate) fn listed_extents(state: &State) -> Vec<ListedExtent> {
-    let listed = state.extents.iter().filter(|(_, info)| info.references > 0);
-    listed.map(|(extent, info)| ListedExtent { extent: *extent, sealed: info.sealed }).collect()
 }

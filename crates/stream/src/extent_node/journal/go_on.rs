@@ -10,7 +10,7 @@
 use super::super::extent::Extent;
 use super::super::extent_files::JournaledBytes;
 use super::super::state::Entry;
-use super::KIND_GROUP;
+use super::layout::KIND_GROUP;
 use super::recover::OpenSegment;
 use super::table_copies::TableCopy;
 use super::writer::JournalWriter;

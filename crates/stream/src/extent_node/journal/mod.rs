@@ -19,6 +19,7 @@
 //! it goes on in the newest one.
 
 mod go_on;
+mod layout;
 mod record_memory;
 mod recover;
 mod replay;
@@ -26,20 +27,9 @@ mod synced_mark;
 mod table_copies;
 mod writer;
 
+pub(crate) use layout::{SEGMENT_COUNT, segment_path};
 pub(crate) use record_memory::RecordMemory;
 pub(crate) use recover::{Finding, JournalContents, JournalRecovery, OpenSegment, recover};
 pub(crate) use synced_mark::{SYNCED_PATH, SyncedMark};
 pub(crate) use table_copies::{TABLE_PATHS, TableCopies};
 pub(crate) use writer::{JournalFiles, JournalWriter, NewestSegment, Request};
-
-/// Files of the journal.
-pub(crate) const SEGMENT_COUNT: usize = 3;
-
-/// Path of the `index`th file.
-pub(crate) fn segment_path(index: usize) -> String {
-    format!("journal/{index}")
-}
-
-const KIND_HEADER_1: u8 = 0;
-const KIND_GROUP: u8 = 1;
-const KIND_HEADER: u8 = 2;

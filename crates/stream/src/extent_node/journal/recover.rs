@@ -10,10 +10,10 @@
 //! that is needed.
 
 use super::super::state::ExtentTable;
+use super::layout::{KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT, segment_path};
 use super::replay::TableReplay;
 use super::synced_mark::SyncPosition;
 use super::table_copies::{ReadCopies, TABLE_PATHS, TableCopy, read_copies};
-use super::{KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT, segment_path};
 use crate::error::StreamError;
 use crate::ids::ExtentId;
 use crate::record::{self, END_MARK_SIZE, End, Record, RecordBuilder, Run, SearchScope};
@@ -57,7 +57,7 @@ pub(crate) struct JournalRecovery {
     /// Entries are missing: there may be extents that the table does not know.
     pub(crate) has_gaps: bool,
     /// Journaled bytes that may be missing in their extents' files, in order.
-    pub(crate) appends: Vec<(ExtentId, u64, Bytes)>,
+    pub(crate) appends: Appends,
     /// Index of the first of them that the newest segment holds; those before are in the segment before it.
     pub(crate) newest_appends_from: usize,
     /// Generation of the newest segment.
@@ -162,15 +162,7 @@ pub(crate) fn recover(files: &JournalContents) -> Result<JournalRecovery, Stream
         found.appends = known_appends(&segments, &found.table);
         return Ok(found);
     }
-    let synced = files.synced.as_deref().and_then(SyncPosition::decode);
-    // One that is far from all others is of another folder.
-    let near = newest_read.max(copy.map(|copy| copy.generation));
-    let synced = synced.filter(|synced| {
-        near.is_none_or(|near| SearchScope::Near(near).covers_generation(synced.generation))
-    });
-    let generation = near.max(synced.map(|synced| synced.generation));
-    let generation =
-        generation.ok_or_else(|| damaged("neither a segment nor a table of extents is readable"))?;
+    let (generation, synced) = newest_generation(files, newest_read.max(copy.map(|copy| copy.generation)))?;
     let copy = copy.filter(|copy| copy.generation == generation);
     let newest = segments.pop_if(|segment| segment.generation == generation);
     let head = newest.as_ref().and_then(|newest| newest.head.as_ref());
@@ -184,72 +176,23 @@ pub(crate) fn recover(files: &JournalContents) -> Result<JournalRecovery, Stream
         let next = newest.as_ref().and_then(Segment::first_sequence);
         note_older(older.as_ref(), (oldest, next), &mut findings);
     }
-
-    let mut appends = Vec::new();
-    let mut derived = None;
-    if let Some(older) = &older {
-        let table = older.head.as_ref().map(|head| head.table.clone());
-        let is_known = table.is_some();
-        let mut replayed = TableReplay::new(table.unwrap_or_default());
-        if !is_known {
-            replayed.gap();
-        }
-        older.replay(&mut replayed)?;
-        appends = replayed.appends;
-        let follows = newest.as_ref().and_then(Segment::first_sequence) == Some(older.last_sequence() + 1);
-        derived = (is_known && older.is_whole() && (follows || newest.is_none())).then_some(replayed.table);
-    }
-    let table = match (head, copy) {
-        (Some(head), _) => {
-            let differs = derived.as_ref().is_some_and(|derived| match head.digests {
-                true => *derived != head.table,
-                false => derived.without_digests() != head.table,
-            });
-            if differs {
-                let problem =
-                    "the table of extents differs from what the segment before adds up to".to_owned();
-                findings.push(finding(newest.as_ref(), problem, false));
-            }
-            // In the older form it has no digests, which the segment before may know.
-            derived.filter(|_| !head.digests && !differs).unwrap_or_else(|| head.table.clone())
-        }
-        (None, Some(copy)) => copy.table.clone(),
-        (None, None) => derived.ok_or_else(|| damaged("no table of extents is readable"))?,
+    let (older_appends, derived) = match &older {
+        Some(older) => replay_older(older, newest.as_ref())?,
+        None => (Vec::new(), None),
     };
-    let older_append_count = appends.len();
+    let table = newest_table(newest.as_ref(), copy, derived, &mut findings)?;
+    let older_append_count = older_appends.len();
     let mut replayed = TableReplay::new(table);
-    replayed.appends = appends;
-    let mut torn = None;
-    let mut is_end_unsure = false;
-    let mut has_gaps = newest.as_ref().is_none_or(|newest| !newest.run.is_whole());
-    match &newest {
-        Some(newest) => {
-            note_newest(newest, &mut findings);
-            newest.replay(&mut replayed)?;
-            match missing_behind(newest, synced) {
-                0 => {
-                    let behind = torn_behind(newest);
-                    // Programs of older formats did not cut what was refused off for certain.
-                    is_end_unsure = behind.is_some() && files.has_copies;
-                    torn = behind.or(copies.torn.map(torn_copy));
-                }
-                count => {
-                    has_gaps = true;
-                    replayed.gap();
-                    let problem = format!(
-                        "{count} records from byte {} on were synced and do not read: what was journaled there is lost",
-                        newest.run.size()
-                    );
-                    findings.push(finding(Some(newest), problem, false));
-                }
-            }
-        }
+    replayed.appends = older_appends;
+    let JournalEnd { has_gaps, torn, is_end_unsure } = match &newest {
+        Some(newest) => replay_newest(newest, synced, copies.torn, &mut replayed, &mut findings)?,
         None => {
             let problem = format!("the newest segment, of generation {generation}, is missing");
             findings.push(Finding { place: "journal".to_owned(), problem, is_mended: false });
             replayed.gap();
+            JournalEnd { has_gaps: true, torn: None, is_end_unsure: false }
         }
-    }
+    };
     let TableReplay { table, mut appends, in_doubt, .. } = replayed;
     let mut of_newest = appends.split_off(older_append_count);
     appends.retain(|(extent, _, _)| table.extents.contains_key(extent));
@@ -279,8 +222,111 @@ pub(crate) fn recover(files: &JournalContents) -> Result<JournalRecovery, Stream
         unconfirmed,
         open_segment,
         torn,
-        is_end_unsure,
+        // Programs of older formats did not cut what was refused off for certain.
+        is_end_unsure: is_end_unsure && files.has_copies,
         findings,
+    })
+}
+
+/// How the newest segment ends.
+struct JournalEnd {
+    has_gaps: bool,
+    /// As in [`JournalRecovery`].
+    torn: Option<String>,
+    /// The record that was written last is not whole, or not certain to be the last.
+    is_end_unsure: bool,
+}
+
+/// The newest generation that was written, and how far the journal was synced. `near` is the newest generation that a
+/// segment or a copy of the table has.
+fn newest_generation(
+    files: &JournalContents,
+    near: Option<u64>,
+) -> Result<(u64, Option<SyncPosition>), StreamError> {
+    let synced = files.synced.as_deref().and_then(SyncPosition::decode);
+    // One that is far from all others is of another folder.
+    let synced = synced.filter(|synced| {
+        near.is_none_or(|near| SearchScope::Near(near).covers_generation(synced.generation))
+    });
+    let generation = near.max(synced.map(|synced| synced.generation));
+    let generation =
+        generation.ok_or_else(|| damaged("neither a segment nor a table of extents is readable"))?;
+    Ok((generation, synced))
+}
+
+/// Journaled bytes: extent, offset, bytes.
+type Appends = Vec<(ExtentId, u64, Bytes)>;
+
+/// What the segment before the newest one has: its appends, and the table that it ends with, if that is certain to be
+/// the table which the newest one begins with.
+fn replay_older(
+    older: &Segment,
+    newest: Option<&Segment>,
+) -> Result<(Appends, Option<ExtentTable>), StreamError> {
+    let table = older.head.as_ref().map(|head| head.table.clone());
+    let is_known = table.is_some();
+    let mut replayed = TableReplay::new(table.unwrap_or_default());
+    if !is_known {
+        replayed.gap();
+    }
+    older.replay(&mut replayed)?;
+    let follows = newest.and_then(Segment::first_sequence) == Some(older.last_sequence() + 1);
+    let is_certain = is_known && older.is_whole() && (follows || newest.is_none());
+    Ok((replayed.appends, is_certain.then_some(replayed.table)))
+}
+
+/// The table at the start of the newest segment: its header's, else the copy's, else the `derived` one of the segment
+/// before.
+fn newest_table(
+    newest: Option<&Segment>,
+    copy: Option<&TableCopy>,
+    derived: Option<ExtentTable>,
+    findings: &mut Vec<Finding>,
+) -> Result<ExtentTable, StreamError> {
+    match (newest.and_then(|newest| newest.head.as_ref()), copy) {
+        (Some(head), _) => {
+            let differs = derived.as_ref().is_some_and(|derived| match head.digests {
+                true => *derived != head.table,
+                false => derived.without_digests() != head.table,
+            });
+            if differs {
+                let problem =
+                    "the table of extents differs from what the segment before adds up to".to_owned();
+                findings.push(finding(newest, problem, false));
+            }
+            // In the older form it has no digests, which the segment before may know.
+            Ok(derived.filter(|_| !head.digests && !differs).unwrap_or_else(|| head.table.clone()))
+        }
+        (None, Some(copy)) => Ok(copy.table.clone()),
+        (None, None) => derived.ok_or_else(|| damaged("no table of extents is readable")),
+    }
+}
+
+/// Adds the newest segment to the table, and judges its end. `torn_table` is the copy of the table that is not whole.
+fn replay_newest(
+    newest: &Segment,
+    synced: Option<SyncPosition>,
+    torn_table: Option<&'static str>,
+    replayed: &mut TableReplay,
+    findings: &mut Vec<Finding>,
+) -> Result<JournalEnd, StreamError> {
+    note_newest(newest, findings);
+    newest.replay(replayed)?;
+    let count = missing_behind(newest, synced);
+    if count > 0 {
+        replayed.gap();
+        let problem = format!(
+            "{count} records from byte {} on were synced and do not read: what was journaled there is lost",
+            newest.run.size()
+        );
+        findings.push(finding(Some(newest), problem, false));
+        return Ok(JournalEnd { has_gaps: true, torn: None, is_end_unsure: false });
+    }
+    let behind = torn_behind(newest);
+    Ok(JournalEnd {
+        has_gaps: !newest.run.is_whole(),
+        is_end_unsure: behind.is_some(),
+        torn: behind.or(torn_table.map(torn_copy)),
     })
 }
 
@@ -337,7 +383,7 @@ fn torn_copy(path: &str) -> String {
 
 /// What readable segments hold of extents that are there, though it is in them: a damaged block is restored
 /// by it.
-fn known_appends(segments: &[Segment], table: &ExtentTable) -> Vec<(ExtentId, u64, Bytes)> {
+fn known_appends(segments: &[Segment], table: &ExtentTable) -> Appends {
     let mut appends = Vec::new();
     for segment in segments {
         let mut replayed = TableReplay::default();

@@ -5,7 +5,7 @@
 //! entry says how long it was: appends to it may have been lost.
 
 use super::super::state::{Entry, ExtentState, ExtentTable};
-use super::KIND_GROUP;
+use super::layout::KIND_GROUP;
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
 use crate::record::Record;

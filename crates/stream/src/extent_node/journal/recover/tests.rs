@@ -1,7 +1,7 @@
 //! Journals that are whole, torn, and damaged in every way, and what is told of them.
 
 use super::super::super::state::{Entry, ExtentState};
-use super::super::KIND_GROUP;
+use super::super::layout::KIND_GROUP;
 use super::super::synced_mark::SyncPosition;
 use super::*;
 use crate::block::put_block;

@@ -1,0 +1,8 @@
+//! Where the files of extents lie in the data folder.
+
+use crate::ids::ExtentId;
+
+/// Path of the extent's file.
+pub(crate) fn extent_path(extent: ExtentId) -> String {
+    format!("extents/{extent}")
+}

@@ -1,0 +1,106 @@
+//! Changes several streams' extent lists in one durable step, and removes extents that no stream lists any more.
+
+use super::StreamChange;
+use super::Streams;
+use crate::error::StreamError;
+use crate::ids::StreamName;
+use crate::stream_manager::Command;
+use base::BoxFuture;
+use futures_util::future::try_join_all;
+use std::collections::BTreeSet;
+
+impl Streams {
+    /// Changes several streams' extent lists in one durable step, or not at all.
+    pub fn multi_modify<'a>(&'a self, changes: &'a [StreamChange]) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move {
+            let mut commands = Vec::with_capacity(changes.len());
+            let mut deletes = false;
+            {
+                let _rolling = self.rolling.lock().await;
+                let shared: BTreeSet<&StreamName> = changes.iter().filter_map(shared_stream).collect();
+                for seal in try_join_all(shared.into_iter().map(|stream| self.seal_tail(stream))).await? {
+                    commands.extend(seal);
+                }
+                for change in changes {
+                    let command = match change {
+                        StreamChange::Create(stream) => Command::Create(stream.clone()),
+                        StreamChange::Delete(stream) => {
+                            deletes = true;
+                            Command::Delete(stream.clone())
+                        }
+                        StreamChange::Rename { from, to } => {
+                            Command::Rename { from: from.clone(), to: to.clone() }
+                        }
+                        StreamChange::Unlist { stream, extents } => {
+                            deletes = true;
+                            Command::Unlist { stream: stream.clone(), extents: extents.clone() }
+                        }
+                        StreamChange::Share { from, to } => {
+                            let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                            Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
+                        }
+                        StreamChange::ShareSome { from, to, extents: shared } => {
+                            let listed = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                            let extents = listed.filter(|extent| shared.contains(extent)).collect();
+                            Command::Share { from: from.clone(), to: to.clone(), extents }
+                        }
+                    };
+                    commands.push(command);
+                }
+                self.manager.multi_modify(commands).await?;
+            }
+            if deletes { self.collect().await } else { Ok(()) }
+        })
+    }
+
+    /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends
+    /// anyway.
+    pub(super) async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
+        let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
+        // Whoever asks owns the stream, perhaps with a later epoch than the manager has seen: on a full disk
+        // a range goes on with the highest one of its streams.
+        let epoch = self.epoch(stream)?.max(self.node.stat(extent)?.epoch);
+        let sealed = self.node.fence(extent, epoch, true).await?.sealed();
+        Ok(Some(Command::Seal { extent, sealed }))
+    }
+
+    /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk
+    /// perhaps: to be called every now and then.
+    pub fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move { self.collect().await })
+    }
+
+    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets
+    /// them. One that can't keeps no other from it; the first failure is told.
+    pub(super) async fn collect(&self) -> Result<(), StreamError> {
+        let _collecting = self.collecting.lock().await;
+        let mut outcome = Ok(());
+        // Once it can't forget, each further try would ask for the disk's last bytes again; the files are
+        // what takes space.
+        let mut forgets = true;
+        for extent in self.manager.with(|state| state.unreferenced()) {
+            let removed = match self.node.delete(extent).await {
+                Ok(()) | Err(StreamError::NoExtent(_)) if forgets => {
+                    let forgotten = self.manager.multi_modify(vec![Command::Forget(extent)]).await;
+                    forgets = forgotten.is_ok();
+                    forgotten
+                }
+                Ok(()) | Err(StreamError::NoExtent(_)) => Ok(()),
+                Err(error) => Err(error),
+            };
+            outcome = outcome.and(removed);
+        }
+        outcome
+    }
+}
+
+/// The stream whose extents a change shares.
+fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
+    match change {
+        StreamChange::Share { from, .. } | StreamChange::ShareSome { from, .. } => Some(from),
+        StreamChange::Create(_)
+        | StreamChange::Rename { .. }
+        | StreamChange::Delete(_)
+        | StreamChange::Unlist { .. } => None,
+    }
+}
