@@ -6,12 +6,14 @@
 //! so that the same code runs in production and, under a seed, on a disk that lies (crate `sim`).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // This crate is where the real things live.
 
+mod box_future;
 mod byte_size;
 pub mod checksum;
 pub mod clock;
 pub mod codec;
 mod direct;
 pub mod disk;
+mod environment;
 pub mod memory_disk;
 pub mod overlay_disk;
 pub mod random;
@@ -20,29 +22,13 @@ pub mod spawner;
 pub mod system;
 pub mod wakes;
 
+pub use box_future::BoxFuture;
 pub use byte_size::ByteSize;
 pub use clock::{Clock, Ticks};
 pub use disk::{Disk, DiskFile, OpenMode};
+pub use environment::Environment;
 pub use random::Random;
 pub use spawner::{Spawner, TaskThread, give_way};
 
-use std::sync::Arc;
-
-/// A boxed future, for traits that must be objects.
-pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// A fast hasher that is the same in each run. Not for keys that strangers choose, nor for anything stored.
 pub type FixedHasher = foldhash::fast::FixedState;
-
-/// What a layer may touch outside itself. Cheap to clone; each holder keeps only the parts it needs.
-#[derive(Clone)]
-pub struct Environment {
-    /// Wall and monotonic time.
-    pub clock: Arc<dyn Clock>,
-    /// Randomness.
-    pub random: Arc<dyn Random>,
-    /// The data folder.
-    pub disk: Arc<dyn Disk>,
-    /// Where tasks are started.
-    pub spawner: Arc<dyn Spawner>,
-}

@@ -1,0 +1,17 @@
+//! What a layer is given of the outside world.
+
+use crate::{Clock, Disk, Random, Spawner};
+use std::sync::Arc;
+
+/// What a layer may touch outside itself. Cheap to clone; each holder keeps only the parts it needs.
+#[derive(Clone)]
+pub struct Environment {
+    /// Wall and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The data folder.
+    pub disk: Arc<dyn Disk>,
+    /// Where tasks are started.
+    pub spawner: Arc<dyn Spawner>,
+}
