@@ -1,4 +1,7 @@
 //! What a layer is given of the outside world.
+//!
+//! What always holds: a layer reaches time, randomness, disk and tasks through this only, so that the
+//! simulation can replace each.
 
 use crate::{Clock, Disk, Random, Spawner};
 use std::sync::Arc;

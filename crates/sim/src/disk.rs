@@ -45,7 +45,7 @@ impl SimDisk {
         self.tree.lock().faults = faults;
     }
 
-    /// Leaves room for `free_bytes` more from now on; `None` is no limit.
+    /// Leaves space for `free_bytes` more from now on; `None` is no limit.
     pub fn set_free_bytes(&self, free_bytes: Option<u64>) {
         let mut tree = self.tree.lock();
         // A capacity of 0 would be no limit.

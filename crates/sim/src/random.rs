@@ -1,4 +1,5 @@
-//! Chance under a seed.
+//! Randomness under a seed: clock, tasks and disk of a simulated process draw from it. What always holds: the
+//! same seed gives the same sequence.
 
 use base::Random;
 use base::random::splitmix64;

@@ -1,5 +1,5 @@
 //! The offline check of a data folder's streams: reads everything that counts, changes nothing, and names
-//! what is damaged and whose it is.
+//! what is damaged and which streams it belongs to.
 //!
 //! What always holds: whatever makes the server refuse to start is named here; a torn tail of the journal or
 //! of the stream manager's log is not damage. What the blocks mean is the upper layer's matter.
@@ -21,7 +21,8 @@ pub struct StreamDamage {
     pub problem: String,
     /// Which part of it.
     pub part: DamagedPart,
-    /// Whose content it is; empty: nobody's, or everybody's if the file says how all others are to be read.
+    /// The streams whose content it is; empty: of none, or of all if the other files can't be read without
+    /// this one.
     pub streams: Vec<StreamName>,
 }
 
@@ -44,13 +45,12 @@ pub struct StreamCheck {
     pub journaled_bytes: u64,
     /// The folder was never finished or is empty: there is nothing in it.
     pub is_fresh: bool,
-    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can
-    /// tell.
+    /// That the journal's last record is not whole, as a crash leaves it: not known to be damage.
     pub torn: Option<String>,
 }
 
-/// Checks the folder of `env`. `progress` is told of bytes that were read, and of all there are. A folder
-/// that is not one of ours, or newer, is an error.
+/// Checks the folder of `env`. `progress` is called with the bytes that were read, and with all there are. A
+/// folder of another program or of a newer version is an error.
 pub fn check_streams<'a>(
     env: &'a Environment,
     progress: &'a mut (dyn FnMut(u64, u64) + Send),

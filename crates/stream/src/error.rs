@@ -1,4 +1,4 @@
-//! Why the stream layer could not do what it was asked, and by its kind, what the caller does next.
+//! Why a request to the stream layer failed, and by the kind of failure, what the caller does next.
 
 use crate::ids::{ExtentId, OwnerEpoch, StreamName};
 use base::disk::is_open_refused;
@@ -65,7 +65,7 @@ pub enum StreamError {
         /// The operating system's words.
         error: String,
     },
-    /// A write or sync failed and nobody knows what the disk holds: writing stops until the process starts
+    /// A write or sync failed and it is unknown what the disk holds: writing stops until the process starts
     /// again.
     #[error("the disk failed and writing has stopped, restart to recover: {0}")]
     WritesStopped(String),

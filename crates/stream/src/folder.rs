@@ -1,9 +1,9 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 6\nchecksum <16 hex>\n" (CRC-64/NVME of the first line; up to format 5
-//!                    only that); written last, so a folder without it was never finished, unless it holds extents,
-//!                    which come later
+//! FORMAT             "larimar data folder, format 6\nchecksum <16 hex>\n" (CRC-64/NVME of the first line;
+//!                    up to format 5 only that); written last, so a folder without it was never finished,
+//!                    unless it holds extents, which come later
 //! FORMAT.second      the same, written before it
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node

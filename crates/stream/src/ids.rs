@@ -43,7 +43,7 @@ impl fmt::Display for StreamName {
 }
 
 /// Number that rises with each change of a stream's owner. An append with an older one than the extent has
-/// seen is refused, so a former owner can't write after its successor has asked for the length.
+/// seen is refused, so a former owner can't write after its successor has read the length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnerEpoch(pub u64);
 

@@ -1,9 +1,9 @@
 //! The stream layer: named streams of append-only, checksummed, sealable extents.
 //!
 //! [`Streams`] is the facade. Beneath it the stream manager (which extents has a stream?) and the extent node
-//! (which bytes has an extent?) know nothing of each other's business. What holds for whoever appends: a
-//! returned append is durable, an acknowledged block reads back the same bytes for ever or fails loudly, and
-//! an append with an old owner epoch is refused.
+//! (which bytes has an extent?) do not depend on each other. What always holds: a returned append is durable,
+//! an acknowledged block reads back the same bytes for ever or fails loudly, and an append with an old owner
+//! epoch is refused.
 
 mod block;
 mod check;

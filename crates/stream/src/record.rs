@@ -28,8 +28,8 @@
 //! synced. So an unreadable record with a valid successor is damage, never a torn write. Why the end mark:
 //! behind a last record that was synced stands either it, or a record that was begun, because a disk writes a
 //! sector of 512 bytes whole or not at all. So a damaged last record is never taken for bytes that were never
-//! written. Why two checksums: whoever damages a body leaves the header, which says that there was a record;
-//! and a flipped bit of either is found and undone (see [`flipped_bit`]).
+//! written. Why two checksums: damage of a body leaves the header, which shows that there was a record; and a
+//! flipped bit of either is found and undone (see [`flipped_bit`](base::checksum::flipped_bit)).
 
 mod format;
 mod run;

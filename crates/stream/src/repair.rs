@@ -1,5 +1,5 @@
-//! What a repair needs of the streams: whatever still reads of one, and where it does not. Everybody else
-//! stops at the first damaged block.
+//! What a repair needs of the streams: whatever still reads of one, and where it does not. Other readers stop
+//! at the first damaged block.
 
 use crate::error::StreamError;
 use crate::extent_node::WalkStep;
@@ -19,7 +19,7 @@ pub enum Salvaged {
         extent: ExtentId,
         /// From which byte on; 0 if the whole extent is lost.
         from: u64,
-        /// Up to which byte; `u64::MAX`: nobody knows where the extent ended.
+        /// Up to which byte; `u64::MAX`: where the extent ended is unknown.
         to: u64,
         /// The extent's end is in doubt: perhaps nothing is missing.
         is_end: bool,
@@ -96,7 +96,7 @@ impl Streams {
         })
     }
 
-    /// The same, but that ends may be in doubt: for who knows what the last block must be.
+    /// The same, but ends may be in doubt: for a caller that knows what the last block must be.
     pub fn is_whole_but_for_its_end<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -126,8 +126,9 @@ impl Streams {
         })
     }
 
-    /// The extents that this stream lists whose ends are in doubt end where they do from now on. Only for who
-    /// has read all that is there of them, and has said what may be missing. Returns how many there were.
+    /// The extents that this stream lists whose ends are in doubt end where they do from now on. To be called
+    /// only after all that is there of them was read, and what may be missing was reported. Returns how many
+    /// there were.
     pub fn accept_ends<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<u64, StreamError>> {
         Box::pin(async move {
             let mut accepted = 0;

@@ -1,7 +1,7 @@
 //! Giving streams their new last extents, in a task of its own.
 //!
-//! Why: who asks may go away in the middle, and an extent that is added but not listed, or sealed without a
-//! successor, would be in the way of the next one. What always holds: a roll that was begun is ended, and
+//! Why: a requester may be dropped in the middle, and an extent that is added but not listed, or sealed
+//! without a successor, would block the next one. What always holds: a roll that was begun is ended, and
 //! rolls, like all that changes a stream's last extent, are done one after the other.
 
 use crate::error::StreamError;
@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 /// Requests for new extents that may wait; further ones wait to be admitted.
 const ROLL_QUEUE_COUNT_MAX: usize = 64;
 
-/// Where new extents are asked for. The task ends when this is dropped.
+/// Takes requests for new extents. The task ends when this is dropped.
 pub(crate) struct Rolls(mpsc::Sender<Roll>);
 
 /// A stream needs a new last extent.
@@ -50,8 +50,7 @@ impl Rolls {
         Ok(Rolls(rolls))
     }
 
-    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open
-    /// tail.
+    /// Adds a new last extent to the stream, unless one was added since `seen` was its open tail.
     pub(crate) async fn ask(
         &self,
         stream: StreamName,
@@ -68,7 +67,7 @@ impl Roller {
     async fn run(mut self, mut asked: mpsc::Receiver<Roll>) {
         while let Some(Roll { stream, epoch, seen, reply }) = asked.recv().await {
             let outcome = self.roll(stream, epoch, seen).await;
-            // A requester that went away is no reason to stop.
+            // A requester that was dropped is no reason to stop.
             let _ = reply.send(outcome);
         }
     }
@@ -83,7 +82,8 @@ impl Roller {
         if self.manager.with(|state| state.open_tail(&stream))? != seen {
             return Ok(());
         }
-        // Where there is no room for its deletion there is none for another: so there is never more than one.
+        // Where there is no space for its deletion there is none for another: so there is never more than
+        // one.
         self.delete_unlisted().await?;
         let mut commands = Vec::new();
         if let Some(extent) = seen {

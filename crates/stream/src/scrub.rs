@@ -1,11 +1,10 @@
 //! The scrub: reads sealed extents in the background, a little at a time, so that damage is noticed while
-//! other copies of the data still exist, and not when somebody needs it. Damage is a block that does not
+//! other copies of the data still exist, and not when it is needed. Damage is a block that does not
 //! read, or an extent whose blocks are not the ones that were appended (see `sealed.rs`; the reader
 //! compares).
 //!
-//! What always holds: it reads at most so many bytes a second as it is allowed, changes nothing, and looks at
-//! nothing that still grows. Damage is logged and counted at each round, until somebody does something about
-//! it.
+//! What always holds: it reads at most so many bytes a second as it is allowed, changes nothing, and reads
+//! nothing that still grows. Damage is logged and counted at each round, until it is repaired.
 
 use crate::error::StreamError;
 use crate::extent_node::ExtentNode;
@@ -32,7 +31,7 @@ pub struct ScrubStatistics {
     pub damaged_extents: u64,
 }
 
-/// Shared by the task and whoever asks.
+/// Shared by the task and the readers of its statistics.
 pub(crate) struct Scrub {
     statistics: Mutex<ScrubStatistics>,
     closing: watch::Sender<bool>,
@@ -60,13 +59,13 @@ impl Scrub {
     async fn pause(clock: &Arc<dyn Clock>, closing: &mut watch::Receiver<bool>, pause_for: Duration) -> bool {
         tokio::select! {
             biased;
-            // An error would mean that nobody is left to end it.
+            // An error would mean that the layer is gone.
             _ = closing.wait_for(|closing| *closing) => true,
             () = clock.sleep(pause_for) => false,
         }
     }
 
-    /// Learns of the end; made before the task starts, so that closing waits for it.
+    /// Receives the request to close; made before the task starts, so that closing waits for it.
     pub(crate) fn closing(&self) -> watch::Receiver<bool> {
         self.closing.subscribe()
     }
@@ -128,7 +127,7 @@ impl Scrub {
             }
             if block.is_none() {
                 if reader.mended_count() > 0 {
-                    // The reader has told which.
+                    // The reader has logged which.
                     self.statistics.lock().damaged_extents += 1;
                 }
                 return Ok(true);

@@ -1,6 +1,6 @@
 //! What a sealed extent is for ever: its length, and a digest of all of it.
 //!
-//! The digest tells what the checksums of blocks can't: that these blocks, all of them and in this order, are
+//! The digest shows what the checksums of blocks can't: that these blocks, all of them and in this order, are
 //! the ones that were appended. A block or a file that was exchanged for another valid one (the extent of the
 //! same id from another folder, an older copy) verifies block by block. No byte is hashed twice: the digest
 //! runs over the blocks' checksums, and is carried on from append to append, so that sealing computes
@@ -77,7 +77,7 @@ impl fmt::Display for Seal {
 }
 
 impl Seal {
-    /// How what a node says of the extent contradicts this, if it does. A node may know a digest that is
+    /// How the node's record of the extent contradicts this, if it does. The node may have a digest that is
     /// missing here.
     pub(crate) fn contradiction(self, held: Seal, frozen: bool) -> Option<String> {
         let agree =

@@ -1,6 +1,6 @@
 //! Sizes and bounds of the stream layer, and how they follow from the size of the disk.
 //!
-//! An extent gives its space back only as a whole: what is alive in it is copied first. So extents are small
+//! An extent's space is reclaimed only as a whole: what is alive in it is copied first. So extents are small
 //! against the disk, and a full disk has a reserve in which the largest such step fits.
 //! [`StreamSettings::for_disk`] keeps the two together.
 
@@ -8,13 +8,13 @@
 /// nothing to write.
 pub const IN_MEMORY_SEGMENT_SIZE_BYTES: u64 = 32 << 20;
 
-/// A disk has room for so many extents at least, as long as they have their least size.
+/// A disk has space for so many extents at least, as long as they have their least size.
 const EXTENTS_OF_DISK_MIN: u64 = 64;
 /// And for so many at most, until they have their largest: each keeps a file open, and is in the journal's
 /// table.
 const EXTENTS_OF_DISK_MAX: u64 = 8192;
 const EXTENT_SIZE_BYTES_MIN: u64 = 4 << 20;
-/// Where a disk has room for enough of this size they are no larger, so that the reserve is small.
+/// Where a disk has space for enough of this size they are no larger, so that the reserve is small.
 const EXTENT_SIZE_BYTES_USUAL: u64 = 32 << 20;
 const EXTENT_SIZE_BYTES_MAX: u64 = 256 << 20;
 
@@ -95,13 +95,13 @@ fn flush_size_bytes(disk_bytes: u64) -> u64 {
     (disk_bytes / FLUSHES_OF_DISK).clamp(FLUSH_SIZE_BYTES_MIN, FLUSH_SIZE_BYTES_MAX)
 }
 
-/// What is kept back. When a write finds no space, all of this may have to be written before anything comes
-/// back:
+/// What is kept back. When a write finds no space, all of this may have to be written before any space is
+/// reclaimed:
 ///
 /// - what is journaled and not in its extent: three quarters of a segment, see `extent_node/drain.rs`;
 /// - a memory table's checkpoint; the table's log goes after that;
 /// - what is alive in one extent, as it is copied out of it: less than an extent and a piece;
-/// - a part of a merge, which gives its first extent back once an extent's worth is written: an extent;
+/// - a part of a compaction, which frees its first extent once an extent's worth is written: an extent;
 /// - what stays for the next start: it is not given up before.
 ///
 /// Deletions stop and wait when less than a flush and an extent are free, so that their log and their
@@ -135,11 +135,11 @@ impl StreamSettings {
         }
     }
 
-    /// With less than this free, on a full disk, what takes space before it gives some back waits for what
-    /// has begun to give some back.
+    /// With less than this free, on a full disk, work that takes space before it reclaims some waits for such
+    /// work under way.
     pub(crate) fn floor_size_bytes(&self) -> u64 {
         let of_layout = self.extent_size_bytes_max + self.flush_size_bytes_max;
-        // Of a reserve that somebody chose, as tests do, a part.
+        // Of a reserve whose size was set, as tests do, a part.
         of_layout.min(self.reserve_size_bytes / 3)
     }
 

@@ -1,14 +1,15 @@
-//! Space that is kept back for a full disk: a file, the reserve, that is given up when a write finds no space.
+//! Space that is kept back for a full disk: a file, the reserve, that is given up when a write finds no
+//! space.
 //!
-//! Why: a deletion on a full disk needs space first, for its log and for the checkpoint, compaction or copy that
-//! reclaims space. What always holds: only a write that was refused for want of space has the reserve given up;
-//! from then on space is scarce, also after a restart, and the layer above should request only what reclaims space;
-//! space is no longer scarce once the whole reserve is there again. A small part of the reserve is given up only by
-//! a start, which has to write before anything can be deleted.
+//! Why: a deletion on a full disk needs space first, for its log and for the checkpoint, compaction or copy
+//! that reclaims space. What always holds: only a write that was refused for want of space has the reserve
+//! given up; from then on space is scarce, also after a restart, and the layer above should request only what
+//! reclaims space; space is no longer scarce once the whole reserve is there again. A small part of the
+//! reserve is given up only by a start, which has to write before anything can be deleted.
 //!
-//! Space is scarce, too, while less than half of a reserve's size is free besides: then the reserve stays, and work
-//! that reclaims space uses those bytes first. So a disk that is filled, emptied and filled again does not cost the
-//! reserve, which would have to be written anew each time before requests are served.
+//! Space is scarce, too, while less than half of a reserve's size is free besides: then the reserve stays,
+//! and work that reclaims space uses those bytes first. So a disk that is filled, emptied and filled again
+//! does not cost the reserve, which would have to be written anew each time before requests are served.
 //!
 //! ```text
 //! reserve       noise, so that no file system stores it in less; only its size counts:
@@ -16,8 +17,8 @@
 //! reserve.new   being made for the first time; a start removes it
 //! ```
 //!
-//! A folder on a disk that never had space for the reserve has no such file: there, too, space is scarce once a
-//! write was refused, and until there is space for a reserve.
+//! A folder on a disk that never had space for the reserve has no such file: there, too, space is scarce once
+//! a write was refused, and until there is space for a reserve.
 
 mod choices;
 mod claim;
@@ -40,8 +41,10 @@ pub(crate) const RESERVE_PATH: &str = "reserve";
 pub(crate) const RESERVE_NEW_PATH: &str = "reserve.new";
 /// The start's part of a reserve, at most.
 const START_DIVISOR: u64 = 8;
-/// With less free than so many reserves space will soon be scarce: dead bytes are reclaimed earlier than usual.
+/// With less free than so many reserves space will soon be scarce: dead bytes are reclaimed earlier than
+/// usual.
 const TIGHT_RESERVE_COUNT: u64 = 4;
+
 /// The reserve of a data folder.
 pub(crate) struct Space {
     disk: Arc<dyn Disk>,
@@ -80,7 +83,8 @@ struct Sizes {
     flush_bytes: u64,
 }
 
-/// The reserve's condition. Writers read it without a lock: they must not wait for a piece that is being synced.
+/// The reserve's condition. Writers read it without a lock: they must not wait for a piece that is being
+/// synced.
 #[derive(Default)]
 struct Condition {
     /// The reserve was whole once, and has its name.
@@ -165,8 +169,8 @@ impl Space {
         self.is_scarce() || self.disk.free_bytes().await.is_ok_and(|free_bytes| free_bytes < tight_bytes)
     }
 
-    /// Whether there is so little that a start should write nothing that can wait: the next start would not have
-    /// the bytes that this one takes.
+    /// Whether there is so little that a start should write nothing that can wait: the next start would not
+    /// have the bytes that this one takes.
     pub(crate) async fn is_spent(&self) -> bool {
         if self.sizes.whole_bytes == 0 {
             return false;
@@ -189,8 +193,8 @@ impl Space {
             .saturating_sub(self.measurement.free_bytes.load(Ordering::Relaxed))
     }
 
-    /// Claims space for work that reclaims more in the end: `wanted_bytes` or, with less free, as many as there are
-    /// but not fewer than `least_bytes`. A flush always has space besides.
+    /// Claims space for work that reclaims more in the end: `wanted_bytes` or, with less free, as many as
+    /// there are but not fewer than `least_bytes`. A flush always has space besides.
     pub(crate) async fn claim(&self, wanted_bytes: u64, least_bytes: u64) -> Option<Claim> {
         let claim = self.claim_of(wanted_bytes, least_bytes, 0).await;
         if claim.is_some() || self.is_given_up() || !self.condition.is_low.load(Ordering::Relaxed) {
@@ -241,7 +245,8 @@ impl Space {
 
     /// See [`has_space`].
     pub(crate) async fn has_room_for(&self, size_bytes: u64) -> bool {
-        // Without a reserve there is none to be lost. A file system that reports no useful free space has none.
+        // Without a reserve there is none to be lost. A file system that reports no useful free space has
+        // none.
         if !self.is_named() && !self.is_scarce() {
             return true;
         }
@@ -258,8 +263,8 @@ impl Space {
         }
     }
 
-    /// How often the reserve was given up: a writer reads it before a write and passes it to [`Self::give_up`] if the
-    /// write finds no space.
+    /// How often the reserve was given up: a writer reads it before a write and passes it to
+    /// [`Self::give_up`] if the write finds no space.
     pub(crate) fn given_up(&self) -> u64 {
         self.condition.given_up_count.load(Ordering::Acquire)
     }

@@ -90,8 +90,8 @@ impl Streams {
         self.manager.with(|state| state.streams.contains_key(stream))
     }
 
-    /// Appends all of `blocks` or none; durable when it returns. A failed append may still be there: whoever
-    /// replays tells duplicates apart.
+    /// Appends all of `blocks` or none; durable when it returns. A failed append may still be there: a reader
+    /// of the stream must recognize duplicates.
     pub fn append<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -120,9 +120,8 @@ impl Streams {
     }
 
     /// Starts a task on the thread that writes and syncs the journal, which blocks it half of the time: for
-    /// those who append again as soon as an append is durable, and do little between the two. Nobody has to
-    /// be woken on another thread for that, and those who have their next append ready are in the next record
-    /// together.
+    /// tasks that append again as soon as an append is durable, and do little between the two. No other
+    /// thread has to be woken for that, and all appends that are ready by then share the next record.
     pub fn spawn_beside_journal(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.node.spawn_beside_journal(name, task);
     }
@@ -142,14 +141,13 @@ impl Streams {
         })
     }
 
-    /// Whether the extent takes appends. One that is not there is no tail any more: whoever adds one sees
-    /// that.
+    /// Whether the extent takes appends. One that is not there is no tail any more, which the task that adds
+    /// extents finds out.
     fn has_room(&self, extent: ExtentId) -> bool {
         self.node.stat(extent).is_ok_and(|stat| stat.length < self.settings.extent_size_bytes_max)
     }
 
-    /// Has the stream given a new last extent, unless somebody else has done so since `seen` was its open
-    /// tail.
+    /// Adds a new last extent to the stream, unless one was added since `seen` was its open tail.
     async fn roll(
         &self,
         stream: &StreamName,
@@ -173,7 +171,7 @@ impl Streams {
             let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else {
                 return Ok(());
             };
-            // An empty extent is kept open: a restart leaves no trace of streams that nobody writes.
+            // An empty extent is kept open: a restart leaves no trace of streams that are not written to.
             let stat = self.node.fence(extent, epoch, false).await?;
             if stat.length > 0 {
                 let sealed = self.node.fence(extent, epoch, true).await?.sealed();
@@ -189,7 +187,7 @@ impl Streams {
     }
 
     /// The payloads of blocks of one extent that follow one another, their checksums verified. They are read
-    /// in one piece and past the page cache: for who walks over much and comes by once.
+    /// in one piece and past the page cache: for scans that read much, and each block once.
     pub fn read_run<'a>(&'a self, run: &'a [Location]) -> BoxFuture<'a, Result<Vec<Bytes>, StreamError>> {
         Box::pin(async move { self.node.read_run(run).await })
     }
@@ -278,8 +276,8 @@ impl Streams {
         self.node.check_writes()
     }
 
-    /// Whether the disk is full, or nearly so: until there is space again, only what gives space back should
-    /// be asked for.
+    /// Whether the disk is full, or nearly so: until there is space again, the caller should request only
+    /// what reclaims space.
     pub fn is_scarce(&self) -> bool {
         self.space.is_scarce()
     }
@@ -294,8 +292,8 @@ impl Streams {
         Box::pin(async move { self.space.became_scarce().await })
     }
 
-    /// Whether the disk is full and even what gives space back must wait for what has begun to: it takes some
-    /// first.
+    /// Whether the disk is so full that even work that reclaims space must wait for such work under way: it
+    /// takes some first.
     pub fn is_below_floor(&self) -> bool {
         self.space.is_below_floor()
     }
@@ -310,13 +308,13 @@ impl Streams {
         Box::pin(async move { self.space.is_spent().await })
     }
 
-    /// Bytes that have to become free before all writes are taken again, while space is scarce.
+    /// Bytes that have to become free before all writes are accepted again, while space is scarce.
     pub fn missing_bytes(&self) -> u64 {
         self.space.missing_bytes()
     }
 
-    /// Claims space for work that takes some before it gives more back: `wanted_bytes`, or fewer, but not
-    /// fewer than `least_bytes`. Nobody else is promised them as long as the claim is held.
+    /// Claims space for work that takes some before it reclaims more: `wanted_bytes`, or fewer, but not fewer
+    /// than `least_bytes`. No other claim gets them as long as this one is held.
     pub fn claim<'a>(&'a self, wanted_bytes: u64, least_bytes: u64) -> BoxFuture<'a, Option<Claim>> {
         Box::pin(async move { self.space.claim(wanted_bytes, least_bytes).await })
     }
@@ -326,14 +324,14 @@ impl Streams {
         self.space.kept_back_bytes()
     }
 
-    /// Whether there is room for work that gives space back but takes so many bytes first, and something
-    /// stays for others; always, if there is no reserve.
+    /// Whether there is space for work that reclaims some but takes so many bytes first, and something stays
+    /// for other work; always, if there is no reserve.
     pub fn has_room_for<'a>(&'a self, size_bytes: u64) -> BoxFuture<'a, bool> {
         Box::pin(async move { self.space.has_room_for(size_bytes).await })
     }
 
-    /// Whether so many bytes are a small part of what is free, so that work which nobody needs may take them
-    /// for a while. No, if that can't be learned.
+    /// Whether so many bytes are a small part of what is free, so that optional work may take them for a
+    /// while. No, if what is free is unknown.
     pub fn has_plenty_of_room_for<'a>(&'a self, size_bytes: u64) -> BoxFuture<'a, bool> {
         Box::pin(async move { self.space.has_plenty_of_room_for(size_bytes).await })
     }

@@ -134,7 +134,7 @@ fn whatever_is_damaged_the_rest_is_served_and_nothing_is_wrong() {
             let opened = Streams::open(&env, StreamSettings::tiny()).await;
             let streams = opened.unwrap_or_else(|error| panic!("{words}: {error}"));
             let failed = judge(&streams, &names, &words).await;
-            // Whoever writes to a stream that is not damaged can.
+            // Streams that are not damaged take appends.
             for stream in 0..STREAM_COUNT {
                 if streams.is_whole(&name(stream)).await.unwrap() {
                     let block = vec![Bytes::from_static(b"and then")];

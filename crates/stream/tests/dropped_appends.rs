@@ -1,5 +1,5 @@
-//! Requesters that go away in the middle of an append: their append is there whole or not at all, and nobody
-//! else's suffers.
+//! Requesters that are dropped in the middle of an append: their append is there whole or not at all, and no
+//! other append suffers.
 
 use base::{Clock, Environment};
 use bytes::Bytes;

@@ -156,7 +156,7 @@ fn a_format_that_a_former_process_did_not_sync_is_synced_by_the_next() {
 }
 
 /// A folder of format 1 whose log and journal contradict each other was raised to format 2, and only then
-/// refused: the program that had written it could not be asked any more.
+/// refused: the program that had written it could not open it any more.
 #[test]
 fn a_folder_that_contradicts_itself_is_refused_before_its_format_is_raised() {
     const LOG: &str = "stream_manager/log";
@@ -170,7 +170,7 @@ fn a_folder_that_contradicts_itself_is_refused_before_its_format_is_raised() {
         let before = disk.contents().remove(LOG).unwrap();
         streams.delete(&name).await.unwrap();
         streams.close().await;
-        // A log that somebody has brought back from a backup.
+        // A log that was brought back from a backup.
         disk.replace(LOG, before);
         disk.replace("FORMAT", b"larimar data folder, format 1\n".to_vec());
         for path in ["FORMAT.second", "stream_manager/log.second", "journal/table", "journal/table.second"] {

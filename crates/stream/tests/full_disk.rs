@@ -1,4 +1,4 @@
-//! A full disk, or no file descriptor left: what the stream manager's log or the journal has no room for is
+//! A full disk, or no file descriptor left: what the stream manager's log or the journal has no space for is
 //! refused, nothing that was there suffers, and it goes on once there is space.
 
 use base::Environment;
@@ -42,7 +42,7 @@ async fn live(env: Environment, disk: Arc<SimDisk>) -> Vec<StreamName> {
         assert_eq!(streams.delete(&first).await, Err(StreamError::DiskFull));
         assert!(streams.exists(&first) && !streams.exists(&name(count)));
     }
-    // What needs no room in the log goes on.
+    // What needs no space in the log goes on.
     assert_eq!(streams.check_writes(), Ok(()));
     let place = streams.append(&first, EPOCH, vec![Bytes::from_static(b"meanwhile")]).await.unwrap()[0];
     assert_eq!(streams.read(place).await.unwrap(), "meanwhile");
@@ -92,8 +92,8 @@ async fn append_until_full(streams: &Streams, stream: &StreamName, size: usize, 
     }
 }
 
-/// A full disk had refused the journal its next segment after the drain was asked for the present one. Small
-/// appends still went to that one, and nobody asked for them again: two segments on they were taken for
+/// A full disk had refused the journal its next segment after the drain had its ticket for the present one.
+/// Small appends still went to that one, and no ticket covered them: two segments on they were taken for
 /// synced, and the power loss took them.
 #[test]
 fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
@@ -113,7 +113,7 @@ fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
             let mut appended = vec![Bytes::from_static(b"before")];
             fill_up(&disk);
             appended.extend(append_until_full(&streams, &stream, LARGE, 1).await);
-            // The drain does what it was asked.
+            // The drain syncs what its ticket covers.
             disk.set_faults(Faults::default());
             env.clock.sleep(Duration::from_millis(300)).await;
             // One page is left of the segment.
@@ -261,7 +261,7 @@ fn a_reserve_lets_deletions_go_on_where_the_disk_and_the_journal_are_full() {
     }
 }
 
-/// Whoever fills a disk, deletes and fills it again must not cost the reserve each time.
+/// A disk that is filled, emptied and filled again must not cost the reserve each time.
 #[test]
 fn a_nearly_full_disk_keeps_its_reserve_and_takes_writes_as_soon_as_there_is_space() {
     let world = World::new(1);
@@ -283,7 +283,7 @@ fn a_nearly_full_disk_keeps_its_reserve_and_takes_writes_as_soon_as_there_is_spa
                 env.clock.sleep(Duration::from_millis(100)).await;
                 assert_eq!((state(), reserve_size(&disk)), ((false, false, false), RESERVE), "round {round}");
             }
-            // Work that finds no room in what is left has the reserve.
+            // Work that finds no space in what is left has the reserve.
             disk.set_free_bytes(Some(RESERVE / 2 - 1));
             streams.became_scarce().await;
             let claim = streams.claim(RESERVE, RESERVE).await;
@@ -304,7 +304,7 @@ fn a_nearly_full_disk_keeps_its_reserve_and_takes_writes_as_soon_as_there_is_spa
         .unwrap();
 }
 
-/// The stream manager's log had no room for the deletion that would have given space back.
+/// The stream manager's log had no space for the deletion that would have reclaimed some.
 #[test]
 fn a_reserve_makes_room_in_the_managers_log() {
     let world = World::new(1);
@@ -344,7 +344,7 @@ fn a_folder_without_room_for_a_reserve_gets_one_once_there_is_space() {
             assert_eq!(reserve_size(&disk), 0);
             while streams.append(&name(0), EPOCH, vec![Bytes::from(vec![7; 5000])]).await.is_ok() {}
             assert!(streams.is_scarce());
-            // Space that comes back is used for one, and until then only what gives some back is taken.
+            // Reclaimed space is used for one, and until then only what reclaims some is accepted.
             disk.set_free_bytes(Some(2 * RESERVE));
             env.clock.sleep(Duration::from_secs(10)).await;
             assert_eq!((reserve_size(&disk), streams.is_scarce()), (RESERVE, false));
@@ -394,7 +394,7 @@ fn a_reserve_that_is_cut_off_while_it_is_made_is_told_from_one_that_was_given_up
     assert!(cut_off.iter().all(|count| *count >= 5), "{cut_off:?}");
 }
 
-/// The beginning of a reserve kept its space from everybody when the disk filled up meanwhile.
+/// The beginning of a reserve kept its space when the disk filled up meanwhile.
 #[test]
 fn a_reserve_that_was_never_whole_gives_its_space_back_and_is_made_anew() {
     const SIZE: u64 = 3 << 20;
@@ -521,7 +521,7 @@ fn extent_file_count(disk: &SimDisk) -> usize {
 }
 
 /// Fills the disk, and then the journal by appends to the first stream. The smallest ones too: until it has
-/// no room for an entry.
+/// no space for an entry.
 async fn fill_journal(disk: &SimDisk, streams: &Streams) {
     fill_up(disk);
     for size in [7000, 3000, 10] {
@@ -529,7 +529,7 @@ async fn fill_journal(disk: &SimDisk, streams: &Streams) {
     }
 }
 
-/// What a large append had written stayed if the journal then had no room for its length.
+/// What a large append had written stayed if the journal then had no space for its length.
 #[test]
 fn a_large_append_that_the_full_journal_refuses_gives_back_what_it_has_written() {
     for seed in 0..20 {
@@ -558,8 +558,8 @@ fn a_large_append_that_the_full_journal_refuses_gives_back_what_it_has_written()
     }
 }
 
-/// Each append to a stream without a tail made the file of an extent, which the full journal then had no room
-/// for, and left it there.
+/// Each append to a stream without a tail made the file of an extent, which the full journal then had no
+/// space for, and left it there.
 #[test]
 fn refused_extents_leave_no_files() {
     for seed in 0..20 {
@@ -587,8 +587,8 @@ fn refused_extents_leave_no_files() {
     }
 }
 
-/// An extent that the stream manager's log had no room for stayed until the next start if the journal then
-/// had no room for its deletion either; and one of a former owner stayed in any case.
+/// An extent that the stream manager's log had no space for stayed until the next start if the journal then
+/// had no space for its deletion either; and one of a former owner stayed in any case.
 #[test]
 fn an_extent_that_no_stream_lists_does_not_stay() {
     for seed in 0..20 {
@@ -611,7 +611,7 @@ fn an_extent_that_no_stream_lists_does_not_stay() {
                 while streams.create(&[name(count)]).await.is_ok() {
                     count += 1;
                 }
-                // Each takes two pages of the journal, until there is no room for either.
+                // Each takes two pages of the journal, until there is no space for either.
                 for _ in 0..100 {
                     let block = vec![Bytes::from_static(b"first")];
                     let refused = streams.append(&name(1), OwnerEpoch(5), block).await;
@@ -645,7 +645,7 @@ fn deletions() -> Vec<StreamChange> {
 }
 
 /// Extents of deleted streams stayed, until some other extent was to go or the next start, if the journal had
-/// no room for their removal.
+/// no space for their removal.
 #[test]
 fn extents_whose_removal_was_refused_go_once_there_is_space() {
     for seed in 0..20 {
@@ -690,7 +690,7 @@ fn an_extent_that_cant_be_forgotten_keeps_no_other_from_going() {
                 streams.create(&[name(count)]).await.unwrap();
                 count += 1;
             }
-            // A record takes a page, and one stays free: there is room for the deletion and nothing else.
+            // A record takes a page, and one stays free: there is space for the deletion and nothing else.
             fill_up(&disk);
             for at in count..count + (GROWTH / PAGE) as usize - 2 {
                 streams.create(&[name(at)]).await.unwrap();

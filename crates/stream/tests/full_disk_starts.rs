@@ -1,4 +1,4 @@
-//! Starts with 0 bytes free, again and again, because somebody else fills the disk whenever there is space:
+//! Starts with 0 bytes free, again and again, because another program fills the disk whenever there is space:
 //! each succeeds and shows all that was acknowledged, none takes anything that the next one needs, and once
 //! there is space all goes on.
 //!
@@ -142,7 +142,7 @@ async fn delete(streams: &Streams, model: &Model, at: u64) -> Result<(), StreamE
     }
 }
 
-/// Whatever can be done with streams, and somebody else who takes all space.
+/// Whatever can be done with streams, and another program that takes all space.
 async fn do_anything(
     env: &Environment,
     disk: &SimDisk,

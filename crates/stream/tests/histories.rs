@@ -79,7 +79,7 @@ async fn seal(streams: &Streams, stream: &StreamName) -> Result<(), StreamError>
     }
 }
 
-/// Whether nothing of what was asked is there, for certain.
+/// Whether nothing of what was requested is there, for certain.
 fn is_refusal(error: &StreamError) -> bool {
     matches!(error, StreamError::DiskFull | StreamError::OutOfFiles(_))
 }
@@ -117,7 +117,7 @@ async fn life(
             }
             for _ in 0..random.next_u64() % 30 {
                 if random.next_u64().is_multiple_of(12) {
-                    // Anybody's last extent, while its writer appends.
+                    // The last extent of any stream, while its writer appends.
                     match seal(&streams, &name(random.next_u64() % WRITERS)).await {
                         Err(error) if !is_refusal(&error) => return Err(error),
                         _ => {}
@@ -170,7 +170,7 @@ async fn life(
     Ok(())
 }
 
-/// One history; returns the digest of all that the disk was asked.
+/// One history; returns the digest of all requests to the disk.
 fn history(seed: u64) -> u64 {
     let world = World::new(seed);
     let model = Model::default();
@@ -380,8 +380,8 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
     }
 }
 
-/// A segment that groups had filled to its last page but one, and the idle mark to its end, made the room for
-/// the next group underflow: the journal's task ended and with it all writing.
+/// A segment that groups had filled to its last page but one, and the idle mark to its end, made the space
+/// for the next group underflow: the journal's task ended and with it all writing.
 #[test]
 fn a_segment_that_its_mark_has_filled_is_followed_by_the_next() {
     let pages = StreamSettings::tiny().journal_segment_size_bytes / 4096;

@@ -1,4 +1,4 @@
-//! The background scrub: damage in a sealed extent is noticed without anybody reading it, and the rate is
+//! The background scrub: damage in a sealed extent is noticed without any reader of it, and the rate is
 //! kept.
 
 use base::{Clock, Environment};

@@ -1,5 +1,5 @@
-//! Records of the journal that are damaged, where what is left tells what was in them. The last one after a
-//! power loss, which nobody can tell from one that was never finished: what was acknowledged by it is there
+//! Records of the journal that are damaged, where what is left shows what was in them. The last one after a
+//! power loss, which looks like one that was never finished: what was acknowledged by it is there
 //! where its bytes are, and what was refused is not. One of a deletion: what was deleted is not missed.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! How the simulated disk misbehaves.
+//! How the simulated disk misbehaves. Each fault is off by default; a test sets those that it needs.
 
 /// How often the disk misbehaves, each as "one in"; 0 is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,9 +11,10 @@ pub struct Faults {
     pub create_refused_one_in: u64,
     /// Bytes that all files may hold together; 0 is no limit.
     pub capacity_bytes: u64,
-    /// From this operation on there is no room for more bytes; 0: never.
+    /// From this operation on there is no space for more bytes; 0: never.
     pub full_at_operation: u64,
-    /// The disk dies at the operation with this number (see [`SimDisk::operation_count`]); 0 is never.
+    /// The disk dies at the operation with this number (see
+    /// [`SimDisk::operation_count`](crate::SimDisk::operation_count)); 0 is never.
     pub crash_at_operation: u64,
     /// A fault planted on purpose: syncs of paths with this prefix do nothing and report success.
     pub skip_sync_of: Option<&'static str>,

@@ -1,4 +1,6 @@
 //! An open file of the simulated disk: reads, writes that may end in part, syncs that may fail.
+//!
+//! What always holds: a write is visible at once, and durable only once a sync that began after it succeeds.
 
 use super::SimDisk;
 use super::content::{Change, Content};
@@ -33,7 +35,7 @@ impl SimFile {
         end_max.saturating_sub(offset).min(len as u64) as usize
     }
 
-    /// How much of a write is done before it ends for want of space: nothing, all that there is room for, or
+    /// How much of a write is done before it ends for want of space: nothing, all that there is space for, or
     /// less.
     fn part_of(&self, room: usize) -> usize {
         match self.disk.random.below(3) {
@@ -64,7 +66,7 @@ impl DiskFile for SimFile {
         // A write of nothing would not grow the file.
         let change =
             (!bytes.is_empty()).then(|| Change::Write { offset: offset as usize, bytes: bytes.clone() });
-        // The bytes may reach the disk although the process never learns of it: so before the crash point.
+        // The bytes may reach the disk although the write never returns: so before the crash point.
         self.with(|content| {
             if let Some(change) = change {
                 change.apply(&mut content.current);

@@ -1,4 +1,7 @@
 //! Operations on names of the simulated disk: open, list, rename, remove, and syncs of folders.
+//!
+//! What always holds: a change of names is durable only once its folder is synced; folders themselves are
+//! durable at once.
 
 use super::SimDisk;
 use super::content::Content;

@@ -40,7 +40,7 @@ impl Tree {
         self.name_changes.push(NameChange { folder: folder_of(path).to_owned(), changes });
     }
 
-    /// Bytes of all files that have a name: what is removed takes no more space, as if nobody had it open.
+    /// Bytes of all files that have a name: what is removed takes no more space, as if it were open nowhere.
     pub(super) fn used_bytes(&self) -> u64 {
         self.names.values().map(|id| self.files[id].current.len() as u64).sum()
     }

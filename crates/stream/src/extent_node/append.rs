@@ -9,10 +9,10 @@ use crate::ids::{ExtentId, Location, OwnerEpoch};
 use base::disk::write_buffer;
 use bytes::Bytes;
 
-/// Cuts off what lies beyond the extent's length, for certain: nobody reads it, it would keep the last free
-/// bytes from everybody, and a start that can't tell where the journal ended takes whole blocks that lie
-/// there for appends that were not refused. To be called while no large append is under way; the drain writes
-/// below the length only.
+/// Cuts off what lies beyond the extent's length, for certain: it is never read, it would occupy the disk's
+/// last free bytes, and a start that does not know where the journal ended takes whole blocks that lie there
+/// for appends that were not refused. To be called while no large append is under way; the drain writes below
+/// the length only.
 async fn cut_to_length(extent: &Extent) -> std::io::Result<()> {
     let length = extent.state().length;
     if extent.file.size().await? > length {
@@ -83,7 +83,8 @@ impl ExtentNode {
             }
             // Beyond the length nothing exists, so a write that failed for want of space has changed nothing.
             self.cut(&extent).await?;
-            // It may be the one that the reserve is not for: whoever has sent it tries again, or is told.
+            // The reserve may not be meant for this append: the requester tries again, or reports the
+            // failure.
             self.space.give_up(given_up).await;
             return Err(StreamError::DiskFull);
         }
@@ -93,21 +94,21 @@ impl ExtentNode {
             |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, tail, reply };
         let asked = self.ask(length).await;
         if let Err(StreamError::DiskFull | StreamError::Sealed(_) | StreamError::OldEpoch { .. }) = asked {
-            // Refused, so the journal for certain knows nothing of these bytes. The lock went with the
-            // request.
+            // Refused, so the journal for certain has nothing of these bytes. The lock went with the request.
             self.settle_tail(&extent).await?;
         }
         asked?;
         Ok(locations)
     }
 
-    /// Cuts off what a large append has left beyond the length that did not come to its end.
+    /// Cuts off what an unfinished large append has left beyond the length.
     async fn settle_tail(&self, extent: &Extent) -> Result<(), StreamError> {
         let _tail = extent.tail.clone().write_owned().await;
         if extent.is_written_beyond() { self.cut(extent).await } else { Ok(()) }
     }
 
-    /// Cuts what lies beyond the length. If that can't be, nobody may be told that it is not there.
+    /// Cuts what lies beyond the length. If that fails, writing stops: the append may not be refused as one
+    /// that left nothing.
     async fn cut(&self, extent: &Extent) -> Result<(), StreamError> {
         let what = || format!("extent {}", extent.id);
         cut_to_length(extent).await.map_err(|error| self.stopped(StreamError::write(&what(), &error)))

@@ -76,7 +76,7 @@ impl NodeFacts {
         file.size().await.unwrap_or_default().saturating_sub(state.length)
     }
 
-    /// Reads every block of an extent; `read` is told of bytes that were read.
+    /// Reads every block of an extent; `read` is called with the bytes that were read.
     pub(crate) async fn check_extent(
         &self,
         disk: &dyn Disk,

@@ -21,13 +21,13 @@ pub enum DamagedPart {
         /// Where it starts in the extent, in bytes.
         offset: u64,
     },
-    /// Nobody knows whether the extent's last blocks are all that were appended.
+    /// It is not certain that the extent's last blocks are all that were appended.
     End {
         /// Which extent.
         extent: ExtentId,
     },
-    /// What the next start mends: it is kept twice.
+    /// The next start mends it from its other copy.
     Mended,
-    /// Every block of the extent reads, but they are not the ones that were appended. Which, nobody can tell.
+    /// Every block of the extent reads, but they are not the ones that were appended. Which ones is unknown.
     Exchanged,
 }

@@ -4,7 +4,7 @@
 //!
 //! What always holds: a journal segment is recycled only after every byte it holds was synced in its extent,
 //! or the extent was deleted. A full disk costs its reserve, then makes the drain wait and try the write
-//! again; a failed sync stops all writing, because nobody knows what the disk holds.
+//! again; a failed sync stops all writing, because it is unknown what the disk holds.
 
 use super::extent::Extent;
 use super::stop::Stop;
@@ -29,7 +29,7 @@ const WAKE_OF_SEGMENT: u64 = 16;
 /// Bytes are due once this share of a segment was journaled behind them. A segment is wanted back a whole one
 /// later, so the rest of it is for the sync.
 const LAG_OF_SEGMENT: (u64, u64) = (3, 4);
-/// All is due when nothing was journaled for this long: memory goes back, and a start has less to recover.
+/// All is due when nothing was journaled for this long: memory is freed, and a start has less to recover.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// How long a drain that met a full disk waits before it tries again.
 const DISK_FULL_RETRY_AFTER: Duration = Duration::from_millis(200);
@@ -59,7 +59,7 @@ struct Queues {
     in_flight: BTreeSet<ExtentId>,
     /// Extents with written, unsynced bytes.
     unsynced: BTreeMap<ExtentId, Arc<Extent>>,
-    /// Tickets that were given out and not reached yet: at most as many as appends that found no room in the
+    /// Tickets that were given out and not reached yet: at most as many as appends that found no space in the
     /// journal.
     tickets: VecDeque<Ticket>,
     /// The newest ticket's number.
@@ -126,7 +126,7 @@ impl Drain {
                 let extent = extent.clone();
                 queues.waiting.push_back(PendingBytes { extent, end, first_position: position, position });
                 if is_first {
-                    // It rests until it is told, and would not see that nothing follows.
+                    // The drain rests until it is notified, and would not see that nothing follows.
                     self.wake.notify_one();
                 }
             }
@@ -152,8 +152,8 @@ impl Drain {
         queues.unsynced.remove(&extent);
     }
 
-    /// Asks for all bytes added so far to be synced. The ticket says when: once [`Progress::synced`] has
-    /// reached it. Bytes that are added later need another.
+    /// Requests a sync of all bytes added so far. It is done once [`Progress::synced`] has reached the
+    /// returned ticket. Bytes that are added later need another.
     pub(crate) fn request(&self) -> u64 {
         let mut queues = self.queues.lock();
         let position = queues.position;
@@ -165,7 +165,7 @@ impl Drain {
         queues.asked
     }
 
-    /// Somebody waits for this ticket.
+    /// Makes everything up to this ticket due: a task waits for it.
     pub(crate) fn hurry(&self, ticket: u64) {
         let mut queues = self.queues.lock();
         let asked = queues.tickets.iter().take_while(|asked| asked.number <= ticket).last().copied();
@@ -187,7 +187,7 @@ impl Drain {
         self.wake.notify_one();
     }
 
-    /// Tells of progress.
+    /// A receiver that follows the drain's progress.
     pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
@@ -234,7 +234,7 @@ impl Drain {
         }
     }
 
-    /// Writes what is due, syncs if asked. True if the drain shall end.
+    /// Writes what is due, syncs what tickets request. True if the drain shall end.
     async fn pass(&self) -> Result<bool, StreamError> {
         let (batch, due, reached, closing) = {
             let mut queues = self.queues.lock();
@@ -401,7 +401,7 @@ mod tests {
             drain.hurry(ticket);
             {
                 let mut pass = pin!(drain.pass());
-                // It has written and gives way.
+                // It has written and yields.
                 while one.file.size().now_or_never().is_none_or(|size| size.unwrap() == 0) {
                     assert!(pass.as_mut().now_or_never().is_none());
                     tokio::task::yield_now().await;

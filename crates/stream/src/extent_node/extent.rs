@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Extent {
     pub(crate) id: ExtentId,
     pub(crate) file: Arc<dyn DiskFile>,
-    /// Shared by appends through the journal until they are durable; alone by an append straight to the file,
-    /// which must know its offset before the journal does. The journal's requests hold it, whose requesters
-    /// may go away.
+    /// Shared by appends through the journal until they are durable; exclusive for an append straight to the
+    /// file, which needs its offset before the journal assigns one. The journal's requests hold it, because
+    /// their requesters may be dropped.
     pub(crate) tail: Arc<tokio::sync::RwLock<()>>,
-    /// Up to where large appends have written. One that did not come to its end, perhaps because its
-    /// requester went away, has left bytes beyond the length.
+    /// Up to where large appends have written. An unfinished one, perhaps because its requester was dropped,
+    /// has left bytes beyond the length.
     written_to: AtomicU64,
     published: Mutex<PublishedState>,
 }
@@ -40,7 +40,7 @@ impl Extent {
         Extent { id, file, tail: Arc::default(), written_to: AtomicU64::new(0), published }
     }
 
-    /// Whether bytes beyond the length have to be cut off before the next append. To be asked with the tail
+    /// Whether bytes beyond the length have to be cut off before the next append. To be called with the tail
     /// held.
     pub(super) fn is_written_beyond(&self) -> bool {
         let written_to = self.written_to.load(Ordering::Relaxed);
@@ -105,7 +105,7 @@ impl Extent {
         })
     }
 
-    /// A bit of the block at `offset` was flipped, and that is undone for whoever reads it.
+    /// A bit of the block at `offset` was flipped, and that is undone for the reader.
     pub(crate) fn tell_mended(&self, offset: u64) {
         tracing::warn!(
             extent = %self.id,
@@ -162,7 +162,7 @@ impl Extent {
             })
         };
         if let Some(bytes) = pending {
-            // A copy: whoever keeps it must not keep the whole record of the journal.
+            // A copy: a caller that keeps it must not keep the whole record of the journal.
             return Ok(Bytes::copy_from_slice(&bytes));
         }
         let what = || format!("extent {}", self.id);

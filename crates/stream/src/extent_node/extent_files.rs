@@ -1,8 +1,8 @@
 //! Brings the files of extents up to what the journal says of them.
 //!
-//! What always holds: what is wrong with one file keeps no other from being served. A file that can't be
-//! used, or lacks bytes, takes no more appends; what it has is read as ever, each block verified. What finds
-//! no space in its file is handed back, if that is asked for, and counts as there.
+//! What always holds: damage of one file does not stop any other from being served. A file that can't be
+//! used, or lacks bytes, takes no more appends; what it has is read as ever, each block verified. Bytes for
+//! which there is no space in their file are returned, if the caller keeps them pending, and count as there.
 
 use super::extent::Extent;
 use super::extent_path;
@@ -29,7 +29,7 @@ pub(super) struct JournaledBytes {
 }
 
 impl JournaledBytes {
-    /// With memory of its own: else it would keep the whole segment's.
+    /// With memory of its own: else it would keep the whole segment in memory.
     fn copied(&self) -> Self {
         JournaledBytes { bytes: Bytes::copy_from_slice(&self.bytes), ..*self }
     }
@@ -51,12 +51,12 @@ pub(super) struct OpenedExtents {
 struct BringUpOptions {
     /// All was in the extents.
     is_clean: bool,
-    /// What finds no space is handed back.
+    /// What finds no space is returned.
     keeps_pending: bool,
 }
 
 /// Opens every extent's file, writes what only the journal has, and syncs it. `keeps_pending`: what finds no
-/// space there is handed back; else that is an error.
+/// space there is returned; else that is an error.
 pub(super) async fn open_extents(
     disk: &dyn Disk,
     recovered: &mut JournalRecovery,
@@ -197,7 +197,7 @@ async fn bring_up(
     }
     if !journaled.is_empty() || is_cut {
         match file.sync_data().await {
-            // Nobody knows what of it is on the disk: all of it is to be written again.
+            // It is unknown what of it is on the disk: all of it is to be written again.
             Err(error) if is_disk_full(&error) && options.keeps_pending => {
                 pending = journaled.iter().map(JournaledBytes::copied).collect();
             }

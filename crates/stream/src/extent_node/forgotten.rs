@@ -1,8 +1,8 @@
 //! Extents whose deletion was in a record of the journal that is lost.
 //!
-//! A stream's owner lists an extent no longer before it is deleted, and the journal knows of the deletion
-//! before the file is removed. So one that nobody lists and that has no file was deleted, whatever the
-//! journal says: to tell that its file is missing would be false, and nothing could mend it.
+//! The stream manager lists an extent no longer before it is deleted, and the journal has the deletion before
+//! the file is removed. So one that no stream lists and that has no file was deleted, whatever the journal
+//! says: to report that its file is missing would be false, and nothing could mend it.
 
 use super::extent_path;
 use super::journal::JournalRecovery;

@@ -24,7 +24,7 @@ impl ExtentNode {
         let file = file.map_err(|error| not_made(&path, &error))?;
         if let Err(error) = self.disk.sync_folder("extents").await {
             if is_out_of_files(&error) {
-                // No sync was tried. Nobody will ever use the file; if it stays, the next start removes it.
+                // No sync was tried. The file will never be used; if it stays, the next start removes it.
                 let _ = self.disk.remove(&path).await;
                 return Err(StreamError::OutOfFiles(error.to_string()));
             }
@@ -35,7 +35,7 @@ impl ExtentNode {
         let created = Arc::new(Extent::new(extent, file, ExtentState::empty(epoch)));
         let asked = self.ask(|reply| Request::Create { extent: created.clone(), epoch, reply }).await;
         if asked == Err(StreamError::DiskFull) {
-            // The journal has no room, and for certain does not know the extent: see above.
+            // The journal has no space, and for certain does not have the extent: see above.
             let _ = self.disk.remove(&path).await;
         }
         asked?;
@@ -43,8 +43,8 @@ impl ExtentNode {
         Ok(())
     }
 
-    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then says the length
-    /// and the digest. One persisted step, so nobody can append after the length was asked.
+    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then returns the length
+    /// and the digest. One persisted step, so no append can follow the returned length.
     pub(crate) async fn fence(
         &self,
         extent: ExtentId,
@@ -56,7 +56,7 @@ impl ExtentNode {
         Ok(state.into())
     }
 
-    /// Deletes an extent. Its readers get an error from now on, also if the journal has no room: then it is
+    /// Deletes an extent. Its readers get an error from now on, also if the journal has no space: then it is
     /// to be deleted again.
     pub(crate) async fn delete(&self, extent: ExtentId) -> Result<(), StreamError> {
         self.extents.write().remove(&extent);
@@ -64,7 +64,7 @@ impl ExtentNode {
         self.remove_file(extent).await
     }
 
-    /// Removes the file of an extent that the journal does not know (any more).
+    /// Removes the file of an extent that the journal does not have (any more).
     pub(super) async fn remove_file(&self, extent: ExtentId) -> Result<(), StreamError> {
         // A name that comes back after a power loss is removed at the next start.
         match self.disk.remove(&extent_path(extent)).await {

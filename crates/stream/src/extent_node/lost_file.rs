@@ -1,4 +1,4 @@
-//! Stands in for the file of an extent that can't be used: whoever reads or writes it is told why.
+//! Stands in for the file of an extent that can't be used: reads and writes of it fail with the reason.
 
 use async_trait::async_trait;
 use base::DiskFile;

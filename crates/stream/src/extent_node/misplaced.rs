@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const FOUND_SUFFIX: &str = ".found";
 
-/// Whose blocks a file has, as far as its first one tells; `None`: it is empty or that block does not read.
+/// The extent that the file's first block names; `None`: the file is empty or that block does not read.
 pub(super) async fn owner_of(file: &dyn DiskFile, holder: ExtentId) -> Option<ExtentId> {
     let header = file.read_at(0, BLOCK_HEADER_SIZE).await.ok()?;
     let claimed = block::claimed(&header)?;

@@ -1,4 +1,4 @@
-//! The extent node: keeps extents on its disk. It knows extents and blocks, nothing of streams or keys.
+//! The extent node: keeps extents on its disk. It has extents and blocks, and no notion of streams or keys.
 //!
 //! Small appends go to the journal (one sync for all that wait) and to their extent later; large ones go
 //! straight to the extent and only their length goes to the journal. What always holds: a returned append is

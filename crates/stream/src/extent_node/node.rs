@@ -1,4 +1,6 @@
 //! The node itself: its fields, facts about its extents, and requests to its journal. Each verb has its file.
+//!
+//! What always holds: an extent's state changes only through a request to the journal.
 
 use super::extent::Extent;
 use super::journal::Request;
@@ -20,7 +22,7 @@ pub(super) const JOURNAL_QUEUE_COUNT_MAX: usize = 1024;
 /// Bytes read at a time when an extent is replayed.
 pub(super) const REPLAY_READ_SIZE_BYTES: usize = 1 << 20;
 
-/// What a node says about an extent.
+/// Facts about an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExtentStat {
     /// Bytes that are durable.

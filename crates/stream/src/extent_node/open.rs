@@ -1,9 +1,9 @@
 //! Opening a node: recover the journal, bring every extent's file up to it, start a new generation.
 //!
 //! What always holds: an extent whose file is missing or shorter than its length is served as far as it
-//! reads, and takes no more appends. Files that no journal knows are left-overs of a creation or deletion
-//! that was cut off, and are removed. Where a full disk has no room for journaled bytes, the journal goes on
-//! in its newest segment, and they stay pending.
+//! reads, and takes no more appends. Files that are not in the journal's table are orphans of a creation or
+//! deletion that was cut off, and are removed. Where a full disk has no space for journaled bytes, the
+//! journal goes on in its newest segment, and they stay pending.
 
 use super::drain::Drain;
 use super::extent::Extent;
@@ -38,15 +38,15 @@ pub(crate) struct RecoveredNode {
     /// Journaled bytes for which there was no space in their files: at most what two segments of the journal
     /// hold.
     pending: BTreeMap<ExtentId, Vec<JournaledBytes>>,
-    /// What the journal is to be told first if it goes on in its newest segment; `None`: it may not, because
-    /// more is known than its entries can say.
+    /// The entries that the journal writes first if it goes on in its newest segment; `None`: it may not,
+    /// because more is known than its entries can hold.
     to_go_on: Option<Vec<Entry<'static>>>,
     /// Files in the extents' folder that no extent has.
     orphans: Vec<String>,
     /// No extent that is known, and no file, has this id or a higher one.
     pub(crate) next_extent: u64,
-    /// What journal and streams say of the extents is damaged: nothing that only seems to be left over is to
-    /// be removed.
+    /// What journal and streams say of the extents is damaged: what only seems to be an orphan is not to be
+    /// removed.
     pub(crate) has_losses: bool,
 }
 
@@ -145,7 +145,7 @@ impl ExtentNode {
         let of_files = others.iter().filter_map(|name| u64::from_str_radix(name.get(..16)?, 16).ok());
         let of_extents = extents.keys().map(|extent| extent.0);
         let next_extent = of_files.chain(of_extents).max().map_or(0, |highest| highest.saturating_add(1));
-        // Where something is lost a file that nobody knows may be what is missing.
+        // Where something is lost an unknown file may be what is missing.
         let is_named_by_id = |name: &String| name.len() == 16 && u64::from_str_radix(name, 16).is_ok();
         let orphans =
             if has_losses { Vec::new() } else { others.into_iter().filter(is_named_by_id).collect() };
@@ -327,7 +327,7 @@ async fn complete_segment(
         if found < size_bytes { file.sync_data().await } else { Ok(()) }
     };
     if let Err(error) = written.await {
-        // What is there of it would keep the last free bytes from everybody.
+        // The part that is there would occupy the disk's last free bytes.
         let _ = file.set_len(found).await;
         return Err(if is_disk_full(&error) { StreamError::DiskFull } else { failed(error) });
     }
@@ -377,7 +377,7 @@ async fn new_writer(
     })
 }
 
-/// Removes files of extents that the journal on the disk does not know any more.
+/// Removes files of extents that the journal on the disk does not have any more.
 async fn remove_orphans(disk: &dyn Disk, orphans: Vec<String>) -> Result<(), StreamError> {
     for orphan in orphans {
         tracing::info!(orphan, "removing a file that belongs to no extent");

@@ -1,4 +1,4 @@
-//! Where the files of extents lie in the data folder.
+//! Where the files of extents lie in the data folder: one file for each extent, named by its id.
 
 use crate::ids::ExtentId;
 

@@ -47,7 +47,7 @@ impl ExtentNode {
     }
 }
 
-/// Why nobody may take the end of an extent for its end.
+/// The error at the end of an extent that is in doubt.
 fn in_doubt(extent: ExtentId, end: u64) -> StreamError {
     StreamError::Corrupt(format!(
         "extent {extent}: the journal was damaged, and blocks that were appended at {end} and behind may be lost"

@@ -1,10 +1,10 @@
-//! Brings what a damaged journal says of the extents in line with what their streams' owner knows of them: a
+//! Brings what a damaged journal says of the extents in line with the stream manager's records of them: a
 //! pure function.
 //!
-//! What always holds: an extent that a stream lists stays known, whatever the journal says. One whose length
-//! nobody knows for certain is frozen, and its end is in doubt. A seal is taken from the stream manager, who
-//! notes it only after the journal has acknowledged it; so where the journal does not know it, a record is
-//! lost, and whatever else that held.
+//! What always holds: an extent that a stream lists stays known, whatever the journal says. One without a
+//! certain length is frozen, and its end is in doubt. A seal is taken from the stream manager, which
+//! records it only after the journal has acknowledged it; so where the journal does not have it, a record
+//! is lost, and whatever else that held.
 
 use super::extent_path;
 use super::journal::{Finding, JournalRecovery};
@@ -76,8 +76,8 @@ pub(super) fn settle(recovered: &mut JournalRecovery, listed: &[ListedExtent]) {
     }
 }
 
-/// The extent, if what the manager knows of it shows that the journal has lost what it had acknowledged,
-/// which it does not say itself.
+/// The extent, if the manager's record of it shows that the journal has lost what it had acknowledged, which
+/// the journal does not show itself.
 fn shows_loss(recovered: &JournalRecovery, listed: &ListedExtent) -> Option<ExtentId> {
     if recovered.has_gaps || recovered.in_doubt.contains(&listed.extent) {
         return None;
@@ -154,7 +154,7 @@ mod tests {
             let settled = (state.length, state.frozen, state.in_doubt, found.findings.len());
             assert_eq!(settled, expected, "{known:?} {in_doubt} {has_gaps} {sealed:?}");
         }
-        // What else was in the record that had the freeze nobody knows: an extent that takes appends is in
+        // What else was in the record that had the freeze is unknown: an extent that takes appends is in
         // doubt with it.
         let mut others = recovered(open, false, false);
         others.torn = Some("the last record is not whole".to_owned());

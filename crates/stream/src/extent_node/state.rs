@@ -1,5 +1,5 @@
-//! What an extent node knows of its extents, as a pure state machine: entries go in, the next table or a
-//! refusal comes out. The journal persists entries and tables; replaying the same entries gives the same
+//! An extent node's table of its extents, as a pure state machine: entries go in, the next table or a refusal
+//! comes out. The journal persists entries and tables; replaying the same entries gives the same
 //! table.
 //!
 //! What always holds: a length only grows, a frozen extent never changes again, an epoch never falls. The
@@ -8,17 +8,18 @@
 //! without reading any extent.
 //!
 //! ```text
-//! table  = varint(count) extent*          extent = u64 id, u64 epoch, u64 length, u8 flags, u64 digest if bit 1
-//!                                         flags: bit 0: frozen, bit 1: the digest is known (from format 2 on),
-//!                                         bit 2: its end is in doubt (from format 6 on)
+//! table  = varint(count) extent*
+//! extent = u64 id, u64 epoch, u64 length, u8 flags, u64 digest if bit 1
+//!   flags   bit 0: frozen, bit 1: the digest is known (from format 2 on),
+//!           bit 2: its end is in doubt (from format 6 on)
 //! entry  = u8 tag, fields:
 //!   1 append  u64 extent, u64 epoch, u64 offset, varint n, n bytes (encoded blocks)
-//!   2 length  u64 extent, u64 epoch, u64 offset, varint n           (n bytes were written and synced in the file)
+//!   2 length  u64 extent, u64 epoch, u64 offset, varint n   (n bytes were written and synced in the file)
 //!   3 create  u64 extent, u64 epoch
 //!   4 fence   u64 extent, u64 epoch, u8 flags (bit 0: freeze)
 //!   5 delete  u64 extent
-//!   6 length  as 2, u64 digest                                      (of the extent with those bytes; from format 2 on)
-//!   7 accept  u64 extent                                            (its end is no longer in doubt; from format 6 on)
+//!   6 length  as 2, u64 digest        (of the extent with those bytes; from format 2 on)
+//!   7 accept  u64 extent              (its end is no longer in doubt; from format 6 on)
 //! ```
 
 use crate::error::StreamError;

@@ -1,16 +1,16 @@
-//! What large appends have left behind an extent's length when nobody can tell where the journal ended.
+//! What large appends have left behind an extent's length when it is unknown where the journal ended.
 //!
 //! A large append is written and synced in its extent's file before the journal's record says so. If the
 //! journal's last record is not whole, it was never finished, and the append never acknowledged, or it was
-//! acknowledged and is damaged. The bytes can't tell these apart either, but taking them is right in both
-//! cases: an append that got no answer may be there or not. One that was refused is not among them, because
-//! it is cut off for certain before anybody is told, and so is one that was left unfinished before the next
+//! acknowledged and is damaged. The bytes look the same in both cases, and taking them is right in both: an
+//! append that got no answer may be there or not. One that was refused is not among them, because it is cut
+//! off for certain before the refusal is returned, and so is one that was left unfinished before the next
 //! begins (`append.rs`).
 //!
 //! What always holds: what is taken reaches from the length to the file's end in whole blocks, as an append
 //! that was synced does: of one that was not, some blocks may be whole, and an append is there as a whole or
 //! not at all. Anything else was not acknowledged, unless more than the journal is damaged, and is cut off.
-//! Either is told.
+//! Either is logged.
 
 use super::extent_path;
 use super::state::ExtentState;

@@ -1,5 +1,5 @@
-//! Walks over the blocks of an extent, behind a damaged one from the next that reads: for who looks at
-//! damage, not for readers.
+//! Walks over the blocks of an extent, behind a damaged one from the next that reads: for check and repair,
+//! not for readers.
 
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::StreamError;

@@ -1,4 +1,6 @@
 //! Whole blocks in an extent's file: whether a part of it consists of them, and how far they reach.
+//!
+//! What always holds: a block counts only if its header, its place and its checksum fit.
 
 use super::state::ExtentState;
 use crate::block::{self, BLOCK_HEADER_SIZE};
@@ -18,7 +20,7 @@ pub(super) async fn has_whole_blocks(file: &dyn DiskFile, extent: ExtentId, offs
     true
 }
 
-/// Takes whole blocks behind the length: whoever appended them may have been told so.
+/// Takes whole blocks behind the length: their appends may have been acknowledged.
 pub(super) async fn find_end(file: &dyn DiskFile, extent: ExtentId, state: &mut ExtentState, len: u64) {
     while let Some((end, checksum)) = block_at(file, extent, state.length, len).await {
         state.length = end;

@@ -51,7 +51,7 @@ impl Record {
     }
 }
 
-/// Collects a body behind room for the header, so that finishing copies nothing.
+/// Collects a body behind space for the header, so that finishing copies nothing.
 pub(crate) struct RecordBuilder {
     buffer: BytesMut,
 }
@@ -61,7 +61,7 @@ impl RecordBuilder {
         Self::with_capacity(0)
     }
 
-    /// With room for a body of this many bytes, so that a large group is not moved while it grows.
+    /// With space for a body of this many bytes, so that a large group is not moved while it grows.
     pub(crate) fn with_capacity(body_len: usize) -> Self {
         Self::in_buffer(BytesMut::with_capacity(padded_size(body_len) + END_MARK_SIZE))
     }

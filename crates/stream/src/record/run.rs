@@ -1,5 +1,5 @@
-//! Reads the records of one use of a file, finds those behind an unreadable place, and tells from the end mark whether a
-//! further record was begun.
+//! Reads the records of one use of a file, finds those behind an unreadable place, and derives from the end
+//! mark whether a further record was begun.
 
 use super::format::{
     END_MARK_FIELDS_SIZE, HEADER_SIZE_1, Header, RECORD_ALIGNMENT, Record, differing_bits, end_mark_bytes,
@@ -131,15 +131,15 @@ impl SearchScope {
     }
 }
 
-/// A valid record at or after `from` that is wanted. What users store may look like records, of any length:
-/// but they can't know the generation, so that none of it is hashed.
+/// A valid record at or after `from` that is in `wanted`. Stored user data may look like records, of any
+/// length, but the generation can't be guessed: so none of that is hashed.
 pub(crate) fn find_successor(file: &Bytes, from: usize, wanted: SearchScope) -> Option<Record> {
     let (at, header) =
         wanted_headers(file, from, wanted).find(|(at, header)| is_whole(file, *at, *header))?;
     read_body(file, at, header)
 }
 
-/// As [`read_body`], for records of which nobody knows that they are there: a flipped bit is not looked for.
+/// As [`read_body`], for records that are not known to be there: a flipped bit is not looked for.
 fn is_whole(file: &[u8], at: usize, header: Header) -> bool {
     let start = at + header.size;
     let body = start.checked_add(header.body_len).and_then(|end| file.get(start..end));

@@ -1,5 +1,5 @@
-//! The choices about space, from numbers alone: when the reserve grows, when the disk is nearly full, when to measure again,
-//! and whether there is space for work that reclaims some.
+//! The choices about space, from numbers alone: when the reserve grows, when the disk is nearly full, when to
+//! measure again, and whether there is space for work that reclaims some.
 
 use std::time::Duration;
 
@@ -15,10 +15,9 @@ pub(super) const LOW_DIVISOR: u64 = 2;
 pub(super) const LOW_MARGIN_DIVISOR: u64 = 32;
 /// Up to this part of what is free is little.
 pub(super) const SMALL_PART_DIVISOR: u64 = 8;
-/// The reserve only grows while this part of its size stays free besides; else the next write would have it given
-/// up again.
+/// The reserve only grows while this part of its size stays free besides; else the next write would have it
+/// given up again.
 pub(super) const MARGIN_DIVISOR: u64 = 4;
-
 /// What is free is measured again before it can have been filled at this speed.
 const FILLED_BYTES_PER_SECOND_MAX: u64 = 2 << 30;
 
@@ -53,11 +52,11 @@ pub(super) fn look_again_after(free_bytes: u64, size_bytes: u64) -> Duration {
     filled_after.clamp(LOW_WATCH_EVERY, WATCH_EVERY)
 }
 
-/// Whether there is space for work that reclaims some but takes so many bytes first. While space is scarce half of
-/// what is free stays for others: a large compaction that fails for want of space would have kept it from all
-/// deletions meanwhile. Else a margin stays, or such work would fill the disk, and the reserve would be given up for
-/// it again and again. Work that takes a small part of what is free hinders nothing, and without it rows that are
-/// nearly all dead would stay for ever.
+/// Whether there is space for work that reclaims some but takes so many bytes first. While space is scarce
+/// half of what is free stays for other work: a large compaction that fails for want of space would have kept
+/// it from all deletions meanwhile. Else a margin stays, or such work would fill the disk, and the reserve
+/// would be given up for it again and again. Work that takes a small part of what is free hinders nothing,
+/// and without it rows that are nearly all dead would stay for ever.
 pub(super) fn has_space(is_scarce: bool, free_bytes: u64, size_bytes: u64, margin_bytes: u64) -> bool {
     if is_scarce {
         size_bytes <= free_bytes / 2

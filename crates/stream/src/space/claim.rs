@@ -1,4 +1,5 @@
-//! Claims of free space by work that reclaims more in the end: two such works are never promised the same bytes.
+//! Claims of free space by work that reclaims more in the end. What always holds: no two claims have the same
+//! bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

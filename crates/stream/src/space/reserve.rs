@@ -1,4 +1,5 @@
-//! The reserve's file: it grows piece by piece, is given up when a write finds no space, and gets its name once it is whole.
+//! The reserve's file: it grows piece by piece, is given up when a write finds no space, and gets its name
+//! once it is whole.
 
 use super::choices::{MARGIN_DIVISOR, Step, choose_step};
 use super::{RESERVE_NEW_PATH, RESERVE_PATH, Reserve, Space};
@@ -8,13 +9,13 @@ use bytes::Bytes;
 use std::io;
 use std::sync::atomic::Ordering;
 
-/// The reserve only grows while the floor and this part of it more stay free, or it would be given up for deletions
-/// at once.
+/// The reserve only grows while the floor and this part of it more stay free, or it would be given up for
+/// deletions at once.
 const FLOOR_MARGIN_DIVISOR: u64 = 4;
 
 impl Space {
-    /// Gives the reserve up for a write that found no space and began when the reserve had been given up `seen`
-    /// times. True: there may be space now.
+    /// Gives the reserve up for a write that found no space and began when the reserve had been given up
+    /// `seen` times. True: there may be space now.
     pub(crate) async fn give_up(&self, seen: u64) -> bool {
         self.give_up_to(seen, self.sizes.start_bytes).await
     }
@@ -24,7 +25,7 @@ impl Space {
         self.give_up_to(seen, self.sizes.start_bytes).await || self.give_up_to(self.given_up(), 0).await
     }
 
-    pub(super) async fn give_up_to(&self, seen: u64, kept_bytes: u64) -> bool {
+    async fn give_up_to(&self, seen: u64, kept_bytes: u64) -> bool {
         let mut reserve = self.reserve.lock().await;
         if self.given_up() != seen {
             return true;
@@ -61,9 +62,9 @@ impl Space {
         true
     }
 
-    /// The file can't be used: as if there were none. One that was never whole is removed; where that fails, the next
-    /// start removes it.
-    pub(super) async fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
+    /// The file can't be used: as if there were none. One that was never whole is removed; where that fails,
+    /// the next start removes it.
+    async fn fail(&self, reserve: &mut Reserve, error: &io::Error) {
         tracing::warn!(%error, "the reserve for a full disk can't be used");
         reserve.failed = true;
         self.condition.is_given_up.store(false, Ordering::Relaxed);
@@ -111,7 +112,8 @@ impl Space {
             return false;
         }
         if is_whole {
-            // In this order: at each instant the disk is nearly full or its reserve is given up, if it is either.
+            // The disk is noted as nearly full before the reserve is noted as whole: space stays scarce in
+            // between.
             self.measurement.held_bytes.store(self.sizes.whole_bytes, Ordering::Relaxed);
             if let Ok(free_bytes) = self.disk.free_bytes().await {
                 self.note_free(free_bytes);
@@ -126,7 +128,7 @@ impl Space {
         !is_whole
     }
 
-    pub(super) async fn write_piece(&self, reserve: &mut Reserve, size_bytes: u64) -> io::Result<()> {
+    async fn write_piece(&self, reserve: &mut Reserve, size_bytes: u64) -> io::Result<()> {
         let file = match &reserve.file {
             Some(file) => file.clone(),
             None => {
@@ -153,7 +155,7 @@ impl Space {
     }
 
     /// Gives the whole reserve its name: from now on less of it means that it was given up.
-    pub(super) async fn name(&self) -> io::Result<()> {
+    async fn name(&self) -> io::Result<()> {
         self.disk.rename(RESERVE_NEW_PATH, RESERVE_PATH).await?;
         self.disk.sync_folder("").await?;
         self.condition.is_named.store(true, Ordering::Relaxed);

@@ -7,7 +7,8 @@
 //! of them has lost is read from the other.
 //!
 //! ```text
-//! stream_manager/log             records, zeros; body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
+//! stream_manager/log             records, zeros
+//!                                body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
 //! stream_manager/log.second      the same bytes, from format 6 on
 //! stream_manager/log.new         the next log, until it replaces the old one
 //! stream_manager/log.second.new  the same
@@ -112,7 +113,7 @@ async fn write_snapshot(
             }
         }
     }
-    // From here on nobody knows which log the next start finds: not even a full disk is a mere refusal.
+    // From here on it is unknown which log the next start finds: not even a full disk is a mere refusal.
     for (from, to) in NEW_PATHS.into_iter().zip(PATHS) {
         disk.rename(from, to).await.map_err(|error| StreamError::write(to, &error))?;
     }
@@ -156,8 +157,8 @@ async fn write_new(disk: &dyn Disk, path: &str, bytes: Bytes) -> Result<Arc<dyn 
         file.sync_data().await
     };
     if let Err(error) = written.await {
-        // What is there of it would keep the last free bytes from everybody. If it stays, the next try
-        // removes it.
+        // The part that is there would occupy the disk's last free bytes. If it stays, the next try removes
+        // it.
         let _ = disk.remove(path).await;
         return Err(write_failed(error));
     }
@@ -333,7 +334,7 @@ impl Log {
         let mut state = shown.read().clone();
         while let Some(request) = requests.recv().await {
             let outcome = self.serve(&mut state, &shown, &request.commands).await;
-            // A requester that went away is no reason to stop.
+            // A requester that was dropped is no reason to stop.
             let _ = request.reply.send(outcome);
         }
     }
@@ -363,7 +364,7 @@ impl Log {
         shown.write().apply_all(commands)
     }
 
-    /// After a failed write nobody knows what the log holds: nothing is written any more.
+    /// After a failed write it is unknown what the log holds: nothing is written any more.
     fn stop_after(&mut self, failure: Option<StreamError>) {
         if let Some(error) = failure {
             tracing::error!(%error, "the stream manager's log has stopped");
@@ -371,8 +372,8 @@ impl Log {
         }
     }
 
-    /// Makes room for `size_bytes` more. A full disk is no reason to stop: nothing depends on the new zeros
-    /// yet.
+    /// Adds zeros so that `size_bytes` more fit. A full disk is no reason to stop: nothing depends on the new
+    /// zeros yet.
     async fn grow(&mut self, size_bytes: u64) -> Result<(), StreamError> {
         if self.offset + size_bytes <= self.grown_to {
             return Ok(());
@@ -380,7 +381,7 @@ impl Log {
         let growth = size_bytes.max(self.growth_bytes);
         let given_up = self.space.given_up();
         let mut grown = self.write_zeros(growth).await;
-        // Without this log nothing can be given back.
+        // Without this log no space can be reclaimed.
         if grown == Err(StreamError::DiskFull) && self.space.give_up(given_up).await {
             grown = self.write_zeros(growth).await;
         }
@@ -427,7 +428,7 @@ impl Log {
                     *self = log;
                     return Ok(());
                 }
-                // The old log has room for this list, and goes on until there is space, or a file for the new
+                // The list fits in the old log, which goes on until there is space, or a file, for the new
                 // one.
                 Err(StreamError::DiskFull | StreamError::OutOfFiles(_)) => {
                     self.refused_size_bytes = size_bytes
@@ -441,7 +442,7 @@ impl Log {
 
     /// False while the disk has less space than the next log did not find.
     async fn may_have_space_for_next(&self) -> bool {
-        // Where nobody knows how much there is, it is tried.
+        // Where free space is unknown, it is tried.
         self.disk.free_bytes().await.map_or(true, |free_bytes| free_bytes >= self.refused_size_bytes)
     }
 

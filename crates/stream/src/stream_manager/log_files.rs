@@ -8,7 +8,7 @@ pub(super) const FOLDER: &str = "stream_manager";
 /// In the order in which they are written.
 pub(crate) const PATHS: [&str; 2] = ["stream_manager/log", "stream_manager/log.second"];
 
-/// What the log says after a stop of any kind.
+/// What a start reads from the log after a stop of any kind.
 pub(crate) struct LogRecovery {
     pub(crate) state: State,
     pub(super) generation: u64,

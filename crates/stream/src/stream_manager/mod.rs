@@ -1,4 +1,5 @@
-//! The stream manager: names streams, lists and seals their extents, counts references. It knows no blocks.
+//! The stream manager: names streams, lists and seals their extents, counts references. It has no notion of
+//! blocks.
 //!
 //! Its state (`state.rs`) is pure; its log (`log.rs`) makes each list of commands durable as one record
 //! before the state shows it.
@@ -49,7 +50,7 @@ impl StreamManager {
     }
 
     /// Starts a new log from what was read, and its task. New extents get `next_extent` or higher ids: files
-    /// of others may be there that nobody lists.
+    /// of extents that no stream lists may have lower ones.
     pub(crate) async fn start(
         env: &Environment,
         settings: &StreamSettings,
@@ -81,7 +82,7 @@ impl StreamManager {
         answer.await.map_err(|_| StreamError::Closing)?
     }
 
-    /// Returns when all that was asked is done.
+    /// Returns when all requests are done.
     pub(crate) async fn close(&self) {
         // An error means that the log has stopped: nothing is under way.
         let _ = self.multi_modify(Vec::new()).await;

@@ -1,5 +1,6 @@
-//! What the stream manager knows, as a pure state machine: which streams there are, which extents each one
-//! lists, which extents are sealed and which are waiting to be deleted. It knows no blocks. `codec.rs` has the bytes.
+//! The stream manager's state, as a pure state machine: which streams there are, which extents each one
+//! lists, which extents are sealed and which are waiting to be deleted. It has no notion of blocks.
+//! `codec.rs` has the bytes.
 //!
 //! What always holds: an extent is listed by at least one stream or waits for deletion; only a stream's last
 //! extent may be unsealed; ids are never used twice.
@@ -54,9 +55,9 @@ pub(crate) enum Command {
     /// Sealed extents of one stream are also listed, in this order, at the end of another, unless it lists
     /// them.
     Share {
-        /// Who lists them now.
+        /// The stream that lists them now.
         from: StreamName,
-        /// Who lists them too.
+        /// The stream that lists them too.
         to: StreamName,
         /// Which.
         extents: Vec<ExtentId>,
@@ -75,11 +76,11 @@ pub(crate) enum Command {
         /// Which.
         extents: Vec<ExtentId>,
     },
-    /// The extent's file is deleted: nothing remembers it.
+    /// The extent's file is deleted: it leaves the state.
     Forget(ExtentId),
 }
 
-/// One extent as the manager knows it.
+/// The manager's record of an extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExtentInfo {
     /// Final length and digest, once sealed.
@@ -88,14 +89,14 @@ pub(crate) struct ExtentInfo {
     pub(crate) references: u32,
 }
 
-/// One stream as the manager knows it.
+/// The manager's record of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamInfo {
     pub(crate) epoch: OwnerEpoch,
     pub(crate) extents: Vec<ExtentId>,
 }
 
-/// The manager's whole knowledge.
+/// All streams and extents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) streams: BTreeMap<StreamName, StreamInfo>,

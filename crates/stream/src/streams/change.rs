@@ -2,7 +2,7 @@
 
 use crate::ids::{ExtentId, StreamName};
 
-/// One change of [`Streams::multi_modify`].
+/// One change of [`Streams::multi_modify`](crate::Streams::multi_modify).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamChange {
     /// A new stream without extents.
@@ -18,16 +18,16 @@ pub enum StreamChange {
     },
     /// All extents of one stream are also listed at the end of another. Its last extent is sealed first.
     Share {
-        /// Who lists them now.
+        /// The stream that lists them now.
         from: StreamName,
-        /// Who lists them too.
+        /// The stream that lists them too.
         to: StreamName,
     },
     /// The same of those among these extents that the first stream lists.
     ShareSome {
-        /// Who lists them now.
+        /// The stream that lists them now.
         from: StreamName,
-        /// Who lists them too.
+        /// The stream that lists them too.
         to: StreamName,
         /// Which ones.
         extents: Vec<ExtentId>,

@@ -1,4 +1,5 @@
-//! Changes several streams' extent lists in one durable step, and removes extents that no stream lists any more.
+//! Changes several streams' extent lists in one durable step, and removes extents that no stream lists any
+//! more.
 
 use super::StreamChange;
 use super::Streams;
@@ -53,30 +54,30 @@ impl Streams {
         })
     }
 
-    /// Freezes the stream's last extent and says how the manager learns of it; `None` if it takes no appends
-    /// anyway.
+    /// Freezes the stream's last extent and returns the command that records it at the manager; `None` if it
+    /// takes no appends anyway.
     pub(super) async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
         let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
-        // Whoever asks owns the stream, perhaps with a later epoch than the manager has seen: on a full disk
-        // a range goes on with the highest one of its streams.
+        // The caller owns the stream, perhaps with a later epoch than the manager has seen: on a full disk a
+        // range goes on with the highest one of its streams.
         let epoch = self.epoch(stream)?.max(self.node.stat(extent)?.epoch);
         let sealed = self.node.fence(extent, epoch, true).await?.sealed();
         Ok(Some(Command::Seal { extent, sealed }))
     }
 
     /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk
-    /// perhaps: to be called every now and then.
+    /// perhaps. To be called from time to time.
     pub fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move { self.collect().await })
     }
 
-    /// Second phase of deletion: extents that no stream lists leave their node, then the manager forgets
-    /// them. One that can't keeps no other from it; the first failure is told.
+    /// Second phase of deletion: extents that no stream lists are removed from their node, then from the
+    /// manager's list. A failure of one stops no other; the first failure is returned.
     pub(super) async fn collect(&self) -> Result<(), StreamError> {
         let _collecting = self.collecting.lock().await;
         let mut outcome = Ok(());
-        // Once it can't forget, each further try would ask for the disk's last bytes again; the files are
-        // what takes space.
+        // After the first refusal each further command would only use up the disk's last bytes; the files
+        // are what takes space.
         let mut forgets = true;
         for extent in self.manager.with(|state| state.unreferenced()) {
             let removed = match self.node.delete(extent).await {

@@ -1,5 +1,5 @@
-//! Opens the stream layer: recovers the extent node and the stream manager, brings the folder to the present format, makes
-//! both agree, and starts the layer's tasks.
+//! Opens the stream layer: recovers the extent node and the stream manager, brings the folder to the present
+//! format, makes both agree, and starts the layer's tasks.
 
 use super::{Streams, listed_extents};
 use crate::error::StreamError;
@@ -97,12 +97,11 @@ impl Streams {
         })
     }
 
-    /// Makes the manager and the node, which knows of all extents that streams list, agree after a stop:
-    /// finishes deletions and sealings, removes extents that no stream ever listed.
+    /// Makes the manager and the node, which has all extents that streams list, agree after a stop: finishes
+    /// deletions and sealings, removes extents that no stream ever listed.
     async fn reconcile(&self, has_losses: bool) -> Result<(), StreamError> {
         let mut outcome = Ok(());
-        // What a full disk has no room for is done later, or by the next start, and keeps nothing else from
-        // being done.
+        // What a full disk has no space for is done later, or by the next start, and stops nothing else.
         let mut note = |done: Result<(), StreamError>| match done {
             Err(StreamError::DiskFull) => {
                 outcome = Err(StreamError::DiskFull);
@@ -135,8 +134,8 @@ impl Streams {
     }
 }
 
-/// Recovers the extent node. On a full disk that takes the reserve; what there is no space for then stays
-/// pending.
+/// Recovers the extent node. On a full disk the reserve is given up for that; what there is no space for even
+/// then stays pending.
 async fn recover_node(
     env: &Environment,
     extents: &[ListedExtent],

@@ -1,4 +1,5 @@
-//! Blocks of a stream in order.
+//! Reads a stream from one of its blocks to its end, over the borders of extents: recovery of a range replays
+//! its log so.
 
 use crate::error::StreamError;
 use crate::extent_node::ExtentReader;

@@ -1,4 +1,4 @@
-//! Going on in the newest segment: where a full disk has no room for journaled bytes, no segment can be
+//! Going on in the newest segment: where a full disk has no space for journaled bytes, no segment can be
 //! begun, because that would need the file that holds them sooner or later.
 //!
 //! What always holds: the bytes stay pending in memory, at most two segments of them, until the drain has
@@ -35,8 +35,7 @@ impl JournalWriter {
         let end = segment.records.len() as u64;
         file.write_at(0, segment.records.clone()).await.map_err(failed)?;
         if changes.is_empty() {
-            // Else what stands there is what tells the next start of the changes, until they are written over
-            // it.
+            // Else the next start finds the changes from what stands there, until they are written over it.
             file.write_at(end, segment.end_mark.clone()).await.map_err(failed)?;
         }
         file.sync_data().await.map_err(failed)?;
@@ -52,9 +51,9 @@ impl JournalWriter {
         self.put_changes(changes).await
     }
 
-    /// Writes these as a group. The record that they were left out of has almost always left room enough: one
-    /// page holds some 80 of them, and there is one for each large append that the crash cut off. Else the
-    /// disk must have space for a segment.
+    /// Writes these as a group. The record that they were left out of has almost always left space enough:
+    /// one page holds some 80 of them, and there is one for each large append that the crash cut off. Else
+    /// the disk must have space for a segment.
     async fn put_changes(&mut self, changes: &[Entry<'_>]) -> Result<(), StreamError> {
         if changes.is_empty() {
             return Ok(());
@@ -67,7 +66,7 @@ impl JournalWriter {
             return Err(StreamError::DiskFull);
         }
         self.write_group(record, false).await?;
-        // It may stand where only a mark had room.
+        // It may stand where only a mark had space.
         let has_room_for_mark =
             self.newest.offset + (padded_size(0) + END_MARK_SIZE) as u64 <= self.files.segment_size_bytes;
         self.unmarked = has_room_for_mark;

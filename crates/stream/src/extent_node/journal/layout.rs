@@ -1,4 +1,4 @@
-//! The journal's files and kinds of records.
+//! The journal's files and kinds of records; `mod.rs` draws their bytes. Writer and recovery share them.
 
 /// Files of the journal.
 pub(crate) const SEGMENT_COUNT: usize = 3;

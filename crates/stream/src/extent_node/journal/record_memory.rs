@@ -1,10 +1,10 @@
-//! Memory of the journal's large records, which is used again once nobody has them any more. Records wait in
-//! memory until they are drained, tens of mebibytes of them: memory that the system gives and takes back all
-//! the time costs the journal's thread more than copying a record.
+//! Memory of the journal's large records, which is used again once the last reference to them is dropped.
+//! Records wait in memory until they are drained, tens of mebibytes of them: memory that is allocated and
+//! freed all the time costs the journal's thread more than copying a record.
 //!
 //! Records lie side by side in chunks, each at a page's start, from where the disk takes them without a copy.
-//! What always holds: the bytes of a record stay what they are while anybody has them, and memory that nobody
-//! uses is given back when the journal is idle.
+//! What always holds: the bytes of a record stay what they are while a reference to them exists, and unused
+//! memory is freed when the journal is idle.
 
 use crate::record::{END_MARK_SIZE, RECORD_ALIGNMENT, RecordBuilder, padded_size};
 use base::disk::WRITE_ALIGNMENT;
@@ -17,7 +17,7 @@ const CHUNK_SIZE_BYTES: usize = 4 << 20;
 const RECORD_SIZE_BYTES_MIN: usize = 64 << 10;
 /// Chunks that are taken again, at most: what waits to be drained while much is written (48 MiB with the
 /// default segments), and what is filled and written meanwhile. If more are in use, the oldest are freed by
-/// whoever has them last.
+/// the last holder.
 const CHUNK_COUNT_MAX: usize = 16;
 
 const _: () = assert!(RECORD_ALIGNMENT.is_multiple_of(WRITE_ALIGNMENT));
@@ -32,7 +32,7 @@ pub(crate) struct RecordMemory {
 }
 
 impl RecordMemory {
-    /// A record with room for a body of this many bytes.
+    /// A record with space for a body of this many bytes.
     pub(crate) fn record(&mut self, body_len: usize) -> RecordBuilder {
         let size = padded_size(body_len);
         if !(RECORD_SIZE_BYTES_MIN..=CHUNK_SIZE_BYTES).contains(&size) {
@@ -46,7 +46,7 @@ impl RecordMemory {
         RecordBuilder::in_buffer(std::mem::replace(&mut self.free, rest))
     }
 
-    /// Takes the oldest chunk that nobody uses any more, or a new one.
+    /// Takes the oldest chunk that is not in use any more, or a new one.
     fn begin_chunk(&mut self) {
         const SIZE_BYTES: usize = CHUNK_SIZE_BYTES + END_MARK_SIZE + RECORD_ALIGNMENT;
         self.free = BytesMut::new();
@@ -65,7 +65,7 @@ impl RecordMemory {
         self.chunks.push_back(chunk);
     }
 
-    /// Frees what nobody uses, and the rest once nobody does.
+    /// Frees what is not in use, and the rest once it is not.
     pub(crate) fn give_back(&mut self) {
         *self = Self::default();
     }
@@ -77,7 +77,7 @@ mod tests {
     use crate::record::{EncodedRecord, RECORD_HEADER_SIZE};
     use bytes::Bytes;
 
-    /// A record with a body of `len` times `byte`, in as much room as that.
+    /// A record with a body of `len` times `byte`, in as much space as that.
     fn record(memory: &mut RecordMemory, len: usize, byte: u8) -> Bytes {
         let mut builder = memory.record(len);
         builder.body().resize(RECORD_HEADER_SIZE + len, byte);

@@ -1,9 +1,9 @@
 //! What the journal's files say after a stop of any kind: a pure function of their bytes.
 //!
-//! What always holds: a record that was begun and is not whole is cut off if nothing follows it, and the
-//! operator is told: nobody knows whether it was ever acknowledged. Whatever else does not read is damage,
-//! and told as well: from then on every extent that took appends is in doubt until something says how long it
-//! was, and never simply shorter.
+//! What always holds: a record that was begun and is not whole is cut off if nothing follows it, and that is
+//! logged for the operator: it is unknown whether the record was ever acknowledged. Whatever else does not
+//! read is damage, and logged as well: from then on every extent that took appends is in doubt until an entry
+//! or a seal has its length, and never simply shorter.
 //!
 //! What helps where a file is damaged: the table of extents stands in the newest segment's header, twice in
 //! files of its own (`table_copies.rs`), and follows from the segment before. After a clean stop it is all
@@ -45,7 +45,7 @@ pub(crate) struct Finding {
 
 /// The node's state at the last acknowledged record, as far as the journal has it.
 ///
-/// 12 fields or more because one pure function has all of them as its outcome, and a start acts on each.
+/// 15 fields because one pure function has all of them as its outcome, and a start acts on each.
 #[derive(Debug)]
 pub(crate) struct JournalRecovery {
     /// Every extent's facts.
@@ -73,11 +73,11 @@ pub(crate) struct JournalRecovery {
     pub(crate) unconfirmed: Option<(usize, Bytes)>,
     /// The newest segment, if the journal may go on in it.
     pub(crate) open_segment: Option<OpenSegment>,
-    /// That the record after the last one is there and is not whole, in words for the operator: nobody can
-    /// tell whether it was never finished or was damaged since.
+    /// That the record after the last one is there and is not whole, in words for the operator: whether it
+    /// was never finished or was damaged since is unknown.
     pub(crate) torn: Option<String>,
-    /// Whether nobody can tell where the journal ended: large appends whose lengths were in its last record
-    /// may have been acknowledged.
+    /// Whether it is unknown where the journal ended: large appends whose lengths were in its last record may
+    /// have been acknowledged.
     pub(crate) is_end_unsure: bool,
     /// What is damaged.
     pub(crate) findings: Vec<Finding>,
@@ -237,8 +237,8 @@ struct JournalEnd {
     is_end_unsure: bool,
 }
 
-/// The newest generation that was written, and how far the journal was synced. `near` is the newest generation that a
-/// segment or a copy of the table has.
+/// The newest generation that was written, and how far the journal was synced. `near` is the newest
+/// generation that a segment or a copy of the table has.
 fn newest_generation(
     files: &JournalContents,
     near: Option<u64>,
@@ -257,8 +257,8 @@ fn newest_generation(
 /// Journaled bytes: extent, offset, bytes.
 type Appends = Vec<(ExtentId, u64, Bytes)>;
 
-/// What the segment before the newest one has: its appends, and the table that it ends with, if that is certain to be
-/// the table which the newest one begins with.
+/// What the segment before the newest one has: its appends, and the table that it ends with, if that is
+/// certain to be the table which the newest one begins with.
 fn replay_older(
     older: &Segment,
     newest: Option<&Segment>,
@@ -275,8 +275,8 @@ fn replay_older(
     Ok((replayed.appends, is_certain.then_some(replayed.table)))
 }
 
-/// The table at the start of the newest segment: its header's, else the copy's, else the `derived` one of the segment
-/// before.
+/// The table at the start of the newest segment: its header's, else the copy's, else the `derived` one of the
+/// segment before.
 fn newest_table(
     newest: Option<&Segment>,
     copy: Option<&TableCopy>,
@@ -302,7 +302,8 @@ fn newest_table(
     }
 }
 
-/// Adds the newest segment to the table, and judges its end. `torn_table` is the copy of the table that is not whole.
+/// Adds the newest segment to the table, and judges its end. `torn_table` is the copy of the table that is
+/// not whole.
 fn replay_newest(
     newest: &Segment,
     synced: Option<SyncPosition>,
@@ -388,7 +389,7 @@ fn known_appends(segments: &[Segment], table: &ExtentTable) -> Appends {
     for segment in segments {
         let mut replayed = TableReplay::default();
         replayed.gap();
-        // Nothing of it is needed: what is no segment of ours has nothing to add.
+        // Nothing of it is needed: what is no segment of this journal has nothing to add.
         if segment.replay(&mut replayed).is_ok() {
             appends.append(&mut replayed.appends);
         }
@@ -475,7 +476,7 @@ fn note_newest(newest: &Segment, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What is to be said of the end of the newest segment, if that is not sure.
+/// The message about the end of the newest segment, if that is not sure.
 fn torn_behind(newest: &Segment) -> Option<String> {
     let (place, at) = (segment_path(newest.file), newest.run.size());
     match newest.run.end {
@@ -493,7 +494,7 @@ fn torn_behind(newest: &Segment) -> Option<String> {
 
 fn read_segment(file: usize, content: &Bytes, copy: Option<&TableCopy>) -> Option<Segment> {
     let near = copy.map_or(SearchScope::Any, |copy| SearchScope::Near(copy.generation));
-    // A file of another folder's journal is none of ours.
+    // A file of another folder's journal is no segment of this one.
     let first = record::first(content).filter(|first| near.covers_generation(first.generation));
     if first.is_none()
         && let Some(copy) = copy
@@ -518,7 +519,7 @@ fn read_segment(file: usize, content: &Bytes, copy: Option<&TableCopy>) -> Optio
     let head = match run.records.first().filter(|first| first.at == 0) {
         Some(first) => match read_head(first) {
             Some(head) => Some(head),
-            // It is no segment: somebody has put another file in its place.
+            // It is no segment: another file was put in its place.
             None => return None,
         },
         None => None,

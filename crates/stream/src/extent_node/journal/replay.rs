@@ -1,8 +1,8 @@
 //! Adds the entries of a segment to a table of extents, also where records are missing between them.
 //!
 //! What always holds: as long as no record is missing, an entry that does not follow the table is an error.
-//! Behind a gap each entry is taken at its word, and an extent that takes appends stays in doubt until an
-//! entry says how long it was: appends to it may have been lost.
+//! Behind a gap each entry is accepted without that check, and an extent that takes appends stays in doubt
+//! until an entry has its length: appends to it may have been lost.
 
 use super::super::state::{Entry, ExtentState, ExtentTable};
 use super::layout::KIND_GROUP;
@@ -110,7 +110,7 @@ impl TableReplay {
         state
     }
 
-    /// The extent; one that nobody has heard of was made in the gap.
+    /// The extent; an unknown one was made in the gap.
     fn known(&mut self, extent: ExtentId, epoch: OwnerEpoch) -> &mut ExtentState {
         let in_doubt = &mut self.in_doubt;
         self.table.extents.entry(extent).or_insert_with(|| {

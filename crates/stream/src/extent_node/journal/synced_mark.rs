@@ -1,7 +1,8 @@
-//! How far the journal was synced, noted in a file of its own after each sync and before anybody is told.
+//! How far the journal was synced, noted in a file of its own after each sync and before the replies.
 //!
 //! ```text
-//! journal/synced   u32 magic "LSY1", u32 zeros, u64 generation, u64 sequence number, u64 CRC-64/NVME of bytes 0..24
+//! journal/synced   u32 magic "LSY1", u32 zeros, u64 generation, u64 sequence number,
+//!                  u64 CRC-64/NVME of bytes 0..24
 //! ```
 //!
 //! The note itself is not synced: that would cost as much as the record. A process that is killed leaves the
@@ -54,7 +55,7 @@ impl SyncPosition {
 /// The open file.
 pub(crate) struct SyncedMark {
     file: Arc<dyn DiskFile>,
-    /// A note could not be written, which was told.
+    /// A note could not be written, which was logged.
     has_failed: AtomicBool,
 }
 
@@ -83,7 +84,7 @@ impl SyncedMark {
         self.write(synced.encode()).await;
     }
 
-    /// Without the note less can be told of damage: nothing depends on it.
+    /// Without the note less is known about damage: nothing else depends on it.
     async fn write(&self, note: Bytes) {
         if let Err(error) = self.file.write_at(0, note).await
             && !self.has_failed.swap(true, Ordering::Relaxed)

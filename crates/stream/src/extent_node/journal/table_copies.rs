@@ -1,8 +1,9 @@
 //! The table of extents besides the journal: twice, in files of their own, so that whatever becomes of the
-//! journal's files, nobody has to guess which extents there were.
+//! journal's files, it stays known which extents there were.
 //!
 //! ```text
-//! journal/table          one record (see record.rs) and zeros; generation and sequence number of a segment's header
+//! journal/table          one record (see record.rs) and zeros;
+//!                        generation and sequence number of a segment's header
 //! journal/table.second   the same
 //! body = u8 kind, u64 oldest generation needed, u64 bytes of a journal file, table
 //!   3 the table at the start of that segment, which is or was in use
@@ -141,8 +142,8 @@ impl TableCopies {
         self.sizes_bytes.iter().any(|has_bytes| size_bytes <= *has_bytes)
     }
 
-    /// Makes sure that a copy of this size fits, whatever becomes of the disk. A full disk is no more than a
-    /// refusal: nothing depends on the new bytes yet.
+    /// Makes sure that a copy of this size fits, also when the disk is full later. A full disk now is no more
+    /// than a refusal: nothing depends on the new bytes yet.
     pub(crate) async fn make_room(&mut self, size_bytes: u64) -> Result<(), StreamError> {
         if self.sizes_bytes.iter().all(|has_bytes| size_bytes <= *has_bytes) {
             return Ok(());
@@ -172,8 +173,8 @@ impl TableCopies {
         Ok(())
     }
 
-    /// Writes both, one after the other. There must be room; a file that has none, because it was damaged and
-    /// the disk is full, is left out.
+    /// Writes both, one after the other. The copy must fit; a file in which it does not, because that was
+    /// damaged and the disk is full, is left out.
     pub(crate) async fn write(&self, copy: &TableCopy) -> Result<(), StreamError> {
         let bytes = copy.encode().bytes;
         for ((file, path), has_bytes) in self.files.iter().zip(TABLE_PATHS).zip(self.sizes_bytes) {

@@ -35,12 +35,12 @@ const GROUP_REQUEST_COUNT_MAX: usize = 1024;
 /// A group takes no further request once its record has this many bytes.
 const GROUP_SIZE_BYTES_MAX: usize = 4 << 20;
 /// After this long without a request, and at the end, an empty group marks that all before it was durable, so
-/// that later damage to the last group is told apart from a torn write.
+/// that later damage to the last group is distinct from a torn write.
 const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 /// Bytes of an entry besides blocks, at most.
 const ENTRY_OVERHEAD_MAX: usize = 1 + 8 + 8 + 8 + 10 + 8;
 
-/// What the node asks of its journal.
+/// Requests of the node to its journal.
 pub(crate) enum Request {
     /// Append blocks to an extent.
     Append {
@@ -65,7 +65,7 @@ pub(crate) enum Request {
     },
     /// The extent's empty file is there.
     Create { extent: Arc<Extent>, epoch: OwnerEpoch, reply: Reply<()> },
-    /// Raise the epoch and, if asked, freeze; replies with the length and the digest.
+    /// Raise the epoch and, if `freeze`, freeze; replies with the length and the digest.
     Fence { extent: Arc<Extent>, epoch: OwnerEpoch, freeze: bool, reply: Reply<ExtentState> },
     /// The extent's end is no longer in doubt.
     AcceptEnd { extent: Arc<Extent>, reply: Reply<ExtentState> },
@@ -177,8 +177,8 @@ impl JournalWriter {
                 let _ = closed.send(());
                 return;
             }
-            // Those on this thread that were told, and have more ready, are in the next record together: else
-            // two of them would take turns, each with a sync of its own.
+            // Tasks on this thread that got their replies run first, so that their next appends share a
+            // record: else two of them would take turns, each with a sync of its own.
             base::give_way().await;
         }
     }
@@ -204,7 +204,7 @@ impl JournalWriter {
         }
     }
 
-    /// Gives the last group its successor.
+    /// Writes an empty group behind the last one.
     async fn mark(&mut self) {
         if self.unmarked
             && let Err(error) = self.write_group(RecordBuilder::new(), true).await
@@ -285,7 +285,7 @@ impl JournalWriter {
         let reached = *reached.await.map_err(|_| StreamError::Closing)?;
         self.stop.check()?;
         if reached.synced < owed {
-            // The ticket is worth nothing: smaller appends may still find room in the present segment.
+            // The ticket is not used: smaller appends may still fit in the present segment.
             return Err(StreamError::DiskFull);
         }
         self.make_room_for_copies().await?;
@@ -318,7 +318,7 @@ impl JournalWriter {
         self.start_segment().await
     }
 
-    /// Writes the present segment's header record and the copies of its table, for which there is room.
+    /// Writes the present segment's header record and the copies of its table, for which there is space.
     async fn start_segment(&mut self) -> Result<(), StreamError> {
         let mut record = RecordBuilder::new();
         put_header(&mut record, self.newest.oldest_generation, &self.table);
@@ -457,7 +457,7 @@ impl JournalWriter {
                 Effect::Deleted { extent, .. } => self.drain.forget(*extent),
             }
         }
-        // A requester that went away is no reason to stop.
+        // A requester that was dropped is no reason to stop.
         for effect in effects {
             match effect {
                 Effect::Appended { locations, reply, .. } => drop(reply.send(Ok(locations))),

@@ -1,4 +1,5 @@
-//! Applies lists of commands to the state: all of a list, or nothing.
+//! Applies lists of commands to the state: all of a list, or nothing. A list that breaks one of the state's
+//! rules is refused as a whole.
 
 use super::{Command, ExtentInfo, State, StreamInfo};
 use crate::error::StreamError;

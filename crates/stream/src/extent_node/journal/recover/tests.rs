@@ -1,4 +1,4 @@
-//! Journals that are whole, torn, and damaged in every way, and what is told of them.
+//! Journals that are whole, torn, and damaged in every way, and what is reported of them.
 
 use super::super::super::state::{Entry, ExtentState};
 use super::super::layout::KIND_GROUP;
@@ -212,7 +212,7 @@ fn a_gap_leaves_those_in_doubt_of_which_nothing_is_said_later() {
     assert_eq!((found.table.extents[&E].digest, losses(&found)), (None, 1));
 }
 
-/// The note of how far the journal was synced tells what was acknowledged from what was never finished.
+/// The note of how far the journal was synced separates what was acknowledged from what was never finished.
 #[test]
 fn records_that_were_synced_and_do_not_read_are_damage() {
     let (files, _) = journal();
