@@ -5,8 +5,11 @@ use crate::content::{Block, Chunk, Content, encode_block_row};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{COMMITTED_BLOCKS_MAX, TAIL_BLOCKS_MAX};
-use crate::rows::blob_rows::{BlobChange, BlobRows, Stop, chunk_row};
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::chunk_row::chunk_row;
 use crate::rows::record::{BlobRecord, BlobType};
+use crate::rows::stop::Stop;
 use base::Ticks;
 use bytes::Bytes;
 use partition::Piece;
@@ -111,7 +114,7 @@ impl BlobChange for SealBlob {
 mod tests {
     use super::*;
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
-    use crate::rows::blob_rows::memory::MemoryBlob;
+    use crate::rows::memory_blob::MemoryBlob;
 
     fn append(position: Option<u64>, size_max: Option<u64>) -> AppendBlock {
         let pieces = vec![Piece::for_tests(1, 0, 10)];

@@ -12,8 +12,8 @@ use crate::content::upload::{Upload, Uploaded};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::page::pages::{PageRange, joined};
-use crate::rows::blob_rows::Revision;
 use crate::rows::record::{BlobType, CopyState};
+use crate::rows::revision::Revision;
 use base::checksum::Crc64;
 use bytes::Bytes;
 use partition::{DataPin, PIECE_SIZE_BYTES_MAX};
@@ -243,8 +243,8 @@ impl BlobService {
 mod tests {
     use super::*;
     use crate::lease::Lease;
-    use crate::rows::blob_rows::Revision;
     use crate::rows::record::BlobRecord;
+    use crate::rows::revision::Revision;
     use base::Ticks;
 
     /// A source that was replaced after its conditions had been checked was copied as it was then.

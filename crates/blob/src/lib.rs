@@ -25,6 +25,7 @@ mod listing;
 mod name;
 mod page;
 mod rows;
+mod run_change;
 mod settings;
 mod tags;
 mod upkeep;
@@ -58,8 +59,8 @@ pub use name::{
 };
 pub use page::put_pages::{PagesWritten, SequenceConditions};
 pub use partition::PartitionError;
-pub use rows::blob_rows::Revision;
 pub use rows::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+pub use rows::revision::Revision;
 pub use rows::row_names::{BlobName, BlobPart, blob_name_of, container_name_of};
 pub use settings::{BlobSettings, BlobSettingsUpdate};
 pub use tags::tag_filter::TagFilter;

@@ -5,8 +5,10 @@
 
 use crate::content::Content;
 use crate::page::put_pages::copy_regions;
-use crate::rows::blob_rows::{BlobRows, Stop, encode_snapshot, version_row};
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::former_row::{encode_snapshot, version_row};
 use crate::rows::record::BlobRecord;
+use crate::rows::stop::Stop;
 use base::Ticks;
 
 /// What the owner of a version's pages has besides its id: a snapshot of the same time has pages of its own.
@@ -46,9 +48,10 @@ mod tests {
     use crate::condition::Conditions;
     use crate::error::BlobError;
     use crate::page::put_pages::PutPages;
-    use crate::rows::blob_rows::memory::MemoryBlob;
-    use crate::rows::blob_rows::{Revision, regions_prefix};
+    use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
+    use crate::rows::region_row::regions_prefix;
+    use crate::rows::revision::Revision;
     use bytes::Bytes;
 
     fn put(bytes: &'static [u8]) -> PutBlob {
@@ -108,7 +111,7 @@ mod tests {
         let before = PutBlob { new: NewBlob::default(), ..put(b"old") };
         assert_eq!(blob.run(before, 1).unwrap().version, None);
         blob.run(put(b"new"), 2).unwrap();
-        assert!(blob.rows.contains_key(&crate::rows::blob_rows::version_row(1)));
+        assert!(blob.rows.contains_key(&crate::rows::former_row::version_row(1)));
         let plain = PutBlob { new: NewBlob::default(), ..put(b"plain") };
         blob.run(plain, 3).unwrap();
         assert_eq!(blob.head().versions, 1, "an account that keeps none replaces");

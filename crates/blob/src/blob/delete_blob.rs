@@ -8,11 +8,14 @@ use crate::error::BlobError;
 use crate::lease::Lease;
 use crate::name::Pairs;
 use crate::page::put_pages::copy_regions;
-use crate::rows::blob_rows::{
-    BlobChange, BlobRows, Revision, SNAPSHOT_PREFIX, Stop, VERSION_PREFIX, decode_snapshot, encode_snapshot,
-    snapshot_row,
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::former_row::{
+    SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, encode_snapshot, snapshot_row,
 };
 use crate::rows::record::{BlobRecord, Deletion};
+use crate::rows::revision::Revision;
+use crate::rows::stop::Stop;
 use crate::versions::{keep_version, renew_version};
 use base::Ticks;
 
@@ -275,7 +278,7 @@ impl BlobChange for Undelete {
 mod tests {
     use super::*;
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
-    use crate::rows::blob_rows::memory::MemoryBlob;
+    use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
     use bytes::Bytes;
 
@@ -372,7 +375,7 @@ mod tests {
         let region = crate::page::pages::encode_region(0, &[]);
         let count = crate::limits::ROWS_OF_A_BLOB_MAX + 10;
         for index in 0..count as u64 {
-            blob.rows.insert(crate::rows::blob_rows::region_row(0, index), region.clone().into());
+            blob.rows.insert(crate::rows::region_row::region_row(0, index), region.clone().into());
         }
         assert_eq!(blob.run(snapshot(), 2), Err(BlobError::TooManyRows));
         blob.run(delete(None, DeleteSnapshots::Refuse, None), 3).unwrap();

@@ -7,10 +7,12 @@ use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::page::pages::PageRange;
 use crate::page::put_pages::copy_regions;
-use crate::rows::blob_rows::{
-    BlobChange, BlobRows, Stop, VERSION_PREFIX, decode_snapshot, encode_snapshot, garbage_row, snapshot_row,
-};
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::former_row::{VERSION_PREFIX, decode_snapshot, encode_snapshot, snapshot_row};
 use crate::rows::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+use crate::rows::region_row::garbage_row;
+use crate::rows::stop::Stop;
 use crate::versions::keep_version;
 use base::Ticks;
 use bytes::Bytes;
@@ -256,8 +258,10 @@ mod tests {
     use crate::block::put_block::PutBlock;
     use crate::lease::LeaseAction;
     use crate::page::pages::decode_region;
-    use crate::rows::blob_rows::memory::MemoryBlob;
-    use crate::rows::blob_rows::{Revision, decode_snapshot, region_row};
+    use crate::rows::former_row::decode_snapshot;
+    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::region_row::region_row;
+    use crate::rows::revision::Revision;
 
     pub(crate) fn put(bytes: &'static [u8]) -> PutBlob {
         PutBlob {

@@ -22,11 +22,13 @@ use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
 use crate::name::{Pairs, check_metadata, check_tags};
 use crate::page::pages::{PageRange, Region, Spans, cleared_since, decode_region, difference, joined};
 use crate::page::put_pages::{PagesWritten, PutPages, SequenceConditions, region_in};
-use crate::rows::blob_rows::{
-    HEAD, Head, Revision, SNAPSHOT_PREFIX, STAGED_PREFIX, chunk_row, chunks_prefix, decode_snapshot,
-    regions_prefix,
-};
+use crate::rows::chunk_row::{chunk_row, chunks_prefix};
+use crate::rows::former_row::{SNAPSHOT_PREFIX, decode_snapshot};
+use crate::rows::head_row::{HEAD, Head};
 use crate::rows::record::{BlobRecord, BlobType, ContentProperties};
+use crate::rows::region_row::regions_prefix;
+use crate::rows::revision::Revision;
+use crate::rows::staged_row::STAGED_PREFIX;
 use bytes::Bytes;
 use partition::{ObjectTable, Span};
 

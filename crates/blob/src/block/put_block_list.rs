@@ -10,10 +10,12 @@ use crate::error::BlobError;
 use crate::limits::{
     COMMITTED_BLOCKS_MAX, PIECES_OF_A_BLOB_MAX, TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX, TAIL_PIECES_MAX,
 };
-use crate::rows::blob_rows::{
-    BlobChange, BlobRows, STAGED_PREFIX, Stop, chunk_row, chunks_prefix, staged_row,
-};
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::chunk_row::{chunk_row, chunks_prefix};
 use crate::rows::record::{BlobRecord, BlobType};
+use crate::rows::staged_row::{STAGED_PREFIX, staged_row};
+use crate::rows::stop::Stop;
 use base::Ticks;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
     use crate::block::put_block::PutBlock;
     use crate::encryption::Encryption;
-    use crate::rows::blob_rows::memory::MemoryBlob;
+    use crate::rows::memory_blob::MemoryBlob;
     use partition::Piece;
 
     fn stage(id: &str, at: u64) -> PutBlock {

@@ -2,3 +2,4 @@
 
 pub(crate) mod container_ops;
 pub(crate) mod container_row;
+mod containers;

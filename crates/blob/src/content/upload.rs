@@ -8,7 +8,8 @@
 use crate::content::md5_together;
 use crate::error::BlobError;
 use crate::limits::INLINE_SIZE_BYTES_MAX;
-use crate::rows::blob_rows::{BlobAddress, HEAD};
+use crate::rows::blob_address::BlobAddress;
+use crate::rows::head_row::HEAD;
 use bytes::{Bytes, BytesMut};
 use md5::{Digest, Md5};
 use partition::{DataPin, ObjectTable, PIECE_SIZE_BYTES_MAX, PartitionError, Partitions, Piece};

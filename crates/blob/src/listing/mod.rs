@@ -10,10 +10,11 @@ pub(crate) mod former_names;
 use crate::blob::delete_blob::snapshot_in;
 use crate::error::BlobError;
 use crate::lease::Lease;
-use crate::rows::blob_rows::{
-    HEAD, Head, Revision, SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, garbage_owner, version_row,
-};
+use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, version_row};
+use crate::rows::head_row::{HEAD, Head};
 use crate::rows::record::BlobRecord;
+use crate::rows::region_row::garbage_owner;
+use crate::rows::revision::Revision;
 use crate::tags::tag_filter::TagFilter;
 use base::Ticks;
 use base::codec::DecodeError;

@@ -6,8 +6,11 @@ use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
 use crate::page::pages::{PageRange, Region, encode_region, region_bounds, region_of, replaced};
-use crate::rows::blob_rows::{BlobChange, BlobRows, Stop, region_row, regions_prefix};
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
 use crate::rows::record::BlobType;
+use crate::rows::region_row::{region_row, regions_prefix};
+use crate::rows::stop::Stop;
 use base::Ticks;
 use base::codec::DecodeError;
 use partition::Piece;
@@ -208,7 +211,7 @@ mod tests {
     use super::*;
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
     use crate::page::pages::decode_region;
-    use crate::rows::blob_rows::memory::MemoryBlob;
+    use crate::rows::memory_blob::MemoryBlob;
 
     const REGION: u64 = PAGE_REGION_SIZE_BYTES;
 
@@ -255,7 +258,7 @@ mod tests {
         // Once there is no snapshot any more, they go with the next write.
         let (conditions, tier) = (Conditions::default(), Default::default());
         let snapshots = crate::blob::delete_blob::DeleteSnapshots::Only;
-        let revision = crate::rows::blob_rows::Revision::Current;
+        let revision = crate::rows::revision::Revision::Current;
         let (retention_days, versioned) = (None, false);
         let delete = crate::blob::delete_blob::DeleteBlob {
             revision,

@@ -2,7 +2,8 @@
 //! repair.
 
 use crate::container::container_row::ContainerRow;
-use crate::rows::blob_rows::{SNAPSHOT_PREFIX, STAGED_PREFIX, VERSION_PREFIX};
+use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX};
+use crate::rows::staged_row::STAGED_PREFIX;
 use base::Ticks;
 use partition::key::parse_row_key;
 use service::seven_digits_text;
@@ -66,9 +67,11 @@ pub fn container_name_of(row: &[u8]) -> Option<(u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::blob_rows::{
-        HEAD, chunk_row, garbage_row, region_row, snapshot_row, staged_row, version_row,
-    };
+    use crate::rows::chunk_row::chunk_row;
+    use crate::rows::former_row::{snapshot_row, version_row};
+    use crate::rows::head_row::HEAD;
+    use crate::rows::region_row::{garbage_row, region_row};
+    use crate::rows::staged_row::staged_row;
     use partition::RowKey;
 
     #[test]

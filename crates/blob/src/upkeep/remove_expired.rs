@@ -3,10 +3,12 @@
 
 use crate::lease::Lease;
 use crate::limits::STAGED_BLOCKS_KEPT_FOR_TICKS;
-use crate::rows::blob_rows::{
-    BlobChange, BlobRows, Head, SNAPSHOT_PREFIX, Stop, VERSION_PREFIX, decode_snapshot,
-};
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot};
+use crate::rows::head_row::Head;
 use crate::rows::record::Deletion;
+use crate::rows::stop::Stop;
 use base::Ticks;
 
 /// Whether the time after a deletion is over.
@@ -113,9 +115,9 @@ mod tests {
     use crate::block::put_block::PutBlock;
     use crate::condition::Conditions;
     use crate::lease::LeaseAction;
-    use crate::rows::blob_rows::Revision;
-    use crate::rows::blob_rows::memory::MemoryBlob;
+    use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
+    use crate::rows::revision::Revision;
     use bytes::Bytes;
 
     const DAY: u64 = 86_400 * base::clock::TICKS_PER_SECOND;
@@ -183,13 +185,13 @@ mod tests {
         let mut head = blob.head();
         let mut record = head.current.clone().unwrap();
         record.deleted = Some(Deletion { at: Ticks(1), days: 1 });
-        let row = bytes::Bytes::from(crate::rows::blob_rows::encode_snapshot(&record).unwrap());
+        let row = bytes::Bytes::from(crate::rows::former_row::encode_snapshot(&record).unwrap());
         let count = crate::limits::ROWS_OF_A_BLOB_MAX as u64 + 10;
         for at in 1..=count {
-            blob.rows.insert(crate::rows::blob_rows::snapshot_row(at), row.clone());
+            blob.rows.insert(crate::rows::former_row::snapshot_row(at), row.clone());
         }
         head.deleted_snapshots = count as u32;
-        blob.rows.insert(crate::rows::blob_rows::HEAD.to_owned(), head.encode().unwrap().into());
+        blob.rows.insert(crate::rows::head_row::HEAD.to_owned(), head.encode().unwrap().into());
         assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(1000));
         assert_eq!(blob.run(RemoveExpired, 2 * DAY), Ok(1000));
         assert_eq!(u64::from(blob.head().deleted_snapshots), count - 2000);
@@ -228,7 +230,7 @@ mod tests {
         blob.run(put(None), 16 * DAY).unwrap();
         stage(&mut blob, b"1", 17 * DAY);
         let head = Head { staged_at: Ticks(0), ..blob.head() };
-        blob.rows.insert(crate::rows::blob_rows::HEAD.to_owned(), head.encode().unwrap().into());
+        blob.rows.insert(crate::rows::head_row::HEAD.to_owned(), head.encode().unwrap().into());
         assert_eq!(blob.run(RemoveExpired, 20 * DAY), Ok(0));
         assert_eq!(blob.run(RemoveExpired, 26 * DAY), Ok(0));
         assert_eq!(blob.run(RemoveExpired, 27 * DAY), Ok(1));

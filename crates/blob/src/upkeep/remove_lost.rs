@@ -7,10 +7,15 @@
 use crate::blob_service::{BlobAt, BlobService, VersionedAccounts};
 use crate::content::Content;
 use crate::encryption::ContainerEncryption;
-use crate::rows::blob_rows::{
-    BlobAddress, BlobChange, BlobRows, HEAD, SNAPSHOT_PREFIX, STAGED_PREFIX, Stop, VERSION_PREFIX,
-    chunks_prefix, decode_snapshot, regions_prefix,
-};
+use crate::rows::blob_address::BlobAddress;
+use crate::rows::blob_change::BlobChange;
+use crate::rows::blob_rows::BlobRows;
+use crate::rows::chunk_row::chunks_prefix;
+use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot};
+use crate::rows::head_row::HEAD;
+use crate::rows::region_row::regions_prefix;
+use crate::rows::staged_row::STAGED_PREFIX;
+use crate::rows::stop::Stop;
 use base::{BoxFuture, Clock, Ticks};
 use partition::{ObjectTable, Partitions, RowKey};
 use std::collections::BTreeSet;
@@ -120,9 +125,11 @@ mod tests {
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
     use crate::block::put_block::PutBlock;
     use crate::condition::Conditions;
-    use crate::rows::blob_rows::memory::MemoryBlob;
-    use crate::rows::blob_rows::{region_row, snapshot_row, staged_row};
+    use crate::rows::former_row::snapshot_row;
+    use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
+    use crate::rows::region_row::region_row;
+    use crate::rows::staged_row::staged_row;
     use bytes::Bytes;
 
     fn remove(blob: &mut MemoryBlob, rows: &[String]) -> Option<Vec<String>> {

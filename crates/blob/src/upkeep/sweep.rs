@@ -11,11 +11,12 @@ use crate::blob_service::{BlobAt, BlobService};
 use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
 use crate::listing::{Collect, Taken, Walk};
-use crate::rows::blob_rows::{BlobAddress, Head};
+use crate::rows::blob_address::BlobAddress;
+use crate::rows::head_row::Head;
 use crate::rows::record::BlobRecord;
 use crate::upkeep::remove_expired::{RemoveExpired, Staged, is_over};
 use base::codec::DecodeError;
-use base::{Clock, Ticks};
+use base::{Clock, Spawner, Ticks};
 use parking_lot::Mutex;
 use partition::ObjectTable;
 use service::PassedOver;
@@ -50,8 +51,15 @@ struct Position {
     marker: Option<String>,
 }
 
+impl BlobService {
+    /// Starts the sweep: it removes deleted blobs after their retention, for as long as the service is there.
+    pub fn start_sweeping(self: &Arc<Self>, spawner: &dyn Spawner) {
+        spawner.spawn("blob sweep", Box::pin(run(Arc::downgrade(self), self.clock.clone())));
+    }
+}
+
 /// Runs rounds for as long as the service is there.
-pub(crate) async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
+async fn run(service: Weak<BlobService>, clock: Arc<dyn Clock>) {
     let mut rest_for = SWEEP_EVERY;
     let mut position = None;
     loop {

@@ -1,12 +1,17 @@
 //! What a decision sees of a blob's rows, and how much of them it looks at.
 
-use super::memory::{LOOKED_AT, MemoryBlob};
 use super::*;
 use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots};
 use crate::condition::Conditions;
 use crate::content::{BlockContent, Chunk};
 use crate::limits::ROWS_OF_A_BLOB_MAX;
+use crate::rows::chunk_row::chunk_row;
+use crate::rows::former_row::{encode_snapshot, snapshot_row, version_row};
+use crate::rows::memory_blob::{MemoryBlob, VISITED_COUNT};
 use crate::rows::record::{BlobType, Deletion};
+use crate::rows::region_row::region_row;
+use crate::rows::revision::Revision;
+use crate::rows::row_request::RowRequest;
 use crate::upkeep::remove_expired::RemoveExpired;
 use proptest::prelude::*;
 
@@ -23,8 +28,8 @@ fn blocks(generation: u64) -> Content {
     Content::Blocks(BlockContent { generation, chunks, ..BlockContent::default() })
 }
 
-fn seen_all() -> Seen {
-    Seen { points: Vec::new(), prefixes: BTreeMap::from([(String::new(), None)]) }
+fn seen_all() -> VisibleRows {
+    VisibleRows { points: Vec::new(), prefixes: BTreeMap::from([(String::new(), None)]) }
 }
 
 /// A name with so many snapshots of contents of so many rows each; `deleted`: they wait for their end.
@@ -65,7 +70,7 @@ fn a_decision_looks_at_each_row_a_bounded_number_of_times() {
             }
         }
         assert_eq!(blob.rows.len(), 0, "nothing is left");
-        let looked_at = LOOKED_AT.get();
+        let looked_at = VISITED_COUNT.get();
         assert!(looked_at <= 3 * row_count, "{looked_at} of {row_count} rows; pages: {pages}");
     }
 }
@@ -127,11 +132,12 @@ fn what_was_not_asked_for_is_not_taken_for_absent() {
     let row = |name: &str| (name.to_owned(), Bytes::from_static(b"row"));
     let found = BTreeMap::from([row("1sb"), row("5ua"), row("5ub")]);
     let prefixes = BTreeMap::from([("1s".to_owned(), None), ("5u".to_owned(), Some("5ub".to_owned()))]);
-    let mut rows = BlobRows::open(None, found, Seen { points: vec!["0gx".to_owned()], prefixes }).unwrap();
+    let mut rows =
+        BlobRows::open(None, found, VisibleRows { points: vec!["0gx".to_owned()], prefixes }).unwrap();
     let absent = Ok(None);
     assert_eq!(rows.row("0gx"), absent);
     assert_eq!(rows.row("1sa"), absent);
-    assert_eq!(rows.row("5uaa"), absent, "before the last one that was seen");
+    assert_eq!(rows.row("5uaa"), absent, "before the last one that was visible");
     assert_eq!(rows.row("5uc"), Err(BlobError::TooManyRows.into()), "behind it");
     assert_eq!(rows.row("0gy"), Err(Stop::Need("0gy".to_owned())));
     assert_eq!(rows.names("3c1"), Err(Stop::Need("3c1".to_owned())));
@@ -143,7 +149,8 @@ fn what_was_not_asked_for_is_not_taken_for_absent() {
 
 #[test]
 fn few_prefixes_of_a_kind_are_asked_for_one_by_one() {
-    let mut asked = Asked { content: true, points: Vec::new(), prefixes: BTreeSet::new(), rows_max: 1 };
+    let mut request =
+        RowRequest { content: true, points: Vec::new(), prefixes: BTreeSet::new(), rows_max: 1 };
     for (prefix, expected) in [
         ("5u", &["5u"][..]),
         ("3ca", &["3ca", "5u"]),
@@ -153,8 +160,8 @@ fn few_prefixes_of_a_kind_are_asked_for_one_by_one() {
         ("0gx", &["0gx", "3c", "5u"]),
         ("0g", &["0g", "3c", "5u"]),
     ] {
-        asked.add(prefix.to_owned());
-        assert_eq!(asked.prefixes.iter().collect::<Vec<_>>(), expected, "{prefix}");
+        request.add(prefix.to_owned());
+        assert_eq!(request.prefixes.iter().collect::<Vec<_>>(), expected, "{prefix}");
     }
 }
 
@@ -173,7 +180,7 @@ proptest! {
         }
         let all = rows.found.keys().chain(rows.changed.keys());
         let mut expected: Vec<String> =
-            all.filter(|name| name.starts_with(&prefix) && rows.known(name).is_some()).cloned().collect();
+            all.filter(|name| name.starts_with(&prefix) && rows.row_if_visible(name).is_some()).cloned().collect();
         expected.sort_unstable();
         expected.dedup();
         prop_assert_eq!(rows.names(&prefix).unwrap(), expected);
@@ -214,7 +221,7 @@ proptest! {
                 rows.release(&blocks(before)).unwrap();
                 is_there[before as usize] &= head == Some(before) || named.contains(&Some(before));
             }
-            let left = [0, 1, 2, 3].map(|generation| rows.known(&chunk_row(generation, 0)).is_some());
+            let left = [0, 1, 2, 3].map(|generation| rows.row_if_visible(&chunk_row(generation, 0)).is_some());
             prop_assert_eq!(left, is_there);
         }
     }
