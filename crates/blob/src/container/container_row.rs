@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! row = u8 format (1, or 2 with encryption) bytes(name) u64 container id u64 modified at u64 etag
-//!       u8 public access (0 none, 1 blob, 2 container) pairs metadata, lease, policies, [text default scope u8 denies others]
+//!       u8 public access (0 none, 1 blob, 2 container) pairs metadata, lease, policies,
+//!       [text default scope u8 denies others]
 //! ```
 //!
 //! The container id is the row version of the container's creation: all containers of an account share a

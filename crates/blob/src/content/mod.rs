@@ -1,7 +1,7 @@
 //! Where a blob's bytes are: in its row, in pieces, or in the rows of its pages.
 //!
 //! ```text
-//! content = u8 kind: 0 in the row    bytes                     (until format 3 of the folder; read, not written)
+//! content = u8 kind: 0 in the row    bytes (until format 3 of the folder; read, not written)
 //!                    1 blocks        u64 generation, varint chunk count, chunk*, blocks
 //!                    2 pages         u64 owner (0: the base blob; else the snapshot)
 //!                    3 in the row    bytes up to its end: the row's tail

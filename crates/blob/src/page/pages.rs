@@ -2,8 +2,10 @@
 //! reads as zero.
 //!
 //! ```text
-//! value   = pieces, u8 format (1, or 2 with what was cleared), varint count, range*, [varint count, cleared*]
-//! range   = varint first page in the region, varint pages, varint index of its piece, varint offset in the piece
+//! value   = pieces, u8 format (1, or 2 with what was cleared), varint count, range*,
+//!           [varint count, cleared*]
+//! range   = varint first page in the region, varint pages, varint index of its piece,
+//!           varint offset in the piece
 //! cleared = varint first page in the region, varint pages, varint ticks
 //! ```
 //!
@@ -344,7 +346,8 @@ mod tests {
             let spans: Spans = spans.into_iter().map(|(start, len)| (start, start + len)).collect();
             let cuts: Vec<u64> = cuts.into_iter().collect();
             let now: Spans = cuts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-            let is_in = |spans: &[(u64, u64)], at: u64| spans.iter().any(|(start, end)| (*start..*end).contains(&at));
+            let is_in =
+                |spans: &[(u64, u64)], at: u64| spans.iter().any(|(start, end)| (*start..*end).contains(&at));
             let (cleared, between) = spans.split_at(spans.len() / 2);
             let told = cleared_since(cleared.to_vec(), between.to_vec(), now.clone());
             for at in 0..60 {

@@ -1,8 +1,8 @@
 //! Where the rows of one blob's name are, and the order of their kinds.
 //!
 //! ```text
-//! row key = (account, container id, blob name, row name); the start of a row's name is its kind, in this order:
-//!   0g OWNER             garbage marker, without pieces: the pages of OWNER, of a deleted blob, are being removed
+//! row key = (account, container id, blob name, row name), where a row name starts with its kind:
+//!   0g OWNER             garbage marker, without pieces: the pages that OWNER had are being removed
 //!   1s SNAPSHOT          record of a snapshot
 //!   1v VERSION           record of a former version
 //!   2h                   head: lease, counts, and the base blob's record
@@ -11,8 +11,8 @@
 //!   5u ID                staged block
 //! ```
 //!
-//! Garbage markers come first because a walk over all names sees the first rows of each. Each kind has a file
-//! here: its name and its value.
+//! Rows sort in this order. Garbage markers come first because a walk over all names sees the first rows of
+//! each. Each kind has a file in this folder: its name and its value.
 
 use partition::{KeyRange, RowKey};
 use std::sync::Arc;

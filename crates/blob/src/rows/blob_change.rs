@@ -24,7 +24,7 @@ pub(crate) trait BlobChange: Send + Sync + 'static {
         true
     }
 
-    /// See [`Operation::gives_back`].
+    /// See [`partition::Operation::gives_back`].
     fn gives_back(&self) -> bool {
         false
     }

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! row name = 2h
-//! value    = row start, u8 format (1, and 1 more with the time, and 2 more with versions), varint staged blocks,
-//!            [varint ticks when the last one was staged,] u8 length of their ids, varint snapshots,
-//!            varint deleted snapshots, [varint versions], lease, u8 record is there, [record]
+//! value    = row start, u8 format (1, and 1 more with the time, and 2 more with versions),
+//!            varint staged blocks, [varint ticks when the last one was staged,] u8 length of their ids,
+//!            varint snapshots, varint deleted snapshots, [varint versions], lease, u8 record is there,
+//!            [record]
 //! ```
 //!
 //! What always holds: if anything but pages that are being removed is stored under a name, its head is there.

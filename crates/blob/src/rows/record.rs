@@ -9,11 +9,12 @@
 //!          varint sequence number, varint appended blocks
 //!          u8 copy is there [copy], number deleted at, varint retention days
 //!          [text SHA-256 of the key, text scope], [u64 version], content
-//! copy   = text id, text source, text status, text status description, varint done, varint total, number completed at
+//! copy   = text id, text source, text status, text status description, varint done, varint total,
+//!          number completed at
 //! ```
 //!
 //! Texts and numbers that may be missing are drawn in `fields.rs`. The row's start, with the pieces of the
-//! content or the length of its tail, precedes all of this.
+//! content or the length of its overflow, precedes all of this.
 
 use crate::condition::Present;
 use crate::content::{BlockContent, Content};

@@ -1,8 +1,8 @@
 //! Rows of ranges of pages, and the garbage markers of those that one operation is too small to remove.
 //!
 //! ```text
-//! row name = 4p OWNER REGION   ranges of pages, see `page/pages.rs`; OWNER is 0, a snapshot, or a version with its
-//!                              highest bit set; 16 hexadecimal digits each
+//! row name = 4p OWNER REGION   ranges of pages, see `page/pages.rs`; OWNER is 0, a snapshot, or a version
+//!                              with its highest bit set; 16 hexadecimal digits each
 //!            0g OWNER          garbage marker, without pieces: the pages of OWNER are of a deleted blob
 //! ```
 //!
@@ -11,8 +11,7 @@
 use crate::rows::blob_address::BlobAddress;
 use partition::{Decision, ObjectTable, Operation, Read, RowChange, RowVersion, Rows};
 
-/// Start of the row names of marks that pages are garbage. They come first, where a walk over all names sees
-/// them.
+/// Start of the row names of garbage markers. They come first, where a walk over all names sees them.
 pub(crate) const GARBAGE_PREFIX: &str = "0g";
 
 /// Rows of pages that are removed together.
@@ -28,17 +27,17 @@ pub(crate) fn regions_prefix(owner: u64) -> String {
     format!("4p{owner:016x}")
 }
 
-/// Row name of the mark that an owner's regions are garbage.
+/// Row name of the marker that an owner's regions are garbage.
 pub(crate) fn garbage_row(owner: u64) -> String {
     format!("{GARBAGE_PREFIX}{owner:016x}")
 }
 
-/// The owner in the name of a mark.
+/// The owner in the name of a garbage marker.
 pub(crate) fn garbage_owner(row: &str) -> Option<u64> {
     row.strip_prefix(GARBAGE_PREFIX).and_then(|digits| u64::from_str_radix(digits, 16).ok())
 }
 
-/// Removes the first of the pages that are garbage, and with the last of them their mark.
+/// Removes the first of the pages that are garbage, and with the last of them their marker.
 pub(crate) struct RemovePages {
     pub(crate) address: BlobAddress,
     pub(crate) owner: u64,

@@ -180,7 +180,9 @@ proptest! {
         }
         let all = rows.found.keys().chain(rows.changed.keys());
         let mut expected: Vec<String> =
-            all.filter(|name| name.starts_with(&prefix) && rows.row_if_visible(name).is_some()).cloned().collect();
+            all.filter(|name| name.starts_with(&prefix) && rows.row_if_visible(name).is_some())
+                .cloned()
+                .collect();
         expected.sort_unstable();
         expected.dedup();
         prop_assert_eq!(rows.names(&prefix).unwrap(), expected);
@@ -221,7 +223,8 @@ proptest! {
                 rows.release(&blocks(before)).unwrap();
                 is_there[before as usize] &= head == Some(before) || named.contains(&Some(before));
             }
-            let left = [0, 1, 2, 3].map(|generation| rows.row_if_visible(&chunk_row(generation, 0)).is_some());
+            let is_left = |generation| rows.row_if_visible(&chunk_row(generation, 0)).is_some();
+            let left = [0, 1, 2, 3].map(is_left);
             prop_assert_eq!(left, is_there);
         }
     }
