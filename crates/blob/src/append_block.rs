@@ -1,5 +1,6 @@
 //! Appending to an append blob.
 
+use crate::blob::put_blob::Written;
 use crate::condition::Conditions;
 use crate::content::{Block, Chunk, Content, encode_block_row};
 use crate::encryption::Encryption;
@@ -91,7 +92,7 @@ pub(crate) struct SealBlob {
 }
 
 impl BlobChange for SealBlob {
-    type Reply = crate::blob::put_blob::Written;
+    type Reply = Written;
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let live = rows.live()?;
@@ -106,7 +107,7 @@ impl BlobChange for SealBlob {
         // The reference: sealing changes neither ETag nor date.
         let live = rows.live_mut()?;
         live.sealed = true;
-        Ok(crate::blob::put_blob::Written::of(live))
+        Ok(Written::of(live))
     }
 }
 

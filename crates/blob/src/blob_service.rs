@@ -15,7 +15,6 @@ use crate::listing::{ListPage, ListQuery, list_blobs};
 use crate::name::{LOGS_CONTAINER, Pairs, check_blob, check_container};
 use crate::rows::blob_address::BlobAddress;
 use crate::rows::head_row::HEAD;
-use crate::rows::record::BlobRecord;
 use crate::rows::revision::Revision;
 use crate::settings::{BlobSettings, BlobSettingsUpdate, SetSettings, blob_settings_key};
 use base::{Clock, Ticks};
@@ -63,16 +62,6 @@ impl BlobAt {
     /// The blob's name.
     pub fn name(&self) -> &str {
         &self.address.name
-    }
-}
-
-/// Whether a blob's bytes can be read, and what it says of itself be changed. Nothing is archived anywhere,
-/// but in Azure they could not.
-pub(crate) fn check_online(record: &BlobRecord, may_be_archived: bool) -> Result<(), BlobError> {
-    match () {
-        () if record.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),
-        () if record.is_archived() && !may_be_archived => Err(BlobError::BlobArchived),
-        () => Ok(()),
     }
 }
 
@@ -199,7 +188,7 @@ impl BlobService {
         open_reader(&self.partitions, &at.address, revision, |found| {
             self.check_read(found, conditions)?;
             conditions.encryption.check_key(&found.record.encryption)?;
-            check_online(&found.record, may_be_archived)?;
+            found.record.check_online(may_be_archived)?;
             let size = found.record.size;
             match range {
                 None => Ok((0, size)),

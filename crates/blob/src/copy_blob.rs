@@ -5,7 +5,7 @@
 use crate::blob::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::blob::read_blob::{BlobReader, FoundRecord, find_head};
 use crate::blob::set_blob::check_tier;
-use crate::blob_service::{BlobAt, BlobService, check_online};
+use crate::blob_service::{BlobAt, BlobService};
 use crate::condition::{Conditions, ETags, etag_text};
 use crate::content::Block;
 use crate::content::upload::{Upload, Uploaded};
@@ -104,7 +104,7 @@ impl BlobService {
         };
         conditions.check_write(Some(present)).map_err(refused)?;
         found.lease.check_read(wanted.conditions.lease(), found.now)?;
-        check_online(&found.record, wanted.may_be_archived)?;
+        found.record.check_online(wanted.may_be_archived)?;
         Ok(found)
     }
 

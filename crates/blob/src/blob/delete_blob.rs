@@ -1,7 +1,6 @@
 //! Snapshots, deletion, and what comes back from it.
 
 use crate::blob::put_blob::Written;
-use crate::blob_service::check_online;
 use crate::condition::Conditions;
 use crate::content::Content;
 use crate::error::BlobError;
@@ -37,7 +36,7 @@ impl BlobChange for TakeSnapshot {
         self.conditions.check_write(Some(live.present()))?;
         self.conditions.encryption.check_write(&live.encryption)?;
         rows.head.lease.check_read(self.conditions.lease(), now)?;
-        check_online(rows.live()?, false)?;
+        rows.live()?.check_online(false)?;
         if self.versioned {
             renew_version(rows, now)?;
         }
@@ -224,12 +223,6 @@ impl DeleteBlob {
             }
         }
     }
-}
-
-/// The time in a snapshot's row name.
-pub(crate) fn snapshot_in(name: &str) -> Result<u64, base::codec::DecodeError> {
-    let digits = name.strip_prefix(SNAPSHOT_PREFIX).unwrap_or_default();
-    u64::from_str_radix(digits, 16).map_err(|_| base::codec::DecodeError("snapshot's name"))
 }
 
 /// Brings back what was deleted and can come back.

@@ -1,12 +1,13 @@
 //! Putting a blob whole: bytes that were uploaded become the blob, in place of whatever was there.
 
+use crate::block::block_list::store_list;
 use crate::condition::{Conditions, ETags};
 use crate::content::{Block, BlockContent, Content};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::page::pages::PageRange;
-use crate::page::put_pages::copy_regions;
+use crate::page::put_pages::{copy_regions, store_ranges};
 use crate::rows::blob_change::BlobChange;
 use crate::rows::blob_rows::BlobRows;
 use crate::rows::former_row::{VERSION_PREFIX, decode_snapshot, encode_snapshot, snapshot_row};
@@ -224,13 +225,13 @@ impl BlobChange for PutBlob {
             }
             NewContent::Blocks(blocks) => {
                 record.appended_blocks = blocks.len() as u64;
-                Content::Blocks(crate::block::put_block_list::store_list(rows, blocks.clone(), now))
+                Content::Blocks(store_list(rows, blocks.clone(), now))
             }
             NewContent::Pages { size, sequence_number, ranges } => {
                 rows.check_no_garbage(0)?;
                 record.size = *size;
                 record.sequence_number = *sequence_number;
-                crate::page::put_pages::store_ranges(rows, ranges);
+                store_ranges(rows, ranges);
                 Content::Pages(0)
             }
         };

@@ -1,7 +1,6 @@
 //! Changes to what a blob says of itself: properties, metadata, tags, tier, sequence number, lease.
 
 use crate::blob::put_blob::{Written, set_tier};
-use crate::blob_service::check_online;
 use crate::condition::Conditions;
 use crate::error::BlobError;
 use crate::lease::{LeaseAction, LeaseOutcome};
@@ -53,7 +52,7 @@ impl BlobChange for SetProperties {
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Self::Reply, Stop> {
         let record = writable(rows, &self.conditions, now)?;
-        check_online(record, false)?;
+        record.check_online(false)?;
         let is_page = record.blob_type == BlobType::Page;
         if !is_page && (self.size.is_some() || self.sequence.is_some()) {
             return Err(BlobError::InvalidBlobType.into());
@@ -101,7 +100,7 @@ impl BlobChange for SetMetadata {
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         let record = writable(rows, &self.conditions, now)?;
         self.conditions.encryption.check_write(&record.encryption)?;
-        check_online(record, false)?;
+        record.check_online(false)?;
         if self.versioned {
             renew_version(rows, now)?;
         }

@@ -1,9 +1,7 @@
 //! The facade's methods that change blobs, and those that show what a blob is made of.
 
 use crate::append_block::{AppendBlock, Appended, SealBlob};
-use crate::blob::delete_blob::{
-    DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete, snapshot_in,
-};
+use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete};
 use crate::blob::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::blob::read_blob::{FoundRecord, LOOK_UP_COUNT_MAX, find};
 use crate::blob::set_blob::{
@@ -23,7 +21,7 @@ use crate::name::{Pairs, check_metadata, check_tags};
 use crate::page::pages::{PageRange, Region, Spans, cleared_since, decode_region, difference, joined};
 use crate::page::put_pages::{PagesWritten, PutPages, SequenceConditions, region_in};
 use crate::rows::chunk_row::{chunk_row, chunks_prefix};
-use crate::rows::former_row::{SNAPSHOT_PREFIX, decode_snapshot};
+use crate::rows::former_row::{SNAPSHOT_PREFIX, decode_snapshot, snapshot_in};
 use crate::rows::head_row::{HEAD, Head};
 use crate::rows::record::{BlobRecord, BlobType, ContentProperties};
 use crate::rows::region_row::regions_prefix;

@@ -1,6 +1,6 @@
 //! Operations on containers: each is one decision over the container's row.
 
-use crate::condition::Conditions;
+use crate::condition::{Conditions, Present};
 use crate::container::container_row::{ContainerRow, PublicAccess};
 use crate::encryption::ContainerEncryption;
 use crate::error::BlobError;
@@ -52,7 +52,7 @@ impl ContainerOperation {
         }
         let mut row = row.ok_or(BlobError::ContainerNotFound)?;
         let tags = Pairs::new();
-        let present = crate::condition::Present { etag: row.etag, modified_at: row.modified_at, tags: &tags };
+        let present = Present { etag: row.etag, modified_at: row.modified_at, tags: &tags };
         self.conditions.check_write(Some(present))?;
         let mut acted = Acted { row: row.clone(), is_gone: false, lease: None };
         match &self.action {

@@ -7,10 +7,9 @@
 
 pub(crate) mod former_names;
 
-use crate::blob::delete_blob::snapshot_in;
 use crate::error::BlobError;
 use crate::lease::Lease;
-use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, version_row};
+use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, snapshot_in, version_row};
 use crate::rows::head_row::{HEAD, Head};
 use crate::rows::record::BlobRecord;
 use crate::rows::region_row::garbage_owner;

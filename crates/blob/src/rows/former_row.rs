@@ -21,6 +21,12 @@ pub(crate) fn snapshot_row(snapshot: u64) -> String {
     format!("{SNAPSHOT_PREFIX}{snapshot:016x}")
 }
 
+/// The time in a snapshot's row name.
+pub(crate) fn snapshot_in(name: &str) -> Result<u64, DecodeError> {
+    let digits = name.strip_prefix(SNAPSHOT_PREFIX).unwrap_or_default();
+    u64::from_str_radix(digits, 16).map_err(|_| DecodeError("snapshot's name"))
+}
+
 /// Row name of a former version.
 pub(crate) fn version_row(version: u64) -> String {
     format!("{VERSION_PREFIX}{version:016x}")

@@ -19,6 +19,7 @@
 use crate::condition::Present;
 use crate::content::{BlockContent, Content};
 use crate::encryption::Encryption;
+use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::rows::fields::{put_number, put_pairs, put_text, take_number, take_pairs, take_text};
 use base::Ticks;
@@ -189,6 +190,16 @@ impl BlobRecord {
     /// Whether its bytes can't be read because it is archived.
     pub fn is_archived(&self) -> bool {
         self.tier.as_deref() == Some("Archive")
+    }
+
+    /// Whether its bytes can be read, and what it says of itself be changed. Nothing is archived anywhere, but
+    /// in Azure they could not.
+    pub(crate) fn check_online(&self, may_be_archived: bool) -> Result<(), BlobError> {
+        match () {
+            () if self.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),
+            () if self.is_archived() && !may_be_archived => Err(BlobError::BlobArchived),
+            () => Ok(()),
+        }
     }
 
     /// Appends the stored form.
