@@ -128,6 +128,7 @@ mod tests {
             size: 0,
             content: NewContent::Pieces(Vec::new()),
             new: NewBlob::default(),
+            replacement: Default::default(),
         }
     }
 

@@ -2,8 +2,9 @@
 //! that share nothing. What always holds: the copy is of one version of the source, and appears whole or not
 //! at all.
 
-use crate::blob::put_blob::{NewBlob, NewContent, PutBlob, Written};
+use crate::blob::put_blob::{NewBlob, NewContent, Written};
 use crate::blob::read_blob::{BlobReader, FoundRecord, find_head};
+use crate::blob::replacement::ReplaceConditions;
 use crate::blob::set_blob::check_tier;
 use crate::blob_service::{BlobAt, BlobService};
 use crate::condition::{Conditions, ETags, etag_text};
@@ -148,7 +149,8 @@ impl BlobService {
         if now.record.etag == found.record.etag { Ok(()) } else { Err(BlobError::SourceConditionNotMet) }
     }
 
-    /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes.
+    /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes; the
+    /// `demands` are on the blob that the copy replaces.
     /// [`BlobError::ConditionNotMet`] is about the destination: the source's conditions are
     /// [`Self::find_source`]'s, and one that no longer meets them was replaced.
     pub async fn copy(
@@ -157,6 +159,7 @@ impl BlobService {
         source: &BlobAt,
         wanted: &CopySource,
         copy: CopyState,
+        demands: ReplaceConditions,
         prepare: impl FnOnce(&FoundRecord) -> NewBlob,
     ) -> Result<Copied, BlobError> {
         let checked = self.find_source(source, wanted).await.map_err(replaced)?;
@@ -175,7 +178,7 @@ impl BlobService {
         let completed_at = Some(self.now());
         let copy = CopyState { status: "success".to_owned(), done: size, total: size, completed_at, ..copy };
         new.copy = Some(copy.clone());
-        let written = self.put(at, PutBlob { blob_type, size, content, new }).await;
+        let written = self.put(at, blob_type, size, content, new, demands).await;
         drop(pins);
         Ok(Copied { state: copy, written: written?, crc64 })
     }

@@ -35,6 +35,7 @@ pub use append_block::Appended;
 pub use blob::delete_blob::{DeleteSnapshots, TierConditions};
 pub use blob::put_blob::{NewBlob, Written};
 pub use blob::read_blob::{BlobReader, FoundRecord};
+pub use blob::replacement::ReplaceConditions;
 pub use blob::set_blob::{
     BLOCK_TIERS, HIGH_PRIORITY, PAGE_TIERS, STANDARD_PRIORITY, SequenceAction, check_tier,
 };

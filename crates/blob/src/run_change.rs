@@ -120,7 +120,6 @@ impl BlobService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob::put_blob::NewBlob;
     use crate::blob_service::VersionedAccounts;
     use crate::condition::Conditions;
     use crate::container::container_row::PublicAccess;
@@ -194,8 +193,10 @@ mod tests {
             let (partitions, service) = open(&env, settings).await;
             let container = service.container(ACCOUNT, "box").await.unwrap();
             let at = service.blob(ACCOUNT, &container, "pages").unwrap();
-            let create =
-                async || service.create_empty(&at, BlobType::Page, 1 << 40, 0, NewBlob::default()).await;
+            let create = async || {
+                let (new, demands) = Default::default();
+                service.create_empty(&at, BlobType::Page, 1 << 40, 0, new, demands).await
+            };
             create().await.unwrap();
             for region in (0..REGIONS).step_by(10) {
                 let (address, regions) = (at.address.clone(), region..region + 10);
@@ -221,8 +222,10 @@ mod tests {
             let (partitions, service) = open(&env, PartitionSettings::default()).await;
             let container = service.container(ACCOUNT, "box").await.unwrap();
             let at = service.blob(ACCOUNT, &container, &"€".repeat(1000)).unwrap();
-            let create =
-                async || service.create_empty(&at, BlobType::Page, 1 << 40, 0, NewBlob::default()).await;
+            let create = async || {
+                let (new, demands) = Default::default();
+                service.create_empty(&at, BlobType::Page, 1 << 40, 0, new, demands).await
+            };
             create().await.unwrap();
             for region in (0..23_000).step_by(1000) {
                 let (address, regions) = (at.address.clone(), region..region + 1000);

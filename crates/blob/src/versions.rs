@@ -44,6 +44,7 @@ mod tests {
     use super::VERSION_OWNER_BIT;
     use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete};
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::replacement::Replacement;
     use crate::blob::set_blob::SetMetadata;
     use crate::condition::Conditions;
     use crate::error::BlobError;
@@ -54,12 +55,17 @@ mod tests {
     use crate::rows::revision::Revision;
     use bytes::Bytes;
 
+    fn rules(versioned: bool) -> Replacement {
+        Replacement { versioned, ..Replacement::default() }
+    }
+
     fn put(bytes: &'static [u8]) -> PutBlob {
         PutBlob {
             blob_type: BlobType::Block,
             size: bytes.len() as u64,
             content: NewContent::Inline(Bytes::from_static(bytes)),
-            new: NewBlob { versioned: true, ..NewBlob::default() },
+            new: NewBlob::default(),
+            replacement: rules(true),
         }
     }
 
@@ -108,11 +114,11 @@ mod tests {
     #[test]
     fn what_was_there_before_is_a_version_once_it_is_replaced() {
         let mut blob = MemoryBlob::default();
-        let before = PutBlob { new: NewBlob::default(), ..put(b"old") };
+        let before = PutBlob { replacement: rules(false), ..put(b"old") };
         assert_eq!(blob.run(before, 1).unwrap().version, None);
         blob.run(put(b"new"), 2).unwrap();
         assert!(blob.rows.contains_key(&crate::rows::former_row::version_row(1)));
-        let plain = PutBlob { new: NewBlob::default(), ..put(b"plain") };
+        let plain = PutBlob { replacement: rules(false), ..put(b"plain") };
         blob.run(plain, 3).unwrap();
         assert_eq!(blob.head().versions, 1, "an account that keeps none replaces");
     }
@@ -121,9 +127,8 @@ mod tests {
     #[test]
     fn a_snapshot_and_the_version_of_its_time_have_pages_of_their_own() {
         let mut blob = MemoryBlob::default();
-        let new = || NewBlob { versioned: true, ..NewBlob::default() };
         let content = NewContent::Pages { size: 1024, sequence_number: 0, ranges: Vec::new() };
-        let put_pages = |content| PutBlob { blob_type: BlobType::Page, size: 1024, content, new: new() };
+        let put_pages = |content| PutBlob { blob_type: BlobType::Page, size: 1024, content, ..put(b"") };
         blob.run(put_pages(content.clone()), 1).unwrap();
         let write = |offset: u64| {
             let (conditions, sequence) = Default::default();
@@ -156,7 +161,8 @@ mod tests {
             blob_type: BlobType::Append,
             size: 0,
             content: NewContent::Pieces(Vec::new()),
-            new: NewBlob { versioned, ..NewBlob::default() },
+            new: NewBlob::default(),
+            replacement: rules(versioned),
         };
         let refused = Err(BlobError::InvalidBlobType);
         let mut blob = MemoryBlob::default();
@@ -169,10 +175,13 @@ mod tests {
         assert_eq!((blob.head().current, blob.head().versions), (None, 2));
         for versioned in [true, false] {
             let mut block = put(b"two");
-            block.new.versioned = versioned;
+            block.replacement.versioned = versioned;
             assert_eq!(blob.run(block, 6).map(drop), refused, "{versioned}");
-            let new = NewBlob { versioned, ..NewBlob::default() };
-            let list = crate::block::put_block_list::PutBlockList { list: Vec::new(), new };
+            let list = crate::block::put_block_list::PutBlockList {
+                list: Vec::new(),
+                new: NewBlob::default(),
+                replacement: rules(versioned),
+            };
             assert_eq!(blob.run(list, 7).map(drop), refused, "{versioned}");
         }
         for version in [3, 4] {
@@ -186,11 +195,11 @@ mod tests {
     fn what_was_deleted_before_versions_were_kept_can_still_come_back() {
         let mut blob = MemoryBlob::default();
         let mut unversioned = put(b"old");
-        unversioned.new.versioned = false;
+        unversioned.replacement.versioned = false;
         blob.run(unversioned, 1).unwrap();
         blob.run(DeleteBlob { versioned: false, ..delete(Revision::Current, Some(7)) }, 2).unwrap();
         let mut over = put(b"new");
-        over.new.retention_days = Some(7);
+        over.replacement.retention_days = Some(7);
         blob.run(over, 3).unwrap();
         assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1));
     }

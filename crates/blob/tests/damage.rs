@@ -65,7 +65,10 @@ fn properties_are_told_and_bytes_are_refused() {
             let mut upload = service.upload(&at, true, false);
             upload.write(Bytes::from(content(number))).await.unwrap();
             let uploaded = upload.finish().await.unwrap();
-            service.put_blob(&at, BlobType::Block, uploaded, NewBlob::default()).await.unwrap();
+            service
+                .put_blob(&at, BlobType::Block, uploaded, NewBlob::default(), Default::default())
+                .await
+                .unwrap();
         }
         env.clock.sleep(Duration::from_secs(5)).await;
         partitions.close().await;

@@ -67,7 +67,11 @@ fn a_lease_ends_for_reads_when_it_ends_for_changes_though_the_clock_was_set_back
         let mut upload = stage.service.upload(&at, true, false);
         upload.write(Bytes::from_static(b"content")).await.unwrap();
         let uploaded = upload.finish().await.unwrap();
-        stage.service.put_blob(&at, BlobType::Block, uploaded, NewBlob::default()).await.unwrap();
+        stage
+            .service
+            .put_blob(&at, BlobType::Block, uploaded, NewBlob::default(), Default::default())
+            .await
+            .unwrap();
         let acquire = || LeaseAction::Acquire { seconds: Some(LEASE_SECONDS), id: LEASE_ID.to_owned() };
         let any = Conditions::default();
         stage.service.lease(&at, acquire(), any.clone()).await.unwrap();

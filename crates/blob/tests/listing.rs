@@ -54,7 +54,13 @@ impl Stage {
             match step {
                 'p' => {
                     let uploaded = self.upload(&at, true).await;
-                    let put = self.service.put_blob(&at, BlobType::Block, uploaded, NewBlob::default());
+                    let put = self.service.put_blob(
+                        &at,
+                        BlobType::Block,
+                        uploaded,
+                        NewBlob::default(),
+                        Default::default(),
+                    );
                     drop(put.await.unwrap());
                 }
                 's' => drop(self.service.snapshot(&at, None, Conditions::default()).await.unwrap()),

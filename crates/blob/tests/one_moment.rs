@@ -54,7 +54,10 @@ impl Stage {
         for part in 0..4 {
             let at = self.at(&format!("bulk {round} {part}")).await;
             let uploaded = self.upload(&at, 7000, true).await;
-            self.service.put_blob(&at, BlobType::Block, uploaded, NewBlob::default()).await.unwrap();
+            self.service
+                .put_blob(&at, BlobType::Block, uploaded, NewBlob::default(), Default::default())
+                .await
+                .unwrap();
         }
     }
 
@@ -92,7 +95,7 @@ fn a_block_is_staged_or_committed_at_every_moment() {
             let commit = async {
                 stage.pause().await;
                 let list = vec![(BlockSource::Latest, id.clone())];
-                stage.service.put_block_list(at, list, NewBlob::default()).await.unwrap();
+                stage.service.put_block_list(at, list, NewBlob::default(), Default::default()).await.unwrap();
                 done.set(true);
             };
             let read = async {
@@ -123,7 +126,11 @@ fn ranges_of_pages_are_those_that_the_blob_has_with_its_etag() {
     run(|stage| async move {
         let stage = &*stage;
         let at = &stage.at("pages").await;
-        stage.service.create_empty(at, BlobType::Page, 1 << 20, 0, NewBlob::default()).await.unwrap();
+        stage
+            .service
+            .create_empty(at, BlobType::Page, 1 << 20, 0, NewBlob::default(), Default::default())
+            .await
+            .unwrap();
         let known = std::cell::RefCell::new(std::collections::BTreeMap::new());
         for round in 0..ROUNDS {
             stage.make_bulk(round).await;

@@ -58,7 +58,10 @@ impl Stage {
         let mut upload = self.service.upload(&at, true, false);
         upload.write(Bytes::from(vec![7; SIZE_BYTES])).await.unwrap();
         let uploaded = upload.finish().await.unwrap();
-        self.service.put_blob(&at, BlobType::Block, uploaded, NewBlob::default()).await.unwrap();
+        self.service
+            .put_blob(&at, BlobType::Block, uploaded, NewBlob::default(), Default::default())
+            .await
+            .unwrap();
     }
 
     /// Whether a blob's bytes are all there.

@@ -270,7 +270,7 @@ impl BlobChange for Undelete {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::put_blob::{NewContent, PutBlob};
     use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
     use bytes::Bytes;
@@ -279,7 +279,8 @@ mod tests {
 
     fn put() -> PutBlob {
         let content = NewContent::Inline(Bytes::from_static(b"x"));
-        PutBlob { blob_type: BlobType::Block, size: 1, content, new: NewBlob::default() }
+        let (new, replacement) = Default::default();
+        PutBlob { blob_type: BlobType::Block, size: 1, content, new, replacement }
     }
 
     fn snapshot() -> TakeSnapshot {
@@ -362,7 +363,7 @@ mod tests {
         let mut blob = MemoryBlob::default();
         let create = || {
             let content = NewContent::Pages { size: 1 << 43, sequence_number: 0, ranges: Vec::new() };
-            PutBlob { blob_type: BlobType::Page, size: 0, content, new: NewBlob::default() }
+            PutBlob { blob_type: BlobType::Page, size: 0, content, ..put() }
         };
         blob.run(create(), 1).unwrap();
         let region = crate::page::pages::encode_region(0, &[]);

@@ -1,20 +1,17 @@
 //! Putting a blob whole: bytes that were uploaded become the blob, in place of whatever was there.
 
+use crate::blob::replacement::Replacement;
 use crate::block::block_list::store_list;
-use crate::condition::{Conditions, ETags};
 use crate::content::{Block, BlockContent, Content};
 use crate::encryption::Encryption;
-use crate::error::BlobError;
 use crate::name::Pairs;
 use crate::page::pages::PageRange;
-use crate::page::put_pages::{copy_regions, store_ranges};
+use crate::page::put_pages::store_ranges;
 use crate::rows::blob_change::BlobChange;
 use crate::rows::blob_rows::BlobRows;
-use crate::rows::former_row::{VERSION_PREFIX, decode_snapshot, encode_snapshot, snapshot_row};
-use crate::rows::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+use crate::rows::record::{BlobRecord, BlobType, ContentProperties, CopyState};
 use crate::rows::region_row::garbage_row;
 use crate::rows::stop::Stop;
-use crate::versions::keep_version;
 use base::Ticks;
 use bytes::Bytes;
 use partition::Piece;
@@ -67,29 +64,12 @@ pub struct NewBlob {
     pub tags: Pairs,
     /// The access tier, if it is set.
     pub tier: Option<String>,
-    /// Refuse if it would replace a blob, because the credentials only allow to create.
-    pub create_only: bool,
-    /// Conditions.
-    pub conditions: Conditions,
     /// The copy that makes it.
     pub copy: Option<CopyState>,
-    /// Days that what is replaced can come back.
-    pub retention_days: Option<u32>,
     /// What it is encrypted with.
     pub encryption: Encryption,
     /// No more appends.
     pub sealed: bool,
-    /// Refuse if it would replace a blob of another type.
-    pub keeps_type: bool,
-    /// What is replaced stays as a version.
-    pub versioned: bool,
-}
-
-impl NewBlob {
-    /// Whether what it replaces is likely to stay in some form.
-    pub(crate) fn keeps_former(&self) -> bool {
-        self.versioned || self.retention_days.is_some()
-    }
 }
 
 /// Puts a blob.
@@ -98,90 +78,7 @@ pub(crate) struct PutBlob {
     pub(crate) size: u64,
     pub(crate) content: NewContent,
     pub(crate) new: NewBlob,
-}
-
-/// Checks that the base blob may be replaced.
-pub(crate) fn check_replace(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
-    let live = rows.head.live();
-    let lease = if live.is_some() && rows.head.lease.state(now).is_locked() {
-        // The service asks for the lease first, and whoever holds it replaces what `If-None-Match: *` would
-        // spare.
-        let lease = rows.head.lease.check_write(new.conditions.lease(), now)?;
-        let mut conditions = new.conditions.clone();
-        conditions.if_none_match = conditions.if_none_match.filter(|tags| *tags != ETags::Any);
-        conditions.check_create(live.map(BlobRecord::present))?;
-        lease
-    } else {
-        new.conditions.check_create(live.map(BlobRecord::present))?;
-        rows.head.lease.check_write(new.conditions.lease(), now)?
-    };
-    if live.is_some() && new.create_only {
-        return Err(BlobError::UnauthorizedBlobOverwrite.into());
-    }
-    if rows.head.live().is_some_and(|live| live.is_archived()) {
-        return Err(BlobError::BlobArchived.into());
-    }
-    rows.head.lease = lease;
-    Ok(())
-}
-
-/// Refuses a type that is not that of the former versions: all versions of a blob are of one (source: the
-/// reference's page on versioning). Whoever wants another deletes them first.
-pub(crate) fn check_type_of_versions(
-    rows: &BlobRows,
-    blob_type: BlobType,
-    new: &NewBlob,
-) -> Result<(), Stop> {
-    let live = rows.head.live().map(|live| live.blob_type);
-    let former = match live {
-        // It becomes a version, or is like those that there are.
-        Some(live) => (new.versioned || rows.head.versions > 0).then_some(live),
-        // They are alike: the last one that is seen stands for all.
-        None if rows.head.versions > 0 => match rows.first_names(VERSION_PREFIX)?.last() {
-            Some(name) => rows.row(name)?.map(|row| decode_snapshot(row)).transpose()?,
-            None => None,
-        }
-        .map(|version| version.blob_type),
-        None => None,
-    };
-    match former {
-        Some(former) if former != blob_type => Err(BlobError::InvalidBlobType.into()),
-        _ => Ok(()),
-    }
-}
-
-/// Until when a base blob that is replaced at `now` can come back. What was deleted before keeps the time
-/// that it was deleted with, whatever the setting is now; `None`: not at all.
-fn choose_deletion(deleted: Option<Deletion>, retention_days: Option<u32>, now: Ticks) -> Option<Deletion> {
-    match deleted {
-        Some(deleted) => deleted.days_left(now).map(|_| deleted),
-        None => retention_days.map(|days| Deletion { at: now, days }),
-    }
-}
-
-/// Takes the base blob away; it stays as a version where they are kept, else, while it can come back, as a
-/// deleted snapshot.
-pub(crate) fn retire_current(rows: &mut BlobRows, new: &NewBlob, now: Ticks) -> Result<(), Stop> {
-    if new.versioned && rows.head.live().is_some() {
-        keep_version(rows)?;
-        return match rows.head.current.take() {
-            Some(old) => rows.release(&old.content),
-            None => Ok(()),
-        };
-    }
-    let Some(mut old) = rows.head.current.take() else { return Ok(()) };
-    let Some(deletion) = choose_deletion(old.deleted, new.retention_days, now) else {
-        return rows.release(&old.content);
-    };
-    old.deleted = Some(deletion);
-    if let Content::Pages(owner) = old.content {
-        // Where they are, the pages of the next blob will be.
-        old.content = copy_regions(rows, owner, now.0)?;
-        rows.release(&Content::Pages(owner))?;
-    }
-    rows.put(snapshot_row(now.0), encode_snapshot(&old)?);
-    rows.head.deleted_snapshots += 1;
-    Ok(())
+    pub(crate) replacement: Replacement,
 }
 
 impl BlobChange for PutBlob {
@@ -195,18 +92,14 @@ impl BlobChange for PutBlob {
     }
 
     fn keeps_content(&self) -> bool {
-        self.new.keeps_former()
+        self.replacement.keeps_former()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
-        check_replace(rows, &self.new, now)?;
-        let is_of_type = |live: &BlobRecord| live.blob_type == self.blob_type;
-        if self.new.keeps_type && !rows.head.live().is_none_or(is_of_type) {
-            return Err(BlobError::InvalidBlobType.into());
-        }
-        check_type_of_versions(rows, self.blob_type, &self.new)?;
+        self.replacement.check(rows, now)?;
+        self.replacement.check_type(rows, self.blob_type)?;
         rows.clear_staged()?;
-        retire_current(rows, &self.new, now)?;
+        self.replacement.retire_current(rows, now)?;
         let mut record = BlobRecord::new(self.blob_type, now);
         record.size = self.size;
         record.properties = self.new.properties.clone();
@@ -235,7 +128,7 @@ impl BlobChange for PutBlob {
                 Content::Pages(0)
             }
         };
-        record.version = self.new.versioned.then_some(now.0);
+        record.version = self.replacement.versioned.then_some(now.0);
         let written = Written::of(&record);
         rows.head.current = Some(record);
         Ok(written)
@@ -255,11 +148,14 @@ pub(crate) fn set_tier(record: &mut BlobRecord, tier: Option<&str>, now: Ticks) 
 mod tests {
     use super::*;
     use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots, TierConditions, Undelete};
+    use crate::blob::replacement::ReplaceConditions;
     use crate::blob::set_blob::LeaseBlob;
     use crate::block::put_block::PutBlock;
+    use crate::condition::{Conditions, ETags};
+    use crate::error::BlobError;
     use crate::lease::LeaseAction;
     use crate::page::pages::decode_region;
-    use crate::rows::former_row::decode_snapshot;
+    use crate::rows::former_row::{decode_snapshot, snapshot_row};
     use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::region_row::region_row;
     use crate::rows::revision::Revision;
@@ -270,7 +166,17 @@ mod tests {
             size: bytes.len() as u64,
             content: NewContent::Inline(Bytes::from_static(bytes)),
             new: NewBlob::default(),
+            replacement: Replacement::default(),
         }
+    }
+
+    fn kept_for(retention_days: Option<u32>) -> Replacement {
+        Replacement { retention_days, ..Replacement::default() }
+    }
+
+    fn on(conditions: Conditions) -> Replacement {
+        let demands = ReplaceConditions { conditions, ..ReplaceConditions::default() };
+        Replacement { demands, ..Replacement::default() }
     }
 
     /// Clients have ids of different lengths: one that staged blocks over another's blob was refused.
@@ -288,6 +194,7 @@ mod tests {
         let commit = |id: &'static [u8]| crate::block::put_block_list::PutBlockList {
             list: vec![(crate::block::put_block_list::BlockSource::Latest, Bytes::from_static(id))],
             new: NewBlob::default(),
+            replacement: Replacement::default(),
         };
         blob.run(staged(b"one"), 1).unwrap();
         assert_eq!(
@@ -319,13 +226,8 @@ mod tests {
         assert_eq!((blob.head().staged, blob.count("5u")), (0, 0));
         let current = blob.head().current.unwrap();
         assert_eq!((current.inline().unwrap().as_ref(), current.etag), (&b"two"[..], 12));
-        let exists = PutBlob {
-            new: NewBlob {
-                conditions: Conditions { if_none_match: Some(ETags::Any), ..Conditions::default() },
-                ..NewBlob::default()
-            },
-            ..put(b"three")
-        };
+        let absent = Conditions { if_none_match: Some(ETags::Any), ..Conditions::default() };
+        let exists = PutBlob { replacement: on(absent), ..put(b"three") };
         assert_eq!(blob.run(exists, 13), Err(BlobError::BlobAlreadyExists));
         let id = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa".to_owned();
         let acquire = LeaseAction::Acquire { seconds: None, id: id.clone() };
@@ -333,34 +235,16 @@ mod tests {
         let spares = |lease_id: Option<String>| {
             let if_none_match = Some(ETags::Any);
             let conditions = Conditions { if_none_match, lease_id, ..Conditions::default() };
-            PutBlob { new: NewBlob { conditions, ..NewBlob::default() }, ..put(b"leased") }
+            PutBlob { replacement: on(conditions), ..put(b"leased") }
         };
         let missing = BlobError::Lease(crate::error::LeaseError::IdMissing);
         assert_eq!(blob.run(spares(None), 13), Err(missing), "the lease is asked for first");
         blob.run(spares(Some(id.clone())), 13).unwrap();
         let release = LeaseAction::Release { id };
         blob.run(LeaseBlob { action: release, conditions: Conditions::default() }, 13).unwrap();
-        let kept = PutBlob { new: NewBlob { retention_days: Some(1), ..NewBlob::default() }, ..put(b"four") };
+        let kept = PutBlob { replacement: kept_for(Some(1)), ..put(b"four") };
         blob.run(kept, 14).unwrap();
         assert_eq!((blob.head().deleted_snapshots, blob.count("1s")), (1, 1));
-    }
-
-    #[test]
-    fn what_was_deleted_keeps_its_time_and_what_is_replaced_gets_the_settings() {
-        let day = 86_400 * base::clock::TICKS_PER_SECOND;
-        let now = Ticks(10 * day);
-        let deletion = |at: u64, days| Some(Deletion { at: Ticks(at), days });
-        for (deleted, setting, expected) in [
-            (None, None, None),
-            (None, Some(7), deletion(now.0, 7)),
-            (deletion(8 * day, 7), None, deletion(8 * day, 7)),
-            (deletion(8 * day, 7), Some(30), deletion(8 * day, 7)),
-            (deletion(8 * day, 7), Some(1), deletion(8 * day, 7)),
-            (deletion(3 * day, 7), None, None),
-            (deletion(3 * day, 7), Some(30), None),
-        ] {
-            assert_eq!(choose_deletion(deleted, setting, now), expected, "{deleted:?} {setting:?}");
-        }
     }
 
     fn delete(retention_days: Option<u32>) -> DeleteBlob {
@@ -377,8 +261,7 @@ mod tests {
             let mut blob = MemoryBlob::default();
             blob.run(put(b"old"), 1).unwrap();
             blob.run(delete(Some(7)), 2).unwrap();
-            let new = NewBlob { retention_days, ..NewBlob::default() };
-            blob.run(PutBlob { new, ..put(b"new") }, 3).unwrap();
+            blob.run(PutBlob { replacement: kept_for(retention_days), ..put(b"new") }, 3).unwrap();
             blob.run(Undelete, 4).unwrap();
             assert_eq!((blob.head().snapshots, blob.count("1s")), (1, 1), "{retention_days:?}");
             let snapshot = decode_snapshot(&blob.rows[&snapshot_row(3)]).unwrap();
@@ -394,8 +277,7 @@ mod tests {
         let mut blob = MemoryBlob::default();
         blob.run(put(b"old"), 1).unwrap();
         blob.run(delete(Some(1)), 2).unwrap();
-        let new = NewBlob { retention_days: Some(30), ..NewBlob::default() };
-        blob.run(PutBlob { new, ..put(b"new") }, 2 + day).unwrap();
+        blob.run(PutBlob { replacement: kept_for(Some(30)), ..put(b"new") }, 2 + day).unwrap();
         assert_eq!((blob.head().deleted_snapshots, blob.rows.len()), (0, 1));
     }
 
@@ -410,11 +292,12 @@ mod tests {
         };
         let pages = |number: u64, retention_days: Option<u32>| {
             let content = NewContent::Pages { size: 1024, sequence_number: 0, ranges: vec![page(number)] };
-            let new = NewBlob { retention_days, ..NewBlob::default() };
-            PutBlob { blob_type: BlobType::Page, size: 1024, content, new }
+            let (new, replacement) = (NewBlob::default(), kept_for(retention_days));
+            PutBlob { blob_type: BlobType::Page, size: 1024, content, new, replacement }
         };
         for (deleted_first, retention_days) in [(false, Some(7)), (true, Some(7)), (true, None)] {
-            for next in [pages(2, retention_days), PutBlob { new: pages(2, retention_days).new, ..put(b"x") }]
+            for next in
+                [pages(2, retention_days), PutBlob { replacement: kept_for(retention_days), ..put(b"x") }]
             {
                 let mut blob = MemoryBlob::default();
                 blob.run(pages(1, None), 1).unwrap();

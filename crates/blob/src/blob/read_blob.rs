@@ -328,7 +328,7 @@ mod tests {
             }
             let ids = (0..CHUNKS * 1000).map(|number| Bytes::from(vec![(number % 3) as u8]));
             let list = ids.map(|id| (BlockSource::Latest, id)).collect();
-            service.put_block_list(&at, list, NewBlob::default()).await.unwrap();
+            service.put_block_list(&at, list, NewBlob::default(), Default::default()).await.unwrap();
             let whole = b"abcdef".repeat(CHUNKS as usize * 1000 / 3);
             let any = Conditions::default();
             let open = |range| service.read(&at, Revision::Current, &any, range);
@@ -351,7 +351,7 @@ mod tests {
             // The rows of a list that is replaced meanwhile are gone; its bytes are read all the same.
             let (_, _, mut reader) = open(None).await.unwrap();
             let first = reader.next().await.unwrap().unwrap();
-            service.put_block_list(&at, Vec::new(), NewBlob::default()).await.unwrap();
+            service.put_block_list(&at, Vec::new(), NewBlob::default(), Default::default()).await.unwrap();
             let others = rest(&mut reader).await;
             assert_eq!([&first[..], &others].concat(), whole);
             partitions.close().await;

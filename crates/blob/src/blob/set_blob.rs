@@ -252,14 +252,15 @@ impl BlobChange for LeaseBlob {
 mod tests {
     use super::*;
     use crate::blob::delete_blob::TakeSnapshot;
-    use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::put_blob::{NewContent, PutBlob};
     use crate::lease::Lease;
     use crate::rows::memory_blob::MemoryBlob;
     use bytes::Bytes;
 
     fn put() -> PutBlob {
         let content = NewContent::Inline(Bytes::from_static(b"x"));
-        PutBlob { blob_type: BlobType::Block, size: 1, content, new: NewBlob::default() }
+        let (new, replacement) = Default::default();
+        PutBlob { blob_type: BlobType::Block, size: 1, content, new, replacement }
     }
 
     fn metadata(conditions: Conditions) -> SetMetadata {

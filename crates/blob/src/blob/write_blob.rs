@@ -4,6 +4,7 @@ use crate::append_block::{AppendBlock, Appended, SealBlob};
 use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, TierConditions, Undelete};
 use crate::blob::put_blob::{NewBlob, NewContent, PutBlob, Written};
 use crate::blob::read_blob::{FoundRecord, LOOK_UP_COUNT_MAX, find};
+use crate::blob::replacement::{ReplaceConditions, Replacement};
 use crate::blob::set_blob::{
     LeaseBlob, SequenceAction, SetMetadata, SetProperties, SetTags, SetTier, check_tier,
 };
@@ -69,25 +70,47 @@ impl BlobService {
         blob_type: BlobType,
         uploaded: Uploaded,
         new: NewBlob,
+        demands: ReplaceConditions,
     ) -> Result<Written, BlobError> {
         let Uploaded { inline, pieces, pins, size, .. } = uploaded;
         let content = match inline {
             Some(bytes) => NewContent::Inline(bytes),
             None => NewContent::Pieces(pieces),
         };
-        let written = self.put(at, PutBlob { blob_type, size, content, new }).await;
+        let written = self.put(at, blob_type, size, content, new, demands).await;
         // Until here nobody else names the pieces.
         drop(pins);
         written
     }
 
-    pub(crate) async fn put(&self, at: &BlobAt, mut put: PutBlob) -> Result<Written, BlobError> {
-        check_metadata(&put.new.metadata)?;
-        check_tags(&put.new.tags)?;
-        check_tier(put.blob_type, put.new.tier.as_deref())?;
-        put.new.retention_days = self.retention_days(at).await?;
-        put.new.versioned = self.is_versioned(at);
-        self.run(at, put).await
+    pub(crate) async fn put(
+        &self,
+        at: &BlobAt,
+        blob_type: BlobType,
+        size: u64,
+        content: NewContent,
+        new: NewBlob,
+        demands: ReplaceConditions,
+    ) -> Result<Written, BlobError> {
+        let replacement = self.replacement(at, blob_type, &new, demands).await?;
+        self.run(at, PutBlob { blob_type, size, content, new, replacement }).await
+    }
+
+    /// Checks a new blob, and adds what its account keeps to the demands on the one that it replaces. The new
+    /// blob is checked before the account's settings are read: a request with two faults gets the error of the
+    /// first.
+    async fn replacement(
+        &self,
+        at: &BlobAt,
+        blob_type: BlobType,
+        new: &NewBlob,
+        demands: ReplaceConditions,
+    ) -> Result<Replacement, BlobError> {
+        check_metadata(&new.metadata)?;
+        check_tags(&new.tags)?;
+        check_tier(blob_type, new.tier.as_deref())?;
+        let retention_days = self.retention_days(at).await?;
+        Ok(Replacement { demands, retention_days, versioned: self.is_versioned(at) })
     }
 
     /// Makes a blob without bytes: of an append blob, or `size` bytes of zeros of a page blob.
@@ -98,6 +121,7 @@ impl BlobService {
         size: u64,
         sequence_number: u64,
         new: NewBlob,
+        demands: ReplaceConditions,
     ) -> Result<Written, BlobError> {
         let content = match blob_type {
             BlobType::Page if !size.is_multiple_of(PAGE_SIZE_BYTES) || size > PAGE_BLOB_SIZE_BYTES_MAX => {
@@ -106,7 +130,7 @@ impl BlobService {
             BlobType::Page => NewContent::Pages { size, sequence_number, ranges: Vec::new() },
             _ => NewContent::Pieces(Vec::new()),
         };
-        self.put(at, PutBlob { blob_type, size: 0, content, new }).await
+        self.put(at, blob_type, 0, content, new, demands).await
     }
 
     /// Stages a block.
@@ -130,14 +154,11 @@ impl BlobService {
         &self,
         at: &BlobAt,
         list: Vec<(BlockSource, Bytes)>,
-        mut new: NewBlob,
+        new: NewBlob,
+        demands: ReplaceConditions,
     ) -> Result<Written, BlobError> {
-        check_metadata(&new.metadata)?;
-        check_tags(&new.tags)?;
-        check_tier(BlobType::Block, new.tier.as_deref())?;
-        new.retention_days = self.retention_days(at).await?;
-        new.versioned = self.is_versioned(at);
-        self.run(at, PutBlockList { list, new }).await
+        let replacement = self.replacement(at, BlobType::Block, &new, demands).await?;
+        self.run(at, PutBlockList { list, new, replacement }).await
     }
 
     /// All blocks of a blob's list.

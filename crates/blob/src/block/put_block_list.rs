@@ -1,8 +1,7 @@
 //! Committing a list of blocks: one decision over rows, no byte is copied.
 
-use crate::blob::put_blob::{
-    NewBlob, Written, check_replace, check_type_of_versions, retire_current, set_tier,
-};
+use crate::blob::put_blob::{NewBlob, Written, set_tier};
+use crate::blob::replacement::Replacement;
 use crate::block::block_list::{committed, store_list};
 use crate::content::{Content, decode_staged_row};
 use crate::error::BlobError;
@@ -30,6 +29,7 @@ pub enum BlockSource {
 pub(crate) struct PutBlockList {
     pub(crate) list: Vec<(BlockSource, Bytes)>,
     pub(crate) new: NewBlob,
+    pub(crate) replacement: Replacement,
 }
 
 impl BlobChange for PutBlockList {
@@ -40,18 +40,18 @@ impl BlobChange for PutBlockList {
     }
 
     fn keeps_content(&self) -> bool {
-        self.new.keeps_former()
+        self.replacement.keeps_former()
     }
 
     fn decide(&self, rows: &mut BlobRows, now: Ticks) -> Result<Written, Stop> {
         if self.list.len() > COMMITTED_BLOCKS_MAX {
             return Err(BlobError::BlockListTooLong.into());
         }
-        check_replace(rows, &self.new, now)?;
+        self.replacement.check(rows, now)?;
         if rows.head.live().is_some_and(|live| live.blob_type != BlobType::Block) {
             return Err(BlobError::InvalidBlobType.into());
         }
-        check_type_of_versions(rows, BlobType::Block, &self.new)?;
+        self.replacement.check_type(rows, BlobType::Block)?;
         let old = rows.head.live().cloned();
         let mut by_id = BTreeMap::new();
         if let Some(old) = &old {
@@ -89,7 +89,7 @@ impl BlobChange for PutBlockList {
             blocks.push(block);
         }
         rows.clear_staged()?;
-        retire_current(rows, &self.new, now)?;
+        self.replacement.retire_current(rows, now)?;
         let mut record = BlobRecord::new(BlobType::Block, now);
         record.size = blocks.iter().map(|block| block.size).sum();
         record.content = Content::Blocks(store_list(rows, blocks, now));
@@ -104,7 +104,7 @@ impl BlobChange for PutBlockList {
             record.tier_changed_at = old.tier_changed_at;
         }
         set_tier(&mut record, self.new.tier.as_deref(), now);
-        record.version = self.new.versioned.then_some(now.0);
+        record.version = self.replacement.versioned.then_some(now.0);
         let written = Written::of(&record);
         rows.head.current = Some(record);
         Ok(written)
@@ -129,7 +129,7 @@ mod tests {
 
     fn commit(list: &[(BlockSource, &str)]) -> PutBlockList {
         let list = list.iter().map(|(source, id)| (*source, Bytes::copy_from_slice(id.as_bytes()))).collect();
-        PutBlockList { list, new: NewBlob::default() }
+        PutBlockList { list, new: NewBlob::default(), replacement: Replacement::default() }
     }
 
     fn places(blob: &MemoryBlob) -> Vec<Piece> {
@@ -190,7 +190,7 @@ mod tests {
         let list = || vec![(BlockSource::Latest, Bytes::from_static(b"a"))];
         let with = |encryption: &Encryption| {
             let new = NewBlob { encryption: encryption.clone(), ..NewBlob::default() };
-            PutBlockList { list: list(), new }
+            PutBlockList { list: list(), new, replacement: Replacement::default() }
         };
         blob.run(PutBlock { encryption: key.clone(), ..stage("a", 1) }, 1).unwrap();
         let refused = blob.run(with(&Encryption::default()), 2);

@@ -209,7 +209,7 @@ pub(crate) fn copy_regions(rows: &mut BlobRows, from: u64, to: u64) -> Result<Co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::put_blob::{NewContent, PutBlob};
     use crate::page::pages::decode_region;
     use crate::rows::memory_blob::MemoryBlob;
 
@@ -217,7 +217,8 @@ mod tests {
 
     fn create(size: u64) -> PutBlob {
         let content = NewContent::Pages { size, sequence_number: 5, ranges: Vec::new() };
-        PutBlob { blob_type: BlobType::Page, size, content, new: NewBlob::default() }
+        let (new, replacement) = Default::default();
+        PutBlob { blob_type: BlobType::Page, size, content, new, replacement }
     }
 
     fn write(start: u64, len: u64, written: bool) -> PutPages {

@@ -145,7 +145,7 @@ mod tests {
             let tags = (number == BLOBS - 1).then(|| ("a".to_owned(), "1".to_owned()));
             let new = NewBlob { tags: tags.into_iter().collect(), ..NewBlob::default() };
             let uploaded = upload.finish().await.unwrap();
-            service.put_blob(&at, BlobType::Block, uploaded, new).await.unwrap();
+            service.put_blob(&at, BlobType::Block, uploaded, new, Default::default()).await.unwrap();
         }
     }
 

@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use crate::blob::delete_blob::{DeleteBlob, DeleteSnapshots, TakeSnapshot, Undelete};
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::replacement::Replacement;
     use crate::blob::set_blob::LeaseBlob;
     use crate::block::put_block::PutBlock;
     use crate::condition::Conditions;
@@ -124,8 +125,8 @@ mod tests {
 
     fn put(retention_days: Option<u32>) -> PutBlob {
         let content = NewContent::Inline(Bytes::from_static(b"x"));
-        let new = NewBlob { retention_days, ..NewBlob::default() };
-        PutBlob { blob_type: BlobType::Block, size: 1, content, new }
+        let replacement = Replacement { retention_days, ..Replacement::default() };
+        PutBlob { blob_type: BlobType::Block, size: 1, content, new: NewBlob::default(), replacement }
     }
 
     fn delete(retention_days: u32) -> DeleteBlob {
@@ -263,7 +264,7 @@ mod tests {
         let mut blob = MemoryBlob::default();
         let versioned = |now: u64| {
             let mut put = put(None);
-            put.new.versioned = true;
+            put.replacement.versioned = true;
             (put, now)
         };
         for (put, now) in [versioned(1), versioned(2)] {

@@ -122,7 +122,7 @@ impl BlobChange for RemoveLostParts {
 mod tests {
     use super::*;
     use crate::blob::delete_blob::TakeSnapshot;
-    use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
+    use crate::blob::put_blob::{NewContent, PutBlob};
     use crate::block::put_block::PutBlock;
     use crate::condition::Conditions;
     use crate::rows::former_row::snapshot_row;
@@ -145,7 +145,8 @@ mod tests {
             NewContent::Pages { .. } => BlobType::Page,
             _ => BlobType::Block,
         };
-        PutBlob { blob_type, size: 1, content, new: NewBlob::default() }
+        let (new, replacement) = Default::default();
+        PutBlob { blob_type, size: 1, content, new, replacement }
     }
 
     #[test]

@@ -25,8 +25,8 @@ use blob::limits::{
     PAGE_SIZE_BYTES, PAGES_SIZE_BYTES_MAX, PUT_BLOB_SIZE_BYTES_MAX,
 };
 use blob::{
-    BLOCK_TIERS, BlobAt, BlobType, BlockSource, NewBlob, PAGE_TIERS, SequenceConditions, Upload, Uploaded,
-    check_tier,
+    BLOCK_TIERS, BlobAt, BlobType, BlockSource, NewBlob, PAGE_TIERS, ReplaceConditions, SequenceConditions,
+    Upload, Uploaded, check_tier,
 };
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -184,23 +184,17 @@ pub(crate) fn canonical<'a>(
     known.into_iter().copied().find(|word| word.eq_ignore_ascii_case(sent))
 }
 
-/// What a request gives a new blob besides its bytes.
-pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<NewBlob, ApiError> {
+/// What a request gives a new blob besides its bytes, and what it demands of the one that is there. Both are
+/// read in one order, because a request with two faults gets the error of the first.
+pub(crate) fn new_blob(context: &BlobRequest<'_>) -> Result<(NewBlob, ReplaceConditions), ApiError> {
     let headers = context.headers();
-    Ok(NewBlob {
-        properties: new_properties(headers)?,
-        metadata: metadata(headers)?,
-        tags: tags(headers)?,
-        tier: tier(context)?,
-        create_only: context.is_create_only(),
-        conditions: write_conditions(headers)?,
-        copy: None,
-        retention_days: None,
-        encryption: context.encryption()?,
-        sealed: false,
-        keeps_type: false,
-        versioned: false,
-    })
+    let (properties, metadata) = (new_properties(headers)?, metadata(headers)?);
+    let (tags, tier) = (tags(headers)?, tier(context)?);
+    let conditions = write_conditions(headers)?;
+    let encryption = context.encryption()?;
+    let new = NewBlob { properties, metadata, tags, tier, copy: None, encryption, sealed: false };
+    let create_only = context.is_create_only();
+    Ok((new, ReplaceConditions { conditions, create_only, keeps_type: false }))
 }
 
 /// Gives a new blob what its container says of encryption.
@@ -249,7 +243,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
         return Err(invalid("x-ms-blob-sequence-number", &number.to_string()));
     }
     let (size, mut expected) = announced(context, &body, PUT_BLOB_SIZE_BYTES_MAX)?;
-    let mut new = new_blob(context)?;
+    let (mut new, demands) = new_blob(context)?;
     // Before its bytes are taken.
     check_tier(blob_type, new.tier.as_deref()).map_err(from_blob)?;
     let at = context.blob().await?;
@@ -265,7 +259,7 @@ pub(crate) async fn put_blob<B: RequestBody>(
         }
         let pages = pages.unwrap_or(0);
         let sequence = sequence.unwrap_or(0);
-        let written = context.service.create_empty(&at, blob_type, pages, sequence, new).await;
+        let written = context.service.create_empty(&at, blob_type, pages, sequence, new, demands).await;
         put_written_encrypted(&mut reply, &written.map_err(from_blob)?);
         return Ok(reply);
     }
@@ -280,7 +274,8 @@ pub(crate) async fn put_blob<B: RequestBody>(
         Some(stored) => compare_md5(parse_md5(BLOB_CONTENT_MD5, stored)?, uploaded.md5)?,
         None => new.properties.content_md5 = uploaded.md5.map(|md5| STANDARD.encode(md5)),
     }
-    let written = context.service.put_blob(&at, blob_type, uploaded, new).await.map_err(from_blob)?;
+    let written = context.service.put_blob(&at, blob_type, uploaded, new, demands).await;
+    let written = written.map_err(from_blob)?;
     put_written_encrypted(&mut reply, &written);
     put_checksums(&mut reply, &expected, checksums);
     Ok(reply)
@@ -336,7 +331,7 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     let crc64 = base::checksum::crc64(&[&document]);
     compare_crc64(expected.crc64, crc64)?;
     let list = read_block_list(&document)?;
-    let mut new = new_blob(context)?;
+    let (mut new, demands) = new_blob(context)?;
     // The headers of the document are not those of the blob.
     new.properties = blob_properties(context.headers())?;
     if new.properties.content_type.is_none() {
@@ -345,7 +340,7 @@ pub(crate) async fn put_block_list<B: RequestBody>(
     let at = context.blob().await?;
     encrypt(&at, &mut new)?;
     let mut reply = Reply::new(StatusCode::CREATED);
-    let written = context.service.put_block_list(&at, list, new).await.map_err(from_blob)?;
+    let written = context.service.put_block_list(&at, list, new, demands).await.map_err(from_blob)?;
     put_written_encrypted(&mut reply, &written);
     let md5 = returns_md5(context, &expected).then(|| Md5::digest(&document).into());
     put_checksums(&mut reply, &expected, (md5, crc64));

@@ -221,7 +221,10 @@ async fn with_snapshot(env: &Environment) -> String {
         let mut upload = service.upload(&at, true, false);
         upload.write(vec![tag; 3 << 20].into()).await.unwrap();
         let uploaded = upload.finish().await.unwrap();
-        service.put_blob(&at, blob::BlobType::Block, uploaded, Default::default()).await.unwrap();
+        service
+            .put_blob(&at, blob::BlobType::Block, uploaded, Default::default(), Default::default())
+            .await
+            .unwrap();
         if tag == SNAPSHOTS {
             let conditions = blob::Conditions::default();
             snapshot = Some(service.snapshot(&at, None, conditions).await.unwrap().0);

@@ -92,7 +92,8 @@ fn an_operation_reads_what_it_needs_however_much_is_stored_under_the_name() {
     blob.run(stage(b"b"), 2001).unwrap();
     blob.rows_read = 0;
     let list = vec![(crate::block::put_block_list::BlockSource::Latest, Bytes::from_static(b"b"))];
-    blob.run(crate::block::put_block_list::PutBlockList { list, new: Default::default() }, 2002).unwrap();
+    let (new, replacement) = Default::default();
+    blob.run(crate::block::put_block_list::PutBlockList { list, new, replacement }, 2002).unwrap();
     assert_eq!(blob.rows_read, 3, "head and staged blocks");
     assert_eq!(blob.count(STAGED_PREFIX), 0);
     blob.rows_read = 0;

@@ -13,7 +13,9 @@ use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
 use crate::request::content_md5::{compare_md5, parse_md5};
 use blob::limits::SYNC_COPY_SIZE_BYTES_MAX;
-use blob::{BlobAt, BlobError, BlobType, Copied, ETags, FoundRecord, NewBlob, Revision, etag_text};
+use blob::{
+    BlobAt, BlobError, BlobType, Copied, ETags, FoundRecord, NewBlob, ReplaceConditions, Revision, etag_text,
+};
 use hyper::StatusCode;
 use md5::{Digest, Md5};
 
@@ -44,18 +46,21 @@ fn check_sync_source(found: &FoundRecord) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The destination as the request's headers describe it.
-fn destination(context: &BlobRequest<'_>, at: &BlobAt, found: &FoundRecord) -> Result<NewBlob, ApiError> {
+/// The destination as the request's headers describe it, and what they demand of the blob that is there.
+fn destination(
+    context: &BlobRequest<'_>,
+    at: &BlobAt,
+    found: &FoundRecord,
+) -> Result<(NewBlob, ReplaceConditions), ApiError> {
     let headers = context.headers();
-    let mut new = new_blob(context)?;
+    let (mut new, demands) = new_blob(context)?;
     encrypt(at, &mut new)?;
-    new.keeps_type = true;
     new.sealed = found.record.blob_type == BlobType::Append
         && match text(headers, "x-ms-seal-blob") {
             Some(_) => flag(headers, "x-ms-seal-blob")?,
             None => found.record.sealed,
         };
-    Ok(new)
+    Ok((new, ReplaceConditions { keeps_type: true, ..demands }))
 }
 
 /// The response; a synchronous copy's has one hash: the MD5 if the client has sent it (recorded).
@@ -101,15 +106,14 @@ pub(crate) async fn copy_blob<B: RequestBody>(
         check_whole(context, &source, md5).await?;
     }
     let gives_metadata = !metadata(headers)?.is_empty();
-    let mut new = destination(context, &at, &found)?;
+    let (mut new, demands) = destination(context, &at, &found)?;
     if copies_tags {
         source.check_tags(context)?;
         new.tags = found.record.tags.clone();
     }
     let state = copy_state(context, &source.url);
-    let copied = context
-        .service
-        .copy(&at, &source.at, &source.wanted, state, |found| inherit(new, found, gives_metadata));
+    let prepare = |found: &FoundRecord| inherit(new, found, gives_metadata);
+    let copied = context.service.copy(&at, &source.at, &source.wanted, state, demands, prepare);
     let copied = copied.await.map_err(|error| match error {
         BlobError::SourceConditionNotMet | BlobError::SourceNotModified => refused(&source, error),
         // Azure names the header of a tier that the source's type never has.

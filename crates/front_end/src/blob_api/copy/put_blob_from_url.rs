@@ -44,7 +44,7 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
     let at = context.blob().await?;
     let uploaded = upload_source(context, &at, true, PUT_BLOB_SIZE_BYTES_MAX, Source::unput).await;
     let (source, found, uploaded) = uploaded?;
-    let mut new = new_blob(context)?;
+    let (mut new, demands) = new_blob(context)?;
     encrypt(&at, &mut new)?;
     let copies_properties = text(headers, "x-ms-copy-source-blob-properties")
         .is_none_or(|text| !text.eq_ignore_ascii_case("false"));
@@ -80,7 +80,7 @@ pub(crate) async fn put_blob_from_url<B: RequestBody>(
     let mut reply = Reply::new(StatusCode::CREATED);
     let written = context
         .service
-        .put_blob(&at, BlobType::Block, uploaded, new)
+        .put_blob(&at, BlobType::Block, uploaded, new, demands)
         .await
         .map_err(|error| from_put_target(context, error))?;
     put_written_encrypted(&mut reply, &written);
