@@ -366,6 +366,94 @@ mod tests {
         assert!(BlobRecord::decode(&mut Decoder::new(&out[..out.len() - 1]), start).is_err());
     }
 
+    /// A record with something in every field.
+    fn full() -> BlobRecord {
+        let text = |text: &str| Some(text.to_owned());
+        let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        let mut record = BlobRecord::new(BlobType::Append, Ticks(5));
+        record.modified_at = Ticks(6);
+        record.etag = 7;
+        record.size = 300;
+        record.properties = ContentProperties {
+            content_type: text("t"),
+            content_encoding: text("e"),
+            content_language: text("l"),
+            content_disposition: text("d"),
+            cache_control: text("c"),
+            content_md5: text("m"),
+        };
+        record.metadata = pair("a", "1");
+        record.tags = pair("k", "v");
+        record.tier = text("Hot");
+        record.tier_inferred = false;
+        record.tier_changed_at = Some(Ticks(8));
+        record.archive_status = text("s");
+        record.rehydrate_priority = text("p");
+        record.sequence_number = 9;
+        record.appended_blocks = 10;
+        record.sealed = true;
+        record.copy = Some(CopyState {
+            id: "i".to_owned(),
+            source: "u".to_owned(),
+            status: "x".to_owned(),
+            description: text("y"),
+            done: 1,
+            total: 2,
+            completed_at: Some(Ticks(3)),
+        });
+        record.deleted = Some(Deletion { at: Ticks(11), days: 4 });
+        record.encryption = Encryption { key_sha256: text("h"), scope: text("o") };
+        record.version = Some(12);
+        record.content = Content::Pages(13);
+        record
+    }
+
+    /// Byte for byte what earlier builds wrote, however the fields are grouped in memory.
+    #[test]
+    fn the_stored_bytes_of_a_record_stay() {
+        let number = |number: u64| number.to_le_bytes();
+        let expected = [
+            &[1, 1, 1 | 4 | 8][..],
+            &number(5),
+            &number(6),
+            &number(7),
+            b"\xac\x02",
+            b"\x02t\x02e\x02l\x02d\x02c\x02m",
+            b"\x01\x01a\x011\x01\x01k\x01v",
+            b"\x04Hot\x09\x02s\x02p",
+            b"\x09\x0a",
+            b"\x01\x02i\x02u\x02x\x02y\x01\x02\x04",
+            b"\x0c\x04",
+            b"\x02h\x02o",
+            &number(12),
+            b"\x02",
+            &number(13),
+        ]
+        .concat();
+        let mut out = Vec::new();
+        full().encode(&mut out);
+        assert_eq!(out, expected);
+        assert_eq!(BlobRecord::decode(&mut Decoder::new(&expected), RowStart::default()), Ok(full()));
+        let new = BlobRecord::new(BlobType::Block, Ticks(1));
+        let expected = [
+            &[1, 0, 2][..],
+            &number(1),
+            &number(1),
+            &number(1),
+            &[0; 9],
+            b"\x04Hot",
+            &[0; 8],
+            b"\x01",
+            &number(0),
+            &[0, 0],
+        ]
+        .concat();
+        let mut out = Vec::new();
+        new.encode(&mut out);
+        assert_eq!(out, expected);
+        assert_eq!(BlobRecord::decode(&mut Decoder::new(&expected), RowStart::default()), Ok(new));
+    }
+
     #[test]
     fn what_is_deleted_can_come_back_for_some_days() {
         let day = 86_400 * base::clock::TICKS_PER_SECOND;
