@@ -51,7 +51,7 @@ impl BlobChange for AppendBlock {
         self.conditions.encryption.check_write(&live.encryption)?;
         rows.head.lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
         let mut record: BlobRecord = rows.live()?.clone();
-        if record.sealed {
+        if record.by_type.sealed {
             return Err(BlobError::BlobIsSealed.into());
         }
         if self.position.is_some_and(|position| position != record.size) {
@@ -60,7 +60,7 @@ impl BlobChange for AppendBlock {
         if self.size_max.is_some_and(|size_max| record.size + self.size > size_max) {
             return Err(BlobError::MaxBlobSizeConditionNotMet.into());
         }
-        if record.appended_blocks >= COMMITTED_BLOCKS_MAX as u64 {
+        if record.by_type.appended_blocks >= COMMITTED_BLOCKS_MAX as u64 {
             return Err(BlobError::BlockCountExceedsLimit.into());
         }
         let offset = record.size;
@@ -77,9 +77,9 @@ impl BlobChange for AppendBlock {
             }
         }
         record.size += self.size;
-        record.appended_blocks += 1;
+        record.by_type.appended_blocks += 1;
         record.touch(now);
-        let (blocks, encryption) = (record.appended_blocks, record.encryption.clone());
+        let (blocks, encryption) = (record.by_type.appended_blocks, record.encryption.clone());
         rows.head.current = Some(record);
         Ok(Appended { etag: now.0, modified_at: now, offset, blocks, encryption })
     }
@@ -106,7 +106,7 @@ impl BlobChange for SealBlob {
         rows.head.lease = rows.head.lease.check_write(self.conditions.lease(), now)?;
         // The reference: sealing changes neither ETag nor date.
         let live = rows.live_mut()?;
-        live.sealed = true;
+        live.by_type.sealed = true;
         Ok(Written::of(live))
     }
 }

@@ -36,7 +36,7 @@ impl CopySource {
     fn still(&self, found: &FoundRecord, encryption: Encryption) -> Conditions {
         let none = Conditions { encryption: self.conditions.encryption.clone(), ..Conditions::default() };
         let is_bound = self.conditions != none;
-        let if_match = is_bound.then(|| ETags::List(vec![etag_text(found.record.etag)]));
+        let if_match = is_bound.then(|| ETags::List(vec![etag_text(found.record.version.etag)]));
         Conditions { if_match, encryption, ..Conditions::default() }
     }
 }
@@ -146,7 +146,11 @@ impl BlobService {
             return Ok(());
         }
         let now = find_head(&self.partitions, &source.address, revision).await?;
-        if now.record.etag == found.record.etag { Ok(()) } else { Err(BlobError::SourceConditionNotMet) }
+        if now.record.version.etag == found.record.version.etag {
+            Ok(())
+        } else {
+            Err(BlobError::SourceConditionNotMet)
+        }
     }
 
     /// Copies a blob of any type. `prepare` turns the source into what the copy gets besides its bytes; the
@@ -236,7 +240,7 @@ impl BlobService {
                 all_pins.extend(pins);
             }
         }
-        let (size, sequence_number) = (record.size, record.sequence_number);
+        let (size, sequence_number) = (record.size, record.by_type.sequence_number);
         let content = NewContent::Pages { size, sequence_number, ranges };
         Ok(CopiedBytes { content, pins: all_pins, crc64: None })
     }
@@ -262,6 +266,6 @@ mod tests {
         };
         assert_eq!(still(Conditions::default()), None, "any version will do");
         let since = Conditions { if_modified_since: Some(Ticks(1)), ..Conditions::default() };
-        assert_eq!(still(since), Some(ETags::List(vec![etag_text(found.record.etag)])));
+        assert_eq!(still(since), Some(ETags::List(vec![etag_text(found.record.version.etag)])));
     }
 }

@@ -60,7 +60,9 @@ pub use name::{
 };
 pub use page::put_pages::{PagesWritten, SequenceConditions};
 pub use partition::PartitionError;
-pub use rows::record::{BlobRecord, BlobType, ContentProperties, CopyState, Deletion};
+pub use rows::record::{
+    BlobRecord, BlobType, BlobVersion, ContentProperties, CopyState, Deletion, TierState, TypeState,
+};
 pub use rows::revision::Revision;
 pub use rows::row_names::{BlobName, BlobPart, blob_name_of, container_name_of};
 pub use settings::{BlobSettings, BlobSettingsUpdate};

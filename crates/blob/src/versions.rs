@@ -20,8 +20,8 @@ pub(crate) fn keep_version(rows: &mut BlobRows) -> Result<(), Stop> {
     let mut former: BlobRecord = live.clone();
     // Whatever was written before versions were kept gets the time of its last change, which nothing else
     // has.
-    let id = former.version.unwrap_or(former.etag);
-    former.version = Some(id);
+    let id = former.version.id.unwrap_or(former.version.etag);
+    former.version.id = Some(id);
     if let Content::Pages(owner) = former.content {
         former.content = copy_regions(rows, owner, id | VERSION_OWNER_BIT)?;
     }
@@ -34,7 +34,7 @@ pub(crate) fn keep_version(rows: &mut BlobRows) -> Result<(), Stop> {
 pub(crate) fn renew_version(rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
     keep_version(rows)?;
     if let Some(current) = &mut rows.head.current {
-        current.version = Some(now.0);
+        current.version.id = Some(now.0);
     }
     Ok(())
 }

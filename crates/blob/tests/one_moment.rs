@@ -151,7 +151,7 @@ fn ranges_of_pages_are_those_that_the_blob_has_with_its_etag() {
                     let (revision, conditions) = Default::default();
                     let lists =
                         stage.service.page_ranges(at, revision, None, None, &conditions).await.unwrap();
-                    seen.push((lists.found.record.etag, lists.written.len() as u64));
+                    seen.push((lists.found.record.version.etag, lists.written.len() as u64));
                     stage.pause().await;
                 }
                 seen

@@ -42,11 +42,11 @@ impl BlobChange for TakeSnapshot {
         }
         let mut record = rows.live()?.clone();
         let mut written = Written::of(&record);
-        record.version = None;
+        record.version.id = None;
         if let Some(metadata) = &self.metadata {
             record.metadata = metadata.clone();
             record.touch(now);
-            (written.etag, written.modified_at) = (record.etag, record.modified_at);
+            (written.etag, written.modified_at) = (record.version.etag, record.version.modified_at);
         }
         if let Content::Pages(owner) = record.content {
             record.content = copy_regions(rows, owner, now.0)?;
@@ -94,7 +94,7 @@ pub struct TierConditions {
 impl TierConditions {
     fn check(&self, record: &BlobRecord) -> Result<(), BlobError> {
         let second = |at: Ticks| at.0 / base::clock::TICKS_PER_SECOND;
-        let set_at = second(record.tier_changed_at.unwrap_or(record.created_at));
+        let set_at = second(record.tier.changed_at.unwrap_or(record.version.created_at));
         let holds = self.if_modified_since.is_none_or(|at| set_at > second(at))
             && self.if_unmodified_since.is_none_or(|at| set_at <= second(at));
         if holds { Ok(()) } else { Err(BlobError::ConditionNotMet) }

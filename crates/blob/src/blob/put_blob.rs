@@ -45,9 +45,9 @@ pub struct Written {
 impl Written {
     pub(crate) fn of(record: &BlobRecord) -> Self {
         Written {
-            etag: record.etag,
-            modified_at: record.modified_at,
-            version: record.version,
+            etag: record.version.etag,
+            modified_at: record.version.modified_at,
+            version: record.version.id,
             encryption: record.encryption.clone(),
         }
     }
@@ -107,7 +107,7 @@ impl BlobChange for PutBlob {
         record.tags = self.new.tags.clone();
         record.copy = self.new.copy.clone();
         record.encryption = self.new.encryption.clone();
-        record.sealed = self.new.sealed;
+        record.by_type.sealed = self.new.sealed;
         set_tier(&mut record, self.new.tier.as_deref(), now);
         record.content = match &self.content {
             NewContent::Inline(bytes) => Content::Inline(bytes.clone()),
@@ -117,18 +117,18 @@ impl BlobChange for PutBlob {
                 Content::Blocks(BlockContent { tail: vec![block], ..BlockContent::default() })
             }
             NewContent::Blocks(blocks) => {
-                record.appended_blocks = blocks.len() as u64;
+                record.by_type.appended_blocks = blocks.len() as u64;
                 Content::Blocks(store_list(rows, blocks.clone(), now))
             }
             NewContent::Pages { size, sequence_number, ranges } => {
                 rows.check_no_garbage(0)?;
                 record.size = *size;
-                record.sequence_number = *sequence_number;
+                record.by_type.sequence_number = *sequence_number;
                 store_ranges(rows, ranges);
                 Content::Pages(0)
             }
         };
-        record.version = self.replacement.versioned.then_some(now.0);
+        record.version.id = self.replacement.versioned.then_some(now.0);
         let written = Written::of(&record);
         rows.head.current = Some(record);
         Ok(written)
@@ -138,9 +138,9 @@ impl BlobChange for PutBlob {
 /// Sets the tier that a request gives.
 pub(crate) fn set_tier(record: &mut BlobRecord, tier: Option<&str>, now: Ticks) {
     if let Some(tier) = tier {
-        record.tier = Some(tier.to_owned());
-        record.tier_inferred = false;
-        record.tier_changed_at = Some(now);
+        record.tier.name = Some(tier.to_owned());
+        record.tier.inferred = false;
+        record.tier.changed_at = Some(now);
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         blob.run(put(b"two"), 12).unwrap();
         assert_eq!((blob.head().staged, blob.count("5u")), (0, 0));
         let current = blob.head().current.unwrap();
-        assert_eq!((current.inline().unwrap().as_ref(), current.etag), (&b"two"[..], 12));
+        assert_eq!((current.inline().unwrap().as_ref(), current.version.etag), (&b"two"[..], 12));
         let absent = Conditions { if_none_match: Some(ETags::Any), ..Conditions::default() };
         let exists = PutBlob { replacement: on(absent), ..put(b"three") };
         assert_eq!(blob.run(exists, 13), Err(BlobError::BlobAlreadyExists));

@@ -139,7 +139,7 @@ impl BlobReader {
             partitions,
             address,
             revision: found.revision,
-            created_at: found.record.created_at,
+            created_at: found.record.version.created_at,
             start,
             end,
             parts: VecDeque::new(),
@@ -251,7 +251,7 @@ impl BlobReader {
         }
         // Pages of a blob that was deleted or replaced meanwhile would look like zeros, or be another's.
         let (now, _) = find(&self.partitions, &self.address, self.revision).await?;
-        if now.record.created_at != self.created_at {
+        if now.record.version.created_at != self.created_at {
             return Err(PartitionError::Busy.into());
         }
         if at < region_end {

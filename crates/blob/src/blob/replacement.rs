@@ -47,7 +47,8 @@ impl Replacement {
         let ReplaceConditions { conditions, create_only, .. } = &self.demands;
         let live = rows.head.live();
         let lease = if live.is_some() && rows.head.lease.state(now).is_locked() {
-            // The service checks the lease first, and its holder replaces what `If-None-Match: *` would spare.
+            // The service checks the lease first, and its holder replaces what `If-None-Match: *` would
+            // spare.
             let lease = rows.head.lease.check_write(conditions.lease(), now)?;
             let mut conditions = conditions.clone();
             conditions.if_none_match = conditions.if_none_match.filter(|tags| *tags != ETags::Any);
@@ -67,9 +68,9 @@ impl Replacement {
         Ok(())
     }
 
-    /// Refuses a type that is not that of the base blob, if the request demands that it stays, and one that is
-    /// not that of the former versions: all versions of a blob are of one type (source: the reference's page
-    /// on versioning). A client that wants another deletes them first.
+    /// Refuses a type that is not that of the base blob, if the request demands that it stays, and one that
+    /// is not that of the former versions: all versions of a blob are of one type (source: the reference's
+    /// page on versioning). A client that wants another deletes them first.
     pub(crate) fn check_type(&self, rows: &BlobRows, blob_type: BlobType) -> Result<(), Stop> {
         let live = rows.head.live().map(|live| live.blob_type);
         if self.demands.keeps_type && live.is_some_and(|live| live != blob_type) {
@@ -92,8 +93,8 @@ impl Replacement {
         }
     }
 
-    /// Takes the base blob away; it stays as a version where they are kept, else, while it can come back, as a
-    /// deleted snapshot.
+    /// Takes the base blob away; it stays as a version where they are kept, else, while it can come back, as
+    /// a deleted snapshot.
     pub(crate) fn retire_current(&self, rows: &mut BlobRows, now: Ticks) -> Result<(), Stop> {
         if self.versioned && rows.head.live().is_some() {
             keep_version(rows)?;
@@ -194,7 +195,7 @@ mod tests {
             (BlobError::UnauthorizedBlobOverwrite, |put, _, _| put.replacement.demands.create_only = false),
             (BlobError::BlobArchived, |_, blob, _| {
                 let mut head = blob.head();
-                head.current.as_mut().unwrap().tier = Some("Hot".to_owned());
+                head.current.as_mut().unwrap().tier.name = Some("Hot".to_owned());
                 blob.rows.insert(crate::rows::head_row::HEAD.to_owned(), head.encode().unwrap().into());
             }),
             (BlobError::InvalidBlobType, |put, _, _| put.replacement.demands.keeps_type = false),

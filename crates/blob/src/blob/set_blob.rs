@@ -60,18 +60,19 @@ impl BlobChange for SetProperties {
         if let Some(properties) = &self.properties {
             record.properties = properties.clone();
         }
+        let number = &mut record.by_type.sequence_number;
         match self.sequence {
             None => {}
-            Some(SequenceAction::Max(number)) => record.sequence_number = record.sequence_number.max(number),
-            Some(SequenceAction::Update(number)) => record.sequence_number = number,
+            Some(SequenceAction::Max(other)) => *number = (*number).max(other),
+            Some(SequenceAction::Update(other)) => *number = other,
             Some(SequenceAction::Increment) => {
-                let next = record.sequence_number.checked_add(1).filter(|next| *next <= i64::MAX as u64);
-                record.sequence_number = next.ok_or(BlobError::SequenceNumberIncrementTooLarge)?;
+                let next = number.checked_add(1).filter(|next| *next <= i64::MAX as u64);
+                *number = next.ok_or(BlobError::SequenceNumberIncrementTooLarge)?;
             }
         }
         record.touch(now);
         record.copy = None;
-        let sequence_number = is_page.then_some(record.sequence_number);
+        let sequence_number = is_page.then_some(record.by_type.sequence_number);
         if let Some(size) = self.size {
             if !size.is_multiple_of(PAGE_SIZE_BYTES) || size > PAGE_BLOB_SIZE_BYTES_MAX {
                 return Err(BlobError::InvalidPageRange.into());
@@ -193,7 +194,7 @@ fn change_tier(record: &mut BlobRecord, set: &SetTier, now: Ticks) -> Result<boo
     check_tier(record.blob_type, Some(&set.tier))?;
     let pending = format!("rehydrate-pending-to-{}", set.tier.to_lowercase());
     let priority = set.rehydrate_priority.as_deref().unwrap_or(STANDARD_PRIORITY);
-    match &record.archive_status {
+    match &record.tier.archive_status {
         None if record.is_archived() && set.tier != "Archive" => {}
         None => {
             set_tier(record, Some(&set.tier), now);
@@ -202,14 +203,14 @@ fn change_tier(record: &mut BlobRecord, set: &SetTier, now: Ticks) -> Result<boo
         // Where it goes stays as it is; only that it goes there faster may be asked for.
         Some(status) => {
             let is_faster =
-                priority == HIGH_PRIORITY && record.rehydrate_priority.as_deref() != Some(HIGH_PRIORITY);
+                priority == HIGH_PRIORITY && record.tier.rehydrate_priority.as_deref() != Some(HIGH_PRIORITY);
             if *status != pending || !is_faster {
                 return Err(BlobError::BlobBeingRehydrated);
             }
         }
     }
-    record.archive_status = Some(pending);
-    record.rehydrate_priority = Some(priority.to_owned());
+    record.tier.archive_status = Some(pending);
+    record.tier.rehydrate_priority = Some(priority.to_owned());
     Ok(true)
 }
 
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(blob.run(put(), 5), Err(BlobError::BlobArchived));
         assert_eq!(blob.run(set("Hot"), 6), Ok(true));
         assert_eq!(blob.run(set("Hot"), 7), Err(BlobError::BlobBeingRehydrated));
-        assert_eq!(blob.head().current.unwrap().etag, 1, "a tier changes no ETag");
+        assert_eq!(blob.head().current.unwrap().version.etag, 1, "a tier changes no ETag");
     }
 
     /// Whoever waited for a blob from the archive could not have it sooner, and a tier for what was on its
@@ -403,7 +404,7 @@ mod tests {
             assert_eq!(blob.run(set, 2 + number as u64), expected, "{number}. {tier} {priority:?}");
         }
         let record = blob.head().current.unwrap();
-        assert_eq!(record.archive_status.as_deref(), Some("rehydrate-pending-to-hot"));
-        assert_eq!(record.rehydrate_priority.as_deref(), Some("High"));
+        assert_eq!(record.tier.archive_status.as_deref(), Some("rehydrate-pending-to-hot"));
+        assert_eq!(record.tier.rehydrate_priority.as_deref(), Some("High"));
     }
 }

@@ -97,8 +97,8 @@ impl BlobService {
     }
 
     /// Checks a new blob, and adds what its account keeps to the demands on the one that it replaces. The new
-    /// blob is checked before the account's settings are read: a request with two faults gets the error of the
-    /// first.
+    /// blob is checked before the account's settings are read: a request with two faults gets the error of
+    /// the first.
     async fn replacement(
         &self,
         at: &BlobAt,
@@ -382,7 +382,7 @@ impl BlobService {
                 if snapshot.is_some_and(|snapshot| snapshot < previous) {
                     return Err(BlobError::PreviousSnapshotCannotBeNewer);
                 }
-                if old.record.created_at != found.record.created_at {
+                if old.record.version.created_at != found.record.version.created_at {
                     return Err(BlobError::BlobOverwritten);
                 }
                 let since = cleared.iter().filter(|cleared| cleared.at.0 > previous);

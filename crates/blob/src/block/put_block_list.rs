@@ -98,13 +98,13 @@ impl BlobChange for PutBlockList {
         record.tags = self.new.tags.clone();
         record.encryption = self.new.encryption.clone();
         if let Some(old) = old {
-            record.created_at = old.created_at;
-            record.tier = old.tier;
-            record.tier_inferred = old.tier_inferred;
-            record.tier_changed_at = old.tier_changed_at;
+            record.version.created_at = old.version.created_at;
+            record.tier.name = old.tier.name;
+            record.tier.inferred = old.tier.inferred;
+            record.tier.changed_at = old.tier.changed_at;
         }
         set_tier(&mut record, self.new.tier.as_deref(), now);
-        record.version = self.replacement.versioned.then_some(now.0);
+        record.version.id = self.replacement.versioned.then_some(now.0);
         let written = Written::of(&record);
         rows.head.current = Some(record);
         Ok(written)

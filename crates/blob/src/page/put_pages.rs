@@ -99,7 +99,7 @@ impl BlobChange for PutPages {
             return Err(BlobError::InvalidPageRange.into());
         }
         self.conditions.encryption.check_write(&live.encryption)?;
-        self.sequence.check(live.sequence_number)?;
+        self.sequence.check(live.by_type.sequence_number)?;
         rows.head.lease = lease;
         if self.is_wide() {
             for name in rows.names(&regions_prefix(0))? {
@@ -115,7 +115,7 @@ impl BlobChange for PutPages {
         }
         let live = rows.live_mut()?;
         live.touch(now);
-        let (sequence_number, encryption) = (live.sequence_number, live.encryption.clone());
+        let (sequence_number, encryption) = (live.by_type.sequence_number, live.encryption.clone());
         Ok(PagesWritten { etag: now.0, modified_at: now, sequence_number, encryption })
     }
 }

@@ -79,17 +79,52 @@ pub struct CopyState {
     pub completed_at: Option<Ticks>,
 }
 
+/// Which version of its name a blob is, and when it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlobVersion {
+    /// Its id, if it was written while versions were kept.
+    pub id: Option<u64>,
+    /// When the blob was first made.
+    pub created_at: Ticks,
+    /// When content, properties or metadata last changed.
+    pub modified_at: Ticks,
+    /// The row version of that change.
+    pub etag: u64,
+}
+
+/// The access tier of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierState {
+    /// Its name; `None`: not told, for append blobs.
+    pub name: Option<String>,
+    /// No request has set it.
+    pub inferred: bool,
+    /// When it was set.
+    pub changed_at: Option<Ticks>,
+    /// Where a rehydration goes.
+    pub archive_status: Option<String>,
+    /// How fast.
+    pub rehydrate_priority: Option<String>,
+}
+
+/// What blobs of one type have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TypeState {
+    /// Of a page blob.
+    pub sequence_number: u64,
+    /// Of an append blob: appends so far.
+    pub appended_blocks: u64,
+    /// Of an append blob: no more appends.
+    pub sealed: bool,
+}
+
 /// One blob or snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRecord {
     /// Its kind.
     pub blob_type: BlobType,
-    /// When it was first made.
-    pub created_at: Ticks,
-    /// When content, properties or metadata last changed.
-    pub modified_at: Ticks,
-    /// The version of that change.
-    pub etag: u64,
+    /// Which version it is.
+    pub version: BlobVersion,
     /// Its bytes.
     pub size: u64,
     /// What HTTP says of them.
@@ -98,30 +133,16 @@ pub struct BlobRecord {
     pub metadata: Pairs,
     /// Tags.
     pub tags: Pairs,
-    /// The access tier; `None`: not told, for append blobs.
-    pub tier: Option<String>,
-    /// Nobody has set the tier.
-    pub tier_inferred: bool,
-    /// When it was set.
-    pub tier_changed_at: Option<Ticks>,
-    /// Where a rehydration goes.
-    pub archive_status: Option<String>,
-    /// How fast.
-    pub rehydrate_priority: Option<String>,
-    /// Of a page blob.
-    pub sequence_number: u64,
-    /// Appends so far.
-    pub appended_blocks: u64,
-    /// No more appends.
-    pub sealed: bool,
+    /// The access tier.
+    pub tier: TierState,
+    /// What only its type has.
+    pub by_type: TypeState,
     /// The copy that made it.
     pub copy: Option<CopyState>,
     /// It is deleted, and can come back for so many days.
     pub deleted: Option<Deletion>,
     /// What it was encrypted with.
     pub encryption: Encryption,
-    /// Its id, if it was written while versions were kept.
-    pub version: Option<u64>,
     /// Where its bytes are.
     pub content: Content,
 }
@@ -153,50 +174,47 @@ impl BlobRecord {
         };
         BlobRecord {
             blob_type,
-            created_at: now,
-            modified_at: now,
-            etag: now.0,
+            version: BlobVersion { id: None, created_at: now, modified_at: now, etag: now.0 },
             size: 0,
             properties: ContentProperties::default(),
             metadata: Pairs::new(),
             tags: Pairs::new(),
-            tier: (blob_type == BlobType::Block).then(|| "Hot".to_owned()),
-            tier_inferred: true,
-            tier_changed_at: None,
-            archive_status: None,
-            rehydrate_priority: None,
-            sequence_number: 0,
-            appended_blocks: 0,
-            sealed: false,
+            tier: TierState {
+                name: (blob_type == BlobType::Block).then(|| "Hot".to_owned()),
+                inferred: true,
+                changed_at: None,
+                archive_status: None,
+                rehydrate_priority: None,
+            },
+            by_type: TypeState::default(),
             copy: None,
             deleted: None,
             encryption: Encryption::default(),
-            version: None,
             content,
         }
     }
 
     /// Content, properties or metadata have changed.
     pub(crate) fn touch(&mut self, now: Ticks) {
-        self.modified_at = now;
-        self.etag = now.0;
+        self.version.modified_at = now;
+        self.version.etag = now.0;
     }
 
     /// What conditions look at.
     pub fn present(&self) -> Present<'_> {
-        Present { etag: self.etag, modified_at: self.modified_at, tags: &self.tags }
+        Present { etag: self.version.etag, modified_at: self.version.modified_at, tags: &self.tags }
     }
 
     /// Whether its bytes can't be read because it is archived.
     pub fn is_archived(&self) -> bool {
-        self.tier.as_deref() == Some("Archive")
+        self.tier.name.as_deref() == Some("Archive")
     }
 
-    /// Whether its bytes can be read, and what it says of itself be changed. Nothing is archived anywhere, but
-    /// in Azure they could not.
+    /// Whether its bytes can be read, and what it says of itself be changed. Nothing is archived anywhere,
+    /// but in Azure they could not.
     pub(crate) fn check_online(&self, may_be_archived: bool) -> Result<(), BlobError> {
         match () {
-            () if self.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),
+            () if self.tier.archive_status.is_some() => Err(BlobError::BlobBeingRehydrated),
             () if self.is_archived() && !may_be_archived => Err(BlobError::BlobArchived),
             () => Ok(()),
         }
@@ -213,14 +231,14 @@ impl BlobRecord {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let has_encryption = self.encryption != Encryption::default();
         out.put_u8_field(
-            flag(self.sealed, SEALED)
-                | flag(self.tier_inferred, TIER_INFERRED)
+            flag(self.by_type.sealed, SEALED)
+                | flag(self.tier.inferred, TIER_INFERRED)
                 | flag(has_encryption, ENCRYPTION)
-                | flag(self.version.is_some(), VERSIONED),
+                | flag(self.version.id.is_some(), VERSIONED),
         );
-        out.put_u64_field(self.created_at.0);
-        out.put_u64_field(self.modified_at.0);
-        out.put_u64_field(self.etag);
+        out.put_u64_field(self.version.created_at.0);
+        out.put_u64_field(self.version.modified_at.0);
+        out.put_u64_field(self.version.etag);
         out.put_varint(self.size);
         let properties = &self.properties;
         put_text(out, properties.content_type.as_deref());
@@ -231,12 +249,12 @@ impl BlobRecord {
         put_text(out, properties.content_md5.as_deref());
         put_pairs(out, &self.metadata);
         put_pairs(out, &self.tags);
-        put_text(out, self.tier.as_deref());
-        put_number(out, self.tier_changed_at.map(|at| at.0));
-        put_text(out, self.archive_status.as_deref());
-        put_text(out, self.rehydrate_priority.as_deref());
-        out.put_varint(self.sequence_number);
-        out.put_varint(self.appended_blocks);
+        put_text(out, self.tier.name.as_deref());
+        put_number(out, self.tier.changed_at.map(|at| at.0));
+        put_text(out, self.tier.archive_status.as_deref());
+        put_text(out, self.tier.rehydrate_priority.as_deref());
+        out.put_varint(self.by_type.sequence_number);
+        out.put_varint(self.by_type.appended_blocks);
         out.put_u8_field(u8::from(self.copy.is_some()));
         if let Some(copy) = &self.copy {
             put_text(out, Some(&copy.id));
@@ -253,7 +271,7 @@ impl BlobRecord {
             put_text(out, self.encryption.key_sha256.as_deref());
             put_text(out, self.encryption.scope.as_deref());
         }
-        if let Some(version) = self.version {
+        if let Some(version) = self.version.id {
             out.put_u64_field(version);
         }
         self.content.encode(out);
@@ -272,10 +290,10 @@ impl BlobRecord {
         };
         let flags = decoder.u8("blob flags")?;
         let mut record = BlobRecord::new(blob_type, Ticks(decoder.u64("created")?));
-        record.sealed = flags & SEALED != 0;
-        record.tier_inferred = flags & TIER_INFERRED != 0;
-        record.modified_at = Ticks(decoder.u64("modified")?);
-        record.etag = decoder.u64("etag")?;
+        record.by_type.sealed = flags & SEALED != 0;
+        record.tier.inferred = flags & TIER_INFERRED != 0;
+        record.version.modified_at = Ticks(decoder.u64("modified")?);
+        record.version.etag = decoder.u64("etag")?;
         record.size = decoder.varint("size")?;
         record.properties = ContentProperties {
             content_type: take_text(decoder)?,
@@ -287,12 +305,12 @@ impl BlobRecord {
         };
         record.metadata = take_pairs(decoder)?;
         record.tags = take_pairs(decoder)?;
-        record.tier = take_text(decoder)?;
-        record.tier_changed_at = take_number(decoder)?.map(Ticks);
-        record.archive_status = take_text(decoder)?;
-        record.rehydrate_priority = take_text(decoder)?;
-        record.sequence_number = decoder.varint("sequence number")?;
-        record.appended_blocks = decoder.varint("appended blocks")?;
+        record.tier.name = take_text(decoder)?;
+        record.tier.changed_at = take_number(decoder)?.map(Ticks);
+        record.tier.archive_status = take_text(decoder)?;
+        record.tier.rehydrate_priority = take_text(decoder)?;
+        record.by_type.sequence_number = decoder.varint("sequence number")?;
+        record.by_type.appended_blocks = decoder.varint("appended blocks")?;
         if decoder.u8("copy is there")? != 0 {
             let text = |text: Option<String>| text.ok_or(DecodeError("copy"));
             record.copy = Some(CopyState {
@@ -312,7 +330,7 @@ impl BlobRecord {
             record.encryption = Encryption { key_sha256: take_text(decoder)?, scope: take_text(decoder)? };
         }
         if flags & VERSIONED != 0 {
-            record.version = Some(decoder.u64("version")?);
+            record.version.id = Some(decoder.u64("version")?);
         }
         record.content = Content::decode(decoder, start)?;
         Ok(record)
@@ -340,7 +358,7 @@ mod tests {
         record.properties.content_md5 = Some(String::new());
         record.metadata = vec![("a".into(), "1".into())];
         record.tags = vec![("t".into(), "v".into())];
-        record.tier_changed_at = Some(Ticks(9));
+        record.tier.changed_at = Some(Ticks(9));
         record.copy = Some(CopyState {
             id: "i".into(),
             source: "s".into(),
@@ -351,9 +369,9 @@ mod tests {
             completed_at: Some(Ticks(0)),
         });
         record.deleted = Some(Deletion { at: Ticks(77), days: 3 });
-        record.sealed = true;
+        record.by_type.sealed = true;
         record.encryption = Encryption { key_sha256: Some("hash".into()), scope: None };
-        record.version = Some(5);
+        record.version.id = Some(5);
         let mut out = Vec::new();
         record.encode(&mut out);
         let start = record.content.row_start().unwrap();
@@ -371,8 +389,8 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
         let mut record = BlobRecord::new(BlobType::Append, Ticks(5));
-        record.modified_at = Ticks(6);
-        record.etag = 7;
+        record.version.modified_at = Ticks(6);
+        record.version.etag = 7;
         record.size = 300;
         record.properties = ContentProperties {
             content_type: text("t"),
@@ -384,14 +402,14 @@ mod tests {
         };
         record.metadata = pair("a", "1");
         record.tags = pair("k", "v");
-        record.tier = text("Hot");
-        record.tier_inferred = false;
-        record.tier_changed_at = Some(Ticks(8));
-        record.archive_status = text("s");
-        record.rehydrate_priority = text("p");
-        record.sequence_number = 9;
-        record.appended_blocks = 10;
-        record.sealed = true;
+        record.tier.name = text("Hot");
+        record.tier.inferred = false;
+        record.tier.changed_at = Some(Ticks(8));
+        record.tier.archive_status = text("s");
+        record.tier.rehydrate_priority = text("p");
+        record.by_type.sequence_number = 9;
+        record.by_type.appended_blocks = 10;
+        record.by_type.sealed = true;
         record.copy = Some(CopyState {
             id: "i".to_owned(),
             source: "u".to_owned(),
@@ -403,7 +421,7 @@ mod tests {
         });
         record.deleted = Some(Deletion { at: Ticks(11), days: 4 });
         record.encryption = Encryption { key_sha256: text("h"), scope: text("o") };
-        record.version = Some(12);
+        record.version.id = Some(12);
         record.content = Content::Pages(13);
         record
     }

@@ -28,7 +28,7 @@ impl Revision {
     /// The same, with a version that is the base blob as such.
     pub(crate) fn resolve(self, head: &Head) -> Revision {
         match (self, head.live()) {
-            (Revision::Version(version), Some(live)) if live.version == Some(version) => Revision::Current,
+            (Revision::Version(version), Some(live)) if live.version.id == Some(version) => Revision::Current,
             _ => self,
         }
     }

@@ -160,7 +160,7 @@ fn put_found(reply: &mut Reply, found: &FoundRecord, is_ranged: bool) -> Result<
     match found.revision {
         Revision::Current => {
             put_lease(reply, &found.lease, found.now);
-            if found.record.version.is_some() {
+            if found.record.version.id.is_some() {
                 put(reply, "x-ms-is-current-version", "true");
             }
         }
@@ -176,7 +176,7 @@ pub(crate) async fn read_metadata(context: &BlobRequest<'_>) -> Result<Reply, Ap
     let found = context.service.find(&at, context.revision()?, &conditions).await.map_err(from_blob)?;
     conditions.encryption.check_key(&found.record.encryption).map_err(from_blob)?;
     let mut reply = Reply::new(StatusCode::OK);
-    put_version(&mut reply, found.record.etag, found.record.modified_at);
+    put_version(&mut reply, found.record.version.etag, found.record.version.modified_at);
     reply.metadata(&found.record.metadata);
     Ok(reply)
 }
@@ -223,7 +223,7 @@ pub(crate) async fn read_block_list(context: &BlobRequest<'_>) -> Result<Reply, 
     put_xml_tag(&mut out, "</", "BlockList");
     let mut reply = Reply::xml(StatusCode::OK, out);
     if let Some(record) = &lists.record {
-        put_version(&mut reply, record.etag, record.modified_at);
+        put_version(&mut reply, record.version.etag, record.version.modified_at);
         put(&mut reply, "x-ms-blob-content-length", &record.size.to_string());
     }
     Ok(reply)
@@ -278,7 +278,7 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
     }
     put_xml_tag(&mut out, "</", "PageList");
     let mut reply = Reply::xml(StatusCode::OK, out);
-    put_version(&mut reply, found.record.etag, found.record.modified_at);
+    put_version(&mut reply, found.record.version.etag, found.record.version.modified_at);
     put(&mut reply, "x-ms-blob-content-length", &found.record.size.to_string());
     Ok(reply)
 }

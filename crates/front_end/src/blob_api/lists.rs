@@ -190,7 +190,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
                 if let Revision::Snapshot(snapshot) = revision {
                     put_xml_element(&mut out, "Snapshot", &snapshot_text(*snapshot));
                 }
-                if let Some(version) = record.as_ref().and_then(|record| record.version)
+                if let Some(version) = record.as_ref().and_then(|record| record.version.id)
                     && (shows_versions || *revision == Revision::Current)
                 {
                     put_xml_element(&mut out, "VersionId", &snapshot_text(version));
@@ -249,9 +249,9 @@ fn put_name(out: &mut Vec<u8>, name: &str) {
 }
 
 fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) {
-    put_xml_element(out, "Creation-Time", &http_date(record.created_at));
-    put_xml_element(out, "Last-Modified", &http_date(record.modified_at));
-    put_xml_element(out, "Etag", &etag_text(record.etag));
+    put_xml_element(out, "Creation-Time", &http_date(record.version.created_at));
+    put_xml_element(out, "Last-Modified", &http_date(record.version.modified_at));
+    put_xml_element(out, "Etag", &etag_text(record.version.etag));
     put_xml_element(out, "Content-Length", &record.size.to_string());
     let properties = &record.properties;
     let texts = [
@@ -267,24 +267,24 @@ fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) 
         put_xml_element(out, name, text.as_deref().unwrap_or_default());
     }
     if record.blob_type == BlobType::Page {
-        put_xml_element(out, "x-ms-blob-sequence-number", &record.sequence_number.to_string());
+        put_xml_element(out, "x-ms-blob-sequence-number", &record.by_type.sequence_number.to_string());
     }
     put_xml_element(out, "BlobType", record.blob_type.as_str());
-    if let Some(tier) = &record.tier {
+    if let Some(tier) = &record.tier.name {
         put_xml_element(out, "AccessTier", tier);
         if let Some(now_in) = smart_tier(tier) {
             put_xml_element(out, "SmartAccessTier", now_in);
         }
-        if record.tier_inferred {
+        if record.tier.inferred {
             put_xml_element(out, "AccessTierInferred", "true");
         }
-        if let Some(at) = record.tier_changed_at {
+        if let Some(at) = record.tier.changed_at {
             put_xml_element(out, "AccessTierChangeTime", &http_date(at));
         }
-        if let Some(status) = &record.archive_status {
+        if let Some(status) = &record.tier.archive_status {
             put_xml_element(out, "ArchiveStatus", status);
         }
-        if let Some(priority) = &record.rehydrate_priority {
+        if let Some(priority) = &record.tier.rehydrate_priority {
             put_xml_element(out, "RehydratePriority", priority);
         }
     }
@@ -294,7 +294,7 @@ fn put_record(out: &mut Vec<u8>, record: &BlobRecord, shown: Shown, now: Ticks) 
     if let Some(scope) = &record.encryption.scope {
         put_xml_element(out, "EncryptionScope", scope);
     }
-    if record.sealed {
+    if record.by_type.sealed {
         put_xml_element(out, "Sealed", "true");
     }
     if !record.tags.is_empty() {

@@ -113,8 +113,8 @@ pub(crate) fn crc64_text(crc64: u64) -> String {
 /// Adds all that a read of a blob returns besides its bytes. `is_ranged`: `content-md5` is that of the bytes
 /// that are sent, and the MD5 that is stored for the whole has a name of its own.
 pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool) -> Result<(), ApiError> {
-    put_version(reply, record.etag, record.modified_at);
-    put_some(reply, "x-ms-version-id", record.version.map(snapshot_text).as_deref());
+    put_version(reply, record.version.etag, record.version.modified_at);
+    put_some(reply, "x-ms-version-id", record.version.id.map(snapshot_text).as_deref());
     let properties = &record.properties;
     put_some(reply, "content-type", properties.content_type.as_deref());
     put_some(reply, "content-encoding", properties.content_encoding.as_deref());
@@ -125,7 +125,7 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     put_some(reply, md5_name, properties.content_md5.as_deref());
     put(reply, "accept-ranges", "bytes");
     put(reply, "x-ms-blob-type", record.blob_type.as_str());
-    put(reply, "x-ms-creation-time", &http_date(record.created_at));
+    put(reply, "x-ms-creation-time", &http_date(record.version.created_at));
     put(reply, "x-ms-server-encrypted", "true");
     put_encryption(reply, &record.encryption);
     reply.metadata(&record.metadata);
@@ -135,22 +135,24 @@ pub(crate) fn put_record(reply: &mut Reply, record: &BlobRecord, is_ranged: bool
     match record.blob_type {
         BlobType::Block => {}
         BlobType::Append => {
-            put(reply, "x-ms-blob-committed-block-count", &record.appended_blocks.to_string());
-            if record.sealed {
+            put(reply, "x-ms-blob-committed-block-count", &record.by_type.appended_blocks.to_string());
+            if record.by_type.sealed {
                 put(reply, "x-ms-blob-sealed", "true");
             }
         }
-        BlobType::Page => put(reply, "x-ms-blob-sequence-number", &record.sequence_number.to_string()),
+        BlobType::Page => {
+            put(reply, "x-ms-blob-sequence-number", &record.by_type.sequence_number.to_string())
+        }
     }
-    if let Some(tier) = &record.tier {
+    if let Some(tier) = &record.tier.name {
         put(reply, "x-ms-access-tier", tier);
         put_some(reply, "x-ms-smart-access-tier", smart_tier(tier));
-        if record.tier_inferred {
+        if record.tier.inferred {
             put(reply, "x-ms-access-tier-inferred", "true");
         }
-        put_some(reply, "x-ms-access-tier-change-time", record.tier_changed_at.map(http_date).as_deref());
-        put_some(reply, "x-ms-archive-status", record.archive_status.as_deref());
-        put_some(reply, "x-ms-rehydrate-priority", record.rehydrate_priority.as_deref());
+        put_some(reply, "x-ms-access-tier-change-time", record.tier.changed_at.map(http_date).as_deref());
+        put_some(reply, "x-ms-archive-status", record.tier.archive_status.as_deref());
+        put_some(reply, "x-ms-rehydrate-priority", record.tier.rehydrate_priority.as_deref());
     }
     if let Some(copy) = &record.copy {
         put(reply, "x-ms-copy-id", &copy.id);

@@ -58,7 +58,7 @@ fn destination(
     new.sealed = found.record.blob_type == BlobType::Append
         && match text(headers, "x-ms-seal-blob") {
             Some(_) => flag(headers, "x-ms-seal-blob")?,
-            None => found.record.sealed,
+            None => found.record.by_type.sealed,
         };
     Ok((new, ReplaceConditions { keeps_type: true, ..demands }))
 }
@@ -102,7 +102,7 @@ pub(crate) async fn copy_blob<B: RequestBody>(
     let expected_md5 = text(headers, SOURCE_MD5).filter(|_| is_sync);
     if let Some(md5) = expected_md5 {
         // The ETag fences the copy: a source that is replaced after the check is not copied.
-        source.wanted.conditions.if_match = Some(ETags::List(vec![etag_text(found.record.etag)]));
+        source.wanted.conditions.if_match = Some(ETags::List(vec![etag_text(found.record.version.etag)]));
         check_whole(context, &source, md5).await?;
     }
     let gives_metadata = !metadata(headers)?.is_empty();
