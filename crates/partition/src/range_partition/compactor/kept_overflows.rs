@@ -4,7 +4,7 @@
 //! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
 //! counts as kept is kept; while space is scarce nothing stays, because what a merge frees then was
 //! reckoned without that. Why, is told in
-//! `docs/decisions/2026-11-24-merges-leave-tails-where-they-are.md`.
+//! `docs/decisions/2026-11-24-compactions-share-overflow-extents.md`.
 
 use crate::checkpoint::{Caching, MergedRow, OverflowReads, RowOverflow};
 use crate::compaction::choose_shared_overflow::{
