@@ -88,7 +88,7 @@ mod tests {
     use std::task::Poll;
     use std::time::Duration;
 
-    /// Sleeps until it is told, and says who it is after that.
+    /// Sleeps until it is woken, and says which one it is after that.
     async fn sleep(asleep: mpsc::Sender<Sleeper>, told: mpsc::Sender<std::thread::ThreadId>) {
         let mut sent = false;
         poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! What can go wrong in the Blob service: one kind for each thing that a caller is told.
+//! What can go wrong in the Blob service: one kind for each thing that a caller gets.
 //!
 //! The front end turns each kind into a status, a code and a message.
 

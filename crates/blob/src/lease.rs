@@ -307,7 +307,7 @@ fn leased(id: &str, seconds: Option<u32>, now: Ticks) -> Lease {
     Lease::Leased { id: id.to_owned(), seconds, ends_at }
 }
 
-/// Whole seconds, to the nearest, and 1 until it is over: what is left is told to clients, never counted
+/// Whole seconds, to the nearest, and 1 until it is over: what is left is returned to clients, never counted
 /// from.
 fn seconds_until(now: Ticks, at: Ticks) -> u64 {
     let nearest =

@@ -1,5 +1,5 @@
-//! What is told of one blob is of one moment, whoever writes it meanwhile. On the simulated disk, in virtual
-//! time, with tiny memory tables and a tiny cache, so that reads wait for the disk in between.
+//! What is returned of one blob is of one moment, whoever writes it meanwhile. On the simulated disk, in
+//! virtual time, with tiny memory tables and a tiny cache, so that reads wait for the disk in between.
 
 use base::{Clock, Environment};
 use blob::{

@@ -20,7 +20,7 @@ use stream::Streams;
 
 /// Exit code for damage, so that scripts can tell it from a folder that could not be looked at.
 const EXIT_DAMAGED: u8 = 3;
-/// Rows that damage touches and actions of a repair that are told, of each.
+/// Rows that damage touches and actions of a repair that are shown, of each.
 const TOLD_MAX: usize = 20;
 /// Blobs that are named because no new one gets a name like theirs.
 const FORMER_NAMES_MAX: usize = 100;

@@ -108,7 +108,7 @@ struct Ended {
     exit_code: u8,
 }
 
-/// Plans the repair, and carries it out if it is told to.
+/// Plans the repair, and carries it out with `--apply`.
 pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairError> {
     let path = &arguments.folder;
     let mut held = data_folder::hold_for_reading(path)?;
@@ -182,7 +182,7 @@ fn repair_all<'a>(
 }
 
 /// Whether a run that was not ended was to do this: an earlier one, or this one, which has planned the same.
-/// That a plan does not read is told elsewhere.
+/// That a plan does not read is reported elsewhere.
 async fn has_planned(disk: &dyn Disk, wanted: &str) -> bool {
     let runs = unfinished_runs(disk).await.unwrap_or_default();
     runs.iter().any(|run| run.plan.actions.iter().any(|action| action == wanted))

@@ -1,4 +1,4 @@
-//! `larimar check` as its user runs it: a healthy folder passes, a damaged one is told apart by the exit code
+//! `larimar check` as its user runs it: a healthy folder passes, a damaged one has another exit code
 //! and named, a folder in use is refused with one line, and nothing is ever changed.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 

@@ -362,7 +362,7 @@ fn bad_accounts() {
     typed(&format!("ab:{KEY}"));
     typed(&format!("UPPER:{KEY}"));
     typed(&format!("name:{KEY}:{KEY}:{KEY}"));
-    // The key is told from others by its size, and is not shown.
+    // The key differs from others by its size, and is not shown.
     place
         .refused(&["--account", "mine:YWJj", "--host", "0.0.0.0"], &["account mine", "3 bytes", "127.0.0.1"]);
     let once = format!("same:{KEY}");

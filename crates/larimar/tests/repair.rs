@@ -14,7 +14,7 @@ fn run(arguments: &[&str], data: &Path) -> (Output, String) {
     (output, told)
 }
 
-/// Plans a repair of a folder, which stays as it is; what is told, as text and as JSON.
+/// Plans a repair of a folder, which stays as it is; what it prints, as text and as JSON.
 fn plan(folder: &Path, data: &Path) -> (Option<i32>, String, String) {
     let json: PathBuf = folder.join("plan.json");
     let before = contents(data);

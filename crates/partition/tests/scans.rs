@@ -1,4 +1,4 @@
-//! Scans over several spans, and over what was deleted: a scan is told of that, and can end there.
+//! Scans over several spans, and over what was deleted: a scan gets their number, and can end there.
 
 mod rows;
 

@@ -1,7 +1,7 @@
 //! Names of accounts and of containers as DNS-like labels.
 //!
 //! Table names have rules of their own (crate `table`). Which wire error a broken rule gives is the caller's
-//! matter; the two kinds are told apart because the protocol does.
+//! matter; the two kinds are distinct because the protocol does.
 
 /// Which rule a name breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

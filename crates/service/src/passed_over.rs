@@ -1,6 +1,6 @@
-//! What a sweep could not read or remove and went past, told once for each round: what is damaged is told at
-//! every round again, and must neither fill the log nor keep what is behind it. What only could not be read
-//! or removed at that time is no damage, and is told apart.
+//! What a sweep could not read or remove and went past, logged once for each round: what is damaged is logged
+//! at every round again, and must neither fill the log nor keep what is behind it. What only could not be
+//! read or removed at that time is no damage, and is logged apart.
 
 use partition::PartitionError;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! Objects of deleted containers go in the background: the partition layer is told which ids lead nowhere any
+//! Objects of deleted containers go in the background: the partition layer learns which ids lead nowhere any
 //! more.
 //!
 //! A container is deleted by one operation and retired by another, so a process that ends in between, or a

@@ -37,7 +37,7 @@ pub struct FoundRecord {
     pub lease: Lease,
     /// Which one it is: a version that is the base blob counts as such.
     pub revision: Revision,
-    /// The time in its range after it was read. Leases are decided by that time, so they are told by it.
+    /// The time in its range after it was read. Leases are decided by that time, so they are reported by it.
     pub now: Ticks,
 }
 

@@ -63,7 +63,7 @@ pub enum ListEntry {
         record: Option<Box<BlobRecord>>,
         /// Its lease.
         lease: Lease,
-        /// The time by which the lease is told, and how long a deleted blob is still kept.
+        /// The time by which the lease is reported, and how long a deleted blob is still kept.
         now: Ticks,
     },
 }
@@ -220,7 +220,7 @@ pub(crate) trait Collect: Send + 'static {
     fn passes_over(&mut self, _damage: &DecodeError) -> bool {
         false
     }
-    /// The name and the row of what was seen, but is told only with the head of that name.
+    /// The name and the row of what was seen, but is returned only with the head of that name.
     fn held_back(&self) -> Option<(&str, String)> {
         None
     }

@@ -281,7 +281,7 @@ pub(crate) fn cleared_since(
     between.sort_unstable();
     let mut now = now.into_iter().peekable();
     let mut out = Spans::new();
-    // Everything before is told, or is written now.
+    // Everything before is returned, or is written now.
     let mut told = 0;
     for (start, end) in between {
         told = start.max(told);
@@ -312,7 +312,7 @@ mod tests {
     fn what_was_written_and_cleared_since_is_cleared() {
         type Table<'a> = &'a [(&'a [(u64, u64)], &'a [(u64, u64)], &'a [(u64, u64)], &'a [(u64, u64)])];
         let table: Table<'_> = &[
-            // Cleared, written in between, written now, and what is told.
+            // Cleared, written in between, written now, and what is returned.
             (&[], &[], &[], &[]),
             (&[], &[], &[(0, 5)], &[]),
             (&[(0, 5)], &[], &[], &[(0, 5)]),

@@ -1,14 +1,15 @@
 //! Who sends a request, and what it may do.
 //!
-//! The `Authorization` header decides if there is one, else a signature among the query parameters. The order
-//! of checks is: signature, time, source address, protocol; then, once the operation is known, service,
-//! resource type and permission ([`grant::Grant::check`]). What always holds: signatures are compared in
-//! constant time, and an error shows the server's string-to-sign but never a key.
+//! `credentials` finds what a request presents, `verify_…` says whether it is genuine. The order of checks
+//! is: signature, time, source address, protocol; then, once the operation is known, service, resource type
+//! and permission ([`grant::Grant::check`]). What always holds: signatures are compared in constant time, and
+//! an error shows the server's string-to-sign but never a key.
 //!
 //! A request without credentials gets 401 `NoAuthenticationInformation`, as the newer service answers; wrong
 //! credentials get 403 `AuthenticationFailed`.
 
 pub mod bearer;
+mod credentials;
 pub(crate) mod delegation;
 pub(crate) mod grant;
 pub mod make_sas;
@@ -19,80 +20,17 @@ pub mod signature;
 #[cfg(test)]
 mod vector_tests;
 mod verify_sas;
+mod verify_shared_key;
 
 use crate::accounts::{Account, Accounts};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::request::addressing::Address;
-use crate::request::query_string::QueryParameters;
-use base::Ticks;
-use hyper::header::{AUTHORIZATION, HeaderMap};
-use memchr::memchr;
-use sas::SasToken;
-use shared_key::{
-    HeaderOrder, SharedKeyScheme, SignedRequest, SignedService, string_to_sign, table_date,
-    write_string_to_sign,
-};
-use signature::ClaimedSignature;
-use std::cell::Cell;
-use std::time::Duration;
 
+pub(crate) use credentials::{Credentials, credentials};
 pub(crate) use verify_sas::{SasRequest, SignedResource, verify_sas, verify_sas_of};
-
-/// How far a request's date may be from the server's clock, either way.
-pub const DATE_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
-
-/// What a request identifies itself with.
-pub(crate) enum Credentials<'a> {
-    /// An account key's signature.
-    SharedKey {
-        /// Which of the two forms.
-        scheme: SharedKeyScheme,
-        /// The account that signed.
-        account: &'a str,
-        /// Base64.
-        signature: &'a str,
-    },
-    /// A shared access signature.
-    Sas(SasToken<'a>),
-    /// A bearer token.
-    Bearer(&'a str),
-}
-
-/// Finds a request's credentials.
-pub(crate) fn credentials<'a>(
-    headers: &'a HeaderMap,
-    query: &'a QueryParameters<'a>,
-) -> Result<Credentials<'a>, ApiError> {
-    let Some(header) = headers.get(AUTHORIZATION) else {
-        return match SasToken::find(query) {
-            Some(_) if query.count("sig") > 1 => Err(ApiError::with_detail(
-                ErrorCode::AuthenticationFailed,
-                "The query has more than one signature.",
-            )),
-            Some(token) => Ok(Credentials::Sas(token)),
-            None => Err(ErrorCode::NoAuthenticationInformation.into()),
-        };
-    };
-    let malformed = || ApiError::new(ErrorCode::InvalidAuthenticationInfo);
-    let text = header.to_str().map_err(|_| malformed())?;
-    let text = text.trim_ascii();
-    let (scheme, rest) = text.split_at(memchr(b' ', text.as_bytes()).ok_or_else(malformed)?);
-    let rest = rest.trim_ascii();
-    let scheme = match scheme {
-        _ if scheme.eq_ignore_ascii_case("SharedKey") => SharedKeyScheme::Full,
-        _ if scheme.eq_ignore_ascii_case("SharedKeyLite") => SharedKeyScheme::Lite,
-        _ if scheme.eq_ignore_ascii_case("Bearer") => {
-            return Ok(Credentials::Bearer(rest));
-        }
-        _ => return Err(malformed()),
-    };
-    let (account, signature) = rest.split_once(':').ok_or_else(malformed)?;
-    if account.is_empty() || signature.is_empty() {
-        return Err(malformed());
-    }
-    Ok(Credentials::SharedKey { scheme, account, signature })
-}
+pub use verify_shared_key::DATE_SKEW_MAX;
+pub(crate) use verify_shared_key::{SharedKeyRequest, verify_shared_key};
 
 /// The addressed account, if it is served here.
 pub(crate) fn addressed_account<'a>(
@@ -102,119 +40,4 @@ pub(crate) fn addressed_account<'a>(
     accounts.find(address.account).ok_or_else(|| {
         ApiError::with_message(ErrorCode::ResourceNotFound, "The specified account does not exist.")
     })
-}
-
-/// What an account key's signature must sign.
-pub(crate) struct SharedKeyRequest<'a> {
-    /// Whose rules of signing apply.
-    pub(crate) service: SignedService,
-    /// Where the request points to.
-    pub(crate) address: &'a Address<'a>,
-    /// The verb as sent.
-    pub(crate) method: &'a str,
-    /// The decoded parameters.
-    pub(crate) query: &'a QueryParameters<'a>,
-    /// All headers.
-    pub(crate) headers: &'a HeaderMap,
-}
-
-/// Verifies an account key's signature, and the request's date.
-pub(crate) fn verify_shared_key(
-    account: &Account,
-    request: &SharedKeyRequest<'_>,
-    scheme: SharedKeyScheme,
-    claimed_account: &str,
-    claimed: &str,
-    now: Ticks,
-) -> Result<(), ApiError> {
-    if claimed_account != account.name() {
-        return Err(ApiError::with_detail(
-            ErrorCode::AuthenticationFailed,
-            "The account in the Authorization header is not the addressed account.",
-        ));
-    }
-    check_date(request.headers, now)?;
-    // One client signs parameters without `=` in a way of its own.
-    let swapped = request.query.with_bare_as_values();
-    let signed = |path, query| SignedRequest {
-        service: request.service,
-        method: request.method,
-        account: account.name(),
-        path,
-        query,
-        headers: request.headers,
-    };
-    if let Some(claimed) = ClaimedSignature::parse(claimed.as_bytes()) {
-        for query in [Some(request.query), swapped.as_ref()].into_iter().flatten() {
-            for path in request.address.signed_paths() {
-                let signed = signed(path, query);
-                for order in orders(request.service) {
-                    for key in account.keys() {
-                        if key.verifies(&claimed, |sink| write_string_to_sign(&signed, scheme, *order, sink))
-                        {
-                            return Ok(());
-                        }
-                    }
-                }
-            }
-        }
-    }
-    let path = request.address.signed_paths().next();
-    let text = path.map(|path| string_to_sign(&signed(path, request.query), scheme)).unwrap_or_default();
-    Err(ApiError::with_detail(
-        ErrorCode::AuthenticationFailed,
-        format!(
-            "The MAC signature found in the HTTP request '{claimed}' is not the same as any computed signature. Server used following string to sign: '{text}'."
-        ),
-    ))
-}
-
-/// How clients may have sorted the headers they signed. The Table service signs none.
-fn orders(service: SignedService) -> &'static [HeaderOrder] {
-    match service {
-        SignedService::Table => &[HeaderOrder::Collation],
-        SignedService::BlobOrQueue => &[HeaderOrder::Collation, HeaderOrder::Ordinal],
-    }
-}
-
-/// Bytes of the date that clients send, `Sun, 22 Nov 2026 21:44:11 GMT`.
-const DATE_SIZE_BYTES: usize = 29;
-
-thread_local! {
-    /// The date that was read last: requests of the same second have the same.
-    static LAST_DATE: Cell<Option<([u8; DATE_SIZE_BYTES], Ticks)>> = const { Cell::new(None) };
-}
-
-/// An RFC 1123 date.
-fn parse_date(text: &[u8]) -> Option<Ticks> {
-    let bytes = <[u8; DATE_SIZE_BYTES]>::try_from(text).ok();
-    if let Some((last, at)) = LAST_DATE.get()
-        && bytes == Some(last)
-    {
-        return Some(at);
-    }
-    let at = httpdate::parse_http_date(std::str::from_utf8(text).ok()?).ok()?;
-    let at = Ticks::from_unix(at.duration_since(std::time::UNIX_EPOCH).ok()?);
-    LAST_DATE.set(bytes.map(|bytes| (bytes, at)));
-    Some(at)
-}
-
-fn check_date(headers: &HeaderMap, now: Ticks) -> Result<(), ApiError> {
-    let failed = |detail: String| Err(ApiError::with_detail(ErrorCode::AuthenticationFailed, detail));
-    let text = table_date(headers);
-    // The same of one that is missing (recorded).
-    let Some(sent) = parse_date(text) else {
-        return failed("The Date header in the request is incorrect.".to_owned());
-    };
-    if sent.plus(DATE_SKEW_MAX) < now {
-        return failed(format!("Request date header too old: '{}'", String::from_utf8_lossy(text)));
-    }
-    if now.plus(DATE_SKEW_MAX) < sent {
-        return failed(format!(
-            "Request date header too far ahead: '{}', server time '{}'.",
-            String::from_utf8_lossy(text),
-            service::date_time_text(now)
-        ));
-    }
-    Ok(())
 }

@@ -289,7 +289,7 @@ pub(crate) struct SizeArguments {
     pub(crate) pin_workers: bool,
 }
 
-/// Bytes of a mistaken command that are told at most.
+/// Bytes of a mistaken command that are shown at most.
 const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
 
 /// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells

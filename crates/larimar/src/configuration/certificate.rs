@@ -2,7 +2,7 @@
 //! again every minute: whoever renews them, a tool for short-lived certificates for one, need not stop the
 //! server.
 //!
-//! What always holds: a pair that can't be used at the start is refused; later it is told in the log and the
+//! What always holds: a pair that can't be used at the start is refused; later it is logged and the
 //! one before goes on. No key is printed.
 
 use base::Clock;

@@ -83,7 +83,7 @@ fn parse_filter(value: Option<OsString>, usual: &str) -> Result<Targets, LogErro
     parsed.ok_or(LogError { value })
 }
 
-/// The usual format, but that of equal warnings and errors few are told.
+/// The usual format, but that of equal warnings and errors few are logged.
 struct Lines {
     format: Format<Full, ()>,
     repeated: Mutex<RepeatedLines>,

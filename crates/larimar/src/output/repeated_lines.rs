@@ -24,8 +24,8 @@ pub(crate) struct RepeatedLines {
 }
 
 impl RepeatedLines {
-    /// Whether `line` is told at `now`, and then how many equal ones were left out since the last; `None`: it
-    /// is left out.
+    /// Whether `line` is logged at `now`, and then how many equal ones were left out since the last; `None`:
+    /// it is left out.
     pub(crate) fn admit(&mut self, line: &str, now: Duration) -> Option<u64> {
         if let Some(told) = self.told.iter_mut().find(|told| told.line == line) {
             if now.saturating_sub(told.at) < IDLE_FOR {

@@ -1,7 +1,7 @@
 //! What stored rows are called by who has stored them: tables, entities, queues, messages, containers, blobs.
 //!
 //! What always holds: a key leads to a place or to less of one, never to an error; a container whose name is
-//! not known is told by its id.
+//! not known is named by its id.
 
 pub(crate) mod container_names;
 mod text;

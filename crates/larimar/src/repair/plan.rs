@@ -1,4 +1,4 @@
-//! What a repair does and what is lost, as it is told and kept: as text for people and as JSON for programs.
+//! What a repair does and what is lost, as it is shown and kept: as text for people and as JSON for programs.
 //!
 //! What always holds: a plan comes back from its JSON, so that a later run can tell what an earlier one has
 //! lost.

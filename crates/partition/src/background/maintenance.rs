@@ -1,7 +1,7 @@
 //! Background work of all ranges of a process: one task flushes, one merges, one collects blob data.
 //!
 //! What always holds: work that failed is tried again after pauses that grow (`retries` says how), and holds
-//! up no other range; writers that wait for a flush are told of its failure meanwhile, and of no other's.
+//! up no other range; writers that wait for a flush get its failure meanwhile, and of no other's.
 
 use crate::background::range_work::{Collected, Flush, RangeWork};
 use crate::background::retries::{RangeName, Retries};

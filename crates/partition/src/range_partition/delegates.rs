@@ -192,7 +192,7 @@ impl RangePartition {
         self.core.leave();
     }
 
-    /// Whether operations are told to come again.
+    /// Whether operations get `Moved`, and come again.
     pub(crate) fn is_handing_over(&self) -> bool {
         self.core.is_handing_over()
     }

@@ -3,7 +3,7 @@
 //! over.
 //!
 //! What always holds: between [`RangeTree::pause`] and its end no operation is decided and none fails
-//! for it: each is told `Moved` and comes again. Gets and scans go on over what is there.
+//! for it: each gets `Moved` and comes again. Gets and scans go on over what is there.
 
 use super::load::RangeStreams;
 use super::range_tree::{RangeTree, Standing};
@@ -137,7 +137,7 @@ impl RangeTree {
         self.log.wake.notify_one();
     }
 
-    /// Whether operations are told to come again.
+    /// Whether operations get `Moved`, and come again.
     pub(super) fn is_handing_over(&self) -> bool {
         self.serial.lock().standing == Standing::HandingOver
     }

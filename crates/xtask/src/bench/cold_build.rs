@@ -1,7 +1,7 @@
 //! What a newcomer's first build costs: the release build in an empty target folder, in seconds of processor
 //! time, and what the packages take that take most.
 //!
-//! Cargo is told to run each compiler through this program ([`run_compiler`]), which notes the time that the
+//! Cargo runs each compiler through this program ([`run_compiler`]), which notes the time that the
 //! compiler took. What is left of the whole is cargo itself and build scripts, C compilers included.
 //! Processor time is that of a process and of all that it has waited for, as the kernel counts it in clock
 //! ticks.

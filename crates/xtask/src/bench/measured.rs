@@ -37,7 +37,7 @@ impl Profile {
     }
 }
 
-/// What a bench is told of the server to measure.
+/// Which server a bench measures.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MeasuredServer {
     /// The server to measure; else this checkout's, built now.

@@ -189,7 +189,7 @@ impl CommitPipeline {
     }
 
     /// The task that was to commit a group has ended without an outcome, as by a panic. Nobody knows whether
-    /// the group is in the log: its operations have been told so, and those on top of it are told the same.
+    /// the group is in the log: its operations have that outcome, and those on top of it get the same.
     fn break_off(&self) {
         let error = PartitionError::Unavailable("the group commit broke off".to_owned());
         tracing::error!(

@@ -3,7 +3,7 @@
 //!
 //! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
 //! counts as kept is kept; while space is scarce nothing stays, because what a merge frees then was
-//! reckoned without that. Why, is told in
+//! reckoned without that. The reasons are in
 //! `docs/decisions/2026-11-24-compactions-share-overflow-extents.md`.
 
 use crate::checkpoint::{Caching, MergedRow, OverflowReads, RowOverflow};
