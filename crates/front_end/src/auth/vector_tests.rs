@@ -43,7 +43,7 @@ fn key(vectors: &Value, account: &str) -> SigningKey {
 }
 
 fn sent_at(headers: &HeaderMap) -> Ticks {
-    let date = std::str::from_utf8(super::table_date(headers)).expect("text");
+    let date = std::str::from_utf8(super::shared_key::table_date(headers)).expect("text");
     let at = httpdate::parse_http_date(date).expect("date");
     Ticks::from_unix(at.duration_since(std::time::UNIX_EPOCH).expect("after 1970"))
 }
