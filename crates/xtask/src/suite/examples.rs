@@ -7,8 +7,12 @@ use crate::{Outcome, suite};
 use std::path::Path;
 use std::process::Command;
 
-/// Debian's packages for the example in Go.
-const GO_PACKAGES: [&str; 2] = ["golang-go", "golang-github-azure-azure-storage-blob-go-dev"];
+/// Debian's packages for the example in Go. The last is a library that the one before it imports and does not
+/// depend on.
+const GO_PACKAGES: [&str; 3] =
+    ["golang-go", "golang-github-azure-azure-storage-blob-go-dev", "golang-github-google-uuid-dev"];
+/// Where these libraries are.
+const GO_LIBRARY_FOLDERS: [&str; 2] = ["github.com/Azure/azure-storage-blob-go", "github.com/google/uuid"];
 /// Where they put libraries.
 const GO_LIBRARIES: &str = "/usr/share/gocode";
 
@@ -49,15 +53,15 @@ pub(crate) fn run(binary: &Path, python: &Path) -> Outcome<()> {
 /// Installs Go and its client library from Debian's packages where they are missing.
 fn set_up_go() -> Outcome<()> {
     let has_go = Command::new("go").arg("version").output().is_ok_and(|output| output.status.success());
-    let library = Path::new(GO_LIBRARIES).join("src/github.com/Azure/azure-storage-blob-go");
-    if has_go && library.is_dir() {
+    let sources = Path::new(GO_LIBRARIES).join("src");
+    if has_go && GO_LIBRARY_FOLDERS.iter().all(|folder| sources.join(folder).is_dir()) {
         return Ok(());
     }
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         suite::finish(&mut command)
-            .map_err(|error| format!("{error}; the example in Go needs {}", GO_PACKAGES.join(" and ")))
+            .map_err(|error| format!("{error}; the example in Go needs {}", GO_PACKAGES.join(", ")))
     };
     apt(&["update", "-qq"])?;
     Ok(apt(&[&["install", "-qq", "--yes", "--no-install-recommends"], &GO_PACKAGES[..]].concat())?)
