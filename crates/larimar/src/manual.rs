@@ -16,10 +16,18 @@ pub(crate) enum ManualError {
 
 /// Writes what `shell` needs to complete command lines.
 pub(crate) fn completions(shell: Shell, out: &mut dyn io::Write) -> io::Result<()> {
-    // The generator takes a failing writer for a reason to panic, and a closed pipe is none.
+    // The generator takes a failing writer for a reason to panic.
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "larimar", &mut text);
-    out.write_all(&text)
+    write(&text, out)
+}
+
+/// A reader that has had enough, such as `head`, is no failure.
+fn write(text: &[u8], out: &mut dyn io::Write) -> io::Result<()> {
+    match out.write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Writes the manual page of the program, or of one command.
@@ -34,7 +42,9 @@ pub(crate) fn man(arguments: &ManArguments, out: &mut dyn io::Write) -> Result<(
             None => return Err(ManualError::NoSuchCommand(name.clone())),
         },
     };
-    Ok(clap_mangen::Man::new(page).render(out)?)
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text)?;
+    Ok(write(&text, out)?)
 }
 
 #[cfg(test)]
@@ -50,6 +60,24 @@ mod tests {
             let text = String::from_utf8(text).unwrap();
             assert!(text.contains("repair") && text.contains("table-port"), "{shell}");
         }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure_and_a_full_disk_is() {
+        struct Fails(io::ErrorKind);
+        impl io::Write for Fails {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(self.0.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let whole = ManArguments { command: None };
+        assert!(man(&whole, &mut Fails(io::ErrorKind::BrokenPipe)).is_ok());
+        assert!(completions(Shell::Bash, &mut Fails(io::ErrorKind::BrokenPipe)).is_ok());
+        assert!(matches!(man(&whole, &mut Fails(io::ErrorKind::StorageFull)), Err(ManualError::Output(_))));
     }
 
     #[test]

@@ -125,6 +125,7 @@ impl RangePartition {
         }
     }
 
+    /// Collects its blob data; an error if its table has none.
     pub(super) fn collector(&self) -> Result<&super::BlobDataCollector, PartitionError> {
         self.collector.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
     }

@@ -1,4 +1,6 @@
-//! How an operation on a range ended.
+//! How an operation on a range ended: an operation that met a hand-over is no error, it comes again.
+//!
+//! What always holds: `Moved` means that nothing was done.
 
 /// What became of an operation.
 pub(crate) enum Executed<R, O = ()> {

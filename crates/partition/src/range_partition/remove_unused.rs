@@ -1,4 +1,7 @@
 //! Removing what replaced checkpoints leave: streams, and extents of those whose first rows have moved.
+//!
+//! What always holds: only what nobody reads any more is removed; what is refused now, by a full disk
+//! perhaps, is owed until it is done.
 
 use super::range_tree::RangeTree;
 use super::replaced::Shed;

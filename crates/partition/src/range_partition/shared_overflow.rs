@@ -1,4 +1,8 @@
-//! Extents with overflows that a compaction leaves where they are: the new checkpoint lists them as well.
+//! Extents with overflows that a compaction leaves where they are: the new checkpoint lists them as well, so
+//! that the content of small blobs is not written again each time.
+//!
+//! What always holds: the new stream lists them from its creation on, in the same change of the stream
+//! manager, so they outlive the streams that listed them before.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! Which checkpoints have lost the rows that newer ones hide: what was done is not done again.
+//!
+//! What always holds: it may forget what a checkpoint has lost, which costs a rewrite; it never claims more
+//! than was lost, or a row would come back once the deletion that hides it goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,9 @@
-//! What a merge finds out before it writes: which extents with overflows stay as they are, and are listed by
-//! the new checkpoint as well.
+//! What a compaction finds out before it writes: which extents with overflows stay as they are, and are
+//! listed by the new checkpoint as well.
 //!
 //! What always holds: the heads of the rows are walked in the same way as when they are written, so that what
-//! counts as kept is kept; while space is scarce nothing stays, because what a merge frees then was
-//! reckoned without that. The reasons are in
+//! counts as kept is kept; while space is scarce a compaction of several leaves nothing, because what it
+//! frees then was reckoned without that (`reclaim` has a choice of its own). The reasons are in
 //! `docs/decisions/2026-11-24-compactions-share-overflow-extents.md`.
 
 use crate::checkpoint::{Caching, MergedRow, OverflowReads, RowOverflow};

@@ -1,7 +1,7 @@
-//! Merging: several checkpoints become one, so that reads ask few and replaced rows give their space back; or
-//! one is written anew without the rows of deleted containers.
+//! Compaction: several checkpoints become one, so that reads ask few and the space of replaced rows is freed;
+//! or one is written anew without the rows of deleted containers.
 //!
-//! What always holds: only neighbours in age are merged; a deletion is dropped only when nothing older is
+//! What always holds: only neighbours in age are compacted; a deletion is dropped only when nothing older is
 //! left that it could hide; a replaced checkpoint stays until its last reader is done.
 
 mod applied;
