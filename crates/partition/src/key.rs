@@ -12,17 +12,18 @@
 //! in UTF-16. What always holds: the encoding is prefix-free, loses nothing, and byte order is (account, id,
 //! partition name, object name) order, each name in UTF-16 order.
 
+pub(crate) mod describe;
 mod start;
+mod text;
 
 pub use start::{KeyStart, parse_key_start};
+pub use text::{put_text, put_text_open};
 
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
-
-/// Ends a text.
-const TERMINATOR: &[u8] = &[0, 1];
+use text::{TERMINATOR, borrow_text, skip_text, take_text};
 
 /// An encoded row key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -288,75 +289,6 @@ fn prefix_end(prefix: &[u8]) -> Option<Bytes> {
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;
     Some(end.into())
-}
-
-/// Appends `text` in key order, with its terminator.
-pub fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_text_open(out, text);
-    out.extend_from_slice(TERMINATOR);
-}
-
-/// Appends `text` in key order without terminator: the common start of all texts that start with it.
-pub fn put_text_open(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text.as_bytes();
-    // Nearly every text goes over in one piece.
-    while let Some(at) = memchr::memchr3(0, 0xee, 0xef, rest) {
-        out.extend_from_slice(&rest[..at]);
-        match rest[at] {
-            0 => out.extend_from_slice(&[0, 0xff]),
-            0xee => out.push(0xf8),
-            _ => out.push(0xf9),
-        }
-        rest = &rest[at + 1..];
-    }
-    out.extend_from_slice(rest);
-}
-
-fn take_text(rest: &mut &[u8]) -> Option<String> {
-    borrow_text(rest).map(Cow::into_owned)
-}
-
-fn borrow_text<'a>(rest: &mut &'a [u8]) -> Option<Cow<'a, str>> {
-    let bytes = *rest;
-    let mut at = bytes.iter().position(|byte| matches!(byte, 0 | 0xee | 0xef | 0xf8 | 0xf9))?;
-    if bytes[at] == 0 && bytes.get(at + 1) == Some(&1) {
-        *rest = &bytes[at + 2..];
-        return std::str::from_utf8(&bytes[..at]).ok().map(Cow::Borrowed);
-    }
-    let mut out = bytes[..at].to_vec();
-    loop {
-        let byte = *rest.get(at)?;
-        at += 1;
-        match byte {
-            0 => match *rest.get(at)? {
-                1 => break,
-                0xff => {
-                    at += 1;
-                    out.push(0);
-                }
-                _ => return None,
-            },
-            0xf8 => out.push(0xee),
-            0xf9 => out.push(0xef),
-            0xee | 0xef => return None,
-            _ => out.push(byte),
-        }
-    }
-    *rest = &rest[at + 1..];
-    String::from_utf8(out).ok().map(Cow::Owned)
-}
-
-fn skip_text(rest: &mut &[u8]) -> Option<()> {
-    let mut at = 0;
-    loop {
-        at += rest.get(at..)?.iter().position(|&byte| byte == 0)?;
-        let kind = *rest.get(at + 1)?;
-        at += 2;
-        if kind == 1 {
-            *rest = &rest[at..];
-            return Some(());
-        }
-    }
 }
 
 #[cfg(test)]

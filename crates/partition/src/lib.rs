@@ -22,9 +22,11 @@ mod operation;
 mod partition_server;
 mod partitions;
 mod pause;
+mod range_moment;
 mod range_partition;
 mod repair;
 mod settings;
+mod statistics;
 mod tree;
 
 pub use background::range_work::Collected;
@@ -39,12 +41,14 @@ pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
-pub use partitions::{PartitionStatistics, Partitions, RangeMoment, RangeStatistics};
+pub use partitions::Partitions;
 pub use pause::Pause;
+pub use range_moment::RangeMoment;
 pub use range_partition::DataPin;
 pub use repair::{FolderRepair, LossOutcome, LostKeys, RemoveLost, RowLoss, repair_folder};
 pub use settings::{
     MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,
     PlantedFault, SettingError,
 };
+pub use statistics::{PartitionStatistics, RangeStatistics};
 pub use tree::block_cache::CacheStatistics;

@@ -6,18 +6,17 @@
 //! partition map, its copy, each range's metadata, checkpoints and log. What always holds: damage in one
 //! range hides none in another; whatever makes the server refuse to start, or requests fail, is named.
 
+mod folder_check;
 mod pieces;
 mod ranges;
 mod words;
 
-pub(crate) use words::describe_range;
+pub use folder_check::{Damage, FolderCheck};
 
 use crate::background::maintenance::Maintenance;
 use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
-use crate::key::KeyRange;
 use crate::memory::memory_budget::MemoryBudget;
-use crate::operation::ObjectTable;
 use crate::range_partition::Shared;
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
@@ -26,48 +25,6 @@ use base::{BoxFuture, Environment};
 use ranges::RangeCheck;
 use std::sync::Arc;
 use stream::{DamagedPart, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams, check_streams};
-
-/// One damaged thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damage {
-    /// Where: a file of the folder, or a part of a range.
-    pub place: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// What that means for which rows.
-    pub meaning: String,
-    /// Which rows, if it is known.
-    pub rows: Option<(ObjectTable, KeyRange)>,
-}
-
-/// What a check found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FolderCheck {
-    /// All that is damaged; empty: the folder is healthy.
-    pub damages: Vec<Damage>,
-    /// Extents that were read.
-    pub extent_count: u64,
-    /// Those of them that were begun before digests were kept: that their blocks are the right ones can't be
-    /// checked.
-    pub undigested_extent_count: u64,
-    /// Whole blocks in the extents.
-    pub block_count: u64,
-    /// Bytes of the extents.
-    pub size_bytes: u64,
-    /// Ranges that the partition map names, its own included.
-    pub range_count: u64,
-    /// Rows in checkpoints, those that are replaced by newer ones or hidden included.
-    pub row_count: u64,
-    /// Changes in the logs that are not in checkpoints yet.
-    pub log_change_count: u64,
-    /// Bytes that only the journal holds: the next start writes them to their extents.
-    pub journaled_bytes: u64,
-    /// Nothing was ever stored in the folder.
-    pub is_fresh: bool,
-    /// That the journal's last record is not whole, as a crash leaves it: no damage as far as anybody can
-    /// tell.
-    pub torn: Option<String>,
-}
 
 /// Checks the folder of `env`, whose disk is only read. `progress` gets the count of bytes that were read,
 /// and of all there are. A folder that is not one of ours, or newer, is an error.

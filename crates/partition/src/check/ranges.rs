@@ -1,17 +1,19 @@
 //! Checks what lies in the streams: the partition map, then each range that it names.
 
+use super::folder_check::{Damage, FolderCheck};
 use super::pieces::FindMissing;
-use super::words::{COPY_MENDED, MAP_MENDED, NO_START, NOT_SERVED, describe_range};
-use super::{Damage, FolderCheck};
+use super::words::{COPY_MENDED, MAP_MENDED, NO_START, NOT_SERVED};
 use crate::blob_data::data_ends::DataEnds;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
 use crate::error::PartitionError;
+use crate::key::describe::describe_range;
 use crate::key::{KeyRange, parse_row_key};
 use crate::map::dead_containers::DeadContainers;
+use crate::map::map_copy::copy_name;
 use crate::map::partition_map::MapEntry;
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
-use crate::partition_server::{FIRST_RANGE_ID, MapLook, copy_name, look_at_map, range_ids};
+use crate::partition_server::{FIRST_RANGE_ID, MapLook, look_at_map, range_ids};
 use crate::range_partition::{RangeStreams, Shared, read, read_metadata};
 use std::collections::BTreeSet;
 use stream::{ExtentId, Location, StreamDamage, StreamName};

@@ -1,8 +1,10 @@
 //! The offline check of a checkpoint: every block is read, every row is where its index and filter say, and
 //! the root tells the truth about all of them.
 
+use super::damage::damaged;
 use super::index_block::IndexEntry;
-use super::{Caching, Checkpoint, RowBlock, damaged};
+use super::open_checkpoint::{Caching, Checkpoint};
+use super::row_block::RowBlock;
 use crate::bloom::block_filter::key_hash;
 use crate::error::PartitionError;
 use crate::key::KeyRange;

@@ -1,8 +1,11 @@
 //! Walking a checkpoint's rows in key order, a row block at a time.
 
+use super::damage::damaged;
 use super::index_block::{IndexBlock, IndexEntry};
+use super::merged_row::RowOverflow;
+use super::open_checkpoint::{Caching, Checkpoint, parse_rows};
+use super::overflow::{OverflowPlace, StoredOverflow};
 use super::row_block::{RowBlock, RowIterator, RowPosition};
-use super::{Checkpoint, OverflowPlace, StoredOverflow, damaged, parse_rows};
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use base::codec::DecodeError;
@@ -17,15 +20,6 @@ const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
 /// Bytes of overflows, with what their blocks have besides, that are read with their row blocks: of as many
 /// as have no more together, or of one. Just as much as memory of large reads has, which is used again.
 const OVERFLOWS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
-
-/// Whether a walk leaves its row blocks in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caching {
-    /// Reads of requests.
-    Keep,
-    /// Merges and full walks.
-    Bypass,
-}
 
 /// Which overflows a walk past the cache reads with their row blocks. One through the cache reads none: a
 /// reader that needs one requests it.
@@ -332,19 +326,6 @@ fn behind(mut rows: RowIterator, start: &[u8]) -> Result<RowIterator, DecodeErro
         }
         rows = next;
     }
-}
-
-/// The overflow of the row that a walk stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowOverflow<'a> {
-    /// It is in the value, or there is none.
-    InValue,
-    /// It is kept apart, there, and was not read.
-    Stored(OverflowPlace),
-    /// It is kept apart, and was read.
-    Read(&'a StoredOverflow),
-    /// It is to be kept apart.
-    InMemory(&'a Bytes),
 }
 
 /// Where those overflows of all these rows are that are read.

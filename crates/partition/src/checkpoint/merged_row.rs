@@ -2,8 +2,9 @@
 //!
 //! What always holds: the value and its overflow together are the row's whole value; no part is in both.
 
-use super::RowOverflow;
+use super::overflow::{OverflowPlace, StoredOverflow};
 use crate::operation::RowVersion;
+use bytes::Bytes;
 
 /// One row of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -32,4 +33,17 @@ impl MergedRow<'_> {
         };
         (self.key.len() + self.value.map_or(0, <[u8]>::len) + overflow) as u64
     }
+}
+
+/// The overflow of the row that a walk stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowOverflow<'a> {
+    /// It is in the value, or there is none.
+    InValue,
+    /// It is kept apart, there, and was not read.
+    Stored(OverflowPlace),
+    /// It is kept apart, and was read.
+    Read(&'a StoredOverflow),
+    /// It is to be kept apart.
+    InMemory(&'a Bytes),
 }

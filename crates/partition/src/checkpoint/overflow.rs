@@ -11,7 +11,7 @@
 //! in extents that the checkpoint's stream lists, before the row block that names them. Those that were
 //! written with it have the order of their rows; others lie where a merge has left them.
 
-use super::row_block_builder::compress_if_worth_it;
+use super::compression::compress_if_worth_it;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location};

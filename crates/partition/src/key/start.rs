@@ -1,6 +1,6 @@
 //! Which place a bound of a range of keys means: often it is no whole row key.
 
-use super::{TERMINATOR, take_text};
+use super::text::{TERMINATOR, take_text};
 
 /// What is known of a key's place: from the front on as much as its bytes have of a row key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

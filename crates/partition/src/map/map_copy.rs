@@ -18,12 +18,23 @@ use crate::operation::{RowRef, RowVersion, Scan, Visit};
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use stream::StreamName;
 
 const FORMAT: u8 = 1;
 const KIND_SNAPSHOT: u8 = 1;
 const KIND_CHANGES: u8 = 2;
 const ROW_GONE: u8 = 0;
 const ROW_THERE: u8 = 1;
+
+/// The stream of the copy.
+pub(crate) fn copy_name() -> StreamName {
+    StreamName::new("partition_map/copy")
+}
+
+/// Whether this is it.
+pub(crate) fn is_copy(stream: &StreamName) -> bool {
+    *stream == copy_name()
+}
 
 /// A row as the map's range holds it.
 pub(crate) type MapRow = (RowVersion, Bytes);

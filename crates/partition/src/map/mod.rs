@@ -1,6 +1,7 @@
 //! The partition map: which range serves which keys, where operations are routed, when ranges split or merge,
 //! and which containers are deleted.
 
+pub(crate) mod check_cover;
 pub(crate) mod choose_range_changes;
 pub(crate) mod choose_split_key;
 pub(crate) mod dead_containers;

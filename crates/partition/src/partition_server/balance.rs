@@ -5,7 +5,8 @@
 //! decision is logged with its reason and counted; a failure changes nothing and is tried again in the next
 //! round; while space is scarce nothing changes.
 
-use super::{Change, PartitionServer};
+use super::hand_over::Change;
+use super::server::PartitionServer;
 use crate::error::PartitionError;
 use crate::key::RowKey;
 use crate::map::choose_range_changes::{RangeChange, RangeReport, Reason, choose_range_changes};

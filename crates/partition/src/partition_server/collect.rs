@@ -1,7 +1,7 @@
 //! Rows of deleted containers go in the background: marks are set when a service has deleted a container,
 //! flushes and merges drop the rows, and once no range holds any the mark goes, too.
 
-use super::PartitionServer;
+use super::server::PartitionServer;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, container_prefix, parse_container_prefix};
 use crate::map::dead_containers::{DEAD_CONTAINER_COUNT_MAX, DeadContainer, MarkContainer};

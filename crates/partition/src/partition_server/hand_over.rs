@@ -14,9 +14,9 @@
 //! the parents take no more writes until the next start, and so it is if its task ends before it does. Once
 //! begun it does not end with its requester: it has a task of its own.
 
-use super::PartitionServer;
 use super::keep_map_copy::MapError;
 use super::owner::Owner;
+use super::server::PartitionServer;
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, partition_prefix};

@@ -9,24 +9,22 @@
 
 use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
-use super::{HandOverCounts, PartitionServer};
+use super::range_ids::{FIRST_RANGE_ID, range_ids};
+use super::server::{HandOverCounts, PartitionServer};
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::map::check_cover::check_cover;
 use crate::map::partition_map::{ChangeMap, MapEntry};
 use crate::map::routes::Routes;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
 use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use stream::{StreamChange, StreamError, StreamName, Streams};
+use stream::{StreamChange, StreamError};
 use tokio::sync::Notify;
-
-/// The partition map's only range and the first range of each table have this id.
-pub(crate) const FIRST_RANGE_ID: u64 = 1;
 
 impl PartitionServer {
     /// Loads every range that the partition map names.
@@ -159,25 +157,4 @@ impl PartitionServer {
 enum FoundRange {
     Whole(Box<ReadRange>),
     Damaged(PartitionError),
-}
-
-/// Ids of the ranges of which there are streams.
-pub(crate) fn range_ids(streams: &Streams, table: ObjectTable) -> BTreeSet<u64> {
-    let folder = format!("{}/", table.name());
-    let id = |stream: StreamName| stream.as_str().strip_prefix(&folder)?.split('/').next()?.parse().ok();
-    streams.list(&folder).into_iter().filter_map(id).collect()
-}
-
-/// The ranges of each table cover every key once, and no two have the same id.
-pub(crate) fn check_cover(entries: &[MapEntry]) -> Result<(), PartitionError> {
-    let damage = |what: String| PartitionError::Storage(format!("the partition map is damaged: {what}"));
-    let mut routes = Routes::default();
-    let mut ids = BTreeMap::new();
-    for entry in entries {
-        routes.add(entry.table, entry.range.clone(), ());
-        if ids.insert((entry.table, entry.id), ()).is_some() {
-            return Err(damage(format!("two ranges of table {} have id {}", entry.table.name(), entry.id)));
-        }
-    }
-    OBJECT_TABLES.into_iter().try_for_each(|table| routes.check(table)).map_err(damage)
 }

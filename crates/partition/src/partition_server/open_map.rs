@@ -10,11 +10,12 @@
 //! What always holds: before anything is served, range and copy hold the same. Marks of deleted containers
 //! are never made up: what is derived has none.
 
-use super::keep_map_copy::{FoundCopy, MapCopy, read_copy};
-use super::open::{FIRST_RANGE_ID, check_cover, range_ids};
+use super::map_copy_stream::{FoundCopy, MapCopy, read_copy};
+use super::range_ids::{FIRST_RANGE_ID, range_ids};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
+use crate::map::check_cover::check_cover;
 use crate::map::dead_containers::{DeadContainers, ReadMarks};
 use crate::map::map_copy::{CollectMap, MapContent, MapRow};
 use crate::map::partition_map::{MapEntry, ReadMap};

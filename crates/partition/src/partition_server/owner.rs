@@ -7,9 +7,9 @@
 //! see it.
 
 use crate::background::retries::RangeName;
-use crate::check::describe_range;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::key::describe::describe_range;
 use crate::range_partition::RangePartition;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What is done for a range in the background, handed on to the part that does it.
 
-use super::RangePartition;
+use super::partition::RangePartition;
 use crate::background::range_work::{Collected, Ends, Flush, RangeWork};
 use crate::background::retries::RangeName;
 use crate::blob_data::choose_emptied::Pace;

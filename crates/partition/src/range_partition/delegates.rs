@@ -1,15 +1,16 @@
 //! What is asked of a range partition, handed on to the part that does it.
 
-use super::RangePartition;
+use super::blob_data_collector::BlobDataCollector;
 use super::executed::Executed;
 use super::load::RangeStreams;
+use super::partition::RangePartition;
 use super::reader::WalkEnd;
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::map::dead_containers::DeadFilter;
 use crate::operation::{ObjectTable, Read, Row, RowPart, RowVersion, Scan};
-use crate::partitions::RangeStatistics;
+use crate::statistics::RangeStatistics;
 use base::Ticks;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -126,7 +127,7 @@ impl RangePartition {
     }
 
     /// Collects its blob data; an error if its table has none.
-    pub(super) fn collector(&self) -> Result<&super::BlobDataCollector, PartitionError> {
+    pub(super) fn collector(&self) -> Result<&BlobDataCollector, PartitionError> {
         self.collector.as_ref().ok_or(PartitionError::Operation("the table has no blob data"))
     }
 

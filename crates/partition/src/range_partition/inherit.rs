@@ -8,11 +8,11 @@
 //! parent's order; versions rise from round to round, whoever's they are, so that a replay of the child's log
 //! finds every row of the rest, and it ends at the newest version of all parents.
 
-use super::RangePartition;
 use super::data::RangeData;
 use super::hand_over::Versions;
 use super::load::{Loaded, RangeStreams, open_data};
 use super::log_positions::LogPositions;
+use super::partition::RangePartition;
 use super::shared::Shared;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
@@ -21,9 +21,8 @@ use crate::key::KeyRange;
 use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowVersion};
 use crate::settings::PlantedFault;
-use crate::tree::checkpoints::HeldGroup;
 use crate::tree::metadata::{CheckpointReference, Metadata};
-use crate::tree::{Tree, TreeCheckpoint};
+use crate::tree::{HeldGroup, Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::sync::Arc;
 use stream::{Location, OwnerEpoch, StreamChange, StreamName};

@@ -2,10 +2,10 @@
 //!
 //! A pin keeps its range, too: the streams of a range that was handed over stay while somebody reads from it.
 
-use super::RangePartition;
 use super::blob_data_collector::{MoveRows, ReadPieces};
 use super::data::{RangeData, extents_of, pieces_of};
 use super::executed::Executed;
+use super::partition::RangePartition;
 use super::range_tree::Standing;
 use crate::blob_data::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece};
 use crate::decider::Decider;

@@ -1,17 +1,13 @@
 //! The checkpoints of a tree, and the order in which look-ups ask them.
 
-use crate::bloom::key_groups::{KeyGroup, Member, Place, choose_place};
+use crate::bloom::key_groups::{Member, Place, choose_place};
 use crate::checkpoint::{HashedKey, Probe};
-use crate::tree::TreeCheckpoint;
-use crate::tree::block_cache::HeldBlock;
+use crate::tree::tree_checkpoint::{HeldGroup, TreeCheckpoint};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// So many checkpoints or groups are probed at a time for a row.
 const PROBES_AT_ONCE: usize = 16;
-
-/// A group as its checkpoints hold it.
-pub(crate) type HeldGroup = Arc<HeldBlock<KeyGroup>>;
 
 /// Checkpoints, newest first.
 #[derive(Clone, Default)]

@@ -4,8 +4,8 @@
 //! for the writer to bound, which appends the overflows once they are a batch; how much memory of reads they
 //! keep besides is bounded here.
 
-use super::overflow::{OverflowPlace, StoredOverflow};
 use crate::blob_data::data_writer::UnderWay;
+use crate::checkpoint::overflow::{OverflowPlace, StoredOverflow};
 use crate::operation::RowVersion;
 use bytes::Bytes;
 use std::ops::Range;

@@ -1,12 +1,13 @@
-//! Builds row blocks (see `row_block.rs` for their layout) from rows in key order.
+//! Builds row blocks (see `layout.rs` for their bytes) from rows in key order.
 //!
 //! What always holds: a block has a row, and each of its restarts has its whole key.
 
-use super::overflow::OverflowPlace;
-use super::row_block::{
+use super::layout::{
     KIND_ROWS, KIND_ROWS_WITH_OVERFLOW, LZ4, RESTART_ROW_COUNT, ROW_BLOCK_SIZE_BYTES, UNCOMPRESSED,
     shared_prefix,
 };
+use crate::checkpoint::compression::compress_if_worth_it;
+use crate::checkpoint::overflow::OverflowPlace;
 use crate::operation::RowVersion;
 use base::codec::Encode;
 use bytes::Bytes;
@@ -15,12 +16,9 @@ use bytes::Bytes;
 const ROW_BLOCK_SPARE_BYTES: usize = 2 << 10;
 /// Bytes before the content, at most.
 const HEADER_SIZE_MAX: usize = 1 + 1 + 10;
-/// After a block that hardly shrinks so many are not tried: their neighbours are like them.
-const NOT_TRIED_COUNT: u32 = 7;
-
 /// Gathers rows in key order.
 #[derive(Default)]
-pub(super) struct RowBlockBuilder {
+pub(crate) struct RowBlockBuilder {
     /// Rows may have overflows.
     with_overflow: bool,
     /// Space for the header, then the rows: as they are they become the block without a copy. Empty before
@@ -35,12 +33,12 @@ pub(super) struct RowBlockBuilder {
 
 impl RowBlockBuilder {
     /// A builder of blocks, whose rows may have overflows or not.
-    pub(super) fn new(with_overflow: bool) -> Self {
+    pub(crate) fn new(with_overflow: bool) -> Self {
         RowBlockBuilder { with_overflow, ..Self::default() }
     }
 
     /// Adds a row; its overflow is not in `value`.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         key: &[u8],
         version: RowVersion,
@@ -78,16 +76,16 @@ impl RowBlockBuilder {
         self.last_key.extend_from_slice(key);
     }
 
-    pub(super) fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         self.out.len().saturating_sub(HEADER_SIZE_MAX)
     }
 
-    pub(super) fn last_key(&self) -> &[u8] {
+    pub(crate) fn last_key(&self) -> &[u8] {
         &self.last_key
     }
 
     /// The encoded block; the builder is empty again. It has a row.
-    pub(super) fn finish(&mut self) -> Bytes {
+    pub(crate) fn finish(&mut self) -> Bytes {
         let mut out = std::mem::take(&mut self.out);
         for restart in &self.restarts {
             out.put_u32_field(*restart);
@@ -109,19 +107,4 @@ impl RowBlockBuilder {
         out[start..HEADER_SIZE_MAX].copy_from_slice(&header);
         Bytes::from(out).split_off(start)
     }
-}
-
-/// The bytes compressed; `None`: they hardly shrink, so they are kept as they are, and reading them costs
-/// nothing. `not_tried` counts those that are kept without a try because the last one was in vain.
-pub(super) fn compress_if_worth_it(bytes: &[u8], not_tried: &mut u32) -> Option<Vec<u8>> {
-    if *not_tried > 0 {
-        *not_tried -= 1;
-        return None;
-    }
-    let compressed = lz4_flex::block::compress(bytes);
-    if compressed.len() + compressed.len() / 8 < bytes.len() {
-        return Some(compressed);
-    }
-    *not_tried = NOT_TRIED_COUNT;
-    None
 }

@@ -1,43 +1,31 @@
 //! Row blocks: some ten KiB of sorted rows, prefix-compressed, then compressed as a whole.
 //!
-//! ```text
-//! row block = u8 kind (1, or 6 with overflows), u8 compression (0 none, 1 LZ4 block), varint uncompressed size, content
-//! content   = row*, u32 start of each eighth row, u32 count of those
-//! row       = varint bytes shared with the key before, varint n, n bytes rest of the key,
-//!             u64 row version, varint m (0: the row is deleted; else value length + 1), [overflow], m - 1 bytes value
-//! overflow  = varint bytes (0: it has none), [varint extent, varint offset, varint payload length]
-//! ```
-//!
-//! Where a row is there, a block of kind 6 holds the place of its overflow (see `overflow.rs`); the value is
-//! without it then.
-//!
-//! Every eighth row shares nothing with the key before it, so that a look-up can halve its way to it.
+//! `layout` draws their bytes, `builder` writes them; here they are read: one row by its key, or all in
+//! order. What always holds: a block that parsed may still hold rows that do not, and these are errors, not
+//! panics.
 
+mod builder;
+mod directory;
+mod layout;
+
+pub(super) use builder::RowBlockBuilder;
+pub(super) use layout::ROW_BLOCK_SIZE_BYTES;
+
+use super::abbreviated_keys::head;
 use super::overflow::OverflowPlace;
-use super::row_directory::RowDirectory;
 use crate::operation::RowVersion;
 use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
+use directory::RowDirectory;
+use layout::{KIND_ROWS, KIND_ROWS_WITH_OVERFLOW, LZ4, RESTART_ROW_COUNT, UNCOMPRESSED, shared_prefix};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-/// A block is cut once its rows take this many bytes.
-pub(crate) const ROW_BLOCK_SIZE_BYTES: usize = 16 << 10;
 /// No block is larger when uncompressed: one row of the largest size, generously.
 const UNCOMPRESSED_SIZE_BYTES_MAX: u64 = 64 << 20;
-pub(super) const KIND_ROWS: u8 = 1;
-pub(super) const KIND_ROWS_WITH_OVERFLOW: u8 = 6;
-/// Each so many rows one has its whole key and its place is listed.
-pub(super) const RESTART_ROW_COUNT: usize = 8;
-pub(super) const UNCOMPRESSED: u8 = 0;
-pub(super) const LZ4: u8 = 1;
-
-pub(super) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
 
 /// A decoded row block. Copies share it.
 #[derive(Clone, Debug)]
@@ -159,10 +147,35 @@ impl RowBlock {
     fn heads(&self) -> Result<Option<&RowDirectory>, DecodeError> {
         let content = &*self.0;
         if content.heads.get().is_none() && content.asked.swap(true, Relaxed) {
-            let made = RowDirectory::of(self)?;
+            let made = self.directory()?;
             content.heads.get_or_init(|| made);
         }
         Ok(content.heads.get())
+    }
+
+    /// Walks all rows for their directory.
+    fn directory(&self) -> Result<RowDirectory, DecodeError> {
+        let mut starts = Vec::new();
+        let mut rows = self.rows();
+        let mut prefix = Vec::new();
+        let mut start = 0;
+        while rows.step()?.is_some() {
+            if starts.is_empty() {
+                prefix.extend_from_slice(rows.key());
+            }
+            starts.push(u32::try_from(start).map_err(|_| DecodeError("row start"))?);
+            start = rows.at;
+        }
+        prefix.truncate(shared_prefix(&prefix, rows.key()));
+        let mut heads = Vec::with_capacity(starts.len());
+        let mut rows = self.rows();
+        while rows.step()?.is_some() {
+            heads.push(head(rows.key().strip_prefix(&*prefix).ok_or(DecodeError("row order"))?));
+        }
+        if !heads.is_sorted() {
+            return Err(DecodeError("row order"));
+        }
+        Ok(RowDirectory::new(&prefix, &heads, &starts))
     }
 
     /// The row with this key.
@@ -370,11 +383,6 @@ impl RowIterator {
         &self.key
     }
 
-    /// Where the next row starts.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
     /// Value of the row at `position`.
     pub(crate) fn value_ref(&self, position: RowPosition) -> Option<&[u8]> {
         position.value.map(|(start, end)| &self.block.0.rows[start..end])
@@ -384,7 +392,6 @@ impl RowIterator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::row_block_builder::RowBlockBuilder;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use stream::{ExtentId, Location};

@@ -4,17 +4,17 @@
 //! What always holds: a block is appended before anything that refers to it, and nothing refers to the root
 //! until the metadata stream does. A checkpoint that was cut off leaves orphaned bytes.
 
+mod waiting;
+
+use super::damage::damaged_row;
 use super::index_block::{self, IndexEntry};
+use super::merged_row::{MergedRow, RowOverflow};
 use super::overflow::{OverflowPlace, StoredOverflow};
 use super::root::{Part, Root};
-use super::row_block::ROW_BLOCK_SIZE_BYTES;
-use super::row_block_builder::RowBlockBuilder;
-use super::waiting::{Placed, Waiting, WaitingOverflow};
-use super::{RowOverflow, damaged_row};
+use super::row_block::{ROW_BLOCK_SIZE_BYTES, RowBlockBuilder};
 use crate::blob_data::data_writer::{DataWriter, UnderWay};
 use crate::bloom::block_filter::{self as filter, key_hash};
 use crate::bloom::key_groups::MEMBER_KEY_COUNT_MAX;
-use crate::checkpoint::MergedRow;
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use base::give_way;
@@ -22,6 +22,7 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{BLOCK_HEADER_SIZE, ExtentId, Location, OwnerEpoch, StreamName, Streams};
+use waiting::{Placed, Waiting, WaitingOverflow};
 
 /// Row blocks are appended in batches of about this many bytes, and of no more than a part of an extent: a
 /// batch that is begun goes into one extent, however full that is, and a full disk has room for steps of an

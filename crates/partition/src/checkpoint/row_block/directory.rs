@@ -5,9 +5,7 @@
 //! the prefix and their heads do not fall, or there are none; rows with the same head are compared whole by
 //! the caller.
 
-use super::abbreviated_keys::{GROUP_LEN, firsts_of, head, heads_below};
-use super::row_block::{RowBlock, shared_prefix};
-use base::codec::DecodeError;
+use crate::checkpoint::abbreviated_keys::{GROUP_LEN, firsts_of, head, heads_below};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -25,35 +23,16 @@ impl RowDirectory {
     /// The last for the firsts of groups.
     pub(super) const BYTES_PER_ROW: usize = size_of::<u64>() + size_of::<u32>() + 1;
 
-    pub(super) fn of(block: &RowBlock) -> Result<Self, DecodeError> {
-        let mut starts = Vec::new();
-        let mut rows = block.rows();
-        let mut prefix = Vec::new();
-        let mut start = 0;
-        while rows.step()?.is_some() {
-            if starts.is_empty() {
-                prefix.extend_from_slice(rows.key());
-            }
-            starts.push(u32::try_from(start).map_err(|_| DecodeError("row start"))?);
-            start = rows.at();
-        }
-        prefix.truncate(shared_prefix(&prefix, rows.key()));
-        let mut heads = Vec::with_capacity(starts.len());
-        let mut rows = block.rows();
-        while rows.step()?.is_some() {
-            heads.push(head(rows.key().strip_prefix(&*prefix).ok_or(DecodeError("row order"))?));
-        }
-        if !heads.is_sorted() {
-            return Err(DecodeError("row order"));
-        }
+    /// Of rows that begin with `prefix`, with these heads behind it and at these starts, one each. The heads
+    /// do not fall.
+    pub(super) fn new(prefix: &[u8], heads: &[u64], starts: &[u32]) -> Self {
         let pair = |pair: &[u32]| {
             u64::from(pair[0]) | pair.get(1).map_or(0, |second| u64::from(*second) << u32::BITS)
         };
-        let (prefix_len, row_count) = (prefix.len(), heads.len());
         let words = prefix.chunks(size_of::<u64>()).map(head);
-        let words = words.chain(firsts_of(&heads)).chain(heads.iter().copied());
+        let words = words.chain(firsts_of(heads)).chain(heads.iter().copied());
         let words = words.chain(starts.chunks(2).map(pair)).collect();
-        Ok(RowDirectory { words, prefix_len, row_count })
+        RowDirectory { words, prefix_len: prefix.len(), row_count: heads.len() }
     }
 
     fn prefix_words(&self) -> &[u64] {
