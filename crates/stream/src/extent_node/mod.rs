@@ -4,39 +4,30 @@
 //! straight to the extent and only their length goes to the journal. What always holds: a returned append is
 //! durable and reads back the same bytes, or the read fails loudly.
 //!
+//! Folders: `journal` (that copy, and each extent's facts), `recovery` (what a start does), `damage` (check
+//! and repair). The other files are the node, its extents, and what they do while it runs.
+//!
 //! ```text
 //! journal/*             see journal/mod.rs
 //! extents/<16 hex>      append blocks one after the other, see block.rs
 //! ```
 
 mod append;
-mod check;
-mod damaged_part;
+mod damage;
 mod drain;
 mod extent;
-mod extent_files;
-mod forgotten;
 mod journal;
 mod lifecycle;
-mod lost_file;
-mod misplaced;
 mod node;
-mod open;
 mod paths;
 mod read;
-mod repair;
-mod settle;
+mod recovery;
 mod state;
 mod stop;
-mod unsure_end;
-mod walk;
-mod whole_blocks;
 
-pub(crate) use check::{NodeFacts, read_node};
-pub use damaged_part::DamagedPart;
+pub use damage::DamagedPart;
+pub(crate) use damage::{NodeFacts, WalkStep, read_node};
 pub(crate) use node::{ExtentNode, ExtentStat};
-pub(crate) use open::{OnNoSpace, RecoveredNode, read_whole};
 pub(crate) use paths::extent_path;
 pub(crate) use read::ExtentReader;
-pub(crate) use settle::ListedExtent;
-pub(crate) use walk::WalkStep;
+pub(crate) use recovery::{ListedExtent, OnNoSpace, RecoveredNode, read_whole};

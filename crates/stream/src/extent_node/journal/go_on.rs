@@ -7,14 +7,14 @@
 //! what it took from behind a record that is not whole is written, in that record's place: whatever a crash
 //! leaves of the two shows that the end is not sure, as before.
 
-use super::super::extent::Extent;
-use super::super::extent_files::JournaledBytes;
-use super::super::state::Entry;
 use super::layout::KIND_GROUP;
 use super::recover::OpenSegment;
 use super::table_copies::TableCopy;
 use super::writer::JournalWriter;
 use crate::error::StreamError;
+use crate::extent_node::extent::Extent;
+use crate::extent_node::recovery::extent_files::JournaledBytes;
+use crate::extent_node::state::Entry;
 use crate::ids::ExtentId;
 use crate::record::{END_MARK_SIZE, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
 use base::codec::Encode;

@@ -9,12 +9,12 @@
 //! files of its own (`table_copies.rs`), and follows from the segment before. After a clean stop it is all
 //! that is needed.
 
-use super::super::state::ExtentTable;
 use super::layout::{KIND_HEADER, KIND_HEADER_1, SEGMENT_COUNT, segment_path};
 use super::replay::TableReplay;
 use super::synced_mark::SyncPosition;
 use super::table_copies::{ReadCopies, TABLE_PATHS, TableCopy, read_copies};
 use crate::error::StreamError;
+use crate::extent_node::state::ExtentTable;
 use crate::ids::ExtentId;
 use crate::record::{self, END_MARK_SIZE, End, Record, RecordBuilder, Run, SearchScope};
 use base::codec::{Decoder, Encode};

@@ -4,9 +4,9 @@
 //! Behind a gap each entry is accepted without that check, and an extent that takes appends stays in doubt
 //! until an entry has its length: appends to it may have been lost.
 
-use super::super::state::{Entry, ExtentState, ExtentTable};
 use super::layout::KIND_GROUP;
 use crate::error::StreamError;
+use crate::extent_node::state::{Entry, ExtentState, ExtentTable};
 use crate::ids::{ExtentId, OwnerEpoch};
 use crate::record::Record;
 use base::codec::Decoder;

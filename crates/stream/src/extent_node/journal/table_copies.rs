@@ -14,8 +14,8 @@
 //! both after the header of the segment: so one of them is whole at any moment, and neither is ahead of the
 //! journal.
 
-use super::super::state::ExtentTable;
 use crate::error::{StreamError, is_disk_full, not_made};
+use crate::extent_node::state::ExtentTable;
 use crate::record::{self, EncodedRecord, Record, RecordBuilder};
 use base::codec::{Decoder, Encode};
 use base::{Disk, DiskFile, OpenMode};

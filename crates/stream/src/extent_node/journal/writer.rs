@@ -4,10 +4,6 @@
 //! What always holds: a reply leaves after the sync of the record that holds its entry. Entries are applied
 //! in the order of the record. After a failed write or sync nothing is written any more.
 
-use super::super::drain::Drain;
-use super::super::extent::Extent;
-use super::super::state::{Entry, ExtentState, ExtentTable, put_append_header};
-use super::super::stop::Stop;
 use super::layout::{KIND_GROUP, SEGMENT_COUNT};
 use super::record_memory::RecordMemory;
 use super::recover::put_header;
@@ -15,6 +11,10 @@ use super::synced_mark::{SyncPosition, SyncedMark};
 use super::table_copies::{TableCopies, TableCopy};
 use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
+use crate::extent_node::drain::Drain;
+use crate::extent_node::extent::Extent;
+use crate::extent_node::state::{Entry, ExtentState, ExtentTable, put_append_header};
+use crate::extent_node::stop::Stop;
 use crate::ids::{ExtentId, Location, OwnerEpoch};
 use crate::record::{END_MARK_SIZE, EncodedRecord, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
 use crate::sealed::ExtentDigest;

@@ -1,10 +1,10 @@
 //! Journals that are whole, torn, and damaged in every way, and what is reported of them.
 
-use super::super::super::state::{Entry, ExtentState};
 use super::super::layout::KIND_GROUP;
 use super::super::synced_mark::SyncPosition;
 use super::*;
 use crate::block::put_block;
+use crate::extent_node::state::{Entry, ExtentState};
 use crate::ids::OwnerEpoch;
 use crate::record::END_MARK_SIZE;
 use crate::record::tests::record_of_format_1;

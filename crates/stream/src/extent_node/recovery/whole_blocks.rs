@@ -2,13 +2,13 @@
 //!
 //! What always holds: a block counts only if its header, its place and its checksum fit.
 
-use super::state::ExtentState;
 use crate::block::{self, BLOCK_HEADER_SIZE};
+use crate::extent_node::state::ExtentState;
 use crate::ids::{ExtentId, Location};
 use base::DiskFile;
 
 /// Whether so many bytes from `offset` on are whole blocks of the extent.
-pub(super) async fn has_whole_blocks(file: &dyn DiskFile, extent: ExtentId, offset: u64, size: u64) -> bool {
+pub(crate) async fn has_whole_blocks(file: &dyn DiskFile, extent: ExtentId, offset: u64, size: u64) -> bool {
     let end = offset + size;
     let mut at = offset;
     while at < end {
@@ -21,7 +21,7 @@ pub(super) async fn has_whole_blocks(file: &dyn DiskFile, extent: ExtentId, offs
 }
 
 /// Takes whole blocks behind the length: their appends may have been acknowledged.
-pub(super) async fn find_end(file: &dyn DiskFile, extent: ExtentId, state: &mut ExtentState, len: u64) {
+pub(crate) async fn find_end(file: &dyn DiskFile, extent: ExtentId, state: &mut ExtentState, len: u64) {
     while let Some((end, checksum)) = block_at(file, extent, state.length, len).await {
         state.length = end;
         state.digest = state.digest.map(|digest| digest.then(checksum));

@@ -5,19 +5,19 @@
 //! deletion that was cut off, and are removed. Where a full disk has no space for journaled bytes, the
 //! journal goes on in its newest segment, and they stay pending.
 
-use super::drain::Drain;
-use super::extent::Extent;
 use super::extent_files::{JournaledBytes, OpenedExtents, open_extents};
 use super::forgotten::forget_deleted;
-use super::journal::{
+use super::settle::{ListedExtent, settle};
+use crate::error::{StreamError, is_disk_full, not_made};
+use crate::extent_node::drain::Drain;
+use crate::extent_node::extent::Extent;
+use crate::extent_node::journal::{
     JournalContents, JournalFiles, JournalRecovery, JournalWriter, NewestSegment, OpenSegment, RecordMemory,
     SEGMENT_COUNT, SYNCED_PATH, SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
 };
-use super::node::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
-use super::settle::{ListedExtent, settle};
-use super::state::{Entry, ExtentTable};
-use super::stop::Stop;
-use crate::error::{StreamError, is_disk_full, not_made};
+use crate::extent_node::node::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
+use crate::extent_node::state::{Entry, ExtentTable};
+use crate::extent_node::stop::Stop;
 use crate::ids::ExtentId;
 use crate::settings::StreamSettings;
 use crate::space::Space;
@@ -250,7 +250,7 @@ async fn go_on(
 }
 
 /// The journal's files as they are.
-pub(super) async fn read_journal(disk: &dyn Disk, has_copies: bool) -> Result<JournalContents, StreamError> {
+pub(crate) async fn read_journal(disk: &dyn Disk, has_copies: bool) -> Result<JournalContents, StreamError> {
     let mut segments = [const { None }; SEGMENT_COUNT];
     for (index, segment) in segments.iter_mut().enumerate() {
         *segment = read_whole(disk, &segment_path(index)).await?;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::io;
 
 /// Why the file can't be used.
-pub(super) struct LostFile(pub(super) String);
+pub(crate) struct LostFile(pub(crate) String);
 
 impl LostFile {
     fn error<T>(&self) -> io::Result<T> {

@@ -4,14 +4,14 @@
 //! holds: a torn tail of the journal is not damage, because nothing in it was acknowledged.
 
 use super::damaged_part::DamagedPart;
-use super::extent_path;
-use super::forgotten::forget_deleted;
-use super::journal::{Finding, JournalRecovery, recover};
-use super::open::read_journal;
-use super::settle::{ListedExtent, settle};
-use super::state::{ExtentState, ExtentTable};
 use super::walk::{WalkStep, walk};
 use crate::error::StreamError;
+use crate::extent_node::extent_path;
+use crate::extent_node::journal::{Finding, JournalRecovery, recover};
+use crate::extent_node::recovery::forgotten::forget_deleted;
+use crate::extent_node::recovery::open::read_journal;
+use crate::extent_node::recovery::settle::{ListedExtent, settle};
+use crate::extent_node::state::{ExtentState, ExtentTable};
 use crate::ids::ExtentId;
 use crate::sealed::{ExtentDigest, exchanged};
 use base::{Disk, Environment, OpenMode};

@@ -6,9 +6,9 @@
 //! records it only after the journal has acknowledged it; so where the journal does not have it, a record
 //! is lost, and whatever else that held.
 
-use super::extent_path;
-use super::journal::{Finding, JournalRecovery};
-use super::state::ExtentState;
+use crate::extent_node::extent_path;
+use crate::extent_node::journal::{Finding, JournalRecovery};
+use crate::extent_node::state::ExtentState;
 use crate::ids::{ExtentId, OwnerEpoch};
 use crate::sealed::Seal;
 
@@ -21,7 +21,7 @@ pub(crate) struct ListedExtent {
 }
 
 /// Settles what `recovered` says of these extents, and notes what is wrong.
-pub(super) fn settle(recovered: &mut JournalRecovery, listed: &[ListedExtent]) {
+pub(crate) fn settle(recovered: &mut JournalRecovery, listed: &[ListedExtent]) {
     if let Some(extent) = listed.iter().find_map(|listed| shows_loss(recovered, listed)) {
         // Its last record is not one that was never finished: it was acknowledged, and is damaged.
         let problem = format!(
@@ -105,7 +105,7 @@ mod tests {
 
     fn recovered(state: Option<ExtentState>, in_doubt: bool, has_gaps: bool) -> JournalRecovery {
         JournalRecovery {
-            table: super::super::state::ExtentTable {
+            table: crate::extent_node::state::ExtentTable {
                 extents: BTreeMap::from_iter(state.map(|state| (E, state))),
             },
             in_doubt: BTreeSet::from_iter(in_doubt.then_some(E)),

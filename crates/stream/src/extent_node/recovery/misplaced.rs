@@ -8,18 +8,18 @@
 //! What always holds: no file is removed or written over, and a move that was cut off is ended by the next
 //! start.
 
-use super::extent_path;
-use super::state::ExtentTable;
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::StreamError;
+use crate::extent_node::extent_path;
+use crate::extent_node::state::ExtentTable;
 use crate::ids::{ExtentId, Location};
 use base::{Disk, DiskFile, OpenMode};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) const FOUND_SUFFIX: &str = ".found";
+pub(crate) const FOUND_SUFFIX: &str = ".found";
 
 /// The extent that the file's first block names; `None`: the file is empty or that block does not read.
-pub(super) async fn owner_of(file: &dyn DiskFile, holder: ExtentId) -> Option<ExtentId> {
+pub(crate) async fn owner_of(file: &dyn DiskFile, holder: ExtentId) -> Option<ExtentId> {
     let header = file.read_at(0, BLOCK_HEADER_SIZE).await.ok()?;
     let claimed = block::claimed(&header)?;
     if claimed.extent == holder || claimed.offset != 0 {
@@ -31,7 +31,7 @@ pub(super) async fn owner_of(file: &dyn DiskFile, holder: ExtentId) -> Option<Ex
 }
 
 /// Puts files of extents in `table` under their names. Returns what was found, in words for the operator.
-pub(super) async fn put_in_place(disk: &dyn Disk, table: &ExtentTable) -> Result<Vec<String>, StreamError> {
+pub(crate) async fn put_in_place(disk: &dyn Disk, table: &ExtentTable) -> Result<Vec<String>, StreamError> {
     finish(disk).await?;
     let mut owners: BTreeMap<ExtentId, ExtentId> = BTreeMap::new();
     let mut missing = BTreeSet::new();
@@ -88,8 +88,8 @@ fn failed(error: std::io::Error) -> StreamError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::state::ExtentState;
     use super::*;
+    use crate::extent_node::state::ExtentState;
     use crate::ids::OwnerEpoch;
     use base::memory_disk::MemoryDisk;
     use futures_util::FutureExt;

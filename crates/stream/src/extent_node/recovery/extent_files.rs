@@ -4,15 +4,15 @@
 //! used, or lacks bytes, takes no more appends; what it has is read as ever, each block verified. Bytes for
 //! which there is no space in their file are returned, if the caller keeps them pending, and count as there.
 
-use super::extent::Extent;
-use super::extent_path;
-use super::journal::JournalRecovery;
 use super::lost_file::LostFile;
 use super::misplaced::{owner_of, put_in_place};
-use super::state::ExtentState;
 use super::unsure_end::take_whole_tail;
 use super::whole_blocks::{find_end, has_whole_blocks};
 use crate::error::{StreamError, is_disk_full, write_failed};
+use crate::extent_node::extent::Extent;
+use crate::extent_node::extent_path;
+use crate::extent_node::journal::JournalRecovery;
+use crate::extent_node::state::ExtentState;
 use crate::ids::ExtentId;
 use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 /// Journaled bytes that may be missing in an extent's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct JournaledBytes {
-    pub(super) offset: u64,
-    pub(super) bytes: Bytes,
+pub(crate) struct JournaledBytes {
+    pub(crate) offset: u64,
+    pub(crate) bytes: Bytes,
     /// The newest segment has them, not the one before it.
-    pub(super) is_newest: bool,
+    pub(crate) is_newest: bool,
 }
 
 impl JournaledBytes {
@@ -36,14 +36,14 @@ impl JournaledBytes {
 }
 
 /// The files of extents, opened.
-pub(super) struct OpenedExtents {
-    pub(super) extents: BTreeMap<ExtentId, Arc<Extent>>,
+pub(crate) struct OpenedExtents {
+    pub(crate) extents: BTreeMap<ExtentId, Arc<Extent>>,
     /// Names of files besides.
-    pub(super) others: Vec<String>,
+    pub(crate) others: Vec<String>,
     /// A file is missing, short, or another's.
-    pub(super) has_losses: bool,
+    pub(crate) has_losses: bool,
     /// What found no space: at most what the journal's segments hold.
-    pub(super) pending: BTreeMap<ExtentId, Vec<JournaledBytes>>,
+    pub(crate) pending: BTreeMap<ExtentId, Vec<JournaledBytes>>,
 }
 
 /// What [`open_extents`] does with what it finds.
@@ -57,7 +57,7 @@ struct BringUpOptions {
 
 /// Opens every extent's file, writes what only the journal has, and syncs it. `keeps_pending`: what finds no
 /// space there is returned; else that is an error.
-pub(super) async fn open_extents(
+pub(crate) async fn open_extents(
     disk: &dyn Disk,
     recovered: &mut JournalRecovery,
     keeps_pending: bool,

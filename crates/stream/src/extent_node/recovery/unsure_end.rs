@@ -12,10 +12,10 @@
 //! not at all. Anything else was not acknowledged, unless more than the journal is damaged, and is cut off.
 //! Either is logged.
 
-use super::extent_path;
-use super::state::ExtentState;
 use super::whole_blocks::find_end;
 use crate::error::{StreamError, write_failed};
+use crate::extent_node::extent_path;
+use crate::extent_node::state::ExtentState;
 use crate::ids::ExtentId;
 use base::DiskFile;
 
@@ -24,7 +24,7 @@ const WRITE_SIZE_BYTES: u64 = 8 << 20;
 
 /// Takes what lies behind the length of an extent that takes appends, if it is whole, and has it on the disk
 /// for certain.
-pub(super) async fn take_whole_tail(
+pub(crate) async fn take_whole_tail(
     file: &dyn DiskFile,
     extent: ExtentId,
     state: &mut ExtentState,

@@ -1,11 +1,11 @@
 //! What a repair does to extents: flipped bits are written as they were, and ends that were in doubt are
 //! taken as they are.
 
-use super::extent::Extent;
-use super::journal::Request;
 use super::walk::{WalkStep, walk};
-use super::{ExtentNode, ExtentStat};
 use crate::error::StreamError;
+use crate::extent_node::extent::Extent;
+use crate::extent_node::journal::Request;
+use crate::extent_node::{ExtentNode, ExtentStat};
 use crate::ids::ExtentId;
 use bytes::Bytes;
 

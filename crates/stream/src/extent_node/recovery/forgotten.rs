@@ -4,17 +4,17 @@
 //! the file is removed. So one that no stream lists and that has no file was deleted, whatever the journal
 //! says: to report that its file is missing would be false, and nothing could mend it.
 
-use super::extent_path;
-use super::journal::JournalRecovery;
 use super::misplaced::FOUND_SUFFIX;
 use super::settle::ListedExtent;
 use crate::error::StreamError;
+use crate::extent_node::extent_path;
+use crate::extent_node::journal::JournalRecovery;
 use crate::ids::ExtentId;
 use base::Disk;
 use std::collections::BTreeSet;
 
 /// Forgets extents that no stream lists and that have no file. Changes nothing on the disk.
-pub(super) async fn forget_deleted(
+pub(crate) async fn forget_deleted(
     disk: &dyn Disk,
     recovered: &mut JournalRecovery,
     listed: &[ListedExtent],
