@@ -9,10 +9,10 @@
 //! finds every row of the rest, and it ends at the newest version of all parents.
 
 use super::data::RangeData;
-use super::hand_over::Versions;
 use super::load::{Loaded, RangeStreams, open_data};
-use super::log_positions::LogPositions;
 use super::partition::RangePartition;
+use super::range_tree::hand_over::Versions;
+use super::range_tree::log_positions::LogPositions;
 use super::shared::Shared;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;

@@ -8,7 +8,7 @@
 //! range goes on as the owner that it had, which nobody else can be, as one process at a time has the folder.
 
 use super::data::RangeData;
-use super::log_positions::LogPositions;
+use super::range_tree::log_positions::LogPositions;
 use super::shared::Shared;
 use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;

@@ -9,9 +9,8 @@
 //! - `BlobDataCollector` (`blob_data_collector/`): space of blob data;
 //! - `Reader` (`reader`): gets and scans.
 //!
-//! What `RangeTree` can do lies in `range_tree`, `write_checkpoint`, `remove_unused`, `hand_over` and `size`;
-//! `data` and `pinned_data` have the blob data itself, `load` what a range starts from, `inherit` what one
-//! starts from that takes over from others.
+//! `RangeTree` and what it can do lie in `range_tree/`; `data` and `pinned_data` have the blob data itself,
+//! `load` what a range starts from, `inherit` what one starts from that takes over from others.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to later decisions only,
 //! whose replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the
@@ -25,23 +24,15 @@ mod data;
 mod delegates;
 mod executed;
 mod flusher;
-mod hand_over;
 mod inherit;
 mod load;
-mod log_positions;
 mod partition;
-mod pending;
 mod pinned_data;
 mod range_tree;
 mod reader;
-mod remove_unused;
-mod replaced;
 mod shared;
-mod shared_overflow;
-mod size;
 #[cfg(test)]
 mod tests;
-mod write_checkpoint;
 
 pub(crate) use executed::Executed;
 pub(crate) use inherit::Heir;

@@ -9,8 +9,8 @@
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::range_partition::commit_pipeline::CommitPipeline;
-use crate::range_partition::pending::{Outcome, Pending, Teller};
 use crate::range_partition::range_tree::Standing;
+use crate::range_partition::range_tree::pending::{Outcome, Pending, Teller};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

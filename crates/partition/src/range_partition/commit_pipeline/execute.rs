@@ -15,7 +15,7 @@ use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, R
 use crate::range_partition::commit_pipeline::CommitPipeline;
 use crate::range_partition::data::names_new_bytes;
 use crate::range_partition::executed::Executed;
-use crate::range_partition::pending::Waiting;
+use crate::range_partition::range_tree::pending::Waiting;
 use crate::range_partition::range_tree::{Serial, Standing};
 use crate::range_partition::reader::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use crate::tree::Tree;

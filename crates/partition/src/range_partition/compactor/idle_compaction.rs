@@ -10,7 +10,7 @@ use crate::compaction::choose_compaction::{choose_compaction, idle_count_min};
 use crate::error::PartitionError;
 use crate::range_partition::compactor::Compactor;
 use crate::range_partition::compactor::{ends_of, sizes_of};
-use crate::range_partition::write_checkpoint::First;
+use crate::range_partition::range_tree::write_checkpoint::First;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 impl Compactor {

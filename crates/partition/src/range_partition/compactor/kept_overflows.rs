@@ -13,8 +13,8 @@ use crate::compaction::choose_shared_overflow::{
 use crate::compaction::choose_victims::PassedExtent;
 use crate::error::PartitionError;
 use crate::range_partition::compactor::Compactor;
-use crate::range_partition::shared_overflow::SharedOverflow;
-use crate::range_partition::write_checkpoint::First;
+use crate::range_partition::range_tree::shared_overflow::SharedOverflow;
+use crate::range_partition::range_tree::write_checkpoint::First;
 use crate::tree::TreeCheckpoint;
 use crate::tree::merging_iterator::MergingIterator;
 use base::give_way;

@@ -19,7 +19,7 @@ use crate::compaction::choose_compaction::{
 use crate::compaction::choose_rewrite::{Held, choose_rewrite};
 use crate::error::PartitionError;
 use crate::range_partition::range_tree::RangeTree;
-use crate::range_partition::write_checkpoint::{First, Interlude, Room, Unwritten};
+use crate::range_partition::range_tree::write_checkpoint::{First, Interlude, Room, Unwritten};
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::{Tree, TreeCheckpoint};

@@ -7,9 +7,9 @@ mod free_space;
 
 use crate::background::range_work::Flush;
 use crate::error::PartitionError;
+use crate::range_partition::range_tree::shared_overflow::SharedOverflow;
+use crate::range_partition::range_tree::write_checkpoint::{First, Room};
 use crate::range_partition::range_tree::{RangeTree, Standing};
-use crate::range_partition::shared_overflow::SharedOverflow;
-use crate::range_partition::write_checkpoint::{First, Room};
 use crate::tree::merging_iterator::MergingIterator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

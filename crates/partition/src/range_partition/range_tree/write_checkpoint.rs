@@ -4,12 +4,12 @@
 //! What always holds: what was written and is refused a name is removed, or each further try would leave one
 //! behind; the log is trimmed after the metadata stream names the checkpoint that replaces it.
 
-use super::load::open_checkpoint;
-use super::range_tree::RangeTree;
+use super::RangeTree;
 use super::shared_overflow::SharedOverflow;
 use crate::bloom::key_groups::{KeyGroup, Place};
 use crate::checkpoint::{CheckpointWriter, Finished};
 use crate::error::PartitionError;
+use crate::range_partition::load::open_checkpoint;
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::{CheckpointReference, Metadata};
@@ -23,7 +23,7 @@ use stream::{ExtentId, Location, StreamName};
 const STEP_ROW_COUNT: u64 = 256;
 
 /// A checkpoint that was written and that nothing refers to yet.
-pub(super) struct Written {
+pub(crate) struct Written {
     number: u64,
     root: Location,
     /// Of all its keys, unless they are too many for a group.
@@ -31,7 +31,7 @@ pub(super) struct Written {
 }
 
 /// How many bytes of rows a checkpoint may have.
-pub(super) enum Room<'a> {
+pub(crate) enum Room<'a> {
     /// More are an error.
     AtMost(u64),
     /// It ends with the row that makes them more; the key of the next one comes back.
@@ -39,7 +39,7 @@ pub(super) enum Room<'a> {
 }
 
 /// Why a checkpoint was not written.
-pub(super) enum Unwritten {
+pub(crate) enum Unwritten {
     /// Its rows are more than they were allowed to be.
     TooManyBytes,
     /// It could not be.
@@ -63,7 +63,7 @@ impl From<Unwritten> for PartitionError {
 }
 
 /// What comes before the next rows while a checkpoint is being written.
-pub(super) trait Interlude: Sync {
+pub(crate) trait Interlude: Sync {
     /// Does it; an error ends the writing.
     fn before_rows(&self) -> BoxFuture<'_, Result<(), PartitionError>>;
 
@@ -73,7 +73,7 @@ pub(super) trait Interlude: Sync {
 
 /// Why a checkpoint is written: writers wait for a flush, and nobody for a compaction.
 #[derive(Clone, Copy)]
-pub(super) enum First<'a> {
+pub(crate) enum First<'a> {
     /// A flush: nothing comes first.
     Nothing,
     /// A compaction.
@@ -81,7 +81,7 @@ pub(super) enum First<'a> {
 }
 
 impl First<'_> {
-    pub(super) async fn before_rows(self) -> Result<(), PartitionError> {
+    pub(crate) async fn before_rows(self) -> Result<(), PartitionError> {
         match self {
             First::Nothing => Ok(()),
             First::Interlude(interlude) => interlude.before_rows().await,
@@ -100,7 +100,7 @@ impl RangeTree {
     /// Writes rows that have `room` as a new checkpoint stream. `None` if no row was kept. After each
     /// [`STEP_ROW_COUNT`] rows something else may come first; its error ends the writing. Overflows that are
     /// `left` stay where they are.
-    pub(super) async fn write_checkpoint(
+    pub(crate) async fn write_checkpoint(
         &self,
         mut rows: MergingIterator,
         keep_deleted: bool,
@@ -168,7 +168,7 @@ impl RangeTree {
 
     /// Opens a checkpoint that was just written, as a newer neighbour of the one that `older` finds. If that
     /// fails, nothing will ever refer to it: it is removed, or each further try would leave one behind.
-    pub(super) async fn open_written(
+    pub(crate) async fn open_written(
         &self,
         written: &Option<Written>,
         older: impl FnOnce(&Checkpoints) -> Option<usize>,
@@ -208,7 +208,7 @@ impl RangeTree {
     /// Makes `next`, which refers to the checkpoint that was just written, durable and current. If that is
     /// refused, nothing refers to that checkpoint for certain: it is removed, or each further try would leave
     /// one behind.
-    pub(super) async fn adopt(
+    pub(crate) async fn adopt(
         &self,
         current: &mut Metadata,
         next: Metadata,
@@ -224,7 +224,7 @@ impl RangeTree {
     }
 
     /// Makes `next` durable, then current. An error means that it is not current.
-    pub(super) async fn write_metadata(
+    pub(crate) async fn write_metadata(
         &self,
         current: &mut Metadata,
         next: Metadata,
@@ -243,7 +243,7 @@ impl RangeTree {
 
     /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again,
     /// and for the log so does the next look at what a full disk gets back.
-    pub(super) async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
+    pub(crate) async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
         if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
             tracing::warn!(%stream, %error, "a stream could not be trimmed");
         }

@@ -9,37 +9,37 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Replaced checkpoints of a range.
-pub(super) struct Replaced {
+pub(crate) struct Replaced {
     /// Checkpoints that were compacted into others and may still have readers.
-    pub(super) retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
+    pub(crate) retired: Mutex<Vec<Arc<TreeCheckpoint>>>,
     /// Numbers of checkpoints whose streams are to be removed: nothing refers to them and nobody reads them.
     /// No other one is written before that is done, so only those that were just compacted and some few more
     /// are here.
-    pub(super) unused: Mutex<Vec<u64>>,
+    pub(crate) unused: Mutex<Vec<u64>>,
     /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them
     /// so.
-    pub(super) shed: Mutex<Vec<Shed>>,
+    pub(crate) shed: Mutex<Vec<Shed>>,
 }
 
 impl Replaced {
     /// These were found unused by a load.
-    pub(super) fn new(unused: Vec<u64>) -> Self {
+    pub(crate) fn new(unused: Vec<u64>) -> Self {
         Replaced { retired: Mutex::default(), unused: Mutex::new(unused), shed: Mutex::default() }
     }
 }
 
 /// A checkpoint as it was before its first rows moved.
-pub(super) struct Shed {
-    pub(super) former: Arc<TreeCheckpoint>,
+pub(crate) struct Shed {
+    pub(crate) former: Arc<TreeCheckpoint>,
 }
 
 impl Shed {
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.former.reference.number
     }
 
     /// Whether it is the checkpoint of this number and somebody may read it as it was.
-    pub(super) fn is_read(&self, number: u64) -> bool {
+    pub(crate) fn is_read(&self, number: u64) -> bool {
         self.number() == number
             && (Arc::strong_count(&self.former) > 1 || Arc::strong_count(&self.former.checkpoint) > 1)
     }

@@ -5,12 +5,12 @@
 //! What always holds: between [`RangeTree::pause`] and its end no operation is decided and none fails
 //! for it: each gets `Moved` and comes again. Gets and scans go on over what is there.
 
-use super::load::RangeStreams;
-use super::range_tree::{RangeTree, Standing};
+use super::{RangeTree, Standing};
 use crate::checkpoint::Caching;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::operation::{RowChange, RowVersion};
+use crate::range_partition::load::RangeStreams;
 use crate::tree::Tree;
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
@@ -21,33 +21,33 @@ use tokio::sync::MutexGuard;
 
 /// Versions, the first one excluded, the last one included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Versions {
-    pub(super) after: RowVersion,
-    pub(super) up_to: RowVersion,
+pub(crate) struct Versions {
+    pub(crate) after: RowVersion,
+    pub(crate) up_to: RowVersion,
 }
 
 impl RangeTree {
     /// Keeps merges away until the guard is dropped and [`Self::resume`] is called; one under way gives up.
-    pub(super) async fn hold_merges(&self) -> MutexGuard<'_, ()> {
+    pub(crate) async fn hold_merges(&self) -> MutexGuard<'_, ()> {
         self.gate.leaving.store(true, Ordering::Release);
         self.gate.merging.lock().await
     }
 
     /// Keeps what is in memory there until the guard is dropped and [`Self::resume`] is called.
-    pub(super) async fn hold_flushes(&self) -> MutexGuard<'_, ()> {
+    pub(crate) async fn hold_flushes(&self) -> MutexGuard<'_, ()> {
         // Flushes of other ranges must not wait behind the lock.
         self.gate.keeps_memory.store(true, Ordering::Release);
         self.gate.flushing.lock().await
     }
 
     /// Bytes of changes in memory.
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.tree().memory_tables().map(|table| table.size_bytes()).sum()
     }
 
     /// From now on nothing is decided with a version up to `floor`. Returns a version up to which all changes
     /// that there will ever be are durable, and in memory or a checkpoint.
-    pub(super) fn settle(&self, floor: RowVersion) -> RowVersion {
+    pub(crate) fn settle(&self, floor: RowVersion) -> RowVersion {
         let mut serial = self.serial.lock();
         serial.version_floor = serial.version_floor.max(floor);
         settled_version(self.visible(), serial.last_version, serial.version_floor)
@@ -55,7 +55,7 @@ impl RangeTree {
 
     /// The newest changes of rows of `range` that are in memory and have one of these versions, deletions
     /// included, in key order.
-    pub(super) async fn changes_in_memory(
+    pub(crate) async fn changes_in_memory(
         &self,
         range: &KeyRange,
         versions: Versions,
@@ -81,7 +81,7 @@ impl RangeTree {
     }
 
     /// Stops deciding. What it returns ends when all that was decided is durable.
-    pub(super) fn pause(
+    pub(crate) fn pause(
         &self,
     ) -> Result<impl Future<Output = Result<(), PartitionError>> + use<>, PartitionError> {
         let decided = {
@@ -100,17 +100,17 @@ impl RangeTree {
     }
 
     /// Lets the group that gathers become durable soon.
-    pub(super) fn hurry(&self) {
+    pub(crate) fn hurry(&self) {
         self.log.wake.notify_one();
     }
 
     /// The version of the newest decision.
-    pub(super) fn last_version(&self) -> RowVersion {
+    pub(crate) fn last_version(&self) -> RowVersion {
         self.serial.lock().last_version
     }
 
     /// Goes on after a hand-over that did not happen.
-    pub(super) fn resume(&self) {
+    pub(crate) fn resume(&self) {
         self.gate.leaving.store(false, Ordering::Release);
         self.gate.keeps_memory.store(false, Ordering::Release);
         let mut serial = self.serial.lock();
@@ -120,7 +120,7 @@ impl RangeTree {
     }
 
     /// Nobody knows whether other ranges have taken over: nothing is written here until the next start.
-    pub(super) fn fail(&self, why: &PartitionError) {
+    pub(crate) fn fail(&self, why: &PartitionError) {
         self.gate.keeps_memory.store(false, Ordering::Release);
         self.serial.lock().standing.close(why);
         self.tell_waiting_writers();
@@ -128,7 +128,7 @@ impl RangeTree {
     }
 
     /// Other ranges have taken over.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.serial.lock().standing = Standing::Gone;
         // Its rows count for the others: what a slow reader keeps of it must hold up no writer.
         self.tree().memory_tables().for_each(|memory| memory.release());
@@ -138,12 +138,12 @@ impl RangeTree {
     }
 
     /// Whether operations get `Moved`, and come again.
-    pub(super) fn is_handing_over(&self) -> bool {
+    pub(crate) fn is_handing_over(&self) -> bool {
         self.serial.lock().standing == Standing::HandingOver
     }
 
     /// Removes all its streams: the partition map does not name it any more and nobody reads it.
-    pub(super) async fn delete_streams(&self) -> Result<(), PartitionError> {
+    pub(crate) async fn delete_streams(&self) -> Result<(), PartitionError> {
         let streams = self.shared.streams.list(&RangeStreams::folder(self.table, self.id));
         let deletes: Vec<_> = streams.into_iter().map(StreamChange::Delete).collect();
         Ok(self.shared.streams.multi_modify(&deletes).await?)

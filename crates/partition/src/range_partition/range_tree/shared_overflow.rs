@@ -10,15 +10,15 @@ use stream::{ExtentId, StreamChange, StreamError, StreamName, Streams};
 
 /// Extents with overflows that stay.
 #[derive(Clone, Default)]
-pub(super) struct SharedOverflow {
-    pub(super) extents: Arc<BTreeSet<ExtentId>>,
+pub(crate) struct SharedOverflow {
+    pub(crate) extents: Arc<BTreeSet<ExtentId>>,
     /// Streams that list them now, each some of them or none.
-    pub(super) listed_by: Vec<StreamName>,
+    pub(crate) listed_by: Vec<StreamName>,
 }
 
 impl SharedOverflow {
     /// Makes a checkpoint's stream that lists them.
-    pub(super) async fn create(&self, streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
+    pub(crate) async fn create(&self, streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
         if self.extents.is_empty() {
             // Without the lock that shared extents take, which writers may wait for.
             return streams.create(std::slice::from_ref(stream)).await;

@@ -1,16 +1,21 @@
 //! What all parts of a range share: which range it is, its tree, the serial section that changes the tree,
 //! what its metadata stream says, and what keeps its parts out of each other's way.
 //!
-//! The parts (commit pipeline, flusher, compactor, blob data collector, reader) know this and not each other.
-//! What always holds: the tree is replaced only inside the serial section; rows up to `visible` are durable,
-//! rows beyond it are shown to later decisions only, whose replies wait; the metadata stream names a
-//! checkpoint before the tree shows it.
+//! Here are its fields; its verbs are in `write_checkpoint`, `remove_unused` (what replaced checkpoints
+//! leave), `hand_over` and `size`. The parts (commit pipeline, flusher, compactor, blob data collector,
+//! reader) know this and not each other. What always holds: the tree is replaced only inside the serial
+//! section; rows up to `visible` are durable, rows beyond it are shown to later decisions only, whose replies
+//! wait; the metadata stream names a checkpoint before the tree shows it.
 
-use super::load::{Loaded, RangeStreams};
-use super::log_positions::LogPositions;
-use super::pending::Pending;
-use super::replaced::Replaced;
-use super::shared::Shared;
+pub(crate) mod hand_over;
+pub(crate) mod log_positions;
+pub(crate) mod pending;
+mod remove_unused;
+pub(crate) mod replaced;
+pub(crate) mod shared_overflow;
+mod size;
+pub(crate) mod write_checkpoint;
+
 use crate::background::retries::RangeName;
 use crate::checkpoint::Caching;
 use crate::error::PartitionError;
@@ -18,13 +23,18 @@ use crate::key::KeyRange;
 use crate::memory::choose_flush::RangeMemory;
 use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::{ObjectTable, RowVersion};
+use crate::range_partition::load::{Loaded, RangeStreams};
+use crate::range_partition::shared::Shared;
 use crate::settings::FROZEN_TABLE_COUNT_MAX;
 use crate::tree::Tree;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::Metadata;
 use arc_swap::{ArcSwap, Guard};
 use base::BoxFuture;
+use log_positions::LogPositions;
 use parking_lot::Mutex;
+use pending::Pending;
+use replaced::Replaced;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stream::OwnerEpoch;

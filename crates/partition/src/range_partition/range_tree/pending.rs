@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-pub(super) type Outcome = Result<(), PartitionError>;
+pub(crate) type Outcome = Result<(), PartitionError>;
 
 /// Who waits for the outcome of a group, or the outcome.
 enum Told {
@@ -23,7 +23,7 @@ enum Told {
 }
 
 /// Where an outcome will come from. One for the whole group: those that wait are woken together.
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     group: Arc<Mutex<Told>>,
     /// The number of this one among those that sleep, once it does.
     place: Option<usize>,
@@ -55,7 +55,7 @@ impl Future for Waiting {
 }
 
 /// Tells those that wait for a group what became of it; if it is dropped before, that the range is closed.
-pub(super) struct Teller(Arc<Mutex<Told>>);
+pub(crate) struct Teller(Arc<Mutex<Told>>);
 
 impl Default for Teller {
     fn default() -> Self {
@@ -64,7 +64,7 @@ impl Default for Teller {
 }
 
 impl Teller {
-    pub(super) fn tell(&self, outcome: Outcome) {
+    pub(crate) fn tell(&self, outcome: Outcome) {
         let told = std::mem::replace(&mut *self.0.lock(), Told::Outcome(outcome));
         if let Told::NotYet(sleepers) = told {
             base::wakes::wake_all(sleepers);
@@ -82,43 +82,43 @@ impl Drop for Teller {
 
 /// Operations that gather for the next group.
 #[derive(Default)]
-pub(super) struct Pending {
-    pub(super) group: Vec<u8>,
-    pub(super) teller: Teller,
+pub(crate) struct Pending {
+    pub(crate) group: Vec<u8>,
+    pub(crate) teller: Teller,
     /// Operations that wait for the outcome.
-    pub(super) waiting_count: usize,
+    pub(crate) waiting_count: usize,
     /// Of the last operation in the group.
-    pub(super) last_version: Option<RowVersion>,
+    pub(crate) last_version: Option<RowVersion>,
     /// By how many bytes of blob data more are named after the group; negative: less.
-    pub(super) grown_bytes: i64,
+    pub(crate) grown_bytes: i64,
 }
 
 impl Pending {
     /// Sees to it that there is a group, be it one without operations.
-    pub(super) fn begin_group(&mut self) {
+    pub(crate) fn begin_group(&mut self) {
         if self.group.is_empty() {
             commit_log::start_group(&mut self.group);
         }
     }
 
     /// Adds an operation's changes to the group.
-    pub(super) fn add(&mut self, version: RowVersion, changes: &[RowChange]) {
+    pub(crate) fn add(&mut self, version: RowVersion, changes: &[RowChange]) {
         self.begin_group();
         commit_log::put_operation(&mut self.group, version, changes);
         self.last_version = Some(version);
     }
 
-    pub(super) fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         self.group.len()
     }
 
     /// Takes what has gathered; the next group gathers in `memory`.
-    pub(super) fn take(&mut self, memory: Vec<u8>) -> Pending {
+    pub(crate) fn take(&mut self, memory: Vec<u8>) -> Pending {
         std::mem::replace(self, Pending { group: memory, ..Pending::default() })
     }
 
     /// Tells the outcome of everything decided so far.
-    pub(super) fn wait(&mut self) -> Waiting {
+    pub(crate) fn wait(&mut self) -> Waiting {
         self.waiting_count += 1;
         Waiting { group: self.teller.0.clone(), place: None }
     }

@@ -3,7 +3,7 @@
 //! What always holds: only what nobody reads any more is removed; what is refused now, by a full disk
 //! perhaps, is owed until it is done.
 
-use super::range_tree::RangeTree;
+use super::RangeTree;
 use super::replaced::Shed;
 use crate::error::PartitionError;
 use crate::settings::PlantedFault;
@@ -15,7 +15,7 @@ use stream::StreamChange;
 impl RangeTree {
     /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever
     /// referred to. What can't be removed now is remembered.
-    pub(super) async fn remove_unused(&self) -> Result<(), PartitionError> {
+    pub(crate) async fn remove_unused(&self) -> Result<(), PartitionError> {
         let free: Vec<u64> = {
             let mut retired = self.replaced.retired.lock();
             let unread = |checkpoint: &mut Arc<TreeCheckpoint>| {
@@ -53,19 +53,19 @@ impl RangeTree {
 
     /// Removes a checkpoint that was written for nothing: nothing refers to it, and nothing ever will. If
     /// that is refused, it is done before the next one is written.
-    pub(super) async fn discard(&self, number: u64) {
+    pub(crate) async fn discard(&self, number: u64) {
         self.replaced.unused.lock().push(number);
         self.try_to_remove_unused().await;
     }
 
-    pub(super) async fn try_to_remove_unused(&self) {
+    pub(crate) async fn try_to_remove_unused(&self) {
         if let Err(error) = self.remove_unused().await {
             tracing::debug!(table = self.table.name(), id = self.id, %error, "an unused checkpoint stays for now");
         }
     }
 
     /// Gives back the extents of what moved, where nobody reads it as it was.
-    pub(super) async fn free_shed(&self) -> Result<(), PartitionError> {
+    pub(crate) async fn free_shed(&self) -> Result<(), PartitionError> {
         if self.shared.settings.planted_fault == Some(PlantedFault::FruitlessReclaim) {
             return Ok(());
         }

@@ -10,14 +10,14 @@ const POSITION_DISTANCE_BYTES: u64 = 4 << 20;
 
 /// Remembered places, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct LogPositions {
+pub(crate) struct LogPositions {
     /// A group's place, and the newest version before it.
     marks: VecDeque<(Location, RowVersion)>,
 }
 
 impl LogPositions {
     /// A group was appended at `location`; `before` is the newest version of the groups before it.
-    pub(super) fn note(&mut self, location: Location, before: RowVersion) {
+    pub(crate) fn note(&mut self, location: Location, before: RowVersion) {
         let far = self.marks.back().is_none_or(|(last, _)| {
             last.extent != location.extent || location.offset >= last.offset + POSITION_DISTANCE_BYTES
         });
@@ -27,7 +27,7 @@ impl LogPositions {
     }
 
     /// The latest place from which a replay finds every change after `flushed`; older places are forgotten.
-    pub(super) fn start_after(&mut self, flushed: RowVersion) -> Option<Location> {
+    pub(crate) fn start_after(&mut self, flushed: RowVersion) -> Option<Location> {
         while self.marks.len() > 1 && self.marks[1].1 <= flushed {
             self.marks.pop_front();
         }
