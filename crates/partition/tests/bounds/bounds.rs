@@ -1,13 +1,11 @@
 //! Bounds under pressure: memory follows its budget whatever the number of ranges, and waiting writers always
 //! learn how it ends.
 
-mod rows;
-
+use crate::rows::{ACCOUNT, TABLE, Write, key, open, read_everything, value};
 use futures_util::future::join_all;
 use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Read, RowVersion, Rows,
 };
-use rows::{ACCOUNT, TABLE, Write, key, open, read_everything, value};
 use sim::{Faults, World};
 use std::time::Duration;
 

@@ -6,11 +6,10 @@
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
-mod rows;
-
+use crate::rows::{self, Everything, TABLE, key, open, put, put_blob_row, value, value_with_overflow};
+use crate::seeds::chosen_seeds;
 use base::Environment;
 use partition::{KeyRange, ObjectTable, PartitionError, PartitionSettings, Partitions, RowKey, RowVersion};
-use rows::{Everything, TABLE, key, open, put, put_blob_row, value, value_with_overflow};
 use sim::World;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,14 +23,6 @@ const NAMES: u64 = 6;
 const ROWS_IN_NAME: u64 = 8;
 const ROUNDS: u64 = 5;
 const TABLES: [ObjectTable; 2] = [TABLE, ObjectTable::Blob];
-
-fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    match number("LARIMAR_SIM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT).div_ceil(DAMAGES)).collect(),
-    }
-}
 
 /// Each key that was ever written, with its newest version and value; `None`: it was deleted.
 type Newest = BTreeMap<ObjectTable, BTreeMap<RowKey, Option<(RowVersion, Vec<u8>)>>>;
@@ -185,7 +176,7 @@ async fn write(partitions: &Partitions, newest: &mut Newest, tag: u64) -> u64 {
 #[test]
 fn damage_of_an_extent_stops_only_what_lies_in_it() {
     let (mut harmless, mut in_rows, mut whole_ranges, mut refused_writes) = (0, 0, 0, 0);
-    for seed in seeds() {
+    for seed in chosen_seeds(SEED_COUNT, DAMAGES) {
         let world = World::new(seed);
         let ends_cleanly = seed % 4 != 3;
         let newest = world.run(|env, _| async move { life_of_overwrites(&env, ends_cleanly).await }).unwrap();

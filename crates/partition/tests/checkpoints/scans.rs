@@ -1,12 +1,10 @@
 //! Scans over several spans, and over what was deleted: a scan gets their number, and can end there.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, Write, key, open, put, value};
 use bytes::Bytes;
 use partition::{
     KeyRange, PartitionError, PartitionSettings, Partitions, RowRef, Scan, ScanEnd, Span, Visit,
 };
-use rows::{Everything, TABLE, Write, key, open, put, value};
 use sim::World;
 use stream::{StreamSettings, Streams};
 

@@ -1,10 +1,8 @@
 //! Rows whose overflows are kept apart in checkpoints: they read the same however they are read, a reader of
 //! heads reads few blocks, and an overflow that is damaged is an error for its readers and for no other.
 
-mod rows;
-
+use crate::rows::{Everything, WriteBlobRow, key, open, put_blob_row, read_everything, value_with_overflow};
 use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder};
-use rows::{Everything, WriteBlobRow, key, open, put_blob_row, read_everything, value_with_overflow};
 use sim::{Faults, World};
 use std::collections::BTreeMap;
 use std::sync::Mutex;

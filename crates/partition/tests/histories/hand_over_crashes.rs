@@ -1,10 +1,8 @@
 //! Splits and merges of ranges, cut off at each of their disk operations: whatever the moment, the next start
 //! finds every row, ranges that cover every key, and streams that the offline check has nothing against.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, key, open, put, read_everything, value};
 use partition::{PartitionSettings, Partitions, check_folder};
-use rows::{Everything, TABLE, key, open, put, read_everything, value};
 use sim::{Faults, World};
 
 const NAMES: u64 = 6;

@@ -1,10 +1,8 @@
 //! A range's commit log ends an extent with each memory table, so that the flush of the table lets go of all
 //! of its log, which then reaches no disk but by the journal.
 
-mod rows;
-
+use crate::rows::{self, Everything, key, put, read_everything, value};
 use partition::{PartitionSettings, Partitions};
-use rows::{Everything, key, put, read_everything, value};
 use sim::{SimDisk, World};
 use std::time::Duration;
 use stream::{StreamName, StreamSettings, Streams};

@@ -1,10 +1,8 @@
 //! A system that starts no more threads is reported in an error, at the start as later, and damages nothing.
 //! It was a panic in the middle of what had been started.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, key, open, put, read_everything, value};
 use partition::{PartitionError, PartitionSettings};
-use rows::{Everything, TABLE, key, open, put, read_everything, value};
 use sim::World;
 use std::collections::BTreeSet;
 

@@ -2,10 +2,8 @@
 //! a minute half of what was deleted is writable, and nothing else is lost. A model of the rows says what
 //! must be there, one of the space how much must be free.
 
-mod rows;
-
+use crate::rows::{Everything, key, put, put_blob_row, read_table, value, value_with_overflow};
 use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, PlantedFault, RowKey};
-use rows::{Everything, key, put, put_blob_row, read_table, value, value_with_overflow};
 use sim::{Faults, World};
 use std::time::Duration;
 use stream::{StreamSettings, Streams};

@@ -1,11 +1,9 @@
 //! The same seed gives the same run, with many who wait for one thing as well: they wake in the order in
 //! which they came.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, key, open, put, value};
 use futures_util::future::join_all;
 use partition::{PartitionSettings, PartitionStatistics};
-use rows::{Everything, TABLE, key, open, put, value};
 use sim::{Faults, World};
 use std::time::Duration;
 

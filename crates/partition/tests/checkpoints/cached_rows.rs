@@ -1,11 +1,9 @@
 //! Which row blocks stay in the cache.
 
-mod rows;
-
+use crate::rows::{TABLE, Write, key, open, value};
 use partition::{
     Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowKey, RowVersion, Rows,
 };
-use rows::{TABLE, Write, key, open, value};
 use sim::World;
 
 fn settings() -> PartitionSettings {

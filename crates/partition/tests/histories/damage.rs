@@ -5,23 +5,14 @@
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
-mod rows;
-
+use crate::rows::{self, Everything, open, read_everything, varied_life};
+use crate::seeds::chosen_seeds;
 use partition::{Damage, FolderCheck, PartitionError, PartitionSettings, check_folder};
-use rows::{Everything, open, read_everything, varied_life};
 use sim::{Faults, World};
 
 const SEED_COUNT: u64 = 300;
 /// Flips in one folder, one after the other, each taken back.
 const FLIPS: u64 = 6;
-
-fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    match number("LARIMAR_SIM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT).div_ceil(FLIPS)).collect(),
-    }
-}
 
 fn folder(seed: u64) -> (World, Everything) {
     let world = World::new(seed);
@@ -47,7 +38,7 @@ fn read(world: &World) -> Result<Everything, PartitionError> {
 fn a_flipped_bit_is_never_a_wrong_answer_and_the_check_names_it() {
     let (mut refused, mut harmless, mut only_named) = (0, 0, 0);
     let mut named_places = std::collections::BTreeMap::new();
-    for seed in seeds() {
+    for seed in chosen_seeds(SEED_COUNT, FLIPS) {
         let (world, expected) = folder(seed);
         for flip in 0..FLIPS {
             // A copy of the world for each flip: opening changes the folder.

@@ -1,15 +1,13 @@
 //! Merges that are not due, when idle: they make checkpoints few, and are in nobody's way. On the simulated
 //! disk, in virtual time.
 
-mod rows;
-
+use crate::rows::{TABLE, key, open, read_everything, value};
 use base::Environment;
 use bytes::Bytes;
 use partition::{
     Decision, ObjectTable, Operation, PartitionSettings, Partitions, Read, RowChange, RowKey, RowVersion,
     Rows,
 };
-use rows::{TABLE, key, open, read_everything, value};
 use sim::{Faults, World};
 use std::ops::Range;
 use std::sync::Arc;

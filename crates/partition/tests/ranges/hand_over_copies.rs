@@ -3,11 +3,9 @@
 //! and then be lost: after changes of ranges under writers of both, with a clock that jumps, and a power
 //! loss, every row is there.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, key, open, put, read_everything, value};
 use futures_util::future::join_all;
 use partition::{PartitionSettings, Partitions};
-use rows::{Everything, TABLE, key, open, put, read_everything, value};
 use sim::{Faults, World};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,7 @@
 //! A full disk with a reserve: writes are refused, deletions go on and give space back, and then writes are
 //! taken again.
 
-mod rows;
-
+use crate::rows::{self, Everything, NameBlob, TABLE, Write, key, put, read_table, value};
 use base::Environment;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -10,7 +9,6 @@ use partition::{
     Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowVersion, Rows,
     put_pieces,
 };
-use rows::{Everything, NameBlob, TABLE, Write, key, put, read_table, value};
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;

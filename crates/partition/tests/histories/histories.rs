@@ -5,6 +5,7 @@
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
+use crate::seeds::chosen_seeds;
 use base::{Environment, Random};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -23,14 +24,6 @@ const LIVES: u64 = 4;
 const WRITERS: u64 = 4;
 const ROWS_PER_WRITER: u64 = 6;
 const COUNTER: &str = "counter";
-
-fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    match number("LARIMAR_SIM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT)).collect(),
-    }
-}
 
 /// What the test's writers ask for.
 #[derive(Clone, Debug)]
@@ -685,7 +678,7 @@ fn repeatable_history(seed: u64) -> Outcome {
 
 #[test]
 fn acknowledged_operations_survive_every_crash() {
-    let seeds = seeds();
+    let seeds = chosen_seeds(SEED_COUNT, 1);
     println!("partition histories: {} seeds, {} to {}", seeds.len(), seeds[0], seeds[seeds.len() - 1]);
     let count = seeds.len() as u64;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

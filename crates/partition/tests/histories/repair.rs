@@ -4,8 +4,10 @@
 //!
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, `LARIMAR_SIM_SEED` runs one.
 
-mod rows;
-
+use crate::rows::{
+    ACCOUNT, Everything, TABLE, WriteBlobRow, key, open, put, put_blob_row, value, value_with_overflow,
+};
+use crate::seeds::chosen_seeds;
 use base::codec::Decoder;
 use base::overlay_disk::OverlayDisk;
 use base::{BoxFuture, Environment};
@@ -14,9 +16,6 @@ use partition::key::{parse_row_key, partition_prefix};
 use partition::{
     Damage, FolderRepair, LossOutcome, LostKeys, ObjectTable, PartitionError, PartitionSettings, Partitions,
     Piece, RemoveLost, RowKey, RowLoss, RowVersion, check_folder, put_pieces, repair_folder, take_pieces,
-};
-use rows::{
-    ACCOUNT, Everything, TABLE, WriteBlobRow, key, open, put, put_blob_row, value, value_with_overflow,
 };
 use sim::World;
 use std::collections::BTreeMap;
@@ -27,14 +26,6 @@ const SEED_COUNT: u64 = 40;
 const NAMES: u64 = 6;
 const ROWS_IN_NAME: u64 = 6;
 const ROUNDS: u64 = 4;
-
-fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    match number("LARIMAR_SIM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT)).collect(),
-    }
-}
 
 /// Each key that was ever written with its newest value and the bytes it names; `None`: it was deleted.
 type Newest = BTreeMap<(ObjectTable, Vec<u8>), Option<(RowVersion, Vec<u8>, Option<Bytes>)>>;
@@ -204,7 +195,7 @@ async fn judge(partitions: &Partitions, newest: &Newest, repair: &FolderRepair, 
 fn after_a_repair_the_folder_is_whole_and_what_is_lost_was_listed() {
     let mut counts = [0; 2];
     let mut repaired = 0;
-    for seed in seeds() {
+    for seed in chosen_seeds(SEED_COUNT, 1) {
         let world = World::new(seed % 10);
         let newest = world.run(|env, _| async move { life(&env, seed % 2 == 0).await }).unwrap();
         let world = world.copy(seed);

@@ -1,10 +1,8 @@
 //! The partition map is kept twice: damage of its range or of its copy, at rest and after a crash anywhere,
 //! stops nothing; with both gone the ranges' own metadata give it, or the start is refused and says so.
 
-mod rows;
-
+use crate::rows::{ACCOUNT, Everything, TABLE, key, open, put, scan_range, value, varied_life};
 use partition::{KeyRange, ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder};
-use rows::{ACCOUNT, Everything, TABLE, key, open, put, scan_range, value, varied_life};
 use sim::{Faults, World};
 use std::time::Duration;
 use stream::{StreamSettings, Streams};

@@ -1,10 +1,8 @@
 //! Marks of deleted containers stay as long as a request may last, whatever the wall clock does.
 
-mod rows;
-
+use crate::rows::{ACCOUNT, Everything, TABLE, key, open, put, value};
 use base::clock::TICKS_PER_SECOND;
 use partition::PartitionSettings;
-use rows::{ACCOUNT, Everything, TABLE, key, open, put, value};
 use sim::World;
 use std::time::Duration;
 

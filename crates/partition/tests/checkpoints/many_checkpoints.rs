@@ -1,10 +1,8 @@
 //! Look-ups in ranges with many checkpoints, most of which share filters in memory with their neighbours; and
 //! checkpoints whose row blocks are made while others are written.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, Write, key, open, put, read_everything, value};
 use partition::{PartitionSettings, Partitions};
-use rows::{Everything, TABLE, Write, key, open, put, read_everything, value};
 use sim::{Faults, World};
 use std::time::Duration;
 

@@ -5,12 +5,11 @@
 //! `LARIMAR_SIM_SEEDS` sets how many seeds run, a quarter of which are enough here, `LARIMAR_SIM_SEED` runs
 //! one.
 
-mod rows;
-
+use crate::rows::{Everything, NameBlob, TABLE, key, put, read_table, value};
+use crate::seeds::chosen_seeds;
 use base::Environment;
 use futures_util::future::{Either, select};
 use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, RowKey, put_pieces};
-use rows::{Everything, NameBlob, TABLE, key, put, read_table, value};
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -23,14 +22,6 @@ const STARTS: u64 = 10;
 const RESERVE_SIZE_BYTES: u64 = 384 << 10;
 const ROW_SIZE_BYTES: usize = 700;
 const ROW_COUNT: u64 = 400;
-
-fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
-    match number("LARIMAR_SIM_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..number("LARIMAR_SIM_SEEDS").unwrap_or(SEED_COUNT).div_ceil(4)).collect(),
-    }
-}
 
 type Opened = Result<(Arc<Streams>, Partitions), PartitionError>;
 
@@ -166,7 +157,7 @@ fn history(seed: u64) -> (u64, u64) {
 /// was refused, and before that, deletions, for which nothing was left.
 #[test]
 fn each_start_on_a_full_disk_has_every_row_and_takes_deletions() {
-    let seeds = seeds();
+    let seeds = chosen_seeds(SEED_COUNT, 4);
     let (mut deleted, mut put) = (0, 0);
     for seed in seeds.iter().copied() {
         println!("seed {seed}");

@@ -1,12 +1,10 @@
 //! What the operating system refuses for certain, such as space, fails the group that asked for it and
 //! nothing else: its rows are as they were, for readers and for decisions that had seen the changes.
 
-mod rows;
-
+use crate::rows::{ACCOUNT, Everything, TABLE, Write, key, open, put, read_everything, value};
 use partition::{
     Decision, KeyRange, ObjectTable, Operation, PartitionError, PartitionSettings, Read, RowVersion, Rows,
 };
-use rows::{ACCOUNT, Everything, TABLE, Write, key, open, put, read_everything, value};
 use sim::{Faults, World};
 use std::time::Duration;
 

@@ -2,12 +2,10 @@
 //! error; of a group commit, waiters for the group and all after it. No waiter waits for ever, and the next
 //! start finds all rows.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, key, open, put, read_everything, value};
 use base::{BoxFuture, Clock, Environment, Spawner, TaskThread};
 use futures_util::future::{join_all, select};
 use partition::{PartitionError, PartitionSettings};
-use rows::{Everything, TABLE, key, open, put, read_everything, value};
 use sim::{Faults, World};
 use std::io;
 use std::sync::Arc;

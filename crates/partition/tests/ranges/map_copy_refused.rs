@@ -1,10 +1,8 @@
 //! The disk fills up at any step of a split: one that is refused leaves the ranges as they were, and one
 //! whose change of the partition map is durable goes on, though the map's copy finds no room.
 
-mod rows;
-
+use crate::rows::{Everything, TABLE, key, open, put, scan_range, value};
 use partition::{KeyRange, PartitionError, PartitionSettings};
-use rows::{Everything, TABLE, key, open, put, scan_range, value};
 use sim::{Faults, World};
 use std::time::Duration;
 

@@ -1,0 +1,12 @@
+//! Splits and merges of ranges, hand-overs, and the partition map.
+//!
+//! What always holds: after each of them, and whatever interrupts it, every key has one owner and every
+//! acknowledged row is there.
+
+mod broken_off;
+mod hand_over_copies;
+mod map_copy_refused;
+mod map_kept_twice;
+mod range_changes;
+#[path = "../rows/mod.rs"]
+mod rows;
