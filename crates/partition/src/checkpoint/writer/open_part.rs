@@ -1,0 +1,75 @@
+//! The part of a checkpoint that is being written: what its index and its filter will hold.
+//!
+//! What always holds: a part covers the row blocks that were appended since the last one, and its filter the
+//! keys of all rows in them.
+
+use super::row_blocks::BlockFacts;
+use crate::bloom::block_filter::{self as filter, key_hash};
+use crate::bloom::key_groups::MEMBER_KEY_COUNT_MAX;
+use crate::checkpoint::index_block::{self, IndexEntry};
+use bytes::Bytes;
+use stream::Location;
+
+/// Row blocks that one part covers at most.
+const PART_BLOCK_COUNT_MAX: usize = 1024;
+/// Keys that one part's filter covers at most.
+const PART_KEY_COUNT_MAX: usize = 64 << 10;
+
+/// A part that is not finished.
+#[derive(Default)]
+pub(super) struct OpenPart {
+    /// Of row blocks that were appended.
+    index: Vec<IndexEntry>,
+    /// Of the keys of the whole checkpoint, as long as they are few enough for a group, and of its last part.
+    hashes: Vec<u64>,
+    /// Where the last part's begin.
+    part_hashes_start: usize,
+}
+
+impl OpenPart {
+    /// A row with this key lies in it.
+    pub(super) fn note_key(&mut self, key: &[u8]) {
+        self.hashes.push(key_hash(key));
+    }
+
+    /// Whether it takes no more, with so many row blocks that are finished and not appended yet.
+    pub(super) fn is_full_with(&self, block_count: usize) -> bool {
+        let part_keys = self.hashes.len() - self.part_hashes_start;
+        self.index.len() + block_count >= PART_BLOCK_COUNT_MAX || part_keys >= PART_KEY_COUNT_MAX
+    }
+
+    /// Whether none of its row blocks was appended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Row blocks of which this is known are at these locations.
+    pub(super) fn note_appended(&mut self, facts: Vec<BlockFacts>, locations: Vec<Location>) {
+        let entries = facts.into_iter().zip(locations).map(|(facts, location)| {
+            let BlockFacts { last_key, overflow_size_bytes } = facts;
+            IndexEntry { last_key, location, overflow_size_bytes }
+        });
+        self.index.extend(entries);
+    }
+
+    /// Its last key, and the blocks of its index and its filter; the next part begins. `None`: it covers
+    /// nothing.
+    pub(super) fn finish(&mut self) -> Option<(Bytes, Vec<Bytes>)> {
+        let last_key = self.index.last()?.last_key.clone();
+        let hashes = &self.hashes[self.part_hashes_start..];
+        let blocks = vec![index_block::build(&self.index), filter::build(hashes)];
+        self.index.clear();
+        if self.hashes.len() > MEMBER_KEY_COUNT_MAX {
+            self.hashes.clear();
+        }
+        self.part_hashes_start = self.hashes.len();
+        Some((last_key, blocks))
+    }
+
+    /// The hashes of all keys of a checkpoint of so many rows, unless they are too many for a group.
+    pub(super) fn take_hashes(&mut self, row_count: u64) -> Option<Vec<u64>> {
+        let is_whole = self.hashes.len() as u64 == row_count;
+        let hashes = std::mem::take(&mut self.hashes);
+        is_whole.then_some(hashes)
+    }
+}
