@@ -23,6 +23,7 @@ mod queue_api;
 mod reply;
 mod request;
 mod server;
+mod shared_operations;
 mod table_api;
 mod xml;
 
@@ -34,8 +35,8 @@ pub use auth::sas_permissions::SasPermission;
 pub use bounds::limits::Limits;
 pub use error::error_code::ErrorCode;
 pub use front_end::{FrontEnd, FrontEndSettings, Services};
-pub use pipeline::ConnectionInfo;
 pub use reply::body::ResponseBody;
 pub use request::addressing::SignedPath;
+pub use request::connection_info::ConnectionInfo;
 pub use request::query_string::{MalformedQuery, QueryParameters};
 pub use server::{TlsError, TlsIdentity};

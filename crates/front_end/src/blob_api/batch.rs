@@ -13,11 +13,12 @@
 //! batch are of one kind. When the time of the batch is over, the parts that are left fail; a part may ask
 //! for less time than that.
 
+use super::blob_request::BlobRequest;
 use super::headers::Headers;
-use super::request_headers::text;
+use super::headers::request_headers::text;
 use super::route::Route;
 use super::target::Target;
-use super::{BlobApi, BlobRequest, blob_write};
+use super::{BlobApi, blob_write};
 use crate::auth::delegation::BoundRequest;
 use crate::auth::grant::Grant;
 use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify_sas, verify_shared_key};
@@ -25,10 +26,11 @@ use crate::batch::boundary_of;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, check_timeout, requested_time_limit,
-    timeout_of, within,
+    ApiRequest, IncomingBody, RequestBody, ServiceApi, check_timeout, requested_time_limit, timeout_of,
+    within,
 };
 use crate::reply::Reply;
+use crate::reply::error_shape::ErrorShape;
 use crate::request::addressing::Address;
 use crate::request::query_string::QueryParameters;
 use crate::request::request_id::RequestId;

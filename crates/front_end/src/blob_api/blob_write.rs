@@ -1,14 +1,16 @@
 //! Changes to what a blob says of itself, snapshots, deletion.
 
-use super::BlobRequest;
+use super::blob_request::BlobRequest;
+use super::content::uploads::{canonical, page_blob_size, tier};
 use super::errors::from_blob;
 use super::headers::Headers;
-use super::reply_headers::{put, put_static, put_version, put_written, put_written_encrypted, snapshot_text};
-use super::request_headers::{
+use super::headers::reply_headers::{
+    put, put_static, put_version, put_written, put_written_encrypted, snapshot_text,
+};
+use super::headers::request_headers::{
     blob_properties, invalid, metadata, missing, number, required, sequence_number, text, tier_conditions,
     write_conditions,
 };
-use super::uploads::{canonical, page_blob_size, tier};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;

@@ -1,12 +1,13 @@
 //! Containers: create, read, metadata, access policies, delete.
 
-use super::BlobRequest;
+use super::blob_request::BlobRequest;
 use super::errors::from_container;
-use super::reply_headers::{put, put_lease, put_version};
-use super::request_headers::{flag, invalid, metadata, text, write_conditions};
+use super::headers::reply_headers::{put, put_lease, put_version};
+use super::headers::request_headers::{flag, invalid, metadata, text, write_conditions};
 use crate::error::ApiError;
-use crate::pipeline::{IncomingBody, RequestBody, ServiceApi, policies};
+use crate::pipeline::{IncomingBody, RequestBody, ServiceApi};
 use crate::reply::Reply;
+use crate::shared_operations::policies;
 use blob::{Conditions, ContainerEncryption, ContainerRow, PublicAccess};
 use hyper::StatusCode;
 
@@ -67,7 +68,7 @@ pub(crate) async fn create(context: &BlobRequest<'_>) -> Result<Reply, ApiError>
 pub(crate) async fn read(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let row = context.container().await?;
     let now = context.service.container_now(context.request.account, &row.name).map_err(from_container)?;
-    let lease = super::request_headers::lease_id(context.headers())?;
+    let lease = super::headers::request_headers::lease_id(context.headers())?;
     row.lease.check_read(lease.as_deref(), now).map_err(|error| from_container(error.into()))?;
     let mut reply = version(StatusCode::OK, &row);
     reply.metadata(&row.metadata);
@@ -96,7 +97,7 @@ pub(crate) async fn set_metadata(context: &BlobRequest<'_>) -> Result<Reply, Api
 
 pub(crate) async fn read_policies(context: &BlobRequest<'_>) -> Result<Reply, ApiError> {
     let row = context.container().await?;
-    let lease = super::request_headers::lease_id(context.headers())?;
+    let lease = super::headers::request_headers::lease_id(context.headers())?;
     let now = context.service.container_now(context.request.account, &row.name).map_err(from_container)?;
     row.lease.check_read(lease.as_deref(), now).map_err(|error| from_container(error.into()))?;
     let mut reply = Reply::xml(StatusCode::OK, policies::write(&row.policies));

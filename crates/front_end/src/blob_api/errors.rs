@@ -2,8 +2,8 @@
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use crate::pipeline::from_partition;
-use crate::pipeline::service_settings::RETENTION_REASON;
+use crate::error::storage_failure::from_partition;
+use crate::shared_operations::service_settings::RETENTION_REASON;
 use blob::{BlobError, LeaseError};
 
 /// The error of a request for a container.

@@ -1,9 +1,9 @@
 //! Leases of containers and blobs.
 
-use super::BlobRequest;
+use super::blob_request::BlobRequest;
 use super::errors::{from_blob, from_container};
-use super::reply_headers::{put, put_version};
-use super::request_headers::{invalid, required, text, write_conditions};
+use super::headers::reply_headers::{put, put_version};
+use super::headers::request_headers::{invalid, required, text, write_conditions};
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::request_id::RequestId;

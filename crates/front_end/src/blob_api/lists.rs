@@ -1,9 +1,9 @@
 //! Listings of containers and blobs, in XML.
 
-use super::BlobRequest;
+use super::blob_request::BlobRequest;
 use super::containers::{default_scope, public_access_text};
 use super::errors::{from_blob, from_container};
-use super::reply_headers::{
+use super::headers::reply_headers::{
     http_date, lease_duration, lease_status, smart_tier, snapshot_text, without_signature,
 };
 use crate::error::ApiError;

@@ -5,23 +5,20 @@
 //! visible.
 
 mod batch;
-mod blob_read;
+mod blob_request;
 mod blob_write;
 mod containers;
+mod content;
 mod copy;
 mod errors;
 mod headers;
 mod leases;
 mod lists;
 mod need;
-mod reply_headers;
-mod request_headers;
 mod route;
 mod service_settings;
-mod structured;
 mod tags;
 mod target;
-mod uploads;
 
 use crate::auth::SignedResource;
 use crate::auth::grant::Grant;
@@ -29,26 +26,28 @@ use crate::auth::sas::{SasService, SasToken};
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use crate::pipeline::user_delegation_key::{
-    KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
-};
-use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, policies, requested_time_limit,
-};
+use crate::pipeline::{ApiRequest, IncomingBody, RequestBody, ServiceApi, requested_time_limit};
 use crate::reply::Reply;
+use crate::reply::error_shape::ErrorShape;
 use crate::request::addressing::Address;
 use crate::request::query_string::QueryParameters;
-use blob::{BlobAt, BlobService, ContainerRow, PublicAccess, Revision};
-use headers::Headers;
+use crate::shared_operations::user_delegation_key::{
+    KEY_INFO_SIZE_BYTES_MAX, find_principal, issue_user_delegation_key,
+};
+use crate::shared_operations::{policies, service_settings as shared_settings};
+use blob::{BlobService, PublicAccess};
+use blob_request::BlobRequest;
+use content::{blob_read, structured, uploads};
+use headers::{Headers, reply_headers, request_headers};
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use route::Route;
-use service::{DateTimeError, ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
+use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{FormerNameUse, Target};
+use target::Target;
 
 /// The protocol allows ten minutes for each MiB that is written.
 const WRITE_FOR_MAX_PER_MIB: Duration = Duration::from_secs(600);
@@ -68,142 +67,6 @@ impl BlobApi {
     pub(crate) fn new(service: Arc<BlobService>, takes_customer_keys: bool) -> Self {
         BlobApi { service, takes_customer_keys }
     }
-}
-
-/// What the operations of one request need.
-#[derive(Clone, Copy)]
-pub(crate) struct BlobRequest<'a> {
-    pub(crate) service: &'a BlobService,
-    pub(crate) request: &'a ApiRequest<'a>,
-    pub(crate) route: Route,
-    pub(crate) target: &'a Target,
-    pub(crate) headers: Headers<'a>,
-}
-
-impl<'a> BlobRequest<'a> {
-    fn headers(&self) -> Headers<'a> {
-        self.headers
-    }
-
-    fn query(&self, name: &str) -> Option<&'a str> {
-        self.request.query.find(name).filter(|value| !value.is_empty())
-    }
-
-    fn is_head(&self) -> bool {
-        self.request.parts.method == Method::HEAD
-    }
-
-    /// Whether it is a signature with a user delegation key that grants what the request may do.
-    fn is_delegated(&self) -> bool {
-        matches!(self.request.grant, Grant::Service { .. })
-            && SasToken::find(self.request.query).is_some_and(|token| token.is_delegated())
-    }
-
-    /// Whether the credentials allow to create, not to overwrite.
-    fn is_create_only(&self) -> bool {
-        !self.request.grant.holds('w')
-    }
-
-    /// The container that the request names.
-    fn container_name(&self) -> Result<&'a str, ApiError> {
-        self.target.container().ok_or_else(|| ErrorCode::InvalidUri.into())
-    }
-
-    async fn container(&self) -> Result<Arc<ContainerRow>, ApiError> {
-        let name = self.container_name()?;
-        self.service.container(self.request.account, name).await.map_err(errors::from_container)
-    }
-
-    /// The blob that the request names, in its container.
-    async fn blob(&self) -> Result<BlobAt, ApiError> {
-        let Target::Blob { blob, .. } = self.target else { return Err(ErrorCode::InvalidUri.into()) };
-        let container = self.container().await?;
-        // Whoever has a signature for one blob, or for a folder, must reach no other.
-        let former = match self.request.grant.reaches_container() {
-            false => FormerNameUse::Ignored,
-            true if self.route.serves_former_names() => FormerNameUse::Served,
-            true => FormerNameUse::InTheWay,
-        };
-        blob.find(self.service, self.request.account, &container, former).await
-    }
-
-    /// The encryption scope that the request's signature names.
-    fn signed_scope(&self) -> Option<&str> {
-        self.query("sig").and_then(|_| self.query("ses"))
-    }
-
-    /// The encryption that the request, or its signature, names for what it writes.
-    fn encryption(&self) -> Result<blob::Encryption, ApiError> {
-        let mut encryption = request_headers::encryption(self.headers())?;
-        if let Some(signed) = self.signed_scope() {
-            match &encryption.scope {
-                Some(scope) if scope != signed => return Err(ErrorCode::AuthorizationFailure.into()),
-                _ => encryption.scope = Some(signed.to_owned()),
-            }
-        }
-        Ok(encryption)
-    }
-
-    /// Conditions of a write to a blob, with what the container says of encryption.
-    fn write_conditions(&self, at: &BlobAt) -> Result<blob::Conditions, ApiError> {
-        let encryption = at.encryption.of_new_blob(self.encryption()?).map_err(errors::from_blob)?;
-        Ok(blob::Conditions { encryption, ..request_headers::write_conditions(self.headers())? })
-    }
-
-    /// Which of the blobs of its name the request is about.
-    fn revision(&self) -> Result<Revision, ApiError> {
-        if let Some(snapshot) = self.query("snapshot")
-            && request_headers::text(self.headers(), "x-ms-lease-id").is_some()
-        {
-            let reason = "Leases are not allowed with snapshots.";
-            return Err(ApiError::invalid_parameter("snapshot", snapshot, reason));
-        }
-        parse_revision(self.query("snapshot"), self.query("versionid"))
-    }
-
-    /// Refuses what can't be done to a snapshot.
-    fn refuse_snapshot(&self) -> Result<(), ApiError> {
-        // As recorded of versions.
-        for (name, reason) in [
-            ("snapshot", "This operation is only allowed on the root blob. Snapshot should not be provided."),
-            (
-                "versionid",
-                "This operation is only allowed on the root blob. Version id should not be provided.",
-            ),
-        ] {
-            if let Some(value) = self.query(name) {
-                return Err(ApiError::invalid_parameter(name, value, reason));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A snapshot or version in parameters.
-pub(crate) fn parse_revision(snapshot: Option<&str>, version: Option<&str>) -> Result<Revision, ApiError> {
-    Ok(match (parse_snapshot("snapshot", snapshot)?, parse_snapshot("versionid", version)?) {
-        (None, None) => Revision::Current,
-        (Some(snapshot), None) => Revision::Snapshot(snapshot),
-        (None, Some(version)) => Revision::Version(version),
-        (Some(_), Some(_)) => {
-            let reason = "A request is about a snapshot or about a version.";
-            return Err(ApiError::invalid_parameter("versionid", version.unwrap_or_default(), reason));
-        }
-    })
-}
-
-/// A snapshot's or version's time in the parameter `name`. One that is a time, but none that the service has,
-/// is out of range (observed of the first year there is, which Go programs send for "none").
-pub(crate) fn parse_snapshot(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiError> {
-    let malformed =
-        |text: &str| ApiError::invalid_parameter(name, text, "It is not a time as the service tells it.");
-    let parse = |text: &str| match service::parse_date_time(text) {
-        // Only in the form in which it was returned (observed of one with a digit less).
-        Ok(at) if reply_headers::snapshot_text(at.0) == text => Ok(at.0),
-        Ok(_) | Err(DateTimeError::Malformed) => Err(malformed(text)),
-        Err(DateTimeError::TooEarly | DateTimeError::TooLate) => Err(ErrorCode::OutOfRangeInput.into()),
-    };
-    text.map(parse).transpose()
 }
 
 impl ServiceApi for BlobApi {
@@ -420,7 +283,7 @@ impl BlobApi {
             Route::WriteServiceProperties => {
                 Box::pin(service_settings::write_properties(context, body)).await
             }
-            Route::ReadServiceStats => crate::pipeline::service_settings::read_stats(context.request),
+            Route::ReadServiceStats => shared_settings::read_stats(context.request),
             Route::AccountInformation => Ok(service_settings::account_information()),
             Route::ListContainers => Box::pin(lists::list_containers(context)).await,
             Route::FindBlobs => Box::pin(tags::find_blobs(context)).await,

@@ -1,12 +1,14 @@
 //! The Blob service's settings: those of all services, and its own: default version, retention, website.
 
-use super::BlobRequest;
+use super::blob_request::BlobRequest;
 use super::errors::from_blob;
-use super::reply_headers::put;
+use super::headers::reply_headers::put;
 use crate::error::ApiError;
-use crate::pipeline::service_settings::{DAYS_MISSING_REASON, RETENTION_REASON};
-use crate::pipeline::{IncomingBody, RequestBody, is_version, service_settings};
+use crate::pipeline::{IncomingBody, RequestBody};
 use crate::reply::Reply;
+use crate::request::protocol_version::is_version;
+use crate::shared_operations::service_settings;
+use crate::shared_operations::service_settings::{DAYS_MISSING_REASON, RETENTION_REASON};
 use crate::xml::{MALFORMED, MalformedXml, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use blob::{BlobSettings, BlobSettingsUpdate};
 use hyper::StatusCode;

@@ -1,8 +1,8 @@
 //! Tags of blobs, and blobs by their tags.
 
-use super::BlobRequest;
+use super::blob_request::BlobRequest;
 use super::errors::from_blob;
-use super::request_headers::{check_together, tag_conditions};
+use super::headers::request_headers::{check_together, tag_conditions};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};

@@ -10,6 +10,7 @@
 //! text. What always holds: texts of the client's are escaped, and details are bounded.
 
 pub(crate) mod error_code;
+pub(crate) mod storage_failure;
 
 use crate::error::error_code::ErrorCode;
 use crate::json::text::put_json_string;

@@ -1,12 +1,12 @@
 //! A request once it is authenticated, as a service's operations see it.
 
-use super::ConnectionInfo;
 use super::cors::CorsRules;
 use crate::accounts::{Account, Accounts};
 use crate::auth::bearer::{BearerAuthority, Principal};
 use crate::auth::grant::Grant;
 use crate::error::ApiError;
 use crate::request::addressing::{Address, AddressStyle};
+use crate::request::connection_info::ConnectionInfo;
 use crate::request::query_string::QueryParameters;
 use base::{Clock, Random, Ticks};
 use hyper::header::HeaderMap;

@@ -1,6 +1,6 @@
 //! Authentication: from a request's credentials to what they allow.
 
-use super::{ConnectionInfo, Pipeline, ServiceApi};
+use super::{Pipeline, ServiceApi};
 use crate::accounts::Account;
 use crate::auth::bearer::{BearerRequest, Principal, verify_bearer};
 use crate::auth::delegation::BoundRequest;
@@ -9,6 +9,7 @@ use crate::auth::sas::SasToken;
 use crate::auth::{Credentials, SasRequest, SharedKeyRequest, credentials, verify_sas_of, verify_shared_key};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
+use crate::request::connection_info::ConnectionInfo;
 use base::Ticks;
 
 impl<S: ServiceApi> Pipeline<S> {

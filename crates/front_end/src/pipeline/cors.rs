@@ -3,9 +3,8 @@
 //! Rules are tried in order by origin and then method; the first that fits both is the only one that counts.
 //! The rules of an account are kept for a while, so that a read does not pay for a second read; a change made
 //! here is seen at once. What always holds: requests without `Origin` are served the same, apart from `Vary`
-//! and from what reads of blobs and queues tell anybody of a rule for all origins.
+//! and from what reads of blobs and queues say of a rule for all origins.
 
-use super::ServiceApi;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -236,23 +235,16 @@ pub(crate) struct CorsRules {
 }
 
 impl CorsRules {
-    /// The account's rules, if it has any. Should they not be readable, there are none: the request itself
-    /// has its own answer.
-    pub(crate) async fn of(
-        &self,
-        account: &str,
-        service: &impl ServiceApi,
-        now: Ticks,
-    ) -> Option<Arc<[CorsRule]>> {
-        if let Some(kept) = self.by_account.load().get(account)
-            && (kept.read_at..kept.read_at.plus(RULES_KEPT_FOR)).contains(&now)
-        {
-            return kept.rules.clone();
-        }
-        // Boxed, as it runs once in half a minute and would enlarge every request's future.
-        let properties = Box::pin(service.properties(account)).await.ok()?;
-        let rules: Option<Arc<[CorsRule]>> =
-            if properties.cors.is_empty() { None } else { Some(properties.cors.into()) };
+    /// The account's rules as read lately: `None` if they have to be read again, `Some(None)` if it has none.
+    pub(super) fn kept(&self, account: &str, now: Ticks) -> Option<Option<Arc<[CorsRule]>>> {
+        let by_account = self.by_account.load();
+        let kept = by_account.get(account)?;
+        (kept.read_at..kept.read_at.plus(RULES_KEPT_FOR)).contains(&now).then(|| kept.rules.clone())
+    }
+
+    /// Keeps the rules that were read, and returns them if there are any.
+    pub(super) fn keep(&self, account: &str, rules: Vec<CorsRule>, now: Ticks) -> Option<Arc<[CorsRule]>> {
+        let rules: Option<Arc<[CorsRule]>> = if rules.is_empty() { None } else { Some(rules.into()) };
         let kept = Kept { read_at: now, rules: rules.clone() };
         self.change(|by_account| drop(by_account.insert(account.to_owned(), kept.clone())));
         rules

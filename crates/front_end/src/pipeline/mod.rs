@@ -13,15 +13,11 @@ mod body;
 pub(crate) mod cors;
 mod dates;
 mod handler;
-pub(crate) mod policies;
 mod request;
 mod request_timer;
 mod response;
 mod service_api;
-pub(crate) mod service_settings;
 mod shared;
-mod storage_failure;
-pub(crate) mod user_delegation_key;
 
 use crate::auth::bearer;
 use crate::auth::grant::Grant;
@@ -30,21 +26,24 @@ use crate::bounds::answer_memory::TakenMemory;
 use crate::bounds::limits::SMALL_BODY_SIZE_BYTES_MAX;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
+use crate::error::storage_failure::with_missing_bytes;
 use crate::reply::Reply;
 use crate::reply::body::ResponseBody;
 use crate::reply::compression::compress;
+use crate::reply::error_shape::ErrorShape;
 use crate::request::addressing::Address;
+use crate::request::connection_info::ConnectionInfo;
 use crate::request::query_string::QueryParameters;
 use crate::request::request_id::RequestId;
-use base::Ticks;
+use base::{BoxFuture, Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
-use hyper::body::Body;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
+use service::CorsRule;
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -56,19 +55,8 @@ pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use handler::RequestHandler;
 pub(crate) use request::{check_timeout, time_limit as requested_time_limit, timeout_of, within};
 pub(crate) use request_timer::RequestTimer;
-pub(crate) use response::{ErrorShape, is_version};
 pub(crate) use service_api::ServiceApi;
 pub(crate) use shared::Shared;
-pub(crate) use storage_failure::from_partition;
-
-/// What is known of the connection that a request came on.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ConnectionInfo {
-    /// The client's address.
-    pub peer: Option<IpAddr>,
-    /// Whether the connection is encrypted.
-    pub encrypted: bool,
-}
 
 /// An answer for which there is no memory now.
 struct ReplyRefused;
@@ -174,7 +162,7 @@ impl<S: ServiceApi> Pipeline<S> {
         request_id: &str,
         now: Ticks,
     ) -> Reply {
-        let error = storage_failure::with_missing_bytes(error, || self.service.missing_space_bytes());
+        let error = with_missing_bytes(error, || self.service.missing_space_bytes());
         tracing::debug!(
             request_id,
             code = error.code.as_str(),
@@ -246,7 +234,7 @@ impl<S: ServiceApi> Pipeline<S> {
             *shape = Some(ErrorShape::Xml);
             let account = addressed_account(&shared.accounts, &address)
                 .map_err(|_| ApiError::new(ErrorCode::CorsPreflightFailure))?;
-            let rules = self.cors.of(account.name(), &self.service, now).await;
+            let rules = self.cors_rules(account.name(), now).await;
             return cors::preflight(rules.as_deref().unwrap_or_default(), &parts.headers);
         }
         let account = addressed_account(&shared.accounts, &address).inspect_err(|_| {
@@ -288,6 +276,17 @@ impl<S: ServiceApi> Pipeline<S> {
         self.service.answer(&request, body, shape).await
     }
 
+    /// The account's rules of cross-origin requests, if it has any. Should they not be readable, there are
+    /// none: the request itself has its own answer.
+    async fn cors_rules(&self, account: &str, now: Ticks) -> Option<Arc<[CorsRule]>> {
+        if let Some(rules) = self.cors.kept(account, now) {
+            return rules;
+        }
+        // Boxed, as it runs once in half a minute and would enlarge every request's future.
+        let properties = Box::pin(self.service.properties(account)).await.ok()?;
+        self.cors.keep(account, properties.cors, now)
+    }
+
     async fn add_cors(&self, parts: &Parts, address: &Address<'_>, now: Ticks, response: &mut HeaderMap) {
         if parts.method == Method::OPTIONS {
             return;
@@ -297,10 +296,39 @@ impl<S: ServiceApi> Pipeline<S> {
             return;
         }
         if let Some(account) = self.shared.accounts.find(address.account) {
-            let rules = self.cors.of(account.name(), &self.service, now).await;
+            let rules = self.cors_rules(account.name(), now).await;
             if let Some(rules) = rules {
                 cors::add_headers(&rules, parts.method.as_str(), &parts.headers, response, S::SHARES_UNASKED);
             }
         }
+    }
+}
+
+impl<S: ServiceApi> RequestHandler for Pipeline<S> {
+    fn label(&self) -> &'static str {
+        S::LABEL
+    }
+
+    fn connection_name(&self) -> &'static str {
+        S::CONNECTION_NAME
+    }
+
+    fn keeps_metadata(&self) -> bool {
+        S::KEEPS_METADATA
+    }
+
+    fn random(&self) -> &dyn Random {
+        &*self.shared.random
+    }
+
+    fn answer_request<'a>(
+        &'a self,
+        connection: ConnectionInfo,
+        request: Request<Incoming>,
+        timer: &'a RequestTimer,
+    ) -> BoxFuture<'a, Response<ResponseBody>> {
+        // Written where it stays: the future takes kilobytes, and else is moved more than once.
+        let answering = Box::write(Box::new_uninit(), self.handle(connection, request, timer));
+        Box::into_pin(answering)
     }
 }

@@ -2,11 +2,11 @@
 
 use super::api_request::ApiRequest;
 use super::body::{IncomingBody, RequestBody};
-use super::response::ErrorShape;
 use crate::auth::SignedResource;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
 use crate::reply::Reply;
+use crate::reply::error_shape::ErrorShape;
 use crate::request::addressing::Address;
 use crate::request::query_string::QueryParameters;
 use hyper::Method;

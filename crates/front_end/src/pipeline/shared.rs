@@ -4,12 +4,12 @@
 //! machine.
 
 use super::dates::Dates;
-use super::response::VersionLog;
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::bounds::answer_memory::AnswerMemory;
 use crate::bounds::in_flight::InFlight;
 use crate::bounds::limits::Limits;
+use crate::request::protocol_version::VersionLog;
 use base::{Clock, Random};
 use std::sync::Arc;
 use tokio::sync::Semaphore;

@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use crate::pipeline::from_partition;
+use crate::error::storage_failure::from_partition;
 use queue::QueueError;
 use queue::limits::MESSAGE_SIZE_BYTES_MAX;
 use service::NameError;

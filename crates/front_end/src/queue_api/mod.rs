@@ -18,13 +18,13 @@ use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use crate::pipeline::user_delegation_key::{find_principal, issue_user_delegation_key};
-use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
-};
+use crate::pipeline::{ApiRequest, IncomingBody, RequestBody, ServiceApi, WholeBody};
 use crate::reply::Reply;
+use crate::reply::error_shape::ErrorShape;
 use crate::request::addressing::Address;
 use crate::request::query_string::QueryParameters;
+use crate::shared_operations::user_delegation_key::{find_principal, issue_user_delegation_key};
+use crate::shared_operations::{policies, service_settings};
 use bytes::Bytes;
 use errors::from_queue;
 use hyper::Method;

@@ -6,6 +6,7 @@
 pub(crate) mod body;
 pub(crate) mod compression;
 pub(crate) mod continuation;
+pub(crate) mod error_shape;
 pub(crate) mod negotiation;
 
 use crate::reply::body::ReplyStream;

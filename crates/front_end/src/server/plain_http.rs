@@ -6,7 +6,7 @@
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use crate::pipeline::ErrorShape;
+use crate::reply::error_shape::ErrorShape;
 use crate::request::request_id::RequestId;
 use base::{Clock, Random};
 use std::io;

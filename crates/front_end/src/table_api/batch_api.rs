@@ -8,8 +8,9 @@
 use super::entity_read::read_entity;
 use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders, plan_write};
 use super::errors::{TOO_MANY_OPERATIONS, from_table};
+use super::request_context::RequestContext;
 use super::route::{Route, Verb};
-use super::{RequestContext, TableApi, TableResource};
+use super::{TableApi, TableResource};
 use crate::batch::{
     BatchPart, BatchRequest, OPERATIONS_READ_MAX, PartReply, boundary_of, read_batch, write_change_set_reply,
     write_direct_reply,

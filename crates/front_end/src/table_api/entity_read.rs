@@ -1,7 +1,7 @@
 //! Get one entity, and query entities.
 
-use super::RequestContext;
 use super::errors::{from_filter, from_table};
+use super::request_context::RequestContext;
 use super::statistics::QueryStatistics;
 use crate::auth::grant::KeyBounds;
 use crate::error::ApiError;

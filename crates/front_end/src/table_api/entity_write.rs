@@ -3,8 +3,8 @@
 //!
 //! The same two steps serve a single request and an operation of a batch.
 
-use super::RequestContext;
 use super::errors::from_table;
+use super::request_context::RequestContext;
 use super::route::Route;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;

@@ -9,31 +9,31 @@ mod entity_read;
 mod entity_write;
 mod errors;
 mod need;
+mod request_context;
 mod route;
 mod statistics;
 mod tables;
 
 use crate::auth::SignedResource;
-use crate::auth::grant::Grant;
 use crate::auth::sas::SasService;
 use crate::auth::shared_key::SignedService;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use crate::pipeline::{
-    ApiRequest, ErrorShape, IncomingBody, RequestBody, ServiceApi, WholeBody, policies, service_settings,
-};
+use crate::pipeline::{ApiRequest, IncomingBody, RequestBody, ServiceApi, WholeBody};
 use crate::reply::Reply;
+use crate::reply::error_shape::ErrorShape;
 use crate::reply::negotiation::{MetadataLevel, metadata_level, prefers_xml};
 use crate::request::addressing::Address;
 use crate::request::query_string::QueryParameters;
+use crate::shared_operations::{policies, service_settings};
 pub(crate) use crate::table_api::entity_path::TableResource;
-use base::{Clock, Random, Ticks};
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
 use errors::from_table;
 use hyper::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
 };
+use request_context::RequestContext;
 use route::{Route, Verb};
 use service::{ServiceProperties, ServicePropertiesUpdate, StoredPolicy};
 use std::borrow::Cow;
@@ -46,33 +46,6 @@ pub(crate) use need::TableNeed;
 /// The Table service's HTTP side.
 pub(crate) struct TableApi {
     service: Arc<TableService>,
-}
-
-/// What the operations of one request need.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestContext<'a> {
-    /// The Table service.
-    pub(crate) service: &'a TableService,
-    /// For what a batch does within a time.
-    pub(crate) clock: &'a dyn Clock,
-    /// For boundaries of batch replies.
-    pub(crate) random: &'a dyn Random,
-    /// The account.
-    pub(crate) account: &'a str,
-    /// The `Host` header.
-    pub(crate) host: &'a str,
-    /// Scheme, host and, in path style, the account.
-    pub(crate) base: &'a str,
-    /// What the request may do.
-    pub(crate) grant: &'a Grant,
-    /// Whether the request is for the read-only secondary.
-    pub(crate) secondary: bool,
-    /// The request's id.
-    pub(crate) request_id: &'a str,
-    /// When the request came.
-    pub(crate) now: Ticks,
-    /// Whether the client wants statistics of its query.
-    pub(crate) statistics: bool,
 }
 
 /// How the content types of batches start.

@@ -1,9 +1,9 @@
 //! List, get, create and delete tables.
 
-use super::RequestContext;
 use super::entity_read::{check_options, parse_top};
 use super::entity_write::Preference;
 use super::errors::{from_filter, from_table};
+use super::request_context::RequestContext;
 use super::route::WRONG_KEY_COUNT;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;

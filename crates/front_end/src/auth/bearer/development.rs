@@ -3,7 +3,8 @@
 //! Any client that can reach the server can write such a token, so this is for tests of applications that
 //! sign in with a token, never for data of value. The rules are those that emulators of the protocol use.
 
-use super::{BearerAuthority, BearerError, BearerRequest, JsonWebToken, MalformedToken, Principal};
+use super::authority::{BearerAuthority, BearerError, BearerRequest, Principal};
+use super::token::{JsonWebToken, MalformedToken};
 
 /// What the issuer must start with: the identity service's addresses, by cloud.
 const ISSUERS: [&str; 4] = [

@@ -7,16 +7,16 @@
 //! What always holds: without an authority every token is refused; a token is refused on a connection that is
 //! not encrypted, before it is looked at; tokens never get into logs or error details.
 
+mod authority;
 mod development;
 mod token;
 
+pub use authority::{BearerAuthority, BearerError, BearerRequest, Principal};
 pub use development::UnverifiedTokens;
 pub use token::{JsonWebToken, MalformedToken};
 
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
-use base::Ticks;
-use std::fmt;
 
 /// The first protocol version with bearer tokens.
 const OLDEST_VERSION: &[u8] = b"2017-11-09";
@@ -28,41 +28,6 @@ const CHALLENGES_SINCE: &[u8] = b"2019-12-12";
 /// `WWW-Authenticate` for requests without credentials: where clients that parse it get a token.
 pub(crate) const CHALLENGE: &str = "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
      resource_id=https://storage.azure.com";
-
-/// What a token is to be used for.
-#[derive(Clone, Copy, Debug)]
-pub struct BearerRequest<'a> {
-    /// The addressed account.
-    pub account: &'a str,
-    /// The service's label in host names, such as `table`.
-    pub service: &'a str,
-    /// The server's time.
-    pub now: Ticks,
-}
-
-/// Who bears a token.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Principal {
-    /// Their id.
-    pub object_id: String,
-    /// The directory they are in.
-    pub tenant_id: String,
-}
-
-/// Why a token is not good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BearerError {
-    /// It is no token.
-    Malformed(&'static str),
-    /// It is one, but not for this use, this time or this server.
-    Refused(&'static str),
-}
-
-/// Judges bearer tokens.
-pub trait BearerAuthority: fmt::Debug + Send + Sync {
-    /// Returns the bearer of `token`, if it may use the account's service now.
-    fn check(&self, token: &str, request: &BearerRequest<'_>) -> Result<Principal, BearerError>;
-}
 
 /// Who bears `token`. `version` is the request's `x-ms-version`.
 pub(crate) fn verify_bearer(
@@ -96,6 +61,7 @@ pub(crate) fn verify_bearer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Ticks;
 
     #[derive(Debug)]
     struct Always(Result<(), BearerError>);

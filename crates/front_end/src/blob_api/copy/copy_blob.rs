@@ -1,12 +1,14 @@
 //! Copy Blob, asynchronous and synchronous, and Abort Copy Blob.
 
+use super::copy_request::{SOURCE_MD5, copies_source_tags, copy_state, inherit, refuse_body};
 use super::source::{Source, SourceRule, source};
-use super::{SOURCE_MD5, copies_source_tags, copy_state, inherit, refuse_body};
-use crate::blob_api::BlobRequest;
+use crate::blob_api::blob_request::BlobRequest;
+use crate::blob_api::content::uploads::{encrypt, new_blob, tier};
 use crate::blob_api::errors::from_blob;
-use crate::blob_api::reply_headers::{crc64_text, put, put_some, put_written, put_written_encrypted};
-use crate::blob_api::request_headers::{flag, invalid, lease_id, metadata, required, text};
-use crate::blob_api::uploads::{encrypt, new_blob, tier};
+use crate::blob_api::headers::reply_headers::{
+    crc64_text, put, put_some, put_written, put_written_encrypted,
+};
+use crate::blob_api::headers::request_headers::{flag, invalid, lease_id, metadata, required, text};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};

@@ -1,13 +1,13 @@
 //! Put Blob From URL: a block blob whose bytes are read from a source.
 
+use super::copy_request::{copies_source_tags, copy_state, inherit, refuse_body};
 use super::source::Source;
 use super::upload_source::upload_source;
-use super::{copies_source_tags, copy_state, inherit, refuse_body};
-use crate::blob_api::BlobRequest;
+use crate::blob_api::blob_request::BlobRequest;
+use crate::blob_api::content::uploads::{encrypt, new_blob};
 use crate::blob_api::errors::from_blob;
-use crate::blob_api::reply_headers::{crc64_text, put, put_written_encrypted};
-use crate::blob_api::request_headers::{blob_properties, has_foreign_etag, invalid, required, text};
-use crate::blob_api::uploads::{encrypt, new_blob};
+use crate::blob_api::headers::reply_headers::{crc64_text, put, put_written_encrypted};
+use crate::blob_api::headers::request_headers::{blob_properties, has_foreign_etag, invalid, required, text};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};

@@ -1,13 +1,13 @@
 //! Put Block, Append Block and Put Page From URL: parts of a blob whose bytes are read from a source.
 
+use super::copy_request::{SOURCE_MD5, refuse_body};
 use super::source::Source;
 use super::upload_source::{SOURCE_RANGE, upload_source};
-use super::{SOURCE_MD5, refuse_body};
-use crate::blob_api::BlobRequest;
+use crate::blob_api::blob_request::BlobRequest;
+use crate::blob_api::content::uploads::{append, block_id, page_range, write_pages};
 use crate::blob_api::errors::from_blob;
-use crate::blob_api::reply_headers::{crc64_text, put, put_encryption};
-use crate::blob_api::request_headers::{invalid, lease_id, parse_range, required, text};
-use crate::blob_api::uploads::{append, block_id, page_range, write_pages};
+use crate::blob_api::headers::reply_headers::{crc64_text, put, put_encryption};
+use crate::blob_api::headers::request_headers::{invalid, lease_id, parse_range, required, text};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody};

@@ -1,10 +1,10 @@
 //! Reads the source of a copy, checks its hashes and stores its bytes as an upload.
 
-use super::SOURCE_MD5;
+use super::copy_request::SOURCE_MD5;
 use super::source::{Source, SourceRule, source};
-use crate::blob_api::BlobRequest;
-use crate::blob_api::request_headers::{invalid, parse_crc64, parse_range, text};
-use crate::blob_api::uploads::compare_crc64;
+use crate::blob_api::blob_request::BlobRequest;
+use crate::blob_api::content::uploads::compare_crc64;
+use crate::blob_api::headers::request_headers::{invalid, parse_crc64, parse_range, text};
 use crate::error::ApiError;
 use crate::request::content_md5::{compare_md5, parse_md5};
 use blob::{BlobAt, BlobError, FoundRecord, Uploaded};

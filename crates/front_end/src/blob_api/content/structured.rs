@@ -9,8 +9,8 @@
 //! What always holds: a reader keeps no content, and refuses whatever is not exactly this; what it let
 //! through is only good once [`Unframer::finish`] has succeeded.
 
-use super::headers::Headers;
-use super::request_headers::{invalid, missing, number, text};
+use crate::blob_api::headers::Headers;
+use crate::blob_api::headers::request_headers::{invalid, missing, number, text};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use base::checksum::Crc64;

@@ -3,6 +3,9 @@
 //! The protocol has some fifty headers that say something of a blob, and a request has few of them: most
 //! look-ups find nothing, and the sketch shows that without a look-up.
 
+pub(crate) mod reply_headers;
+pub(crate) mod request_headers;
+
 use crate::request::header_case::CasedNames;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;

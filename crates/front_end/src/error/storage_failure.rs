@@ -8,7 +8,7 @@ use partition::PartitionError;
 const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
 
 /// The same error; one of a full disk names the missing bytes.
-pub(super) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u64) -> ApiError {
+pub(crate) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u64) -> ApiError {
     if error.message() != NO_SPACE {
         return error;
     }

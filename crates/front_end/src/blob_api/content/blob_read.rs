@@ -1,11 +1,15 @@
 //! Reading blobs: bytes, properties, block lists, ranges of pages.
 
-use super::BlobRequest;
-use super::errors::from_blob;
-use super::reply_headers::{crc64_text, put, put_lease, put_record, put_version, snapshot_text};
-use super::request_headers::{conditions, flag, has_foreign_etag, invalid, range, text};
-use super::structured::{Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured};
 use crate::auth::grant::Grant;
+use crate::blob_api::blob_request::{BlobRequest, parse_snapshot};
+use crate::blob_api::content::structured::{
+    Framer, STRUCTURED_BODY, STRUCTURED_LENGTH, STRUCTURED_V1, is_structured,
+};
+use crate::blob_api::errors::from_blob;
+use crate::blob_api::headers::reply_headers::{
+    crc64_text, put, put_lease, put_record, put_version, snapshot_text,
+};
+use crate::blob_api::headers::request_headers::{conditions, flag, has_foreign_etag, invalid, range, text};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::reply::Reply;
@@ -241,9 +245,9 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
             let query = url.split_once('?').map(|(_, query)| query);
             let query = QueryParameters::parse(query).map_err(|_| invalid(PREVIOUS_URL, url))?;
             let snapshot = query.find("snapshot").ok_or_else(|| invalid(PREVIOUS_URL, url))?;
-            super::parse_snapshot("snapshot", Some(snapshot))?
+            parse_snapshot("snapshot", Some(snapshot))?
         }
-        None => super::parse_snapshot("prevsnapshot", context.query("prevsnapshot"))?,
+        None => parse_snapshot("prevsnapshot", context.query("prevsnapshot"))?,
     };
     let conditions = conditions(headers)?;
     let lists = context.service.page_ranges(&at, context.revision()?, previous, range(headers), &conditions);
@@ -251,7 +255,7 @@ pub(crate) async fn read_page_ranges(context: &BlobRequest<'_>) -> Result<Reply,
     let mut all: Vec<(u64, u64, bool)> = written.into_iter().map(|(start, end)| (start, end, true)).collect();
     all.extend(cleared.into_iter().map(|(start, end)| (start, end, false)));
     all.sort_unstable();
-    let max = super::lists::page_size(context, usize::MAX)?;
+    let max = crate::blob_api::lists::page_size(context, usize::MAX)?;
     let from: u64 = match context.query("marker") {
         Some(marker) => {
             let invalid = |_| ApiError::invalid_parameter("marker", marker, "It is none of this list.");

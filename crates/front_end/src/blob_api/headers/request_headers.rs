@@ -1,7 +1,7 @@
 //! What the headers of a request mean: conditions, metadata, properties, ranges, tags, times.
 
-use super::errors::from_blob;
-use super::headers::Headers;
+use crate::blob_api::errors::from_blob;
+use crate::blob_api::headers::Headers;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::request::header_case::METADATA_PREFIX;

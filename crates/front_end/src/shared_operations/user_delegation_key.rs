@@ -4,12 +4,12 @@
 //! <KeyInfo>[<Start>…</Start>]<Expiry>…</Expiry>[<DelegatedUserTid>…</DelegatedUserTid>]</KeyInfo>
 //! ```
 
-use super::ApiRequest;
 use crate::auth::bearer::Principal;
 use crate::auth::delegation::{DELEGATION_KEY_FOR_MAX, DelegationKey};
 use crate::auth::sas::SasService;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
+use crate::pipeline::ApiRequest;
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;

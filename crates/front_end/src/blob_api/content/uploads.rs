@@ -3,15 +3,19 @@
 //! What always holds: a body that is too large is refused before any of it is kept, and one whose checksum
 //! differs is never named by a row.
 
-use super::BlobRequest;
-use super::errors::from_blob;
-use super::headers::Headers;
-use super::reply_headers::{crc64_text, put, put_encryption, put_version, put_written_encrypted};
-use super::request_headers::{
+use crate::blob_api::blob_request::BlobRequest;
+use crate::blob_api::content::structured::{
+    STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured,
+};
+use crate::blob_api::errors::from_blob;
+use crate::blob_api::headers::Headers;
+use crate::blob_api::headers::reply_headers::{
+    crc64_text, put, put_encryption, put_version, put_written_encrypted,
+};
+use crate::blob_api::headers::request_headers::{
     BLOB_CONTENT_MD5, blob_properties, invalid, lease_id, metadata, missing, new_properties, number,
     parse_crc64, range, required, sequence_number, tags, text, write_conditions,
 };
-use super::structured::{STRUCTURED_BODY, STRUCTURED_V1, Unframer, content_size, is_structured};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{IncomingBody, RequestBody, WholeBody};

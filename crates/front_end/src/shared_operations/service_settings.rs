@@ -3,10 +3,10 @@
 //! A root that is left out of a change keeps its setting; a root that is given must be complete. Clients
 //! differ in the order of children, so they are read by name.
 
-use super::cors::{BadRules, check_rules};
-use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
+use crate::pipeline::cors::{BadRules, check_rules};
+use crate::pipeline::{ApiRequest, ServiceApi};
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;

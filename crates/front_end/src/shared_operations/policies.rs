@@ -6,8 +6,8 @@
 //! </AccessPolicy></SignedIdentifier></SignedIdentifiers>
 //! ```
 
-use super::{ApiRequest, ServiceApi};
 use crate::error::ApiError;
+use crate::pipeline::{ApiRequest, ServiceApi};
 use crate::reply::Reply;
 use crate::xml::{MALFORMED, XML_DECLARATION, XmlElement, parse_xml, put_xml_element, put_xml_tag};
 use base::Ticks;
