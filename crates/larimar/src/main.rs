@@ -18,7 +18,8 @@ use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use base::Clock;
 use configuration::Configuration;
 use manual::ManualError;
-use output::{log, report};
+use output::error_line::print_error;
+use output::log;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse_or_exit()) {
         Ok(code) => code,
         Err(failure) => {
-            report::error(&failure.line);
+            print_error(&failure.line);
             ExitCode::from(failure.exit_code)
         }
     }

@@ -8,11 +8,13 @@
 //! not be done.
 
 mod deleted_again;
+mod error;
 mod plan;
 mod run_folder;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use error::RepairError;
 pub(crate) use plan::Plan;
 
 use crate::arguments::RepairArguments;
@@ -22,7 +24,7 @@ use crate::places::ContainerNames;
 use crate::places::container_names::container_names;
 use base::overlay_disk::OverlayDisk;
 use base::system::SystemDisk;
-use base::{BoxFuture, ByteSize, Disk, Environment};
+use base::{BoxFuture, Disk, Environment};
 use blob::RemoveLostBlobs;
 use deleted_again::delete_again;
 use partition::{
@@ -33,7 +35,7 @@ use queue::{SettledMessage, recount_messages};
 use run_folder::{RunFolder, close_unfinished, files_to_keep, rows_size, unfinished_runs};
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stream::{StreamSettings, Streams, check_streams};
@@ -48,35 +50,6 @@ const MESSAGES_COUNTED: &str = "the messages of all queues are counted anew";
 const CONTAINERS_DELETED: &str = "tables, queues and containers whose deletion was lost are deleted again";
 /// Bytes that must be free besides those that are counted: for plans and names.
 const MARGIN_SIZE_BYTES: u64 = 1 << 20;
-
-/// Why a folder can't be repaired.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RepairError {
-    #[error(transparent)]
-    Folder(#[from] data_folder::FolderError),
-    #[error("{}: {error}", path.display())]
-    Refused { path: PathBuf, error: stream::StreamError },
-    #[error("no repair can be planned: {0}; nothing was changed")]
-    Failed(#[from] PartitionError),
-    #[error("the operating system refuses the repair's threads: {0}")]
-    Runtime(std::io::Error),
-    #[error("the plan can't be written to {}: {error}; nothing was changed", path.display())]
-    Json { path: PathBuf, error: std::io::Error },
-    #[error(
-        "the repair was broken off: {error}; run it again: its plan, which has all it may have lost, is in {run}"
-    )]
-    BrokenOff { run: String, error: PartitionError },
-    #[error("{path}, which an earlier or this repair keeps in the data folder, can't be used: {error}")]
-    Run { path: String, error: std::io::Error },
-    #[error("no copy of {path} can be kept: {error}; nothing was changed")]
-    Keep { path: String, error: std::io::Error },
-    #[error(
-        "the repair needs {} that are free, and {} are; nothing was changed",
-        ByteSize(*needed_bytes),
-        ByteSize(*free_bytes)
-    )]
-    TooLittleSpace { needed_bytes: u64, free_bytes: u64 },
-}
 
 /// What repairs a folder; tests have others.
 type Core = for<'a> fn(

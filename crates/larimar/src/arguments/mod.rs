@@ -5,7 +5,7 @@ pub(crate) mod sas_arguments;
 
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::sas_arguments::SasArguments;
-use crate::output::report;
+use crate::output::error_line::print_error;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
@@ -126,7 +126,7 @@ impl Arguments {
             if !error.use_stderr() {
                 error.exit();
             }
-            report::error(&one_line(&error));
+            print_error(&one_line(&error));
             std::process::exit(EXIT_BAD_ARGUMENTS.into());
         })
     }

@@ -24,6 +24,24 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SasArguments {
+    #[command(flatten)]
+    pub(crate) signer: SignerArguments,
+    #[command(flatten)]
+    pub(crate) scope: SasScopeArguments,
+    #[command(flatten)]
+    pub(crate) terms: SasTermArguments,
+
+    /// Print the bare token, and nothing else
+    #[arg(long)]
+    pub(crate) token_only: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerAddressArguments,
+}
+
+/// Which key signs.
+#[derive(Debug, Args)]
+pub(crate) struct SignerArguments {
     /// Whose resources; it can be left out if there is one account only. With a key it need not be known
     /// otherwise
     #[arg(long, value_name = "NAME[:KEY[:KEY2]]")]
@@ -36,7 +54,11 @@ pub(crate) struct SasArguments {
     /// Which of the account's keys signs
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = value_parser!(u8).range(1..=2))]
     pub(crate) key: u8,
+}
 
+/// What the signature is for.
+#[derive(Debug, Args)]
+pub(crate) struct SasScopeArguments {
     /// Services, with commas between them. Without it all, or that of the resource
     #[arg(long, value_name = "blob,queue,table")]
     pub(crate) service: Option<String>,
@@ -50,7 +72,11 @@ pub(crate) struct SasArguments {
     /// Letters of what is allowed, in any order. Without it all that there are for the resource
     #[arg(long, value_name = "LETTERS")]
     pub(crate) permissions: Option<String>,
+}
 
+/// When, from where and how it can be used.
+#[derive(Debug, Args)]
+pub(crate) struct SasTermArguments {
     /// When it ends: after so many s, m, h, d or w (30m, 7d), or at a date (2026-12-31, 2026-12-31T10:00Z)
     #[arg(long, value_name = "DURATION or DATE", default_value = "24h")]
     pub(crate) expiry: String,
@@ -66,11 +92,11 @@ pub(crate) struct SasArguments {
     /// It can be used over TLS only, and the addresses begin with https
     #[arg(long)]
     pub(crate) https_only: bool,
+}
 
-    /// Print the bare token, and nothing else
-    #[arg(long)]
-    pub(crate) token_only: bool,
-
+/// Where the server is, in the addresses that are printed.
+#[derive(Debug, Args)]
+pub(crate) struct ServerAddressArguments {
     /// The server's address or name in the addresses that are printed
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub(crate) host: String,

@@ -27,12 +27,6 @@ pub(crate) struct Addresses {
     pub(crate) table: SocketAddr,
 }
 
-/// One line on standard error.
-pub(crate) fn error(text: &str) {
-    // Nobody is left to tell if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "larimar: {text}");
-}
-
 /// Says where the server listens and how to connect.
 pub(crate) fn started(configuration: &Configuration, addresses: Addresses, sas: Option<&StartSas>) {
     // A closed standard output is no reason to stop serving.

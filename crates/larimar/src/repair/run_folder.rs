@@ -14,14 +14,14 @@
 //! may have changed something, and its plan has all it may have lost. Copies and names are durable before the
 //! plan is.
 
-use super::RepairError;
+use super::error::RepairError;
 use super::plan::Plan;
 use base::{Disk, OpenMode, Ticks};
 use partition::{ObjectTable, Row};
 use service::date_time_text;
 use std::collections::BTreeSet;
 use std::io;
-use stream::{StreamDamage, StreamError};
+use stream::StreamDamage;
 
 /// Where they are.
 const RUNS: &str = "repair";
@@ -279,10 +279,4 @@ async fn copy(disk: &dyn Disk, from: &str, to: &str) -> io::Result<()> {
         at += len;
     }
     to.sync_data().await
-}
-
-impl From<StreamError> for RepairError {
-    fn from(error: StreamError) -> Self {
-        RepairError::Failed(error.into())
-    }
 }

@@ -24,8 +24,9 @@ pub(crate) fn sas(
     now: Ticks,
 ) -> Result<(), SasSettingError> {
     let settings = SasSettings::from_arguments(arguments, environment, now)?;
-    let token = make_sas(&settings.account, settings.key_index, &settings.scope, &settings.terms)
-        .map_err(|error: SasError| SasSettingError::Name { resource: arguments.resource.clone(), error })?;
+    let token = make_sas(&settings.account, settings.key_index, &settings.scope, &settings.terms).map_err(
+        |error: SasError| SasSettingError::Name { resource: arguments.scope.resource.clone(), error },
+    )?;
     let mut out = format!("{token}\n");
     if !arguments.token_only {
         for address in addresses(arguments, &settings) {
@@ -41,16 +42,16 @@ pub(crate) fn sas(
 
 /// Where the resource is, at each service that the signature is for.
 fn addresses(arguments: &SasArguments, settings: &SasSettings) -> Vec<String> {
-    let scheme = if arguments.https_only { "https" } else { "http" };
-    let host = match arguments.host.parse::<Ipv6Addr>() {
+    let scheme = if arguments.terms.https_only { "https" } else { "http" };
+    let host = match arguments.server.host.parse::<Ipv6Addr>() {
         Ok(address) => format!("[{address}]"),
-        Err(_) => arguments.host.clone(),
+        Err(_) => arguments.server.host.clone(),
     };
     let address = |service: &SasService| {
         let port = match service {
-            SasService::Blob => arguments.blob_port,
-            SasService::Queue => arguments.queue_port,
-            SasService::Table => arguments.table_port,
+            SasService::Blob => arguments.server.blob_port,
+            SasService::Queue => arguments.server.queue_port,
+            SasService::Table => arguments.server.table_port,
         };
         format!("{scheme}://{host}:{port}/{}{}", settings.account.name(), settings.scope.path())
     };

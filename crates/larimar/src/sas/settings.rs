@@ -64,19 +64,19 @@ impl SasSettings {
         now: Ticks,
     ) -> Result<Self, SasSettingError> {
         let account = chosen_account(arguments, environment)?;
-        let key_index = usize::from(arguments.key - 1);
+        let key_index = usize::from(arguments.signer.key - 1);
         if key_index >= account.keys().len() {
             return Err(SasSettingError::NoSecondKey(account.name().to_owned()));
         }
-        let scope = parse_scope(&arguments.resource, arguments.service.as_deref())?;
+        let scope = parse_scope(&arguments.scope.resource, arguments.scope.service.as_deref())?;
         scope
             .check()
-            .map_err(|error| SasSettingError::Name { resource: arguments.resource.clone(), error })?;
-        let letters = arguments.permissions.clone().unwrap_or_else(|| scope.served_permissions());
+            .map_err(|error| SasSettingError::Name { resource: arguments.scope.resource.clone(), error })?;
+        let letters = arguments.scope.permissions.clone().unwrap_or_else(|| scope.served_permissions());
         let permissions = scope
             .sort_permissions(&letters)
             .map_err(|error| SasSettingError::Permissions { letters: letters.clone(), error })?;
-        if arguments.host.is_empty() {
+        if arguments.server.host.is_empty() {
             return Err(SasSettingError::NoHost);
         }
         let (start, expiry) = parse_times(arguments, now)?;
@@ -88,8 +88,8 @@ impl SasSettings {
                 permissions,
                 start,
                 expiry,
-                addresses: arguments.ip.as_deref().map(parse_addresses).transpose()?,
-                https_only: arguments.https_only,
+                addresses: arguments.terms.ip.as_deref().map(parse_addresses).transpose()?,
+                https_only: arguments.terms.https_only,
             },
         })
     }
@@ -101,10 +101,10 @@ fn chosen_account(
     arguments: &SasArguments,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Account, SasSettingError> {
-    let given = arguments.account.as_deref();
+    let given = arguments.signer.account.as_deref();
     let with_key: Vec<String> =
         given.filter(|text| text.contains(':')).map(str::to_owned).into_iter().collect();
-    let accounts = given_accounts(&with_key, arguments.accounts_file.as_deref(), environment)?;
+    let accounts = given_accounts(&with_key, arguments.signer.accounts_file.as_deref(), environment)?;
     let accounts = accounts.unwrap_or_else(Accounts::development);
     let known = || accounts.names().collect::<Vec<_>>().join(", ");
     let name = match given.map(|text| text.split(':').next().unwrap_or_default().trim()) {
@@ -175,11 +175,11 @@ fn parse_times(arguments: &SasArguments, now: Ticks) -> Result<(Option<Ticks>, T
         Ok(at) => Ok(Ticks(at.0 - at.0 % TICKS_PER_SECOND)),
         Err(why) => Err(SasSettingError::Instant { flag, text: text.to_owned(), why }),
     };
-    let expiry = parse("--expiry", &arguments.expiry)?;
+    let expiry = parse("--expiry", &arguments.terms.expiry)?;
     if expiry <= now {
-        return Err(SasSettingError::Expired(arguments.expiry.clone()));
+        return Err(SasSettingError::Expired(arguments.terms.expiry.clone()));
     }
-    let start = arguments.start.as_deref().map(|text| parse("--start", text)).transpose()?;
+    let start = arguments.terms.start.as_deref().map(|text| parse("--start", text)).transpose()?;
     match start {
         Some(start) if start >= expiry => Err(SasSettingError::StartsTooLate {
             start: service::date_time_text(start),
