@@ -13,16 +13,17 @@ pub(crate) mod measured;
 mod profiles;
 mod queries;
 pub(crate) mod queues;
+pub(crate) mod rounds;
 
 use crate::bench::engine::EngineBenchArguments;
 use crate::bench::measured::{MeasuredServer, Programs};
 use crate::bench::queues::QueueBenchArguments;
+use crate::bench::rounds::{RoundArguments, Series, median};
 use crate::client::http_client::HttpClient;
-use crate::client::load::{Load, Measurement, RequestSource, measure};
+use crate::client::load::{RequestSource, measure};
 use crate::client::server_process::ServerProcess;
 use crate::client::shared_key::{ACCOUNT, Signer, date_now};
 use crate::{Outcome, workspace};
-use hdrhistogram::Histogram;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -39,17 +40,10 @@ const GET_REQUEST_COUNT: usize = 8192;
 pub(crate) struct BenchArguments {
     #[command(subcommand)]
     part: Option<Part>,
-    /// Rounds; the medians are over them.
-    #[arg(long, default_value_t = 5)]
-    pub(crate) rounds: usize,
-    /// Seconds measured per round and kind.
-    #[arg(long, default_value_t = 4)]
-    pub(crate) seconds: u64,
-    /// Connections, each with one request under way.
-    #[arg(long, default_value_t = 64)]
-    pub(crate) connections: usize,
     #[command(flatten)]
-    pub(crate) server: MeasuredServer,
+    rounds: RoundArguments,
+    #[command(flatten)]
+    server: MeasuredServer,
     /// Fail if inserts per second are below this percentage of the bare server's.
     #[arg(long)]
     insert_percent_min: Option<f64>,
@@ -60,7 +54,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    pub(crate) queues: QueueBenchArguments,
+    queues: QueueBenchArguments,
 }
 
 #[derive(clap::Subcommand)]
@@ -86,9 +80,7 @@ impl BenchArguments {
     fn smoke(bin: PathBuf) -> Self {
         Self {
             part: None,
-            rounds: 1,
-            seconds: 1,
-            connections: 64,
+            rounds: RoundArguments::smoke(),
             server: MeasuredServer::smoke(bin),
             insert_percent_min: None,
             get_percent_min: None,
@@ -123,7 +115,7 @@ fn run_server(arguments: &BenchArguments) -> Outcome<()> {
     if !arguments.queues.only_queues {
         run_tables(arguments, &programs)?;
     }
-    queues::run(arguments, &programs)
+    queues::run(&arguments.rounds, &arguments.queues, &programs)
 }
 
 fn run_tables(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
@@ -135,9 +127,9 @@ fn run_tables(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
     println!(
         "{} connections, {} rounds of {} s, entities of {ENTITY_SIZE_BYTES} B in {PARTITION_COUNT} partitions, \
          get bodies of {get_size_bytes} B, {} cores, seed {}",
-        arguments.connections,
-        arguments.rounds,
-        arguments.seconds,
+        arguments.rounds.connections,
+        arguments.rounds.rounds,
+        arguments.rounds.seconds,
         std::thread::available_parallelism()?,
         arguments.seed,
     );
@@ -150,17 +142,17 @@ fn run_tables(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
     let mut bare_inserts = InsertRequests::new(bare.address);
     let mut inserts = InsertRequests::new(larimar.address);
     let mut random = arguments.seed;
-    for round in 0..arguments.rounds {
-        // Who goes first alternates.
+    for round in 0..arguments.rounds.rounds {
+        // The order alternates.
         let order = if round % 2 == 0 { [0, 1, 2, 3] } else { [1, 0, 3, 2] };
         for kind in order {
             let measurement = match kind {
-                0 => measure(&load(arguments, bare.address, &bare, 204), &mut bare_inserts)?,
-                1 => measure(&load(arguments, larimar.address, &larimar, 204), &mut inserts)?,
+                0 => measure(&arguments.rounds.load(bare.address, &bare, 204), &mut bare_inserts)?,
+                1 => measure(&arguments.rounds.load(larimar.address, &larimar, 204), &mut inserts)?,
                 _ => {
                     let server = if kind == 2 { &bare } else { &larimar };
                     let mut gets = GetRequests::build(server.address, inserts.sent_count.max(1), &mut random);
-                    measure(&load(arguments, server.address, server, 200), &mut gets)?
+                    measure(&arguments.rounds.load(server.address, server, 200), &mut gets)?
                 }
             };
             series[kind].add(measurement)?;
@@ -201,71 +193,6 @@ fn prepare(address: SocketAddr) -> Outcome<usize> {
     Ok(found.body.len())
 }
 
-/// A load on one of the addresses of a server.
-pub(crate) fn load(
-    arguments: &BenchArguments,
-    address: SocketAddr,
-    server: &ServerProcess,
-    expected_status: u16,
-) -> Load {
-    Load {
-        address,
-        connection_count: arguments.connections,
-        warm_up_for: Duration::from_millis(500),
-        measure_for: Duration::from_secs(arguments.seconds),
-        expected_status,
-        server_process_id: Some(server.id()),
-    }
-}
-
-/// The measurements of one kind over all rounds.
-pub(crate) struct Series {
-    pub(crate) name: &'static str,
-    pub(crate) rates: Vec<f64>,
-    latency_ns: Option<Histogram<u64>>,
-    /// Microseconds of processor that an operation takes the server, per round.
-    pub(crate) server_us: Vec<f64>,
-    generator_share: f64,
-}
-
-impl Series {
-    pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, rates: Vec::new(), latency_ns: None, server_us: Vec::new(), generator_share: 0.0 }
-    }
-
-    pub(crate) fn add(&mut self, measurement: Measurement) -> Outcome<()> {
-        self.rates.push(measurement.operations_per_second);
-        let server_time = measurement.server_time_per_operation;
-        self.server_us.extend(server_time.map(|time| time.as_secs_f64() * 1e6));
-        self.generator_share = self.generator_share.max(measurement.generator_share);
-        match &mut self.latency_ns {
-            Some(latency_ns) => latency_ns.add(&measurement.latency_ns)?,
-            None => self.latency_ns = Some(measurement.latency_ns),
-        }
-        Ok(())
-    }
-
-    pub(crate) fn last(&self) -> f64 {
-        self.rates.last().copied().unwrap_or_default()
-    }
-
-    pub(crate) fn print(&self) {
-        let at = |quantile| match &self.latency_ns {
-            Some(latency_ns) => latency_ns.value_at_quantile(quantile) as f64 / 1e6,
-            None => 0.0,
-        };
-        println!(
-            "{:<16}{:>12.0} /s {:>9.2} ms {:>9.2} ms {:>9.1} µs {:>11.0} %",
-            self.name,
-            median(&self.rates),
-            at(0.5),
-            at(0.99),
-            median(&self.server_us),
-            self.generator_share * 100.0
-        );
-    }
-}
-
 fn report(arguments: &BenchArguments, series: &[Series; 4]) -> Outcome<()> {
     println!(
         "\n{:<16}{:>15} {:>12} {:>12} {:>12} {:>13}",
@@ -291,16 +218,6 @@ fn report(arguments: &BenchArguments, series: &[Series; 4]) -> Outcome<()> {
         }
     }
     Ok(())
-}
-
-pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => sorted[length / 2],
-        length => (sorted[length / 2 - 1] + sorted[length / 2]) / 2.0,
-    }
 }
 
 /// The keys of the n-th entity, of fixed width. Row keys are scattered, so inserts don't arrive in key order.
@@ -427,7 +344,7 @@ impl RequestSource for GetRequests {
 
 #[cfg(test)]
 mod tests {
-    use super::{ENTITY_SIZE_BYTES, Key, entity_template, median};
+    use super::{ENTITY_SIZE_BYTES, Key, entity_template};
 
     #[test]
     fn an_entity_has_its_keys_in_place_and_the_promised_size() {
@@ -438,11 +355,5 @@ mod tests {
         let entity: serde_json::Value = serde_json::from_slice(&entity).expect("the template is JSON");
         assert_eq!(entity["PartitionKey"], "p03");
         assert_eq!(entity["RowKey"], key.row);
-    }
-
-    #[test]
-    fn median_of_few() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0]), 2.5);
     }
 }

@@ -5,7 +5,7 @@
 //! queue stays short.
 
 use crate::bench::measured::Programs;
-use crate::bench::{BenchArguments, Series, load, median};
+use crate::bench::rounds::{RoundArguments, Series, median};
 use crate::client::http_client::HttpClient;
 use crate::client::load::{Load, RequestSource, measure};
 use crate::client::server_process::ServerProcess;
@@ -49,38 +49,43 @@ impl QueueBenchArguments {
     }
 }
 
-pub(crate) fn run(arguments: &BenchArguments, programs: &Programs) -> Outcome<()> {
+pub(crate) fn run(
+    rounds: &RoundArguments,
+    arguments: &QueueBenchArguments,
+    programs: &Programs,
+) -> Outcome<()> {
     let scratch = workspace::Scratch::create("queue-bench")?;
     let larimar = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
     let bare = ServerProcess::start_bare(&programs.bare, scratch.path(), GET_SIZE_BYTES)?;
     let address = larimar.queue_address.ok_or("the server has no queue service")?;
     println!(
         "\nqueues: {} connections, {} rounds of {} s, messages of {} characters",
-        arguments.connections, arguments.rounds, arguments.seconds, arguments.queues.message_size_bytes
+        rounds.connections, rounds.rounds, rounds.seconds, arguments.message_size_bytes
     );
-    compare_with_bare(arguments, &larimar, address, &bare)?;
+    compare_with_bare(rounds, arguments, &larimar, address, &bare)?;
     drop(bare);
-    compare_lengths(arguments, address, &larimar)?;
+    compare_lengths(rounds, arguments, address, &larimar)?;
     let status = larimar.terminate()?;
     if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
 }
 
 fn compare_with_bare(
-    arguments: &BenchArguments,
+    rounds: &RoundArguments,
+    arguments: &QueueBenchArguments,
     server: &ServerProcess,
     address: SocketAddr,
     bare: &ServerProcess,
 ) -> Outcome<()> {
     create_queue(address, "puts")?;
-    let size = arguments.queues.message_size_bytes;
+    let size = arguments.message_size_bytes;
     let mut series = [Series::new("bare POST"), Series::new("durable put")];
     let mut requests = [Messages::puts(bare.address, "puts", size), Messages::puts(address, "puts", size)];
-    for round in 0..arguments.rounds {
+    for round in 0..rounds.rounds {
         for kind in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             let load = if kind == 0 {
-                load(arguments, bare.address, bare, 204)
+                rounds.load(bare.address, bare, 204)
             } else {
-                load(arguments, address, server, 201)
+                rounds.load(address, server, 201)
             };
             series[kind].add(measure(&load, &mut requests[kind])?)?;
         }
@@ -91,43 +96,48 @@ fn compare_with_bare(
         series[1].rates.iter().zip(&series[0].rates).map(|(put, bare)| 100.0 * put / bare).collect();
     let percent = median(&ratios);
     println!("durable put: {percent:.1} % of the bare server");
-    match arguments.queues.put_percent_min {
+    match arguments.put_percent_min {
         Some(min) if percent < min => Err(format!("puts are at {percent:.1} %, below {min:.1} %").into()),
         _ => Ok(()),
     }
 }
 
-fn compare_lengths(arguments: &BenchArguments, address: SocketAddr, server: &ServerProcess) -> Outcome<()> {
-    let size = arguments.queues.message_size_bytes;
+fn compare_lengths(
+    rounds: &RoundArguments,
+    arguments: &QueueBenchArguments,
+    address: SocketAddr,
+    server: &ServerProcess,
+) -> Outcome<()> {
+    let size = arguments.message_size_bytes;
     let mut queues = Vec::new();
-    for (index, &length) in arguments.queues.queue_lengths.iter().enumerate() {
+    for (index, &length) in arguments.queue_lengths.iter().enumerate() {
         let name = format!("length{index}");
         create_queue(address, &name)?;
         let filling_since = Instant::now();
-        fill(arguments, address, &name, length)?;
+        fill(rounds.connections, size, address, &name, length)?;
         println!(
             "queue of {length} filled in {:.1} s; the server has {} MiB",
             filling_since.elapsed().as_secs_f64(),
             server.resident_bytes()? >> 20
         );
-        let cycles = Messages::cycles(address, &name, size, arguments.connections);
+        let cycles = Messages::cycles(address, &name, size, rounds.connections);
         let puts = format!("{name}puts");
         queues.push((length, name, cycles, puts, Series::new("put"), Series::new("put+get+delete")));
     }
-    for round in 0..arguments.rounds {
+    for round in 0..rounds.rounds {
         for (length, name, cycles, puts, put_series, cycle_series) in &mut queues {
-            cycle_series.add(measure(&load(arguments, address, server, 201), cycles)?)?;
+            cycle_series.add(measure(&rounds.load(address, server, 201), cycles)?)?;
             // Puts would make the short queue long: it gets one of its own for each round.
             let target = if *length < 100_000 {
                 let fresh = format!("{puts}{round}");
                 create_queue(address, &fresh)?;
-                fill(arguments, address, &fresh, *length)?;
+                fill(rounds.connections, size, address, &fresh, *length)?;
                 fresh
             } else {
                 name.clone()
             };
             put_series.add(measure(
-                &load(arguments, address, server, 201),
+                &rounds.load(address, server, 201),
                 &mut Messages::puts(address, &target, size),
             )?)?;
             println!(
@@ -159,7 +169,7 @@ fn compare_lengths(arguments: &BenchArguments, address: SocketAddr, server: &Ser
             worst = worst.max(difference.abs());
         }
     }
-    match arguments.queues.length_percent_max {
+    match arguments.length_percent_max {
         Some(max) if worst > max => Err(format!("rates differ by {worst:.1} %, more than {max:.1} %").into()),
         _ => Ok(()),
     }
@@ -177,13 +187,19 @@ fn create_queue(address: SocketAddr, name: &str) -> Outcome<()> {
 }
 
 /// Puts about `count` messages; then the length is what the queue says.
-fn fill(arguments: &BenchArguments, address: SocketAddr, name: &str, count: u64) -> Outcome<()> {
-    let mut puts = Messages::puts(address, name, arguments.queues.message_size_bytes);
+fn fill(
+    connections: usize,
+    message_size_bytes: usize,
+    address: SocketAddr,
+    name: &str,
+    count: u64,
+) -> Outcome<()> {
+    let mut puts = Messages::puts(address, name, message_size_bytes);
     puts.left = Some(count);
     while puts.left != Some(0) {
         let load = Load {
             address,
-            connection_count: arguments.connections.min(count as usize).max(1),
+            connection_count: connections.min(count as usize).max(1),
             warm_up_for: Duration::ZERO,
             measure_for: Duration::from_millis(if count > 100_000 { 5000 } else { 20 }),
             expected_status: 201,

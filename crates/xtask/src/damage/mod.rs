@@ -30,11 +30,9 @@ const MODEL_FILE: &str = "model.json";
 /// Trials between two lines about how far it is.
 const PROGRESS_EVERY: usize = 50;
 
+/// Which trials there are.
 #[derive(clap::Args)]
-pub(crate) struct DamageArguments {
-    /// Seed of the folders' contents and of the damages; else a new one, printed.
-    #[arg(long)]
-    seed: Option<u64>,
+struct TrialArguments {
     /// Trials with one flipped bit: half anywhere, a quarter in the heads of files, a quarter in what all
     /// ranges share, half of that in the last records of its logs.
     #[arg(long, default_value_t = 400)]
@@ -58,6 +56,33 @@ pub(crate) struct DamageArguments {
     /// had it.
     #[arg(long)]
     trial: Option<TrialId>,
+}
+
+impl TrialArguments {
+    /// The undamaged ones first.
+    fn chosen(&self) -> Vec<TrialId> {
+        if let Some(trial) = self.trial {
+            return vec![trial];
+        }
+        let counts = [
+            (Class::Control, self.controls * STOPS.len()),
+            (Class::Flip, self.flips),
+            (Class::Tail, self.tails),
+            (Class::Sector, self.sectors),
+            (Class::File, self.files),
+        ];
+        let wanted = counts.into_iter().filter(|(class, _)| self.only.is_none_or(|only| only == *class));
+        wanted.flat_map(|(class, count)| (0..count).map(move |number| TrialId { class, number })).collect()
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct DamageArguments {
+    /// Seed of the folders' contents and of the damages; else a new one, printed.
+    #[arg(long)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    trials: TrialArguments,
     /// Whether each trial ends with `larimar repair --apply`, `larimar check` and another reading.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     repair: bool,
@@ -112,7 +137,7 @@ pub(crate) fn run(arguments: &DamageArguments) -> Outcome<()> {
         repairs,
         keep_failures: arguments.keep_failures.as_deref(),
     };
-    let outcome = run_trials(&bench, &trials(arguments), arguments.jobs);
+    let outcome = run_trials(&bench, &arguments.trials.chosen(), arguments.jobs);
     if copies.exists() {
         std::fs::remove_dir_all(&copies)?;
     }
@@ -128,22 +153,6 @@ pub(crate) fn run(arguments: &DamageArguments) -> Outcome<()> {
         scratch.keep();
     }
     Err(format!("{failed} trials failed; seed {seed}, folders in {folders_text}").into())
-}
-
-/// The trials asked for, the undamaged ones first.
-fn trials(arguments: &DamageArguments) -> Vec<TrialId> {
-    if let Some(trial) = arguments.trial {
-        return vec![trial];
-    }
-    let counts = [
-        (Class::Control, arguments.controls * STOPS.len()),
-        (Class::Flip, arguments.flips),
-        (Class::Tail, arguments.tails),
-        (Class::Sector, arguments.sectors),
-        (Class::File, arguments.files),
-    ];
-    let wanted = counts.into_iter().filter(|(class, _)| arguments.only.is_none_or(|only| only == *class));
-    wanted.flat_map(|(class, count)| (0..count).map(move |number| TrialId { class, number })).collect()
 }
 
 fn open_or_build(

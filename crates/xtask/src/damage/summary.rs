@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 const FAILURES_PRINTED_MAX: usize = 6;
 const FAILURE_LENGTH_MAX: usize = 400;
 
+/// A line of the table. It has as many fields as the table has columns, because each is one.
 #[derive(Default)]
 struct Row {
     trials: usize,

@@ -65,12 +65,31 @@ impl fmt::Display for Scenario {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     filled_bytes: u64,
+    deletions: Deletions,
+    rewrite: Rewrite,
+    /// Bytes that reached the disk while it was filled.
+    device_filled_bytes: u64,
+    /// And from the first deletion until what was deleted was written again: collections and compactions are
+    /// in it.
+    device_written_bytes: u64,
+    lost: u64,
+    read: u64,
+}
+
+#[derive(Debug, Default)]
+struct Deletions {
     deleted_bytes: u64,
-    refused_deletions: u64,
+    refused: u64,
     /// In the words of the first.
     refused_with: Option<String>,
-    slowest_deletion: Duration,
-    deletions_took: Duration,
+    slowest: Duration,
+    took: Duration,
+}
+
+/// What was deleted, written again.
+#[derive(Debug, Default)]
+struct Rewrite {
+    written_bytes: u64,
     /// Half of what was deleted, or a GiB if that is less.
     half_bytes: u64,
     /// After the last deletion, until half was written.
@@ -79,14 +98,6 @@ pub(super) struct Report {
     all_after: Option<Duration>,
     /// When all of it must be writable: half in time, the rest at the rate.
     all_within: Duration,
-    written_bytes: u64,
-    /// Bytes that reached the disk while it was filled.
-    device_filled_bytes: u64,
-    /// And from the first deletion until what was deleted was written again: collections and merges are in
-    /// it.
-    device_written_bytes: u64,
-    lost: u64,
-    read: u64,
 }
 
 fn mib(bytes: u64) -> u64 {
@@ -95,25 +106,30 @@ fn mib(bytes: u64) -> u64 {
 
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let half =
-            self.half_after.map_or("never".to_owned(), |after| format!("{:.1} s", after.as_secs_f64()));
-        let all = self.all_after.map_or("never".to_owned(), |after| format!("{:.1} s", after.as_secs_f64()));
+        let half = self
+            .rewrite
+            .half_after
+            .map_or("never".to_owned(), |after| format!("{:.1} s", after.as_secs_f64()));
+        let all = self
+            .rewrite
+            .all_after
+            .map_or("never".to_owned(), |after| format!("{:.1} s", after.as_secs_f64()));
         write!(
             formatter,
             "{} MiB filled, {} MiB deleted in {:.1} s ({} refused, slowest {:.1} s), half writable after {half}, three quarters after \
              {all} (of {:.1} s), {} MiB written ({}), {} of {} lost, write amplification {:.1} and {:.1}",
             mib(self.filled_bytes),
-            mib(self.deleted_bytes),
-            self.deletions_took.as_secs_f64(),
-            self.refused_deletions,
-            self.slowest_deletion.as_secs_f64(),
-            self.all_within.as_secs_f64(),
-            mib(self.written_bytes),
+            mib(self.deletions.deleted_bytes),
+            self.deletions.took.as_secs_f64(),
+            self.deletions.refused,
+            self.deletions.slowest.as_secs_f64(),
+            self.rewrite.all_within.as_secs_f64(),
+            mib(self.rewrite.written_bytes),
             self.rate(),
             self.lost,
             self.read,
             self.device_filled_bytes as f64 / self.filled_bytes.max(1) as f64,
-            self.device_written_bytes as f64 / self.written_bytes.max(1) as f64,
+            self.device_written_bytes as f64 / self.rewrite.written_bytes.max(1) as f64,
         )
     }
 }
@@ -121,8 +137,8 @@ impl fmt::Display for Report {
 impl Report {
     /// How fast what came after the first half was written.
     fn rate(&self) -> String {
-        let rest_bytes = self.written_bytes.saturating_sub(self.half_bytes);
-        match (self.half_after, self.all_after) {
+        let rest_bytes = self.rewrite.written_bytes.saturating_sub(self.rewrite.half_bytes);
+        match (self.rewrite.half_after, self.rewrite.all_after) {
             (Some(half), Some(all)) => {
                 let seconds = (all - half).as_secs_f64().max(0.001);
                 format!("the second half at {:.0} MB/s", rest_bytes as f64 / 1e6 / seconds)
@@ -134,14 +150,14 @@ impl Report {
     /// Bounds that were not kept.
     pub(super) fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
-        if self.refused_deletions > 0 {
-            let words = self.refused_with.clone().unwrap_or_default();
-            broken.push(format!("{} deletions were refused: {words}", self.refused_deletions));
+        if self.deletions.refused > 0 {
+            let words = self.deletions.refused_with.clone().unwrap_or_default();
+            broken.push(format!("{} deletions were refused: {words}", self.deletions.refused));
         }
-        if self.half_after.is_none_or(|after| after > HALF_WITHIN) {
+        if self.rewrite.half_after.is_none_or(|after| after > HALF_WITHIN) {
             broken.push("half of what was deleted was not writable in time".to_owned());
         }
-        if self.all_after.is_none_or(|after| after > self.all_within) {
+        if self.rewrite.all_after.is_none_or(|after| after > self.rewrite.all_within) {
             broken.push(format!("the rest came later than at {RATE_MB_MIN} MB/s"));
         }
         if self.lost > 0 {
@@ -215,7 +231,7 @@ impl Scenario {
             stage.kill_and_start()?;
         }
         let kept = self.delete(stage, &mut units, &mut report)?;
-        report.deleted_bytes = report.filled_bytes - kept.len() as u64 * unit_bytes;
+        report.deletions.deleted_bytes = report.filled_bytes - kept.len() as u64 * unit_bytes;
         let deleted_at = Instant::now();
         if self.kills {
             stage.kill_and_start()?;
@@ -273,13 +289,13 @@ impl Scenario {
         if self.deleted == Deleted::Whole {
             let mut client = Client::connect(stage.server()?, self.kind)?;
             while let Answer::Refused(words) = client.delete_all()? {
-                report.refused_deletions += 1;
-                report.refused_with.get_or_insert(words);
+                report.deletions.refused += 1;
+                report.deletions.refused_with.get_or_insert(words);
                 if began_at.elapsed() > HALF_WITHIN {
                     break;
                 }
             }
-            report.slowest_deletion = began_at.elapsed();
+            report.deletions.slowest = began_at.elapsed();
         } else {
             let parts = if self.kills { 2 } else { 1 };
             for part in gone.chunks(gone.len().div_ceil(parts).max(1)) {
@@ -289,7 +305,7 @@ impl Scenario {
                 self.delete_part(stage, part, report)?;
             }
         }
-        report.deletions_took = began_at.elapsed();
+        report.deletions.took = began_at.elapsed();
         Ok(kept)
     }
 
@@ -322,17 +338,17 @@ impl Scenario {
             }
         })?;
         let (count, words) = refusals.into_inner()?;
-        report.refused_deletions += count;
-        report.refused_with = report.refused_with.take().or(words);
-        report.slowest_deletion =
-            report.slowest_deletion.max(Duration::from_millis(slowest.load(Ordering::Relaxed)));
+        report.deletions.refused += count;
+        report.deletions.refused_with = report.deletions.refused_with.take().or(words);
+        report.deletions.slowest =
+            report.deletions.slowest.max(Duration::from_millis(slowest.load(Ordering::Relaxed)));
         Ok(())
     }
 
     /// Writes until so much was written as was deleted, nearly.
     fn write_again(&self, stage: &Stage<'_>, deleted_at: Instant, report: &mut Report) -> Outcome<()> {
-        let half = (report.deleted_bytes / 2).min(HALF_SIZE_BYTES_MAX);
-        let target = (report.deleted_bytes / 100 * WRITABLE_PERCENT).max(half);
+        let half = (report.deletions.deleted_bytes / 2).min(HALF_SIZE_BYTES_MAX);
+        let target = (report.deletions.deleted_bytes / 100 * WRITABLE_PERCENT).max(half);
         // Half in time, the rest at the rate, and as much again for whoever is late.
         let rest = Duration::from_secs_f64((target - half) as f64 / 1e6 / RATE_MB_MIN);
         let give_up_at = deleted_at + 2 * (HALF_WITHIN + rest);
@@ -376,12 +392,12 @@ impl Scenario {
             Ok(())
         })?;
         let ended_at = Instant::now();
-        report.written_bytes = written.into_inner();
+        report.rewrite.written_bytes = written.into_inner();
         let half_at = half_at.into_inner()?;
-        report.half_after = half_at.map(|at| at - deleted_at);
-        report.all_after = (report.written_bytes >= target).then(|| ended_at - deleted_at);
-        report.all_within = HALF_WITHIN + rest;
-        report.half_bytes = half;
+        report.rewrite.half_after = half_at.map(|at| at - deleted_at);
+        report.rewrite.all_after = (report.rewrite.written_bytes >= target).then(|| ended_at - deleted_at);
+        report.rewrite.all_within = HALF_WITHIN + rest;
+        report.rewrite.half_bytes = half;
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 
 use super::{BLOCK_BLOB, Bench, CONTENT_TYPE, Verdict};
 use crate::Outcome;
-use crate::bench::median;
 use crate::bench::queues::element;
+use crate::bench::rounds::median;
 use crate::client::load::{Load, RequestSource, measure};
 use crate::client::service_client::ServiceClient;
 use crate::client::shared_key::{ServiceRequest, Signer, date_now};
@@ -95,7 +95,7 @@ fn put_all(bench: &Bench<'_>, container: &'static str, group_size: u64) -> Outco
     while puts.sent_count < GROUP_COUNT * group_size {
         let load = Load {
             address: bench.address,
-            connection_count: bench.arguments.connections,
+            connection_count: bench.arguments.rounds.connections,
             warm_up_for: Duration::ZERO,
             measure_for: Duration::from_millis(500),
             expected_status: 201,

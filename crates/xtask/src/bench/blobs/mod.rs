@@ -10,6 +10,7 @@ mod space;
 mod speed;
 
 use crate::bench::measured::MeasuredServer;
+use crate::bench::rounds::RoundArguments;
 use crate::client::load::RequestSource;
 use crate::client::server_process::ServerProcess;
 use crate::client::service_client::ServiceClient;
@@ -28,15 +29,9 @@ pub(crate) struct BlobArguments {
     /// Only these parts.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Rounds of small and large; the medians are over them.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// Seconds measured per round and kind.
-    #[arg(long, default_value_t = 4)]
-    seconds: u64,
-    /// Connections of small puts and gets, each with one request under way.
-    #[arg(long, default_value_t = 64)]
-    connections: usize,
+    /// Of small and large blobs; the connections are those of small ones.
+    #[command(flatten)]
+    rounds: RoundArguments,
     /// Bytes of a small blob; the bound is for 4 KiB.
     #[arg(long, default_value_t = 4096)]
     small_size_bytes: usize,
@@ -79,9 +74,7 @@ impl BlobArguments {
     pub(crate) fn smoke(bin: PathBuf) -> Self {
         Self {
             only: Vec::new(),
-            rounds: 1,
-            seconds: 1,
-            connections: 64,
+            rounds: RoundArguments::smoke(),
             small_size_bytes: 4096,
             large_connections: 4,
             memory_mib: 64,

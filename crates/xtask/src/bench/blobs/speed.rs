@@ -6,7 +6,7 @@
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, Requests, Verdict, mib};
 use crate::Outcome;
-use crate::bench::{Series, median};
+use crate::bench::rounds::{Series, median};
 use crate::client::content::content;
 use crate::client::load::{Load, measure};
 use crate::client::server_process::ServerProcess;
@@ -31,7 +31,7 @@ fn load(bench: &Bench<'_>, asked: &Asked, connection_count: usize) -> Load {
         address: asked.address,
         connection_count,
         warm_up_for: Duration::from_millis(500),
-        measure_for: Duration::from_secs(bench.arguments.seconds),
+        measure_for: Duration::from_secs(bench.arguments.rounds.seconds),
         expected_status: asked.status,
         server_process_id: Some(asked.process_id),
     }
@@ -75,10 +75,10 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let bare = ServerProcess::start_bare(bench.bare_program, &bench.folder, size)?;
     println!(
         "\nsmall: {} connections, {} rounds of {} s, blobs of {size} B",
-        arguments.connections, arguments.rounds, arguments.seconds
+        arguments.rounds.connections, arguments.rounds.rounds, arguments.rounds.seconds
     );
     let mut series = KINDS.map(Series::new);
-    for round in 0..arguments.rounds {
+    for round in 0..arguments.rounds.rounds {
         for kind in order(round) {
             let asked = asked(kind, &bare, bench);
             let paths = (0..SMALL_COUNT).map(|number| {
@@ -90,7 +90,7 @@ pub(super) fn run_small(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
                 // Those that were written first are there for certain.
                 _ => Requests::gets(asked.address, paths.take(4096)),
             };
-            series[kind].add(measure(&load(bench, &asked, arguments.connections), &mut requests)?)?;
+            series[kind].add(measure(&load(bench, &asked, arguments.rounds.connections), &mut requests)?)?;
         }
         let rates: Vec<String> =
             series.iter().map(|one| format!("{} {:.0}/s", one.name, one.last())).collect();
@@ -113,7 +113,7 @@ pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     let bare = ServerProcess::start_bare(bench.bare_program, &bench.folder, LARGE_SIZE_BYTES)?;
     println!(
         "\nlarge: {} connections, {} rounds of {} s, blobs of {LARGE_SIZE_BYTES} B",
-        arguments.large_connections, arguments.rounds, arguments.seconds
+        arguments.large_connections, arguments.rounds.rounds, arguments.rounds.seconds
     );
     let paths = || (0..LARGE_COUNT).map(|number| format!("large{number}"));
     let body = content(7, LARGE_SIZE_BYTES);
@@ -123,11 +123,11 @@ pub(super) fn run_large(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     }
     let mut series = KINDS.map(Series::new);
     let mut disk = Vec::new();
-    for round in 0..arguments.rounds {
+    for round in 0..arguments.rounds.rounds {
         disk.push(disk_writes_per_second(
             &bench.folder.join("disk"),
             &body,
-            Duration::from_secs(arguments.seconds),
+            Duration::from_secs(arguments.rounds.seconds),
         )?);
         for kind in order(round) {
             let asked = asked(kind, &bare, bench);
