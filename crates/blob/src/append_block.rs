@@ -6,11 +6,11 @@ use crate::content::{Block, Chunk, Content, encode_block_row};
 use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{COMMITTED_BLOCKS_MAX, TAIL_BLOCKS_MAX};
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
 use crate::rows::chunk_row::chunk_row;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::{BlobRecord, BlobType};
-use crate::rows::stop::Stop;
 use base::Ticks;
 use bytes::Bytes;
 use partition::Piece;
@@ -115,7 +115,7 @@ impl BlobChange for SealBlob {
 mod tests {
     use super::*;
     use crate::blob::put_blob::{NewBlob, NewContent, PutBlob};
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
 
     fn append(position: Option<u64>, size_max: Option<u64>) -> AppendBlock {
         let pieces = vec![Piece::for_tests(1, 0, 10)];

@@ -6,11 +6,11 @@
 use crate::blob_service::{BlobAt, BlobService};
 use crate::error::BlobError;
 use crate::rows::blob_address::BlobAddress;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_operation::{BlobOperation, ChangeOutcome};
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_operation::{BlobOperation, ChangeOutcome};
+use crate::rows::decision::row_request::{ROUND_COUNT_MAX, RowRequest};
+use crate::rows::decision::stop::Stop;
 use crate::rows::region_row::RemovePages;
-use crate::rows::row_request::{ROUND_COUNT_MAX, RowRequest};
-use crate::rows::stop::Stop;
 use base::codec::DecodeError;
 use partition::{ObjectTable, PartitionError, RowRef, Scan, ScanEnd, Span, Visit};
 use std::sync::Arc;

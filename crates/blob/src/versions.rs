@@ -5,10 +5,10 @@
 
 use crate::content::Content;
 use crate::page::put_pages::copy_regions;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::former_row::{encode_snapshot, version_row};
 use crate::rows::record::BlobRecord;
-use crate::rows::stop::Stop;
 use base::Ticks;
 
 /// What the owner of a version's pages has besides its id: a snapshot of the same time has pages of its own.
@@ -49,7 +49,7 @@ mod tests {
     use crate::condition::Conditions;
     use crate::error::BlobError;
     use crate::page::put_pages::PutPages;
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
     use crate::rows::region_row::regions_prefix;
     use crate::rows::revision::Revision;

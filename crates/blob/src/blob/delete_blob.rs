@@ -7,14 +7,14 @@ use crate::error::BlobError;
 use crate::lease::Lease;
 use crate::name::Pairs;
 use crate::page::put_pages::copy_regions;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::former_row::{
     SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, encode_snapshot, snapshot_row,
 };
 use crate::rows::record::{BlobRecord, Deletion};
 use crate::rows::revision::Revision;
-use crate::rows::stop::Stop;
 use crate::versions::{keep_version, renew_version};
 use base::Ticks;
 
@@ -271,7 +271,7 @@ impl BlobChange for Undelete {
 mod tests {
     use super::*;
     use crate::blob::put_blob::{NewContent, PutBlob};
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
     use bytes::Bytes;
 

@@ -7,11 +7,11 @@ use crate::encryption::Encryption;
 use crate::name::Pairs;
 use crate::page::pages::PageRange;
 use crate::page::put_pages::store_ranges;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::{BlobRecord, BlobType, ContentProperties, CopyState};
 use crate::rows::region_row::garbage_row;
-use crate::rows::stop::Stop;
 use base::Ticks;
 use bytes::Bytes;
 use partition::Piece;
@@ -155,8 +155,8 @@ mod tests {
     use crate::error::BlobError;
     use crate::lease::LeaseAction;
     use crate::page::pages::decode_region;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use crate::rows::former_row::{decode_snapshot, snapshot_row};
-    use crate::rows::memory_blob::MemoryBlob;
     use crate::rows::region_row::region_row;
     use crate::rows::revision::Revision;
 

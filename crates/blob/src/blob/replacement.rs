@@ -8,10 +8,10 @@ use crate::condition::{Conditions, ETags};
 use crate::content::Content;
 use crate::error::BlobError;
 use crate::page::put_pages::copy_regions;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::former_row::{VERSION_PREFIX, decode_snapshot, encode_snapshot, snapshot_row};
 use crate::rows::record::{BlobRecord, BlobType, Deletion};
-use crate::rows::stop::Stop;
 use crate::versions::keep_version;
 use base::Ticks;
 
@@ -138,7 +138,7 @@ mod tests {
     use crate::content::upload::Uploaded;
     use crate::error::LeaseError;
     use crate::lease::LeaseAction;
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use crate::settings::blob_settings_key;
     use base::codec::DecodeError;
     use bytes::Bytes;

@@ -7,12 +7,12 @@ use crate::lease::{LeaseAction, LeaseOutcome};
 use crate::limits::{PAGE_BLOB_SIZE_BYTES_MAX, PAGE_SIZE_BYTES};
 use crate::name::Pairs;
 use crate::page::put_pages::truncate_pages;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::former_row::encode_snapshot;
 use crate::rows::record::{BlobRecord, BlobType, ContentProperties};
 use crate::rows::revision::Revision;
-use crate::rows::stop::Stop;
 use crate::versions::renew_version;
 use base::Ticks;
 
@@ -255,7 +255,7 @@ mod tests {
     use crate::blob::delete_blob::TakeSnapshot;
     use crate::blob::put_blob::{NewContent, PutBlob};
     use crate::lease::Lease;
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use bytes::Bytes;
 
     fn put() -> PutBlob {

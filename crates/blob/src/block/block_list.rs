@@ -4,10 +4,10 @@
 
 use crate::content::{Block, BlockContent, Chunk, Content, decode_block_row, encode_block_row};
 use crate::limits::{TAIL_BLOCKS_MAX, TAIL_ID_BYTES_MAX, TAIL_PIECES_MAX};
-use crate::rows::blob_rows::BlobRows;
 use crate::rows::chunk_row::{chunk_row, chunks_prefix};
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::BlobRecord;
-use crate::rows::stop::Stop;
 use base::Ticks;
 
 /// Blocks of a chunk.

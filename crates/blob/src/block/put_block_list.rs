@@ -6,11 +6,11 @@ use crate::block::block_list::{committed, store_list};
 use crate::content::{Content, decode_staged_row};
 use crate::error::BlobError;
 use crate::limits::{COMMITTED_BLOCKS_MAX, PIECES_OF_A_BLOB_MAX};
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::{BlobRecord, BlobType};
 use crate::rows::staged_row::{STAGED_PREFIX, staged_row};
-use crate::rows::stop::Stop;
 use base::Ticks;
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -118,7 +118,7 @@ mod tests {
     use crate::content::{Block, decode_block_row, encode_block_row};
     use crate::encryption::Encryption;
     use crate::rows::chunk_row::chunk_row;
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use partition::Piece;
 
     fn stage(id: &str, at: u64) -> PutBlock {

@@ -6,11 +6,11 @@ use crate::encryption::Encryption;
 use crate::error::BlobError;
 use crate::limits::{PAGE_REGION_SIZE_BYTES, PAGE_SIZE_BYTES};
 use crate::page::pages::{PageRange, Region, encode_region, region_bounds, region_of, replaced};
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::BlobType;
 use crate::rows::region_row::{region_row, regions_prefix};
-use crate::rows::stop::Stop;
 use base::Ticks;
 use base::codec::DecodeError;
 use partition::Piece;
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::blob::put_blob::{NewContent, PutBlob};
     use crate::page::pages::decode_region;
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
 
     const REGION: u64 = PAGE_REGION_SIZE_BYTES;
 

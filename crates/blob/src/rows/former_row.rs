@@ -6,8 +6,8 @@
 //! value    = row start, record
 //! ```
 
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::BlobRecord;
-use crate::rows::stop::Stop;
 use base::codec::{DecodeError, Decoder};
 use partition::RowStart;
 

@@ -11,8 +11,8 @@
 //! What always holds: if anything but pages that are being removed is stored under a name, its head is there.
 
 use crate::lease::Lease;
+use crate::rows::decision::stop::Stop;
 use crate::rows::record::BlobRecord;
-use crate::rows::stop::Stop;
 use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
 use partition::RowStart;

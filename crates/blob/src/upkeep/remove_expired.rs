@@ -3,12 +3,12 @@
 
 use crate::lease::Lease;
 use crate::limits::STAGED_BLOCKS_KEPT_FOR_TICKS;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot};
 use crate::rows::head_row::Head;
 use crate::rows::record::Deletion;
-use crate::rows::stop::Stop;
 use base::Ticks;
 
 /// Whether the time after a deletion is over.
@@ -116,7 +116,7 @@ mod tests {
     use crate::block::put_block::PutBlock;
     use crate::condition::Conditions;
     use crate::lease::LeaseAction;
-    use crate::rows::memory_blob::MemoryBlob;
+    use crate::rows::decision::memory_blob::MemoryBlob;
     use crate::rows::record::BlobType;
     use crate::rows::revision::Revision;
     use bytes::Bytes;

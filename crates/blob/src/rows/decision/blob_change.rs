@@ -1,7 +1,7 @@
 //! What each change of a blob implements: the rows that it needs, and a pure decision.
 
-use crate::rows::blob_rows::BlobRows;
-use crate::rows::stop::Stop;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::stop::Stop;
 use base::Ticks;
 
 /// A change to what is stored under one name, as plain data with a pure decision.

@@ -2,13 +2,13 @@
 //! changes.
 
 use crate::rows::blob_address::BlobAddress;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_rows::BlobRows;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_rows::BlobRows;
+use crate::rows::decision::row_request::RowRequest;
+use crate::rows::decision::stop::Stop;
+use crate::rows::decision::visible_rows::VisibleRows;
 use crate::rows::head_row::HEAD;
 use crate::rows::region_row::garbage_owner;
-use crate::rows::row_request::RowRequest;
-use crate::rows::stop::Stop;
-use crate::rows::visible_rows::VisibleRows;
 use base::Ticks;
 use base::codec::DecodeError;
 use partition::{Decision, ObjectTable, Operation, Read, RowVersion, Rows};

@@ -8,13 +8,13 @@ use crate::content::Content;
 use crate::error::BlobError;
 use crate::rows::blob_address::BlobAddress;
 use crate::rows::chunk_row::{chunks_prefix, generation_of};
+use crate::rows::decision::stop::Stop;
+use crate::rows::decision::visible_rows::{Visibility, VisibleRows};
 use crate::rows::former_row::{SNAPSHOT_PREFIX, VERSION_PREFIX, decode_snapshot, is_former};
 use crate::rows::head_row::{HEAD, Head};
 use crate::rows::record::BlobRecord;
 use crate::rows::region_row::{garbage_row, regions_prefix};
 use crate::rows::staged_row::STAGED_PREFIX;
-use crate::rows::stop::Stop;
-use crate::rows::visible_rows::{Visibility, VisibleRows};
 use base::Ticks;
 use base::codec::DecodeError;
 use bytes::Bytes;
@@ -112,7 +112,7 @@ impl BlobRows {
         let names: BTreeSet<&str> =
             found.take_while(starts_so).chain(changed.take_while(starts_so)).collect();
         #[cfg(test)]
-        crate::rows::memory_blob::VISITED_COUNT.with(|count| count.set(count.get() + names.len()));
+        crate::rows::decision::memory_blob::VISITED_COUNT.with(|count| count.set(count.get() + names.len()));
         names.into_iter().filter_map(|name| Some((name, self.row_if_visible(name)?)))
     }
 

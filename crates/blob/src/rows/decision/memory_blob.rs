@@ -2,12 +2,12 @@
 
 use crate::error::BlobError;
 use crate::rows::blob_address::BlobAddress;
-use crate::rows::blob_change::BlobChange;
-use crate::rows::blob_operation::BlobOperation;
+use crate::rows::decision::blob_change::BlobChange;
+use crate::rows::decision::blob_operation::BlobOperation;
+use crate::rows::decision::row_request::{ROUND_COUNT_MAX, RowRequest};
+use crate::rows::decision::stop::Stop;
 use crate::rows::head_row::{HEAD, Head};
 use crate::rows::region_row::RemovePages;
-use crate::rows::row_request::{ROUND_COUNT_MAX, RowRequest};
-use crate::rows::stop::Stop;
 use base::codec::Decoder;
 use bytes::Bytes;
 use partition::{Operation, Read, Row, RowChange, RowStart, RowVersion, Rows};

@@ -4,7 +4,7 @@
 //! bounded number of times.
 
 use crate::limits::ROWS_OF_A_BLOB_MAX;
-use crate::rows::blob_change::BlobChange;
+use crate::rows::decision::blob_change::BlobChange;
 use std::collections::BTreeSet;
 
 /// What starts the names of all rows of a kind: snapshots, chunks, …

@@ -6,12 +6,12 @@ use crate::condition::Conditions;
 use crate::content::{BlockContent, Chunk};
 use crate::limits::ROWS_OF_A_BLOB_MAX;
 use crate::rows::chunk_row::chunk_row;
+use crate::rows::decision::memory_blob::{MemoryBlob, VISITED_COUNT};
+use crate::rows::decision::row_request::RowRequest;
 use crate::rows::former_row::{encode_snapshot, snapshot_row, version_row};
-use crate::rows::memory_blob::{MemoryBlob, VISITED_COUNT};
 use crate::rows::record::{BlobType, Deletion};
 use crate::rows::region_row::region_row;
 use crate::rows::revision::Revision;
-use crate::rows::row_request::RowRequest;
 use crate::upkeep::remove_expired::RemoveExpired;
 use proptest::prelude::*;
 
