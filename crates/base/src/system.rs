@@ -1,8 +1,8 @@
 //! The real clock, randomness, disk and spawner.
 
-use crate::direct::{self, LargeWrites};
+use crate::disk::direct::{self, LargeWrites};
+use crate::disk::reads::{self, Readers};
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::reads::{self, Readers};
 use crate::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;

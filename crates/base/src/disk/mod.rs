@@ -10,7 +10,12 @@
 //! [`crate::Spawner::spawn_dedicated`]. Only reads may be called anywhere: a worker does not wait for its
 //! disk, others read instead.
 
-pub use crate::direct::{WRITE_ALIGNMENT, write_buffer};
+pub(crate) mod direct;
+pub mod memory_disk;
+pub mod overlay_disk;
+pub(crate) mod reads;
+
+pub use crate::disk::direct::{WRITE_ALIGNMENT, write_buffer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rustix::io::Errno;

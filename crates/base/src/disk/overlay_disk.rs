@@ -4,8 +4,8 @@
 //! What always holds: the disk below is only opened for reading. Changes are held in pages, so a large file
 //! that is changed in few places costs little.
 
+use crate::disk::memory_disk::name_in;
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::memory_disk::name_in;
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -212,7 +212,7 @@ impl DiskFile for OverlayFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_disk::MemoryDisk;
+    use crate::disk::memory_disk::MemoryDisk;
     use crate::random::splitmix64;
 
     /// The same random changes to an overlay and to a plain disk read the same; the disk below stays as it

@@ -4,7 +4,7 @@
 //! requests, all of them wait. So on a worker a read takes only what the kernel has in memory. For what it
 //! has not, one of the readers waits. Other threads may wait, and read themselves.
 
-use crate::direct;
+use crate::disk::direct;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
