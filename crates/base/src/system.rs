@@ -192,7 +192,7 @@ fn cores_for(count: usize, allowed: &[usize]) -> Vec<Option<usize>> {
 mod affinity {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    /// The cores that this process may use, by number; none if that can't be told.
+    /// The cores that this process may use, by number; none if the system does not say.
     pub(super) fn allowed_cores() -> Vec<usize> {
         let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
         (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()

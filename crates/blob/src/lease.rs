@@ -23,7 +23,7 @@ pub const LEASE_SECONDS_MAX: u32 = 60;
 /// What is stored of a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Lease {
-    /// Never leased, or given back.
+    /// Never leased, or released.
     #[default]
     None,
     /// Leased, or expired.

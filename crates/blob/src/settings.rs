@@ -20,7 +20,7 @@ pub struct BlobSettings {
     pub retention_days: Option<u32>,
     /// What can come back may be deleted for good.
     pub allow_permanent_delete: bool,
-    /// A website is served from `$web`. Kept and given back only.
+    /// A website is served from `$web`. Stored and returned only.
     pub website_enabled: bool,
     /// Its index document.
     pub index_document: Option<String>,

@@ -120,7 +120,7 @@ fn a_block_is_staged_or_committed_at_every_moment() {
     });
 }
 
-/// The blob and its ranges were read one after the other: a blob was told with ranges that it got later.
+/// The blob and its ranges were read one after the other: an answer had a blob with ranges that it got later.
 #[test]
 fn ranges_of_pages_are_those_that_the_blob_has_with_its_etag() {
     run(|stage| async move {

@@ -80,7 +80,7 @@ impl Stage {
         size == SIZE_BYTES
     }
 
-    /// Bytes of blob data after everything that can be given back was.
+    /// Bytes of blob data after everything that can be reclaimed was.
     async fn stored_after_collecting(&self) -> usize {
         while self.partitions.collect_data_now(ObjectTable::Blob).await.unwrap().extents > 0 {}
         let stat = self.streams.stat(&StreamName::new("blob/1/data")).unwrap();

@@ -232,8 +232,8 @@ async fn only_a_request_that_says_so_is_about_a_container() {
     }
 }
 
-/// A client with a signature for the account, which signs none of these, chose what a blob's readers were
-/// told of it.
+/// A client with a signature for the account, which signs none of these headers, could set them in the
+/// answers to a blob's readers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_signed_headers_replace_those_of_the_blob() {
     let stamp = Stamp::open().await;

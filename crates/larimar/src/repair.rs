@@ -302,7 +302,7 @@ impl Repair<'_> {
         if plan.actions.is_empty() {
             plan.actions.clone_from(&intended.actions);
         }
-        // What was told stays told, also if it turned out otherwise.
+        // A loss that was printed stays listed, also if it turned out otherwise.
         plan.add_losses(intended.losses.iter().cloned());
         run.write_plan(disk, "result", &plan).await?;
         run.finish(disk).await?;

@@ -198,7 +198,7 @@ fn bad_flags() {
     }
 }
 
-/// What was told to the program is wrong: 2. What it meets is: 1.
+/// What the program was given is wrong: 2. What it meets is: 1.
 #[test]
 fn exit_codes() {
     let place = Place::new();
@@ -309,7 +309,7 @@ fn too_few_files() {
     panic!("it never starts");
 }
 
-/// It was told as a failure of the disk, with the advice to start again.
+/// It was reported as a failure of the disk, with the advice to start again.
 #[test]
 fn a_disk_without_room_for_a_new_folder() {
     let place = Place::new();

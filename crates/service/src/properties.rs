@@ -10,7 +10,7 @@
 //!              bytes(x) is a varint length and then x
 //! ```
 //!
-//! The settings are kept and given back; collecting logs or metrics is no part of this. CORS rules are obeyed
+//! The settings are stored and returned; collecting logs or metrics is no part of this. CORS rules are obeyed
 //! by the front end. What always holds: a change replaces whole roots and leaves the others alone.
 
 use base::codec::{DecodeError, Decoder, Encode};

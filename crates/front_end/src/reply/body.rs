@@ -62,7 +62,7 @@ pub struct ResponseBody {
     /// Dropped with the body.
     guard: Option<Box<dyn Any + Send>>,
     is_sliced: bool,
-    /// Given back with the body.
+    /// Freed with the body.
     memory: Option<TakenMemory>,
     /// Nothing, but not known to be the end before that was polled: the HTTP implementation leaves out the
     /// length of a body that is no body, even where it is among the headers.

@@ -289,7 +289,7 @@ pub(crate) fn given_accounts(
         typed.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
     if let Some(path) = file {
         let content = std::fs::read_to_string(path).map_err(|error| {
-            // Its key would be told with the path.
+            // Its key would be printed with the path.
             match path.to_str().map(Account::parse) {
                 Some(Ok(_)) => ConfigurationError::AccountForFile,
                 _ => ConfigurationError::AccountsFile { path: path.to_owned(), error },

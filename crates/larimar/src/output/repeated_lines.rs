@@ -1,46 +1,46 @@
 //! Lines of the log that come again and again: a disk without space, or a range that takes no writes, refuses
-//! thousands of requests a second, and each has the same to tell.
+//! thousands of requests a second, and each logs the same line.
 //!
-//! What always holds: a line that differs from those before is always told; of equal ones one in each
+//! What always holds: a line that differs from those before is always logged; of equal ones one in each
 //! [`IDLE_FOR`], with the number of those that were left out since the last, as long as it is remembered.
 
 use std::time::Duration;
 
 /// An equal line is left out for so long.
 const IDLE_FOR: Duration = Duration::from_secs(10);
-/// Lines that are remembered; then that which was told longest ago is forgotten.
+/// Lines that are remembered; then the one that was logged longest ago is evicted.
 const REMEMBERED_LINES_MAX: usize = 64;
 
-struct Told {
+struct LoggedLine {
     line: String,
     at: Duration,
     left_out_count: u64,
 }
 
-/// The lines that were told a short while ago.
+/// The lines that were logged a short while ago.
 #[derive(Default)]
 pub(crate) struct RepeatedLines {
-    told: Vec<Told>,
+    lines: Vec<LoggedLine>,
 }
 
 impl RepeatedLines {
     /// Whether `line` is logged at `now`, and then how many equal ones were left out since the last; `None`:
     /// it is left out.
     pub(crate) fn admit(&mut self, line: &str, now: Duration) -> Option<u64> {
-        if let Some(told) = self.told.iter_mut().find(|told| told.line == line) {
-            if now.saturating_sub(told.at) < IDLE_FOR {
-                told.left_out_count += 1;
+        if let Some(logged) = self.lines.iter_mut().find(|logged| logged.line == line) {
+            if now.saturating_sub(logged.at) < IDLE_FOR {
+                logged.left_out_count += 1;
                 return None;
             }
-            told.at = now;
-            return Some(std::mem::take(&mut told.left_out_count));
+            logged.at = now;
+            return Some(std::mem::take(&mut logged.left_out_count));
         }
-        if self.told.len() == REMEMBERED_LINES_MAX
-            && let Some((oldest, _)) = self.told.iter().enumerate().min_by_key(|(_, told)| told.at)
+        if self.lines.len() == REMEMBERED_LINES_MAX
+            && let Some((oldest, _)) = self.lines.iter().enumerate().min_by_key(|(_, logged)| logged.at)
         {
-            self.told.swap_remove(oldest);
+            self.lines.swap_remove(oldest);
         }
-        self.told.push(Told { line: line.to_owned(), at: now, left_out_count: 0 });
+        self.lines.push(LoggedLine { line: line.to_owned(), at: now, left_out_count: 0 });
         Some(0)
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lines_are_told_once_in_a_while_with_the_number_left_out() {
+    fn equal_lines_are_logged_once_in_a_while_with_the_number_left_out() {
         let mut lines = RepeatedLines::default();
         let at = |millis| Duration::from_millis(millis);
         for (now, line, expected) in [
@@ -68,11 +68,11 @@ mod tests {
     }
 
     #[test]
-    fn few_lines_are_remembered_and_new_ones_are_always_told() {
+    fn few_lines_are_remembered_and_new_ones_are_always_logged() {
         let mut lines = RepeatedLines::default();
         for index in 0..1000 {
             assert_eq!(lines.admit(&index.to_string(), Duration::from_millis(index)), Some(0));
-            assert!(lines.told.len() <= REMEMBERED_LINES_MAX);
+            assert!(lines.lines.len() <= REMEMBERED_LINES_MAX);
         }
         assert_eq!(lines.admit("999", Duration::from_secs(1)), None);
         assert_eq!(lines.admit("0", Duration::from_secs(1)), Some(0));

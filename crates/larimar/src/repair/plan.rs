@@ -84,7 +84,7 @@ impl Plan {
             put(
                 &mut text,
                 format_args!(
-                    "{folder}: the repair of {run} was broken off; what it may have lost is told again here"
+                    "{folder}: the repair of {run} was broken off; what it may have lost is listed again here"
                 ),
             );
         }

@@ -7,7 +7,7 @@
 //!                                  hexadecimal
 //!   plan.txt plan.json             the plan; nothing is changed before they are durable
 //!   result.txt result.json         what was done
-//!   finished                       the run came to its end: its losses were told
+//!   finished                       the run came to its end: its losses were printed
 //! ```
 //!
 //! What always holds: a folder with a plan and without `finished` is of a run that was broken off while it
@@ -79,7 +79,8 @@ async fn read_whole(disk: &dyn Disk, path: &str) -> io::Result<Vec<u8>> {
     Ok(file.read_at(0, size as usize).await?.into())
 }
 
-/// Says of a run that was broken off that what it may have lost was told by another, which has finished.
+/// Marks a run that was broken off as finished: another one, which has finished, has listed what it may have
+/// lost.
 pub(super) async fn close_unfinished(disk: &dyn Disk, run: &str) -> Result<(), RepairError> {
     RunFolder { path: run.to_owned() }.finish(disk).await
 }

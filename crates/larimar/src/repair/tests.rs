@@ -318,7 +318,7 @@ async fn a_result_that_differs_from_the_plan_is_told() {
     let ended = folder.apply(different).await.unwrap();
     assert_eq!(ended.exit_code, EXIT_NOT_REPAIRED);
     assert!(ended.text.contains("more was done or lost than was planned"), "{}", ended.text);
-    assert_eq!(ended.plan.losses.len(), 2, "what was told stays told");
+    assert_eq!(ended.plan.losses.len(), 2, "a loss that was printed stays listed");
 }
 
 #[tokio::test]

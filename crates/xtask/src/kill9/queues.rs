@@ -1,9 +1,9 @@
 //! `kill -9` under the consumers of one queue: no message is handed to two within its visibility timeout,
 //! none is lost, one that is taken and not deleted comes back, and one that is deleted does not.
 //!
-//! Each message carries its number. A consumer notes when it asked and when it was answered, so that two
-//! deliveries of one message can be told to overlap for certain: the second was answered before the first
-//! one's time could be over.
+//! Each message carries its number. A consumer records when it sent a get and when the answer came, so that
+//! an overlap of two deliveries of one message is certain: the second answer came before the first delivery's
+//! time could be over.
 
 use crate::bench::queues::element;
 use crate::client::server_process::ServerProcess;

@@ -41,7 +41,7 @@ fn plan() -> Plan {
 fn a_plan_comes_back_from_its_json() {
     let mut plan = plan();
     plan.add_unfinished("repair/x", &plan.losses.clone());
-    assert_eq!(plan.losses.len(), 11, "what is told already is not told twice");
+    assert_eq!(plan.losses.len(), 11, "what is listed already is not listed twice");
     plan.still_damaged.push("extents/1: gone".to_owned());
     let json = plan.to_json();
     assert_eq!(Plan::from_json(json.as_bytes()), Ok(plan));
@@ -76,9 +76,9 @@ fn json_has_the_documented_fields() {
 }
 
 #[test]
-fn a_plan_is_told_in_words() {
+fn a_plan_is_printed_in_words() {
     let mut plan = plan();
-    let told = plan.text(false);
+    let printed = plan.text(false);
     for part in [
         "dir: what is to be done:\n  range 2 of table entity: its log is written anew\n",
         "\n  lost: entity (\"p\", \"r\") of the table with the id 18446744073709551615 ",
@@ -86,11 +86,11 @@ fn a_plan_is_told_in_words() {
         "\n  lost: container box of account acct itself (why)\n",
         "\ndir: 2 KiB must be free for it\n",
     ] {
-        assert!(told.contains(part), "{part:?} in {told}");
+        assert!(printed.contains(part), "{part:?} in {printed}");
     }
     let again = plan.losses[0].clone();
     plan.add_losses([again.clone()]);
-    assert_eq!(plan.losses.len(), 11, "each is told once");
+    assert_eq!(plan.losses.len(), 11, "each is listed once");
     plan.losses = vec![again; LOSSES_PRINTED_MAX + 2];
     assert!(plan.text(false).contains("\n  and 2 more; --json FILE lists all of them\n"));
     assert_eq!(plan.text(true).matches("lost: entity").count(), LOSSES_PRINTED_MAX + 2);

@@ -16,7 +16,7 @@ const PART_SIZE_BYTES: usize = 256 << 10;
 /// A first, smaller blob.
 const FIRST_SIZE_BYTES: u64 = 128 << 20;
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
-/// So often it is looked whether it still gives back memory, at most.
+/// How often it is looked whether it still frees memory, at most.
 const SETTLE_ROUNDS_MAX: usize = 6;
 const GROWTH_MIB_MAX: f64 = 64.0;
 
@@ -46,8 +46,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Outcome<Vec<Verdict>> {
     }])
 }
 
-/// What the server has once what starting took (the journal was read whole) is given back, which it is bit by
-/// bit, and only while something is done: until it falls by less than a tenth.
+/// What the server has once what starting took (the journal was read whole) is freed. It is freed bit by bit,
+/// and only while something is done: until it falls by less than a tenth.
 fn settled(bench: &Bench<'_>) -> Outcome<u64> {
     let mut before = u64::MAX;
     for _ in 0..SETTLE_ROUNDS_MAX {
