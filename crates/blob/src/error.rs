@@ -36,8 +36,6 @@ pub enum BlobError {
     SourceNotModified,
     #[error("the blob is of another type")]
     InvalidBlobType,
-    #[error("the source is of another type than the destination")]
-    InvalidSourceBlobType,
     #[error("block ids of one blob must have the same length")]
     InvalidBlobOrBlock,
     #[error("a block id that can't be one")]
@@ -73,8 +71,6 @@ pub enum BlobError {
     SequenceNumberIncrementTooLarge,
     #[error("the blob has snapshots")]
     SnapshotsPresent,
-    #[error("that can't be done to a snapshot")]
-    NotOnSnapshots,
     #[error("the earlier snapshot does not exist")]
     PreviousSnapshotNotFound,
     #[error("the earlier snapshot is newer")]
@@ -89,12 +85,6 @@ pub enum BlobError {
     InvalidBlobTier,
     #[error("the tier is not for blobs of this type")]
     AccessTierNotSupportedForBlobType,
-    #[error("a copy is pending")]
-    PendingCopyOperation,
-    #[error("no copy is pending")]
-    NoPendingCopyOperation,
-    #[error("another copy is pending")]
-    CopyIdMismatch,
     #[error("metadata is malformed")]
     InvalidMetadata,
     #[error("metadata is too large")]
