@@ -4,7 +4,9 @@
 //!
 //! ```text
 //! fixture = LZ4 block with its size in front: entry*
-//! entry   = varint n, n bytes path, varint size of the file, varint m, m bytes: the file without the zeros at its end
+//! entry   = varint n, n bytes path, varint size of the file, varint m, m bytes
+//!
+//! The m bytes are the file without the zeros at its end.
 //! ```
 
 mod stamp;

@@ -1,8 +1,8 @@
 //! User delegation: signing keys for bearers of tokens, and the strings that such signatures sign.
 //!
 //! ```text
-//! key     HMAC-SHA-256 under an account key of   "user delegation key", account, oid, tid, start, expiry, services,
-//!         version, delegated tid; each with its length before it, times in whole seconds
+//! key     HMAC-SHA-256 under an account key of   "user delegation key", account, oid, tid, start, expiry,
+//!         services, version, delegated tid; each with its length before it, times in whole seconds
 //! signs   sp st se RESOURCE skoid sktid skt ske sks skv [saoid suoid scid] [skdutid sduoid] sip spr sv
 //!         Blob: sr SNAPSHOT [ses] [HEADERS PARAMETERS] rscc rscd rsce rscl rsct        joined by newlines
 //! ```

@@ -1,11 +1,13 @@
 //! The strings-to-sign of SharedKey and SharedKeyLite.
 //!
 //! ```text
-//! Table       SharedKey      VERB Content-MD5 Content-Type DATE RESOURCE                       joined by newlines
+//! Table       SharedKey      VERB Content-MD5 Content-Type DATE RESOURCE
 //!             SharedKeyLite  DATE RESOURCE
 //! Blob, Queue SharedKey      VERB, eleven standard headers, x-ms- headers, resource with all parameters
 //!             SharedKeyLite  VERB Content-MD5 Content-Type Date, x-ms- headers, RESOURCE
 //! RESOURCE    /ACCOUNT, the raw path, and ?comp=VALUE if there is one
+//!
+//! All parts are joined by newlines.
 //! ```
 //!
 //! What always holds: the path is signed exactly as sent, and any request has a string-to-sign.

@@ -1,7 +1,7 @@
 //! What the operations of one request to the Blob service need: what the request names, and its conditions.
 //!
-//! What always holds: a signature for one blob reaches no other, and names the encryption scope of all that is
-//! written with it.
+//! What always holds: a signature for one blob reaches no other, and names the encryption scope of all
+//! that is written with it.
 
 use super::errors;
 use super::headers::{Headers, reply_headers, request_headers};

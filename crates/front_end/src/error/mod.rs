@@ -1,9 +1,11 @@
 //! An error on its way to the client, and its body in the two shapes that clients read.
 //!
 //! ```text
-//! JSON            {"odata.error":{"code":C,"message":{"lang":"en-US","value":"TEXT\nRequestId:…\nTime:…"}}}
-//! Table's XML     <m:error xmlns:m="…/metadata"><m:code>C</m:code><m:message xml:lang="en-US">TEXT…</m:message></m:error>
-//! other XML       <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>… and facts of the error
+//! JSON         {"odata.error":{"code":C,"message":{"lang":"en-US","value":"TEXT\nRequestId:…\nTime:…"}}}
+//! Table's XML  <m:error xmlns:m="…/metadata"><m:code>C</m:code><m:message xml:lang="en-US">TEXT…</m:message>
+//!              </m:error>
+//! other XML    <Error><Code>C</Code><Message>TEXT…</Message><AuthenticationErrorDetail>…</Error>, with
+//!              facts of the error before its end
 //! ```
 //!
 //! The JSON form has exactly these members, because one client fails on others; there a detail joins the

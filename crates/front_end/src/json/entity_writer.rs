@@ -1,8 +1,8 @@
 //! Answers in JSON at the three metadata levels, written straight into a byte buffer.
 //!
 //! ```text
-//! member order: odata.metadata (once), odata.type, odata.id, odata.etag, odata.editLink, PartitionKey, RowKey,
-//!               Timestamp, own properties, each after its annotation
+//! member order: odata.metadata (once), odata.type, odata.id, odata.etag, odata.editLink, PartitionKey,
+//!               RowKey, Timestamp, own properties, each after its annotation
 //! ```
 //!
 //! Minimal metadata carries `odata.etag` and the types that JSON can't show; full adds ids and links. What

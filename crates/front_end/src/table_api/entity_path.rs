@@ -8,7 +8,7 @@
 //! /Name(PartitionKey='p',RowKey='r')    one entity; keys in either order, blanks around them allowed
 //! /$batch                               entity group transactions
 //! /Name/…                               nothing: the mistake of a client whose account address names a table
-//! /Name//…                              nothing: the mistake of a client that takes `Name/` for a table's name
+//! /Name//…                              nothing: the mistake of a client that takes `Name/` for a table
 //! ```
 //!
 //! Percent escapes are decoded first, then doubled quotes inside keys become one. Keys may be empty. What

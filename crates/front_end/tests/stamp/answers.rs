@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! Row::of("DELETE", "/tasks/messages/x?popreceipt=y").fails(404, "MessageNotFound")
-//! Row::of("GET", "/?comp=list").auth(Auth::Account("q", "o", "l")).fails(403, "AuthorizationResourceTypeMismatch")
+//! Row::of("GET", "/?comp=list").auth(Auth::Account("q", "o", "l"))
+//!     .fails(403, "AuthorizationResourceTypeMismatch")
 //! Row::of("PUT", "/q?comp=acl").body("<x").fails(400, "InvalidXmlDocument").has("LineNumber", ANY)
 //! ```
 

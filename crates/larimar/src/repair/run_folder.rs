@@ -3,8 +3,8 @@
 //! ```text
 //! repair/2026-11-26T22-31-05Z/     when the run began, in UTC
 //!   kept/PATH                      each file that may be replaced or removed, as it was
-//!   kept/rows.json                 each row that reads and goes or is changed, as it was: one object a line, key and value in
-//!                                  hexadecimal
+//!   kept/rows.json                 each row that reads and goes or is changed, as it was: one object a line,
+//!                                  key and value in hexadecimal
 //!   plan.txt plan.json             the plan; nothing is changed before they are durable
 //!   result.txt result.json         what was done
 //!   finished                       the run came to its end: its losses were printed

@@ -1,5 +1,6 @@
 //! Damages data folders and judges what the server then answers, as users see it: every answer is right or an
-//! error, no older value, no silent loss, no refused start; after a repair all is there that it does not list.
+//! error, no older value, no silent loss, no refused start; after a repair nothing is lost that it does not
+//! list.
 //!
 //! The folders are built once for each kind of stop, with a model of what each key must hold; every trial
 //! gets a copy with one damage, chosen by the seed. What always holds: `--seed` and `--trial` on the same

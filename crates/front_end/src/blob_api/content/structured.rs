@@ -2,8 +2,11 @@
 //! early.
 //!
 //! ```text
-//! message  u8 version (1) u64 bytes of the message u16 flags (1: checksums) u16 segments, segment*, u64 checksum of all content
-//! segment  u16 number from 1, u64 bytes of content, content, u64 checksum of it          little-endian; CRC-64/NVME
+//! message  u8 version (1) u64 bytes of the message u16 flags (1: checksums) u16 segments, segment*,
+//!          u64 checksum of all content
+//! segment  u16 number from 1, u64 bytes of content, content, u64 checksum of it
+//!
+//! Numbers are little-endian; checksums are CRC-64/NVME.
 //! ```
 //!
 //! What always holds: a reader keeps no content, and refuses whatever is not exactly this; what it let
