@@ -4,7 +4,9 @@
 //! depth and number of elements are bounded, and any bytes are a tree or are refused.
 
 use quick_xml::Reader;
+use quick_xml::escape::partial_escape;
 use quick_xml::events::{BytesRef, Event};
+use std::borrow::Cow;
 
 /// Elements inside each other at most.
 const DEPTH_MAX: usize = 16;
@@ -215,16 +217,11 @@ pub(crate) fn put_xml_text(out: &mut Vec<u8>, text: &str) {
         out.extend_from_slice(text.as_bytes());
         return;
     }
-    for character in text.chars() {
-        match character {
-            '&' => out.extend_from_slice(b"&amp;"),
-            '<' => out.extend_from_slice(b"&lt;"),
-            '>' => out.extend_from_slice(b"&gt;"),
-            foreign if is_foreign(foreign) => {}
-            '\r' => out.extend_from_slice(b"&#13;"),
-            other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
+    let text = match can_be_xml(text) {
+        true => Cow::Borrowed(text),
+        false => text.chars().filter(|character| !is_foreign(*character)).collect(),
+    };
+    out.extend_from_slice(partial_escape(text).as_bytes());
 }
 
 /// Appends `<name>text</name>`, or `<name />` without text.
