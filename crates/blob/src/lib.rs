@@ -56,7 +56,7 @@ pub use listing::former_names::{FormerName, FormerNames, find_former_names};
 pub use listing::{FoundBlob, ListEntry, ListPage, ListQuery};
 pub use name::{
     Pairs, check_blob, check_container, check_metadata, check_tags, is_former_blob_name,
-    without_trailing_dots,
+    with_forward_slashes, without_trailing_dots,
 };
 pub use page::put_pages::{PagesWritten, SequenceConditions};
 pub use partition::PartitionError;

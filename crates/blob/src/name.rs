@@ -35,6 +35,12 @@ pub fn check_container(name: &str) -> Result<(), BlobError> {
     })
 }
 
+/// `\` in a blob's name is `/`, in addresses and wherever a request names a blob or begins to (the emulator's
+/// tests note the same of Azure).
+pub fn with_forward_slashes(name: String) -> String {
+    if name.contains('\\') { name.replace('\\', "/") } else { name }
+}
+
 /// The name of the blob that is meant by `name`: without the dots at the end of each of its segments, which
 /// the service drops (reports of its users; its documents advise against such names).
 pub fn without_trailing_dots(name: &str) -> Cow<'_, str> {

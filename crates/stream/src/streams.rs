@@ -13,9 +13,9 @@ pub use replay::Replay;
 
 use crate::error::StreamError;
 use crate::extent_node::ExtentNode;
+use crate::extent_rolls::Rolls;
 use crate::folder;
 use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
-use crate::rolls::Rolls;
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
 use crate::space::{Claim, Space};

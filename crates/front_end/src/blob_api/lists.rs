@@ -11,7 +11,9 @@ use crate::reply::Reply;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
 use blob::limits::LIST_PAGE_MAX;
-use blob::{BlobRecord, BlobType, Lease, ListEntry, ListQuery, Pairs, Revision, etag_text};
+use blob::{
+    BlobRecord, BlobType, Lease, ListEntry, ListQuery, Pairs, Revision, etag_text, with_forward_slashes,
+};
 use hyper::StatusCode;
 
 /// Things that a listing of containers may include.
@@ -153,8 +155,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let has = |name: &str| includes(context, name);
     let shown = Shown { metadata: has("metadata"), tags: has("tags"), copy: has("copy") };
     let container = context.container().await?;
-    // As in paths.
-    let name = |parameter| context.query(parameter).map(|text| text.replace('\\', "/"));
+    let name = |parameter| context.query(parameter).map(|text| with_forward_slashes(text.to_owned()));
     let max = page_size(context, LIST_PAGE_MAX)?;
     let query = ListQuery {
         prefix: name("prefix").unwrap_or_default(),

@@ -9,7 +9,10 @@ use super::errors::from_blob;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::request::query_string::QueryParameters;
-use blob::{BlobAt, BlobError, BlobService, ContainerRow, is_former_blob_name, without_trailing_dots};
+use blob::{
+    BlobAt, BlobError, BlobService, ContainerRow, is_former_blob_name, with_forward_slashes,
+    without_trailing_dots,
+};
 use percent_encoding::percent_decode_str;
 
 /// The container of blobs without one.
@@ -52,10 +55,7 @@ pub(crate) struct BlobName {
 impl BlobName {
     /// Of a decoded path.
     pub(crate) fn new(path: String) -> BlobName {
-        let path = match path.contains('\\') {
-            true => path.replace('\\', "/"),
-            false => path,
-        };
+        let path = with_forward_slashes(path);
         match is_former_blob_name(&path) {
             true => BlobName { meant: without_trailing_dots(&path).into_owned(), former: Some(path) },
             false => BlobName { meant: path, former: None },

@@ -4,8 +4,8 @@
 use super::{Streams, listed_extents};
 use crate::error::StreamError;
 use crate::extent_node::{ExtentNode, ListedExtent, OnNoSpace, RecoveredNode};
+use crate::extent_rolls::Rolls;
 use crate::folder::{self, Folder};
-use crate::rolls::Rolls;
 use crate::scrub::Scrub;
 use crate::settings::StreamSettings;
 use crate::space::{RESERVE_PATH, Space};
