@@ -40,6 +40,10 @@ pub enum PlantedFault {
     DroppedLogRecord,
     /// On a full disk a part of a checkpoint takes space, and gives none back before all of it has moved.
     FruitlessReclaim,
+    /// Flushes and compactions drop every tombstone, whatever older checkpoints have.
+    DroppedTombstones,
+    /// No compaction is due because of tombstones: they stay until sizes or a full disk ask for it.
+    StuckTombstones,
 }
 
 /// Why settings can't be used.

@@ -23,6 +23,8 @@ use tokio::sync::Notify;
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(2);
 /// While space is scarce, ranges are looked at this often for what they could free.
 const SCARCE_ROUND_EVERY: Duration = Duration::from_secs(2);
+/// Ranges are looked at this often for what waits until it is idle.
+const IDLE_LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Ranges are looked at this often for blob data that nobody names.
 const COLLECT_EVERY: Duration = Duration::from_secs(10);
 /// And again so soon after something was freed.
@@ -365,8 +367,12 @@ impl Maintenance {
         let comes_in = idle.comes_in(self.flushes.load(Ordering::Relaxed), clock.monotonic());
         let mut waiting = self.live_ranges();
         waiting.retain(|range| range.waits_until_idle());
+        if waiting.is_empty() {
+            // Tombstones may gather in memory, and nobody wakes this task for each of them.
+            return Some(IDLE_LOOK_EVERY);
+        }
         if !comes_in.is_zero() {
-            return waiting.first().map(|_| comes_in);
+            return Some(comes_in);
         }
         for range in waiting {
             if range.compact_when_idle(&|| self.closing()).await {

@@ -3,13 +3,15 @@
 //!
 //! Size-tiered: adjacent checkpoints of similar size are merged, so that each byte is rewritten about once
 //! for each growth by their count, and the number of checkpoints a read must ask stays small. Where rows
-//! replace older ones, a merge takes larger neighbours along sooner, because what was replaced goes with it.
+//! replace older ones, a merge takes larger neighbours along sooner, because what was replaced goes with it,
+//! and a tombstone counts as what it deletes.
 //! Only neighbours in age may be merged: otherwise an older change could hide a newer one.
 
+use crate::compaction::counts::{Counts, mean_row_bytes};
 use std::ops::Range;
 
 /// Checkpoints that are merged at once at most, which bounds the readers a merge holds open.
-const COMPACTION_COUNT_MAX: usize = 32;
+pub(super) const COMPACTION_COUNT_MAX: usize = 32;
 /// A checkpoint joins a merge if it is at most this many times as large as the largest of the newer ones in
 /// it.
 const SIMILAR_SIZE_FACTOR: u64 = 2;
@@ -63,25 +65,30 @@ pub(crate) fn idle_count_min(count_min: usize) -> usize {
     (count_min / IDLE_COUNT_DIVISOR).max(2)
 }
 
-/// Chooses from checkpoint sizes in bytes, newest first, which run to merge, if any: `count_min` similar
-/// neighbours.
-pub(crate) fn choose_compaction(sizes: &[u64], rows: RowsMostly, count_min: usize) -> Option<Range<usize>> {
-    let similar = |start| similar_run(sizes, rows, start, COMPACTION_COUNT_MAX);
-    let first = (0..sizes.len()).map(similar).find(|run| run.len() >= count_min);
-    first.or_else(|| choose_any_sizes(sizes, count_min))
+/// Chooses among checkpoints, newest first, which run to merge, if any: `count_min` similar neighbours.
+pub(crate) fn choose_compaction(
+    newest_first: &[Counts],
+    rows: RowsMostly,
+    count_min: usize,
+) -> Option<Range<usize>> {
+    let sizes = Sizes::of(newest_first, rows);
+    let similar = |start| sizes.similar_run(start, COMPACTION_COUNT_MAX);
+    let first = (0..newest_first.len()).map(similar).find(|run| run.len() >= count_min);
+    first.or_else(|| sizes.choose_any(count_min))
 }
 
 /// Chooses among all runs worth merging the one with the fewest bytes: where there is no room for the one
 /// that [`choose_compaction`] prefers, it must not keep those away that have some.
 pub(crate) fn choose_cheapest_compaction(
-    sizes: &[u64],
+    newest_first: &[Counts],
     rows: RowsMostly,
     count_min: usize,
 ) -> Option<Range<usize>> {
-    let shortest = |start| similar_run(sizes, rows, start, count_min);
-    let similar = (0..sizes.len()).map(shortest).filter(|run| run.len() >= count_min);
-    let cheapest = similar.min_by_key(|run| sizes[run.clone()].iter().sum::<u64>());
-    cheapest.or_else(|| choose_any_sizes(sizes, count_min))
+    let sizes = Sizes::of(newest_first, rows);
+    let shortest = |start| sizes.similar_run(start, count_min);
+    let similar = (0..newest_first.len()).map(shortest).filter(|run| run.len() >= count_min);
+    let cheapest = similar.min_by_key(|run| sizes.stored[run.clone()].iter().sum::<u64>());
+    cheapest.or_else(|| sizes.choose_any(count_min))
 }
 
 /// A merge lets others go first that take at most one part in so many of what it takes itself. Others of its
@@ -95,70 +102,59 @@ pub(crate) fn size_bytes_before(interrupted_bytes: u64) -> u64 {
     interrupted_bytes / FIRST_SIZE_DIVISOR
 }
 
-/// What a checkpoint holds, as its root says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) size_bytes: u64,
-    /// Rows, deleted ones included.
-    pub(crate) row_count: u64,
-    pub(crate) deleted_count: u64,
+/// Sizes of checkpoints, newest first.
+struct Sizes {
+    stored: Vec<u64>,
+    /// With the bytes of what a checkpoint's tombstones delete, roughly: a small one of many tombstones is
+    /// compacted with as much as it deletes (RocksDB's compensated size).
+    compensated: Vec<u64>,
+    rows: RowsMostly,
 }
 
-/// A run of less than one part in so many to be gained is left alone.
-const GAIN_SHARE_DIVISOR: u64 = 8;
-
-/// Which runs a full disk is glad of, whatever their sizes: those that end with the oldest checkpoint, where
-/// deletions and what they delete both go, with the bytes that are kept, roughly: each deletion is taken to
-/// delete one row. What frees the most comes first.
-pub(crate) fn runs_with_deletions(newest_first: &[Counts], gain_min_bytes: u64) -> Vec<(Range<usize>, u64)> {
-    let end = newest_first.len();
-    let mut runs = Vec::new();
-    let (mut size_bytes, mut row_count, mut alive_count) = (0u64, 0u64, 0u64);
-    for (start, counts) in newest_first.iter().enumerate().rev().take(COMPACTION_COUNT_MAX) {
-        size_bytes += counts.size_bytes;
-        let put_count = counts.row_count.saturating_sub(counts.deleted_count);
-        row_count += put_count;
-        // What it deletes is older.
-        alive_count = alive_count.saturating_sub(counts.deleted_count) + put_count;
-        let kept_bytes = u128::from(size_bytes) * u128::from(alive_count) / u128::from(row_count.max(1));
-        let kept_bytes = u64::try_from(kept_bytes).unwrap_or(u64::MAX);
-        let gained_bytes = size_bytes.saturating_sub(kept_bytes);
-        if end - start > 1 && gained_bytes >= gain_min_bytes.max(size_bytes / GAIN_SHARE_DIVISOR) {
-            runs.push((start..end, kept_bytes, gained_bytes));
-        }
-    }
-    runs.sort_by_key(|(_, _, gained_bytes)| std::cmp::Reverse(*gained_bytes));
-    runs.into_iter().map(|(run, kept_bytes, _)| (run, kept_bytes)).collect()
-}
-
-/// The longest run from `start` on of similar sizes, of at most `count_max`. Where rows are replaced, a
-/// checkpoint that is no larger than all the newer ones together is similar too.
-fn similar_run(sizes: &[u64], rows: RowsMostly, start: usize, count_max: usize) -> Range<usize> {
-    let mut end = start + 1;
-    let mut total = sizes[start];
-    while end < sizes.len() && end - start < count_max {
-        let largest_newer = sizes[start..end].iter().copied().max().unwrap_or(0);
-        let joins = match rows {
-            RowsMostly::Added => false,
-            RowsMostly::Replaced => sizes[end] <= total,
+impl Sizes {
+    fn of(newest_first: &[Counts], rows: RowsMostly) -> Self {
+        let row_bytes = mean_row_bytes(newest_first);
+        let compensated = |counts: &Counts| {
+            counts.size_bytes.saturating_add(counts.deleted_count.saturating_mul(row_bytes))
         };
-        if !joins && sizes[end] > largest_newer.saturating_mul(SIMILAR_SIZE_FACTOR) {
-            break;
+        Sizes {
+            stored: newest_first.iter().map(|counts| counts.size_bytes).collect(),
+            compensated: newest_first.iter().map(compensated).collect(),
+            rows,
         }
-        total += sizes[end];
-        end += 1;
     }
-    start..end
-}
 
-/// With no run of similar sizes: the cheapest run that brings the number down, if that is large.
-fn choose_any_sizes(sizes: &[u64], count_min: usize) -> Option<Range<usize>> {
-    if sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR {
-        return None;
+    /// The longest run from `start` on of similar sizes, of at most `count_max`. Where rows are replaced, a
+    /// checkpoint that is no larger than all the newer ones together and what they delete is similar too.
+    fn similar_run(&self, start: usize, count_max: usize) -> Range<usize> {
+        let sizes = &self.stored;
+        let mut end = start + 1;
+        let mut total = self.compensated[start];
+        while end < sizes.len() && end - start < count_max {
+            let largest_newer = sizes[start..end].iter().copied().max().unwrap_or(0);
+            let joins = match self.rows {
+                RowsMostly::Added => false,
+                RowsMostly::Replaced => sizes[end] <= total,
+            };
+            if !joins && sizes[end] > largest_newer.saturating_mul(SIMILAR_SIZE_FACTOR) {
+                break;
+            }
+            total = total.saturating_add(self.compensated[end]);
+            end += 1;
+        }
+        start..end
     }
-    let width = count_min.min(sizes.len());
-    let cost = |start: &usize| sizes[*start..*start + width].iter().sum::<u64>();
-    (0..=sizes.len() - width).min_by_key(cost).map(|start| start..start + width)
+
+    /// With no run of similar sizes: the cheapest run that brings the number down, if that is large.
+    fn choose_any(&self, count_min: usize) -> Option<Range<usize>> {
+        let sizes = &self.stored;
+        if sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR {
+            return None;
+        }
+        let width = count_min.min(sizes.len());
+        let cost = |start: &usize| sizes[*start..*start + width].iter().sum::<u64>();
+        (0..=sizes.len() - width).min_by_key(cost).map(|start| start..start + width)
+    }
 }
 
 #[cfg(test)]
@@ -168,16 +164,21 @@ mod tests {
 
     use RowsMostly::{Added, Replaced};
 
+    /// Checkpoints without tombstones.
+    fn sized(sizes: &[u64]) -> Vec<Counts> {
+        sizes.iter().map(|size| Counts { size_bytes: *size, row_count: 1, deleted_count: 0 }).collect()
+    }
+
     #[test]
     fn similar_neighbours_are_merged() {
         for rows in [Added, Replaced] {
-            assert_eq!(choose_compaction(&[], rows, 4), None);
-            assert_eq!(choose_compaction(&[10, 10, 10], rows, 4), None);
-            assert_eq!(choose_compaction(&[10, 10, 10, 10], rows, 4), Some(0..4));
-            assert_eq!(choose_compaction(&[10, 20, 40, 80, 1000], rows, 4), Some(0..4));
-            assert_eq!(choose_compaction(&[10, 10, 10, 10, 1000], rows, 4), Some(0..4));
-            assert_eq!(choose_compaction(&[10, 1000, 1000, 1000, 1000], rows, 4), Some(1..5));
-            assert_eq!(choose_compaction(&[10, 1000, 100_000], rows, 4), None);
+            assert_eq!(choose_compaction(&sized(&[]), rows, 4), None);
+            assert_eq!(choose_compaction(&sized(&[10, 10, 10]), rows, 4), None);
+            assert_eq!(choose_compaction(&sized(&[10, 10, 10, 10]), rows, 4), Some(0..4));
+            assert_eq!(choose_compaction(&sized(&[10, 20, 40, 80, 1000]), rows, 4), Some(0..4));
+            assert_eq!(choose_compaction(&sized(&[10, 10, 10, 10, 1000]), rows, 4), Some(0..4));
+            assert_eq!(choose_compaction(&sized(&[10, 1000, 1000, 1000, 1000]), rows, 4), Some(1..5));
+            assert_eq!(choose_compaction(&sized(&[10, 1000, 100_000]), rows, 4), None);
         }
     }
 
@@ -189,8 +190,8 @@ mod tests {
             (&[10, 10, 10, 10, 40, 80, 160, 320], Some(0..4), Some(0..8)),
             (&[10, 10, 10, 30], None, Some(0..4)),
         ] {
-            assert_eq!(choose_compaction(sizes, Added, 4), added, "{sizes:?}");
-            assert_eq!(choose_compaction(sizes, Replaced, 4), replaced, "{sizes:?}");
+            assert_eq!(choose_compaction(&sized(sizes), Added, 4), added, "{sizes:?}");
+            assert_eq!(choose_compaction(&sized(sizes), Replaced, 4), replaced, "{sizes:?}");
         }
     }
 
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn too_many_of_any_size_are_merged_cheaply() {
         let sizes: Vec<u64> = (0..13).map(|exponent| 10u64.pow(exponent)).collect();
-        assert_eq!(choose_compaction(&sizes, Added, 4), Some(0..4));
+        assert_eq!(choose_compaction(&sized(&sizes), Added, 4), Some(0..4));
     }
 
     /// A large run that had no room once kept all others from being merged.
@@ -229,8 +230,8 @@ mod tests {
             // None are similar, but there are many.
             ((0..13).map(|exponent| 10u64.pow(exponent)).collect(), Some(0..4), Some(0..4)),
         ] {
-            assert_eq!(choose_compaction(&sizes, Replaced, 4), preferred, "{sizes:?}");
-            assert_eq!(choose_cheapest_compaction(&sizes, Replaced, 4), cheapest, "{sizes:?}");
+            assert_eq!(choose_compaction(&sized(&sizes), Replaced, 4), preferred, "{sizes:?}");
+            assert_eq!(choose_cheapest_compaction(&sized(&sizes), Replaced, 4), cheapest, "{sizes:?}");
         }
     }
 
@@ -248,30 +249,9 @@ mod tests {
             ([280; 10], [71; 10], false),
         ] {
             let bytes = |sizes: [u64; 10]| sizes.iter().sum::<u64>();
-            assert_eq!(choose_compaction(&newer, Added, 10), Some(0..10));
+            assert_eq!(choose_compaction(&sized(&newer), Added, 10), Some(0..10));
             let is_small = bytes(newer) <= size_bytes_before(bytes(interrupted));
             assert_eq!(is_small, goes_first, "{newer:?} before {interrupted:?}");
-        }
-    }
-
-    #[test]
-    fn a_full_disk_is_glad_of_what_was_deleted() {
-        let counts = |size_bytes, row_count, deleted_count| Counts { size_bytes, row_count, deleted_count };
-        let (full, deletions) = (counts(1000, 10, 0), counts(20, 10, 10));
-        for (checkpoints, expected) in [
-            (vec![], vec![]),
-            (vec![full, full], vec![]),
-            (vec![deletions], vec![]),
-            (vec![deletions, full], vec![(0..2, 0)]),
-            (vec![full, deletions], vec![]),
-            // The older half of what was deleted, and all of it.
-            (vec![deletions, deletions, full, full], vec![(0..4, 0), (1..4, 1010)]),
-            (vec![counts(20, 1, 1), full], vec![]),
-            (vec![counts(20, 2, 2), full], vec![(0..2, 816)]),
-            (vec![full, counts(20, 5, 5), full], vec![(1..3, 510), (0..3, 1515)]),
-            (vec![counts(3, 1, 1), counts(50, 1, 0)], vec![]),
-        ] {
-            assert_eq!(runs_with_deletions(&checkpoints, 100), expected, "{checkpoints:?}");
         }
     }
 
@@ -284,7 +264,7 @@ mod tests {
         let flush_count = 1000;
         for _ in 0..flush_count {
             sizes.insert(0, 64u64);
-            while let Some(run) = choose_compaction(&sizes, Added, count_min) {
+            while let Some(run) = choose_compaction(&sized(&sizes), Added, count_min) {
                 let total: u64 = sizes[run.clone()].iter().sum();
                 rewritten += total;
                 sizes.splice(run, [total]);
@@ -321,7 +301,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_choice_is_a_run_of_at_least_two(sizes in prop::collection::vec(0u64..1 << 40, 0..40), rows in rows(), count_min in 2usize..9) {
-            if let Some(run) = choose_compaction(&sizes, rows, count_min) {
+            if let Some(run) = choose_compaction(&sized(&sizes), rows, count_min) {
                 prop_assert!(run.len() >= 2 && run.end <= sizes.len());
             } else {
                 prop_assert!(sizes.len() <= count_min * CHECKPOINT_COUNT_FACTOR);
@@ -331,8 +311,8 @@ mod tests {
         #[test]
         fn the_cheapest_is_there_if_any_is_and_costs_no_more(sizes in prop::collection::vec(0u64..1 << 20, 0..40), rows in rows(), count_min in 2usize..9) {
             let cost = |run: Range<usize>| sizes[run].iter().sum::<u64>();
-            let preferred = choose_compaction(&sizes, rows, count_min);
-            let cheapest = choose_cheapest_compaction(&sizes, rows, count_min);
+            let preferred = choose_compaction(&sized(&sizes), rows, count_min);
+            let cheapest = choose_cheapest_compaction(&sized(&sizes), rows, count_min);
             prop_assert_eq!(preferred.is_some(), cheapest.is_some());
             prop_assert!(cheapest.map(cost) <= preferred.map(cost));
         }
@@ -344,7 +324,7 @@ mod tests {
             let mut rewritten = 0;
             for _ in 0..count {
                 sizes.insert(0, 64u64);
-                while let Some(run) = choose_compaction(&sizes, rows, count_min) {
+                while let Some(run) = choose_compaction(&sized(&sizes), rows, count_min) {
                     let total: u64 = sizes[run.clone()].iter().sum();
                     rewritten += total;
                     sizes.splice(run, [total]);

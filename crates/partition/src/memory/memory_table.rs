@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys up to this size stand in the tree's nodes: a comparison is a miss of the processor's cache less than
 /// with a key elsewhere. Leaves some 60 bytes to PartitionKey and RowKey.
@@ -41,6 +42,8 @@ pub(crate) struct MemoryTable {
     rows: RwLock<BTreeMap<TableKey, Changes>>,
     keys: KeyFilter,
     share: MemoryShare,
+    /// Changes that delete a row, those included that were taken back.
+    deleted_count: AtomicU64,
 }
 
 /// What the memory table knows of a row.
@@ -55,7 +58,12 @@ impl MemoryTable {
     /// An empty table that counts against `budget`.
     pub(crate) fn new(budget: &Arc<MemoryBudget>) -> Self {
         let keys = KeyFilter::new(KEY_FILTER_SIZE_BYTES);
-        MemoryTable { rows: RwLock::default(), keys, share: MemoryShare::new(budget) }
+        MemoryTable {
+            rows: RwLock::default(),
+            keys,
+            share: MemoryShare::new(budget),
+            deleted_count: AtomicU64::new(0),
+        }
     }
 
     /// An empty table under the same budget.
@@ -71,6 +79,9 @@ impl MemoryTable {
     /// Adds a change. `version` is higher than any before it.
     pub(crate) fn insert(&self, key: &[u8], version: RowVersion, value: Option<Bytes>) {
         let mut cost = change_cost(value.as_ref());
+        if value.is_none() {
+            self.deleted_count.fetch_add(1, Ordering::Relaxed);
+        }
         self.keys.add(key_hash(key));
         let mut rows = self.rows.write();
         let changes = rows.entry(TableKey::from_slice(key)).or_default();
@@ -130,6 +141,11 @@ impl MemoryTable {
                 return;
             }
         }
+    }
+
+    /// Changes that delete a row, those included that were taken back.
+    pub(crate) fn deleted_count(&self) -> u64 {
+        self.deleted_count.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory in use, roughly.

@@ -31,6 +31,7 @@ mod pinned_data;
 mod range_tree;
 mod reader;
 mod shared;
+mod slow_scans;
 #[cfg(test)]
 mod tests;
 

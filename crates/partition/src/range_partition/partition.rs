@@ -12,6 +12,7 @@ use super::load::{self, LoadError, Loaded, RangeStreams, ReadRange};
 use super::range_tree::RangeTree;
 use super::reader::Reader;
 use super::shared::Shared;
+use super::slow_scans::SlowScans;
 use crate::background::range_work::RangeWork;
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
@@ -67,7 +68,7 @@ impl RangePartition {
     pub(super) fn start(shared: Shared, table: ObjectTable, id: u64, mut loaded: Loaded) -> Arc<Self> {
         let data = loaded.data.take().map(Arc::new);
         let core = Arc::new(RangeTree::new(shared, table, id, loaded));
-        let load = Arc::new(RangeLoad::default());
+        let (load, slow_scans) = (Arc::new(RangeLoad::default()), Arc::<SlowScans>::default());
         let pipeline = Arc::new(CommitPipeline::new(core.clone(), data.clone(), load.clone()));
         let collector = data.clone().map(|data| BlobDataCollector::new(core.clone(), data));
         let partition = Arc::new(RangePartition {
@@ -75,9 +76,9 @@ impl RangePartition {
             data,
             pipeline: pipeline.clone(),
             flusher: Flusher { core: core.clone() },
-            compactor: Compactor::new(core.clone()),
+            compactor: Compactor::new(core.clone(), slow_scans.clone()),
             collector,
-            reader: Reader::new(core.clone()),
+            reader: Reader::new(core.clone(), slow_scans),
             core: core.clone(),
         });
         // The range is there until its group commit has ended.

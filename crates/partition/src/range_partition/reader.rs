@@ -1,7 +1,9 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
 
 use super::range_tree::{RangeTree, Snapshot};
+use super::slow_scans::SlowScans;
 use crate::checkpoint::{Aside, Caching, HashedKey};
+use crate::compaction::choose_tombstone_compaction::PASSED_TOMBSTONE_COUNT_MAX;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::memory::memory_table::Found;
@@ -19,11 +21,12 @@ pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
 /// Reads rows of a range.
 pub(super) struct Reader {
     core: Arc<RangeTree>,
+    slow_scans: Arc<SlowScans>,
 }
 
 impl Reader {
-    pub(super) fn new(core: Arc<RangeTree>) -> Self {
-        Reader { core }
+    pub(super) fn new(core: Arc<RangeTree>, slow_scans: Arc<SlowScans>) -> Self {
+        Reader { core, slow_scans }
     }
 
     /// The row at `key`, or that part of it, if it is there.
@@ -35,7 +38,11 @@ impl Reader {
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes
     /// rows in several spans is seen whole or not at all.
     pub(super) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
-        scan_snapshot(&self.core.range, self.core.snapshot(), spans, scan).await
+        let walked = scan_snapshot(&self.core.range, self.core.snapshot(), spans, scan).await?;
+        if walked.passed_mostly_tombstones() {
+            self.slow_scans.note(&self.core);
+        }
+        Ok(walked.end)
     }
 }
 
@@ -45,20 +52,36 @@ pub(super) async fn scan_snapshot(
     (tree, visible): Snapshot,
     spans: &[Span],
     scan: &mut dyn Scan,
-) -> Result<WalkEnd, PartitionError> {
+) -> Result<Walked, PartitionError> {
     let wanted_from = Bytes::new();
-    let mut walk = Walk { scan, walked: 0, unseen: 0, wanted_from, has_had_enough: false };
+    let mut walk = Walk { scan, walked: 0, deleted_count: 0, unseen: 0, wanted_from, has_had_enough: false };
     for span in spans {
         let stopped_at = match span {
             Span::Point(key) => walk.point(&tree, visible, key).await?,
             Span::Range(range) => walk.range(&tree, visible, &range.intersect(keys)).await?,
         };
         if let Some(key) = stopped_at {
-            return Ok(WalkEnd::Stopped(key));
+            return Ok(walk.ended(WalkEnd::Stopped(key)));
         }
         walk.tell();
     }
-    Ok(WalkEnd::Through { wanted_from: walk.wanted_from })
+    let wanted_from = std::mem::take(&mut walk.wanted_from);
+    Ok(walk.ended(WalkEnd::Through { wanted_from }))
+}
+
+/// What a walk did.
+pub(super) struct Walked {
+    end: WalkEnd,
+    /// Rows and points, deleted rows included.
+    row_count: u64,
+    deleted_count: u64,
+}
+
+impl Walked {
+    /// Whether it was slow because of deleted rows.
+    fn passed_mostly_tombstones(&self) -> bool {
+        self.deleted_count >= PASSED_TOMBSTONE_COUNT_MAX && self.deleted_count >= self.row_count / 2
+    }
 }
 
 /// How a walk over what one range partition has of some spans ended.
@@ -73,8 +96,9 @@ pub(crate) enum WalkEnd {
 /// A scan on its way over a snapshot.
 struct Walk<'a> {
     scan: &'a mut dyn Scan,
-    /// Rows and points that it has gone over.
+    /// Rows and points that it has gone over, and the deleted rows among them.
     walked: u64,
+    deleted_count: u64,
     /// Deleted rows that the scan was not told of yet.
     unseen: u64,
     /// Rows before this key are not wanted.
@@ -84,6 +108,10 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    fn ended(&self, end: WalkEnd) -> Walked {
+        Walked { end, row_count: self.walked, deleted_count: self.deleted_count }
+    }
+
     /// Shows the row at `key`, if it is there. Returns where the scan ended.
     async fn point(
         &mut self,
@@ -135,6 +163,7 @@ impl Walk<'_> {
                 Some(value) => self.scan.visit(RowRef { key: row.key, version: row.version, value }),
                 None => {
                     self.unseen += 1;
+                    self.deleted_count += 1;
                     Visit::Continue
                 }
             };

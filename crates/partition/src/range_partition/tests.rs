@@ -104,7 +104,7 @@ fn a_pipeline_makes_operations_durable_and_refuses_them_once_it_is_closed() {
 fn a_reader_sees_what_is_visible_in_memory_and_no_more() {
     let run = sim::World::new(1).run(|env, _| async move {
         let (core, _) = tree(&env, ObjectTable::Entity).await;
-        let reader = Reader::new(core.clone());
+        let reader = Reader::new(core.clone(), Arc::default());
         let seen = RowVersion(core.visible().0 + 1);
         core.tree().active.insert(key(1).as_bytes(), seen, Some(Bytes::from_static(b"one")));
         assert_eq!(value(&reader, 1).await, None, "it is not durable yet");
@@ -118,8 +118,8 @@ fn a_reader_sees_what_is_visible_in_memory_and_no_more() {
 fn a_flusher_makes_checkpoints_and_a_compactor_makes_one_of_several() {
     let run = sim::World::new(1).run(|env, _| async move {
         let (core, _) = tree(&env, ObjectTable::Entity).await;
-        let (flusher, reader) = (Flusher { core: core.clone() }, Reader::new(core.clone()));
-        let compactor = Compactor::new(core.clone());
+        let (flusher, reader) = (Flusher { core: core.clone() }, Reader::new(core.clone(), Arc::default()));
+        let compactor = Compactor::new(core.clone(), Arc::default());
         let pipeline = started(&env, &core, None);
         assert_eq!(flusher.flush().await, Ok(Flush::Nothing));
         for round in 0..core.shared.settings.compaction_count_min as u64 {
@@ -194,7 +194,7 @@ fn a_collector_moves_what_is_named_and_frees_the_rest() {
     let run = sim::World::new(1).run(|env, _| async move {
         let (core, data) = tree(&env, ObjectTable::Blob).await;
         let pipeline = started(&env, &core, data.clone());
-        let rows = Pieces { pipeline: pipeline.clone(), reader: Reader::new(core.clone()) };
+        let rows = Pieces { pipeline: pipeline.clone(), reader: Reader::new(core.clone(), Arc::default()) };
         let collector = BlobDataCollector::new(core.clone(), data.unwrap());
         let content = |tag: u8| Bytes::from(vec![tag; 500]);
         let mut named = None;

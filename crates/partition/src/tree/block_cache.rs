@@ -5,7 +5,8 @@
 //! themselves, first come, first served: each look-up probes every filter of a range, and a look into a cache
 //! that all threads share costs more than the filter. What finds no room there is cached like row blocks.
 //!
-//! What always holds: a cached block is what its location holds for ever, because extents never change.
+//! What always holds: a cached block is what its location holds for ever, because extents never change. Blocks
+//! of extents that nothing names any more are evicted when their checkpoint is removed.
 
 use crate::bloom::key_groups::KeyGroup;
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};
@@ -13,10 +14,11 @@ use base::FixedHasher;
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use stream::Location;
+use stream::{ExtentId, Location};
 
 /// Bytes that an entry costs besides its block, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
@@ -217,6 +219,14 @@ impl BlockCache {
         self.blocks.remove(&(location.extent.0, location.offset));
     }
 
+    /// Evicts what lies in these extents: nothing names them any more, and what was read of them often would
+    /// stay longest.
+    pub(crate) fn evict(&self, extents: &BTreeSet<ExtentId>) {
+        if !extents.is_empty() {
+            self.blocks.retain(|(extent, _), _| !extents.contains(&ExtentId(*extent)));
+        }
+    }
+
     /// What the cache has done so far.
     pub(crate) fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
@@ -231,6 +241,23 @@ impl BlockCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_evicted_lies_in_these_extents_and_the_rest_stays() {
+        let cache = BlockCache::new(1 << 20);
+        let place = |extent, offset| Location { extent: ExtentId(extent), offset, len: 1 };
+        let block = || CachedBlock::Overflow(Bytes::from(vec![7; 1000]));
+        for extent in 1..=3 {
+            (0..50).for_each(|offset| cache.insert(place(extent, offset), block()));
+        }
+        let all_bytes = cache.statistics().size_bytes;
+        cache.evict(&BTreeSet::new());
+        assert_eq!(cache.statistics().size_bytes, all_bytes);
+        cache.evict(&BTreeSet::from([ExtentId(1), ExtentId(3), ExtentId(9)]));
+        assert_eq!(cache.statistics().size_bytes, all_bytes / 3);
+        let is_there = |extent| (0..50).all(|offset| cache.find(place(extent, offset)).is_some());
+        assert!(is_there(2) && !is_there(1) && !is_there(3));
+    }
 
     #[test]
     fn checkpoints_hold_blocks_up_to_their_share_and_give_it_back() {

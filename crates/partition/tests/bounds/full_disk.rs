@@ -6,8 +6,8 @@ use base::Environment;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use partition::{
-    Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read, RowVersion, Rows,
-    put_pieces,
+    Decision, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, PlantedFault, Read,
+    RowVersion, Rows, put_pieces,
 };
 use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
@@ -435,17 +435,25 @@ fn a_merge_that_keeps_more_than_was_thought_takes_little_and_is_not_tried_again(
     let (stream_settings, settings) = settings_for_compactions_alone();
     let run = world.run(|env, _| async move {
         let streams = Streams::open(&env, stream_settings).await.unwrap();
-        // No merge is due for the number of checkpoints.
-        let settings = PartitionSettings { compaction_count_min: 20, ..settings };
+        // No compaction is due for the number of checkpoints or for tombstones, and no filter says that
+        // nothing older has a row.
+        let planted_fault = Some(PlantedFault::StuckTombstones);
+        let settings = PartitionSettings {
+            compaction_count_min: 20,
+            cache_size_bytes_max: 256,
+            planted_fault,
+            ..settings
+        };
         let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
         let mut all = Everything::new();
         for at in 0..LARGE_ROWS {
             let row = key(1, "large", &format!("{at:06}"));
             put(&partitions, &mut all, row, Some(value(at, 7000))).await.unwrap();
         }
-        for at in 0..2 * LARGE_ROWS {
-            let row = key(1, "short", &format!("{at:06}"));
-            put(&partitions, &mut all, row.clone(), Some(value(at, 1000))).await.unwrap();
+        for at in 0..4 * LARGE_ROWS {
+            // Among the others, or it would be clear that they have it not.
+            let row = key(1, "large", &format!("{:06}-{}", at % LARGE_ROWS, at / LARGE_ROWS));
+            put(&partitions, &mut all, row.clone(), Some(value(at, 10))).await.unwrap();
             put(&partitions, &mut all, row, None).await.unwrap();
         }
         env.clock.sleep(Duration::from_secs(20)).await;
@@ -496,8 +504,9 @@ fn a_merge_that_found_no_space_is_tried_again() {
         let (stream_settings, settings) = settings_for_compactions_alone();
         let run = world.run(|env, _| async move {
             let streams = Streams::open(&env, stream_settings).await.unwrap();
-            // No merge is due for the number of checkpoints, neither under load nor when it is quiet.
-            let settings = PartitionSettings { compaction_count_min: 1000, ..settings };
+            // No compaction is due, neither under load nor when it is idle.
+            let planted_fault = Some(PlantedFault::StuckTombstones);
+            let settings = PartitionSettings { compaction_count_min: 1000, planted_fault, ..settings };
             let partitions = Partitions::open(&env, streams.clone(), settings).await.unwrap();
             let mut all = Everything::new();
             let row = |at: u64| key(1, "rows", &format!("{at:06}"));

@@ -12,3 +12,4 @@ mod overflow;
 #[path = "../rows/mod.rs"]
 mod rows;
 mod scans;
+mod tombstones;

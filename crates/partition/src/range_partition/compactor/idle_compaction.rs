@@ -7,18 +7,27 @@
 
 use crate::background::range_work::Ends;
 use crate::compaction::choose_compaction::{choose_compaction, idle_count_min};
+use crate::compaction::choose_tombstone_compaction::Occasion;
 use crate::error::PartitionError;
 use crate::range_partition::compactor::Compactor;
-use crate::range_partition::compactor::{ends_of, sizes_of};
+use crate::range_partition::compactor::{counts_of, ends_of, sizes_of};
 use crate::range_partition::range_tree::write_checkpoint::First;
+use crate::tree::Tree;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 impl Compactor {
     /// Whether there is something to merge when it is quiet.
     pub(crate) fn waits_until_idle(&self) -> bool {
-        let sizes = sizes_of(&self.core.tree().checkpoints);
+        self.core.has_idle_tombstones() || self.choose_idle_compaction(&self.core.tree()).is_some()
+    }
+
+    /// Tombstones that are worth it come first: such a run has all that is newer.
+    fn choose_idle_compaction(&self, tree: &Tree) -> Option<Range<usize>> {
+        let counts = counts_of(&tree.checkpoints);
         let count_min = idle_count_min(self.core.shared.settings.compaction_count_min);
-        choose_compaction(&sizes, self.rows_mostly(), count_min).is_some()
+        self.run_with_tombstones(&tree.checkpoints, Occasion::Idle)
+            .or_else(|| choose_compaction(&counts, self.rows_mostly(), count_min))
     }
 
     /// Merges similar checkpoints, if there are any and nothing more urgent is to be done. Returns whether it
@@ -37,15 +46,16 @@ impl Compactor {
         if give_up() {
             return false;
         }
+        // They are flushed first; ten seconds later they are compacted with what is there already.
+        if self.core.freeze_idle_tombstones() || !self.core.tree().frozen.is_empty() {
+            return false;
+        }
         let tree = self.core.tree();
-        let sizes = sizes_of(&tree.checkpoints);
-        let count_min = idle_count_min(self.core.shared.settings.compaction_count_min);
-        let Some(run) = choose_compaction(&sizes, self.rows_mostly(), count_min) else { return false };
-        let merged = tree.checkpoints[run.clone()].to_vec();
-        let keep_deleted = run.end < tree.checkpoints.len();
+        let Some(run) = self.choose_idle_compaction(&tree) else { return false };
+        let merged = tree.checkpoints[run].to_vec();
         drop(tree);
         let ends = ends_of(&merged);
-        let size_bytes = sizes[run].iter().sum();
+        let size_bytes = sizes_of(&merged).iter().sum();
         if *self.failed_when_idle.lock() == Some(ends)
             || !self.core.shared.streams.has_plenty_of_room_for(size_bytes).await
         {
@@ -56,7 +66,7 @@ impl Compactor {
         let first = self.newer_than(&merged, &give_up, &compactions_before);
         let first = First::Interlude(&first);
         self.compacting_bytes.store(size_bytes, Ordering::Relaxed);
-        let outcome = self.compact_run(merged, keep_deleted, first, u64::MAX).await;
+        let outcome = self.compact_run(merged, first, u64::MAX).await;
         self.compacting_bytes.store(0, Ordering::Relaxed);
         match outcome {
             Ok(()) => true,

@@ -14,6 +14,7 @@ use crate::compaction::choose_victims::PassedExtent;
 use crate::error::PartitionError;
 use crate::range_partition::compactor::Compactor;
 use crate::range_partition::range_tree::shared_overflow::SharedOverflow;
+use crate::range_partition::range_tree::tombstones::Tombstones;
 use crate::range_partition::range_tree::write_checkpoint::First;
 use crate::tree::TreeCheckpoint;
 use crate::tree::merging_iterator::MergingIterator;
@@ -84,7 +85,7 @@ impl Compactor {
     pub(crate) async fn choose_left(
         &self,
         merged: &[Arc<TreeCheckpoint>],
-        keep_deleted: bool,
+        tombstones: &Tombstones,
         first: First<'_>,
     ) -> Result<SharedOverflow, PartitionError> {
         // One alone is written anew to free the space of what is dead in it, however little.
@@ -116,7 +117,7 @@ impl Compactor {
         let heads = OverflowReads::None;
         let rows =
             MergingIterator::over_checkpoints(merged, &self.core.range, Caching::Bypass, &heads).await?;
-        let kept = self.count_kept_overflows(rows, keep_deleted, first).await?;
+        let kept = self.count_kept_overflows(rows, tombstones, first).await?;
         let extents = choose_shared_overflow(kept.extents(sizes));
         tracing::debug!(
             table = self.core.table.name(),
@@ -130,7 +131,7 @@ impl Compactor {
     pub(crate) async fn count_kept_overflows(
         &self,
         mut rows: MergingIterator,
-        keep_deleted: bool,
+        tombstones: &Tombstones,
         first: First<'_>,
     ) -> Result<KeptOverflows, PartitionError> {
         let mut dead = self.core.shared.dead.filter(self.core.table);
@@ -144,7 +145,7 @@ impl Compactor {
                 give_way().await;
             }
             walked += 1;
-            if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
+            if (row.value.is_some() || tombstones.keeps(row.key)) && !dead.drops(row.key) {
                 kept.add(row);
             }
             rows.step().await?;

@@ -13,13 +13,19 @@ use self::applied::Applied;
 use crate::background::range_work::Ends;
 use crate::checkpoint::{Caching, OverflowReads};
 use crate::compaction::choose_compaction::{
-    Counts, RowsMostly, blocks_before_giving_way, choose_cheapest_compaction, choose_compaction,
-    rows_of_compaction, runs_with_deletions, size_bytes_before,
+    RowsMostly, blocks_before_giving_way, choose_cheapest_compaction, choose_compaction, rows_of_compaction,
+    size_bytes_before,
 };
 use crate::compaction::choose_rewrite::{Held, choose_rewrite};
+use crate::compaction::choose_tombstone_compaction::{
+    Occasion, choose_tombstone_compaction, runs_with_deletions,
+};
+use crate::compaction::counts::Counts;
 use crate::error::PartitionError;
 use crate::range_partition::range_tree::RangeTree;
 use crate::range_partition::range_tree::write_checkpoint::{First, Interlude, Room, Unwritten};
+use crate::range_partition::slow_scans::SlowScans;
+use crate::settings::PlantedFault;
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::{Tree, TreeCheckpoint};
@@ -31,6 +37,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) fn sizes_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<u64> {
     checkpoints.iter().map(|checkpoint| checkpoint.checkpoint.root.stored_bytes).collect()
+}
+
+/// What the checkpoints hold.
+pub(crate) fn counts_of(checkpoints: &[Arc<TreeCheckpoint>]) -> Vec<Counts> {
+    let counts = |checkpoint: &Arc<TreeCheckpoint>| {
+        let root = &checkpoint.checkpoint.root;
+        let (row_count, deleted_count) = (root.row_count, root.deleted_count);
+        Counts { size_bytes: root.stored_bytes, row_count, deleted_count }
+    };
+    checkpoints.iter().map(counts).collect()
 }
 
 /// Runs that turned out to be no good for a full disk, which are remembered; then the first of them is tried
@@ -58,6 +74,7 @@ pub(crate) struct Compactor {
     pub(crate) compacting_bytes: AtomicU64,
     /// Whether compactions find rows that newer ones have replaced.
     replaces_rows: AtomicBool,
+    slow_scans: Arc<SlowScans>,
 }
 
 /// Before the next rows of a compaction: the end, if it has come, then small compactions that come due among
@@ -79,7 +96,7 @@ impl Interlude for NewerFirst<'_> {
             }
             while let Some(newer) = self.compactor.choose_newer(self.than, self.size_bytes).await {
                 let first = self.compactor.newer_than(&newer, self.give_up, self.compactions);
-                self.compactor.compact_run(newer, true, First::Interlude(&first), u64::MAX).await?;
+                self.compactor.compact_run(newer, First::Interlude(&first), u64::MAX).await?;
                 self.compactions.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
@@ -94,9 +111,10 @@ impl Interlude for NewerFirst<'_> {
 }
 
 impl Compactor {
-    pub(crate) fn new(core: Arc<RangeTree>) -> Self {
+    pub(crate) fn new(core: Arc<RangeTree>, slow_scans: Arc<SlowScans>) -> Self {
         Compactor {
             core,
+            slow_scans,
             not_worth_it: Mutex::new(Vec::new()),
             failed_compaction: Mutex::new(None),
             failed_when_idle: Mutex::new(None),
@@ -135,7 +153,8 @@ impl Compactor {
         self.core.remove_unused().await?;
         let tree = self.core.tree();
         let count_min = self.core.shared.settings.compaction_count_min;
-        let is_due = choose_compaction(&sizes_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
+        let is_due =
+            choose_compaction(&counts_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
         // What does not read must not keep those from being merged that come after it, or they would become
         // more and more; and these must not be tried with it again and again.
@@ -146,6 +165,13 @@ impl Compactor {
                 let run = self.choose_with_room(&tree.checkpoints[newer..], u64::MAX).await;
                 run.map(|run| run.start + newer..run.end + newer)
             }
+        };
+        let chosen = match chosen {
+            Some(run) => Some(run),
+            None => self
+                .choose_for_tombstones(&tree.checkpoints[newer..])
+                .await
+                .map(|run| run.start + newer..run.end + newer),
         };
         let run = match chosen {
             Some(run) => run,
@@ -172,14 +198,13 @@ impl Compactor {
             }
         };
         let merged = tree.checkpoints[run.clone()].to_vec();
-        let keep_deleted = run.end < tree.checkpoints.len();
         drop(tree);
         let ends = ends_of(&merged);
         let merges = AtomicU64::new(1);
         let first = self.newer_than(&merged, give_up, &merges);
         let first = First::Interlude(&first);
         self.compacting_bytes.store(sizes_of(&merged).iter().sum(), Ordering::Relaxed);
-        let outcome = self.compact_run(merged, keep_deleted, first, bytes_max).await;
+        let outcome = self.compact_run(merged, first, bytes_max).await;
         self.compacting_bytes.store(0, Ordering::Relaxed);
         match &outcome {
             Err(Unwritten::TooManyBytes) => self.note_not_worth_it(ends),
@@ -214,9 +239,9 @@ impl Compactor {
         let tree = self.core.tree.load();
         // One that can't be done holds up no merge of other ranges.
         let end = self.newer_than_failed(&tree.checkpoints).unwrap_or(tree.checkpoints.len());
-        let (sizes, count_min) =
-            (sizes_of(&tree.checkpoints[..end]), self.core.shared.settings.compaction_count_min);
-        let run = choose_compaction(&sizes, self.rows_mostly(), count_min);
+        let (counts, count_min) =
+            (counts_of(&tree.checkpoints[..end]), self.core.shared.settings.compaction_count_min);
+        let run = choose_compaction(&counts, self.rows_mostly(), count_min);
         run.map_or(0, |_| tree.checkpoints.len())
     }
 
@@ -242,15 +267,40 @@ impl Compactor {
         checkpoints: &[Arc<TreeCheckpoint>],
         size_bytes_max: u64,
     ) -> Option<Range<usize>> {
-        let (sizes, count_min) = (sizes_of(checkpoints), self.core.shared.settings.compaction_count_min);
+        let (counts, count_min) = (counts_of(checkpoints), self.core.shared.settings.compaction_count_min);
         for choose in [choose_compaction, choose_cheapest_compaction] {
-            let run = choose(&sizes, self.rows_mostly(), count_min)?;
-            let size_bytes = sizes[run.clone()].iter().sum();
+            let run = choose(&counts, self.rows_mostly(), count_min)?;
+            let size_bytes = sizes_of(&checkpoints[run.clone()]).iter().sum();
             if size_bytes <= size_bytes_max && self.core.shared.streams.has_room_for(size_bytes).await {
                 return Some(run);
             }
         }
         None
+    }
+
+    /// See [`choose_tombstone_compaction`].
+    pub(crate) fn run_with_tombstones(
+        &self,
+        checkpoints: &[Arc<TreeCheckpoint>],
+        occasion: Occasion,
+    ) -> Option<Range<usize>> {
+        if self.core.shared.settings.planted_fault == Some(PlantedFault::StuckTombstones) {
+            return None;
+        }
+        choose_tombstone_compaction(&counts_of(checkpoints), occasion)
+    }
+
+    /// The compaction that brings tombstones to what they delete, if that is worth it and there is room.
+    async fn choose_for_tombstones(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
+        let occasion = if self.slow_scans.are_noted() { Occasion::SlowScans } else { Occasion::Busy };
+        let run = self.run_with_tombstones(checkpoints, occasion)?;
+        let size_bytes = sizes_of(&checkpoints[run.clone()]).iter().sum();
+        if !self.core.shared.streams.has_room_for(size_bytes).await {
+            return None;
+        }
+        // Those that come from now on meet others.
+        self.slow_scans.forget();
+        Some(run)
     }
 
     /// The merge that frees the most of what was deleted, if space is scarce, among those that there is
@@ -262,12 +312,7 @@ impl Compactor {
             self.not_worth_it.lock().clear();
             return None;
         }
-        let counts = |checkpoint: &Arc<TreeCheckpoint>| {
-            let root = &checkpoint.checkpoint.root;
-            let (row_count, deleted_count) = (root.row_count, root.deleted_count);
-            Counts { size_bytes: root.stored_bytes, row_count, deleted_count }
-        };
-        let counts: Vec<Counts> = checkpoints.iter().map(counts).collect();
+        let counts = counts_of(checkpoints);
         for (run, kept_bytes) in runs_with_deletions(&counts, self.core.gain_min_bytes()) {
             if self.not_worth_it.lock().contains(&ends_of(&checkpoints[run.clone()])) {
                 continue;
@@ -300,23 +345,27 @@ impl Compactor {
     pub(crate) async fn compact_run(
         &self,
         merged: Vec<Arc<TreeCheckpoint>>,
-        keep_deleted: bool,
         first: First<'_>,
         bytes_max: u64,
     ) -> Result<(), Unwritten> {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
-        let left = self.choose_left(&merged, keep_deleted, first).await?;
+        let oldest = numbers.last();
+        let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
+        // Only these: newer ones may be replaced meanwhile, and go once nobody holds them.
+        let tree = self.core.tree();
+        let older = tree.checkpoints.iter().rev().take_while(|one| !is_oldest(one)).cloned();
+        let mut older: Vec<Arc<TreeCheckpoint>> = older.collect();
+        older.reverse();
+        drop(tree);
+        let tombstones = self.core.tombstones_over(older.into());
+        let left = self.choose_left(&merged, &tombstones, first).await?;
         let overflow_reads = OverflowReads::NotIn(left.extents.clone());
         let rows =
             MergingIterator::over_checkpoints(&merged, &self.core.range, Caching::Bypass, &overflow_reads)
                 .await?;
         let written =
-            self.core.write_checkpoint(rows, keep_deleted, first, Room::AtMost(bytes_max), &left).await?;
-        let oldest = numbers.last();
-        let older = |checkpoints: &Checkpoints| {
-            let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
-            Some(checkpoints.iter().position(is_oldest)? + 1)
-        };
+            self.core.write_checkpoint(rows, &tombstones, first, Room::AtMost(bytes_max), &left).await?;
+        let older = |checkpoints: &Checkpoints| Some(checkpoints.iter().position(is_oldest)? + 1);
         let result = self.core.open_written(&written, older).await?;
         let result_number = result.as_ref().map(|result| result.reference.number);
         self.note_rows(&merged, result.as_deref());

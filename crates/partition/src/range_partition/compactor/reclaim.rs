@@ -26,6 +26,7 @@ use crate::range_partition::compactor::Compactor;
 use crate::range_partition::compactor::kept_overflows::KeptOverflows;
 use crate::range_partition::range_tree::replaced::Shed;
 use crate::range_partition::range_tree::shared_overflow::SharedOverflow;
+use crate::range_partition::range_tree::tombstones::Tombstones;
 use crate::range_partition::range_tree::write_checkpoint::{First, Room};
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::CheckpointReference;
@@ -64,7 +65,7 @@ struct Rewrite<'a> {
     former: &'a Arc<TreeCheckpoint>,
     /// Newer ones with deletions.
     hiding: &'a [Arc<TreeCheckpoint>],
-    keeps_deletions: bool,
+    tombstones: Tombstones,
     /// Roughly.
     kept_bytes: u64,
     /// A part of it has moved already.
@@ -117,7 +118,7 @@ impl Compactor {
         let rewrite = Rewrite {
             former: &former,
             hiding: &hiding,
-            keeps_deletions: !chosen.drops_deletions,
+            tombstones: self.tombstones_of(tree, chosen),
             kept_bytes: chosen.kept_bytes,
             is_begun,
         };
@@ -134,7 +135,7 @@ impl Compactor {
             }
         };
         let rows = MergingIterator::over_unhidden(&hiding, &former, &self.core.range, &reads).await?;
-        let written = self.core.write_checkpoint(rows, rewrite.keeps_deletions, first, room, &left).await?;
+        let written = self.core.write_checkpoint(rows, &rewrite.tombstones, first, room, &left).await?;
         drop((claim, run));
         let output = self.core.open_written(&written, |_| None).await?;
         let left = rest.map(|start| self.without_rows_before(&former, start));
@@ -162,6 +163,14 @@ impl Compactor {
             tracing::debug!(table = self.core.table.name(), id = self.core.id, %error, "reclaimed space stays for now");
         }
         Ok(Some(1 + merges.into_inner()))
+    }
+
+    /// Those that a checkpoint keeps.
+    fn tombstones_of(&self, tree: &Tree, chosen: &Reclaimed) -> Tombstones {
+        match chosen.drops_deletions {
+            true => Tombstones::none(),
+            false => self.core.tombstones_over(tree.checkpoints[chosen.index + 1..].to_vec().into()),
+        }
     }
 
     /// What a checkpoint holds, but for what was applied to it.
@@ -258,7 +267,7 @@ impl Compactor {
         }
         let heads = OverflowReads::None;
         let rows = MergingIterator::over_unhidden(rewrite.hiding, former, &self.core.range, &heads).await?;
-        Ok(Some(self.count_kept_overflows(rows, rewrite.keeps_deletions, first).await?))
+        Ok(Some(self.count_kept_overflows(rows, &rewrite.tombstones, first).await?))
     }
 
     /// The overflows that stay where they are while the deadest extents are emptied, if that is worth it.

@@ -49,15 +49,14 @@ impl Flusher {
             let closed = matches!(self.core.serial.lock().standing, Standing::Closed(_));
             return Ok(if closed { Flush::Nothing } else { Flush::NotYet });
         }
-        // With nothing older, a deleted row needs no marker.
-        let keep_deleted = !tree.checkpoints.is_empty();
+        // Those that are there now are all that is older, whatever compactions make of them meanwhile.
+        let tombstones = self.core.tombstones_over(tree.checkpoints.clone());
         let rows = MergingIterator::over_memory(frozen.memory.clone(), self.core.table.has_data());
         let nothing = SharedOverflow::default();
         let written = self
             .core
-            .write_checkpoint(rows, keep_deleted, First::Nothing, Room::AtMost(u64::MAX), &nothing)
+            .write_checkpoint(rows, &tombstones, First::Nothing, Room::AtMost(u64::MAX), &nothing)
             .await?;
-        // Those that are there now are older, whatever merges make of them meanwhile.
         let checkpoint = self.core.open_written(&written, |_| Some(0)).await?;
         let mut metadata = self.core.metadata.lock().await;
         let mut next = metadata.clone();

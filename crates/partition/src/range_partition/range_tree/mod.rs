@@ -2,7 +2,7 @@
 //! what its metadata stream says, and what keeps its parts out of each other's way.
 //!
 //! Here are its fields; its verbs are in `write_checkpoint`, `remove_unused` (what replaced checkpoints
-//! leave), `hand_over` and `size`. The parts (commit pipeline, flusher, compactor, blob data collector,
+//! leave), `tombstones`, `hand_over` and `size`. The parts (commit pipeline, flusher, compactor, blob data collector,
 //! reader) know this and not each other. What always holds: the tree is replaced only inside the serial
 //! section; rows up to `visible` are durable, rows beyond it are shown to later decisions only, whose replies
 //! wait; the metadata stream names a checkpoint before the tree shows it.
@@ -14,6 +14,7 @@ mod remove_unused;
 pub(crate) mod replaced;
 pub(crate) mod shared_overflow;
 mod size;
+pub(crate) mod tombstones;
 pub(crate) mod write_checkpoint;
 
 use crate::background::retries::RangeName;

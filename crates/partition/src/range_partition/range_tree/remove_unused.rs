@@ -10,7 +10,7 @@ use crate::settings::PlantedFault;
 use crate::tree::TreeCheckpoint;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::StreamChange;
+use stream::{ExtentId, StreamChange};
 
 impl RangeTree {
     /// Removes the streams of replaced checkpoints that nobody reads any more, and of those that nothing ever
@@ -32,9 +32,18 @@ impl RangeTree {
         if let Err(error) = self.free_shed().await {
             tracing::debug!(table = self.table.name(), id = self.id, %error, "extents of a checkpoint stay for now");
         }
+        let mut gone = BTreeSet::new();
+        let outcome = self.delete_unused(&mut gone).await;
+        self.evict(gone);
+        outcome
+    }
+
+    /// Deletes the streams, and adds the extents that they listed to `gone`.
+    async fn delete_unused(&self, gone: &mut BTreeSet<ExtentId>) -> Result<(), PartitionError> {
         // A flush may be at it as well: nobody takes what another one has taken.
         while let Some(number) = self.take_unused() {
             let stream = self.names.checkpoint(number);
+            let extents = self.extents_of(number);
             if let Err(error) = self.shared.streams.delete(&stream).await {
                 if self.shared.streams.exists(&stream) {
                     self.replaced.unused.lock().push(number);
@@ -43,8 +52,32 @@ impl RangeTree {
                 // It has gone; what failed came after that.
                 tracing::warn!(%stream, %error, "extents of a checkpoint that was removed stay for now");
             }
+            gone.extend(extents);
         }
         Ok(())
+    }
+
+    /// The extents that a checkpoint's stream lists; none if there is no such stream.
+    fn extents_of(&self, number: u64) -> BTreeSet<ExtentId> {
+        let stat = self.shared.streams.stat(&self.names.checkpoint(number));
+        stat.map(|stat| stat.extents.into_iter().map(|(extent, _)| extent).collect()).unwrap_or_default()
+    }
+
+    /// Evicts the blocks of extents that no checkpoint of this range names any more. If an heir of the range
+    /// still reads them, it reads them once more from the disk.
+    fn evict(&self, mut gone: BTreeSet<ExtentId>) {
+        if gone.is_empty() {
+            return;
+        }
+        if self.table.has_data() {
+            // Compactions leave overflows where they are.
+            let tree = self.tree();
+            let named = tree.checkpoints.iter().flat_map(|one| self.extents_of(one.reference.number));
+            for extent in named {
+                gone.remove(&extent);
+            }
+        }
+        self.shared.cache.evict(&gone);
     }
 
     fn take_unused(&self) -> Option<u64> {
@@ -93,7 +126,9 @@ impl RangeTree {
             let extents: Vec<_> =
                 before_last.filter(|extent| *extent != root && !needed.contains(extent)).collect();
             if !extents.is_empty() {
+                let gone = extents.iter().copied().collect();
                 self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
+                self.evict(gone);
             }
             // Not before: what is refused now, by a full disk perhaps, is owed until it is done.
             self.forget_shed(number);

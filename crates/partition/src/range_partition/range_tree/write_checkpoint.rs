@@ -6,6 +6,7 @@
 
 use super::RangeTree;
 use super::shared_overflow::SharedOverflow;
+use super::tombstones::Tombstones;
 use crate::bloom::key_groups::{KeyGroup, Place};
 use crate::checkpoint::{CheckpointWriter, Finished};
 use crate::error::PartitionError;
@@ -103,7 +104,7 @@ impl RangeTree {
     pub(crate) async fn write_checkpoint(
         &self,
         mut rows: MergingIterator,
-        keep_deleted: bool,
+        tombstones: &Tombstones,
         first: First<'_>,
         mut room: Room<'_>,
         left: &SharedOverflow,
@@ -133,7 +134,7 @@ impl RangeTree {
                     writer.give_way_after(first.stride());
                 }
                 walked += 1;
-                if (row.value.is_some() || keep_deleted) && !dead.drops(row.key) {
+                if (row.value.is_some() || tombstones.keeps(row.key)) && !dead.drops(row.key) {
                     if let Room::Part { size_bytes, rest } = &mut room
                         && written_bytes >= *size_bytes
                     {
