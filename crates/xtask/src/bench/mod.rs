@@ -6,10 +6,12 @@
 
 pub(crate) mod bare_server;
 mod blobs;
+mod churn;
 pub(crate) mod cold_build;
 pub(crate) mod engine;
 mod groups;
 pub(crate) mod measured;
+mod pairs;
 mod profiles;
 mod queries;
 pub(crate) mod queues;
@@ -73,6 +75,10 @@ enum Part {
     /// Blobs: small and large ones beside the bare server and the disk, memory, listings, space that comes
     /// back.
     Blobs(blobs::BlobArguments),
+    /// Two builds of the server side by side, in short slots that alternate.
+    Pairs(pairs::PairArguments),
+    /// Growth and churn: what deletions, overwrites and a steady flow leave behind.
+    Churn(churn::ChurnArguments),
 }
 
 impl BenchArguments {
@@ -95,7 +101,8 @@ pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
     run(&BenchArguments::smoke(bin.to_path_buf()))?;
     queries::run(&queries::QueryArguments::smoke(bin.to_path_buf()))?;
     groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))?;
-    blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))
+    blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))?;
+    churn::run(&churn::ChurnArguments::smoke(bin.to_path_buf()))
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
@@ -104,6 +111,8 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Queries(queries)) => queries::run(queries),
         Some(Part::Groups(groups)) => groups::run(groups),
         Some(Part::Blobs(blobs)) => blobs::run(blobs),
+        Some(Part::Pairs(pairs)) => pairs::run(pairs),
+        Some(Part::Churn(churn)) => churn::run(churn),
         Some(Part::ColdBuild(build)) => cold_build::run(build),
         Some(Part::Profiles(profiles)) => profiles::run(profiles),
         None => run_server(arguments),

@@ -175,7 +175,7 @@ fn compare_lengths(
     }
 }
 
-fn create_queue(address: SocketAddr, name: &str) -> Outcome<()> {
+pub(super) fn create_queue(address: SocketAddr, name: &str) -> Outcome<()> {
     let signer = Signer::new();
     let mut client = HttpClient::connect(address, signer.clone())?;
     let request = signer.queue_request(address, "PUT", &date_now(), name, &[], 0);
@@ -220,7 +220,7 @@ enum Step {
 
 /// Requests on the messages of one queue. Signatures of puts and gets serve for a minute; a delete needs its
 /// own.
-struct Messages {
+pub(super) struct Messages {
     address: SocketAddr,
     path: String,
     signer: Signer,
@@ -236,7 +236,7 @@ struct Messages {
 }
 
 impl Messages {
-    fn puts(address: SocketAddr, queue: &str, size: usize) -> Self {
+    pub(super) fn puts(address: SocketAddr, queue: &str, size: usize) -> Self {
         let body =
             format!("<QueueMessage><MessageText>{}</MessageText></QueueMessage>", text(size)).into_bytes();
         let mut messages = Self {

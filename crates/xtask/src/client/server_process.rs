@@ -132,6 +132,11 @@ impl ServerProcess {
 
     /// SIGTERM, and the process has ended by itself when this returns.
     pub(crate) fn terminate(mut self) -> Outcome<ExitStatus> {
+        self.end()
+    }
+
+    /// The same; nothing is left but its addresses.
+    pub(crate) fn end(&mut self) -> Outcome<ExitStatus> {
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
             rustix::process::Signal::TERM,

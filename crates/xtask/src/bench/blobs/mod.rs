@@ -9,6 +9,8 @@ mod memory;
 mod space;
 mod speed;
 
+pub(super) use space::used_bytes;
+
 use crate::bench::measured::MeasuredServer;
 use crate::bench::rounds::RoundArguments;
 use crate::client::load::RequestSource;
@@ -151,18 +153,22 @@ impl Bench<'_> {
 
 /// Ready-made requests with one body for all of them, each head used in its turn: the load generator signs
 /// nothing.
-pub(super) struct Requests {
+pub(in crate::bench) struct Requests {
     heads: Vec<Vec<u8>>,
     body: Vec<u8>,
     next: usize,
 }
 
 impl Requests {
-    fn puts(address: SocketAddr, paths: impl Iterator<Item = String>, body: Vec<u8>) -> Self {
+    pub(in crate::bench) fn puts(
+        address: SocketAddr,
+        paths: impl Iterator<Item = String>,
+        body: Vec<u8>,
+    ) -> Self {
         Self::build(address, "PUT", paths, &[BLOCK_BLOB], body)
     }
 
-    fn gets(address: SocketAddr, paths: impl Iterator<Item = String>) -> Self {
+    pub(in crate::bench) fn gets(address: SocketAddr, paths: impl Iterator<Item = String>) -> Self {
         Self::build(address, "GET", paths, &[], Vec::new())
     }
 

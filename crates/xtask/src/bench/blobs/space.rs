@@ -139,7 +139,7 @@ fn settle(stage: &Stage, data: &Path, within: Duration) -> Outcome<Vec<Verdict>>
 }
 
 /// Bytes that the files of a folder take on the disk, and those of the journal among them.
-fn used_bytes(folder: &Path) -> Outcome<(u64, u64)> {
+pub(in crate::bench) fn used_bytes(folder: &Path) -> Outcome<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let (mut used, mut journal) = (0, 0);
     for entry in std::fs::read_dir(folder)? {

@@ -1,0 +1,184 @@
+//! Growth and churn: what deletions, overwrites and a steady flow leave behind, each workload on a server of
+//! its own.
+//!
+//! Each part prints what it measured beside its target; the run fails for a missed one only with `--check`.
+//! `docs/internals/compaction.md` explains the targets.
+
+mod cache;
+mod deletions;
+mod flow;
+mod rows;
+mod small_blobs;
+
+use crate::bench::measured::MeasuredServer;
+use crate::client::server_process::ServerProcess;
+use crate::{Outcome, workspace};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A part of the bench.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The first rows of a partition are deleted, then all of them.
+    Deletions,
+    /// Rows in at the end of a partition and out at its start.
+    Flow,
+    /// Half of many small blobs are deleted.
+    Blobs,
+    /// Hot rows are overwritten again and again.
+    Cache,
+}
+
+const PARTS: [Part; 4] = [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache];
+
+/// A new folder that has not grown for so long has all that it starts with.
+const GROWS_FOR: Duration = Duration::from_secs(4);
+
+#[derive(clap::Args)]
+pub(crate) struct ChurnArguments {
+    /// Only these parts.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Rows of the partition of which the first sixth is deleted.
+    #[arg(long, default_value_t = 3_000_000)]
+    rows: u64,
+    /// Seconds of the steady flow.
+    #[arg(long, default_value_t = 60)]
+    flow_seconds: u64,
+    /// Rows a second, in and out, of the steady flow.
+    #[arg(long, default_value_t = 20_000)]
+    flow_rate: u64,
+    /// Small blobs of which half are deleted.
+    #[arg(long, default_value_t = 300_000)]
+    blobs: u64,
+    /// Hot rows of 1 KiB that are overwritten.
+    #[arg(long, default_value_t = 190_000)]
+    hot_rows: u64,
+    /// Times that they are overwritten.
+    #[arg(long, default_value_t = 10)]
+    overwrites: u64,
+    /// Seconds of quiet in which tombstones must be gone.
+    #[arg(long, default_value_t = 30)]
+    quiet_seconds: u64,
+    /// Seconds after which the space of what was deleted must be back.
+    #[arg(long, default_value_t = 60)]
+    space_seconds: u64,
+    #[command(flatten)]
+    server: MeasuredServer,
+    /// Fail if a part misses its target.
+    #[arg(long)]
+    check: bool,
+}
+
+impl ChurnArguments {
+    /// A run so short that it shows that the bench still works, and that deletions go.
+    pub(crate) fn smoke(bin: PathBuf) -> Self {
+        Self {
+            only: vec![Part::Deletions, Part::Flow],
+            rows: 60_000,
+            flow_seconds: 3,
+            flow_rate: 5_000,
+            blobs: 2_000,
+            hot_rows: 5_000,
+            overwrites: 2,
+            quiet_seconds: 12,
+            space_seconds: 1,
+            server: MeasuredServer::smoke(bin),
+            check: false,
+        }
+    }
+}
+
+/// What was measured beside what it must be.
+struct Verdict {
+    what: String,
+    holds: bool,
+}
+
+impl Verdict {
+    fn at_most(what: &str, measured: f64, most: f64, unit: &str) -> Self {
+        Verdict { what: format!("{what}: {measured:.1} {unit}, at most {most:.1}"), holds: measured <= most }
+    }
+}
+
+/// A server on a new folder.
+struct Stage<'a> {
+    arguments: &'a ChurnArguments,
+    binary: &'a Path,
+    server: ServerProcess,
+    scratch: workspace::Scratch,
+}
+
+impl Stage<'_> {
+    fn data(&self) -> PathBuf {
+        self.scratch.path().join("data")
+    }
+
+    /// MiB that the folder takes, but for the journal, whose size does not follow what is stored.
+    fn stored_mib(&self) -> Outcome<f64> {
+        let (used, journal) = super::blobs::used_bytes(&self.data())?;
+        Ok(mib(used - journal))
+    }
+
+    /// The same of a folder that nothing was written to yet, with what the server keeps back of the disk.
+    fn empty_mib(&self) -> Outcome<f64> {
+        let mut empty_mib = self.stored_mib()?;
+        loop {
+            std::thread::sleep(GROWS_FOR);
+            let now_mib = self.stored_mib()?;
+            if now_mib <= empty_mib {
+                return Ok(now_mib);
+            }
+            empty_mib = now_mib;
+        }
+    }
+
+    fn resident_mib(&self) -> Outcome<f64> {
+        Ok(mib(self.server.resident_bytes()?))
+    }
+
+    /// Stops the server gently and starts it again.
+    fn restart(&mut self) -> Outcome<()> {
+        let next = |stage: &Self| ServerProcess::start_larimar(stage.binary, &stage.data());
+        // The folder is locked until the former one has ended.
+        self.server.end()?;
+        self.server = next(self)?;
+        Ok(())
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
+    let programs = arguments.server.programs()?;
+    let mut verdicts = Vec::new();
+    for part in PARTS {
+        if !arguments.only.is_empty() && !arguments.only.contains(&part) {
+            continue;
+        }
+        println!("{part:?}");
+        let scratch = workspace::Scratch::create("bench-churn")?;
+        let server = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
+        let mut stage = Stage { arguments, binary: &programs.larimar, server, scratch };
+        let of_part = match part {
+            Part::Deletions => deletions::run(&mut stage)?,
+            Part::Flow => flow::run(&stage)?,
+            Part::Blobs => small_blobs::run(&stage)?,
+            Part::Cache => cache::run(&stage)?,
+        };
+        let status = stage.server.terminate()?;
+        if !status.success() {
+            return Err(format!("the server ended with {status}").into());
+        }
+        verdicts.extend(of_part);
+    }
+    for verdict in &verdicts {
+        println!("{} {}", if verdict.holds { "ok    " } else { "MISSED" }, verdict.what);
+    }
+    match verdicts.iter().filter(|verdict| !verdict.holds).count() {
+        missed if missed > 0 && arguments.check => Err(format!("{missed} targets are missed").into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,139 @@
+//! Rows of one partition, put and deleted in groups of a hundred, and a look for the first of them.
+
+use crate::Outcome;
+use crate::client::http_client::HttpClient;
+use crate::client::shared_key::Signer;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+pub(super) const TABLE: &str = "churn";
+pub(super) const GROUP_ROWS: u64 = 100;
+const WRITER_COUNT: usize = 4;
+
+/// What a group does to each of its rows.
+#[derive(Clone, Copy)]
+pub(super) enum Change {
+    /// Puts it, there or not, with so many bytes of text.
+    Put {
+        text_size: usize,
+    },
+    Delete,
+}
+
+/// One connection.
+pub(super) struct TableClient {
+    http: HttpClient,
+    text: String,
+}
+
+impl TableClient {
+    pub(super) fn connect(address: SocketAddr) -> Outcome<Self> {
+        Ok(Self { http: HttpClient::connect(address, Signer::new())?, text: String::new() })
+    }
+
+    pub(super) fn create_table(&mut self) -> Outcome<()> {
+        let body = format!("{{\"TableName\":\"{TABLE}\"}}");
+        let created = self.http.send("POST", "Tables", &[], body.as_bytes())?;
+        match created.status {
+            201 => Ok(()),
+            status => Err(format!("create table: {status} {}", created.text()).into()),
+        }
+    }
+
+    /// Changes up to a hundred rows of a partition at once. A row that is to be deleted must be there.
+    pub(super) fn change(&mut self, partition: &str, rows: Range<u64>, change: Change) -> Outcome<()> {
+        let base = self.http.base_url();
+        let mut body = String::from("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n");
+        for row in rows.clone() {
+            let target = format!("{base}/{TABLE}(PartitionKey='{partition}',RowKey='r{row:010}')");
+            body.push_str(
+                "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n",
+            );
+            match change {
+                Change::Put { text_size } => {
+                    if self.text.len() != text_size {
+                        self.text = "churn ".chars().cycle().take(text_size).collect();
+                    }
+                    body.push_str(&format!(
+                        "PUT {target} HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{{\"Number\":{row},\"Text\":\"{}\"}}\r\n",
+                        self.text
+                    ));
+                }
+                Change::Delete => {
+                    body.push_str(&format!("DELETE {target} HTTP/1.1\r\nIf-Match: *\r\n\r\n\r\n"))
+                }
+            }
+        }
+        body.push_str("--c--\r\n--b--\r\n");
+        let content_type = "multipart/mixed; boundary=b";
+        let answer = self.http.send_as(content_type, "POST", "$batch", &[], body.as_bytes())?;
+        if answer.status != 202 || answer.text().contains("odata.error") {
+            return Err(format!("rows {rows:?}: {} {}", answer.status, answer.text()).into());
+        }
+        Ok(())
+    }
+
+    /// Looks for the first row of a partition.
+    pub(super) fn first(&mut self, partition: &str) -> Outcome<First> {
+        let query = format!("{TABLE}()?$filter=PartitionKey%20eq%20'{partition}'&$top=1");
+        let (mut next, mut requests, began_at) = (String::new(), 0, Instant::now());
+        loop {
+            let answer = self.http.send("GET", &format!("{query}{next}"), &[], b"")?;
+            requests += 1;
+            if answer.status != 200 {
+                return Err(format!("{query}: {} {}", answer.status, answer.text()).into());
+            }
+            let body: serde_json::Value = serde_json::from_slice(&answer.body)?;
+            let number = body["value"][0]["Number"].as_u64();
+            let (partition, row) = ("x-ms-continuation-nextpartitionkey", "x-ms-continuation-nextrowkey");
+            match (number, answer.header(partition)) {
+                (None, Some(key)) => {
+                    next = format!("&NextPartitionKey={key}");
+                    if let Some(key) = answer.header(row) {
+                        next.push_str(&format!("&NextRowKey={key}"));
+                    }
+                }
+                (number, _) => return Ok(First { number, requests, took_for: began_at.elapsed() }),
+            }
+        }
+    }
+}
+
+/// The answer to a look for the first row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct First {
+    pub(super) number: Option<u64>,
+    pub(super) requests: u64,
+    pub(super) took_for: Duration,
+}
+
+/// Changes many rows over several connections; rows a second.
+pub(super) fn change_all(
+    address: SocketAddr,
+    partition_of: impl Fn(u64) -> String + Sync,
+    rows: Range<u64>,
+    change: Change,
+) -> Outcome<f64> {
+    let began_at = Instant::now();
+    let next = AtomicU64::new(rows.start);
+    let write = || -> Outcome<()> {
+        let mut client = TableClient::connect(address)?;
+        loop {
+            let from = next.fetch_add(GROUP_ROWS, Ordering::Relaxed);
+            if from >= rows.end {
+                return Ok(());
+            }
+            client.change(&partition_of(from), from..rows.end.min(from + GROUP_ROWS), change)?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> =
+            (0..WRITER_COUNT).map(|_| scope.spawn(|| write().map_err(|error| error.to_string()))).collect();
+        writers
+            .into_iter()
+            .try_for_each(|writer| writer.join().map_err(|_| "a writer panicked".to_owned())?)
+    })?;
+    Ok((rows.end - rows.start) as f64 / began_at.elapsed().as_secs_f64())
+}
