@@ -1,10 +1,10 @@
 //! Which checkpoints are compacted because of their tombstones: pure choices over their counts.
 //!
-//! Size alone never brings a tombstone to the row that it deletes: tombstones are small and rows are not. Then
-//! the space of deleted rows stays, and each scan passes over tombstones and rows alike. A tombstone can be
-//! dropped once nothing older has its row, so the runs here end with the oldest checkpoint. What always holds:
-//! a run is chosen only if what goes is a fair part of what is written anew for it, so each deleted byte costs
-//! a bounded number of written ones.
+//! Size alone never brings a tombstone to the row that it deletes: tombstones are small and rows are not.
+//! Then the space of deleted rows stays, and each scan passes over tombstones and rows alike. A tombstone can
+//! be dropped once nothing older has its row, so the runs here end with the oldest checkpoint. What always
+//! holds: a run is chosen only if what goes is a fair part of what is written anew for it, so each deleted
+//! byte costs a bounded number of written ones.
 
 use crate::compaction::choose_compaction::COMPACTION_COUNT_MAX;
 use crate::compaction::counts::Counts;

@@ -1,5 +1,6 @@
-//! What the choices of compactions come to over a long time: six workloads, a flush at a time, over checkpoints
-//! that are plain maps. Prints write, read and space amplification; `docs/internals/compaction.md` has them.
+//! What the choices of compactions come to over a long time: six workloads, a flush at a time, over
+//! checkpoints that are plain maps. Prints write, read and space amplification;
+//! `docs/internals/compaction.md` has them.
 
 use super::choose_compaction::{RowsMostly, choose_compaction, idle_count_min, rows_of_compaction};
 use super::choose_tombstone_compaction::{Occasion, choose_tombstone_compaction};

@@ -10,8 +10,8 @@ pub(super) struct SlowScans {
 }
 
 impl SlowScans {
-    /// One was slow: tombstones in memory are flushed, those in checkpoints compacted, as far as that is worth
-    /// it.
+    /// One was slow: tombstones in memory are flushed, those in checkpoints compacted, as far as that is
+    /// worth it.
     pub(super) fn note(&self, core: &RangeTree) {
         self.are_noted.store(true, Ordering::Relaxed);
         core.freeze_scanned_tombstones();

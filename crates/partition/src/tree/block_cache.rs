@@ -5,8 +5,8 @@
 //! themselves, first come, first served: each look-up probes every filter of a range, and a look into a cache
 //! that all threads share costs more than the filter. What finds no room there is cached like row blocks.
 //!
-//! What always holds: a cached block is what its location holds for ever, because extents never change. Blocks
-//! of extents that nothing names any more are evicted when their checkpoint is removed.
+//! What always holds: a cached block is what its location holds for ever, because extents never change.
+//! Blocks of extents that nothing names any more are evicted when their checkpoint is removed.
 
 use crate::bloom::key_groups::KeyGroup;
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};

@@ -8,6 +8,7 @@ pub(crate) mod bare_server;
 mod blobs;
 mod churn;
 pub(crate) mod cold_build;
+mod disk_usage;
 pub(crate) mod engine;
 mod groups;
 pub(crate) mod measured;

@@ -2,10 +2,10 @@
 //! what its metadata stream says, and what keeps its parts out of each other's way.
 //!
 //! Here are its fields; its verbs are in `write_checkpoint`, `remove_unused` (what replaced checkpoints
-//! leave), `tombstones`, `hand_over` and `size`. The parts (commit pipeline, flusher, compactor, blob data collector,
-//! reader) know this and not each other. What always holds: the tree is replaced only inside the serial
-//! section; rows up to `visible` are durable, rows beyond it are shown to later decisions only, whose replies
-//! wait; the metadata stream names a checkpoint before the tree shows it.
+//! leave), `tombstones`, `hand_over` and `size`. The parts (commit pipeline, flusher, compactor, blob data
+//! collector, reader) know this and not each other. What always holds: the tree is replaced only inside the
+//! serial section; rows up to `visible` are durable, rows beyond it are shown to later decisions only, whose
+//! replies wait; the metadata stream names a checkpoint before the tree shows it.
 
 pub(crate) mod hand_over;
 pub(crate) mod log_positions;

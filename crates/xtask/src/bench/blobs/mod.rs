@@ -9,8 +9,6 @@ mod memory;
 mod space;
 mod speed;
 
-pub(super) use space::used_bytes;
-
 use crate::bench::measured::MeasuredServer;
 use crate::bench::rounds::RoundArguments;
 use crate::client::load::RequestSource;

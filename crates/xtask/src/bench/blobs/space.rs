@@ -6,6 +6,7 @@
 
 use super::{BLOCK_BLOB, Bench, CONTAINER, CONTENT_TYPE, Verdict, mib};
 use crate::Outcome;
+use crate::bench::disk_usage::used_bytes;
 use crate::client::content::content;
 use crate::client::service_client::ServiceClient;
 use base::random::splitmix64;
@@ -136,26 +137,6 @@ fn settle(stage: &Stage, data: &Path, within: Duration) -> Outcome<Vec<Verdict>>
         );
         return Ok(vec![Verdict { what, holds }]);
     }
-}
-
-/// Bytes that the files of a folder take on the disk, and those of the journal among them.
-pub(in crate::bench) fn used_bytes(folder: &Path) -> Outcome<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let (mut used, mut journal) = (0, 0);
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        // A file may have gone meanwhile.
-        let Ok(metadata) = entry.metadata() else { continue };
-        if metadata.is_dir() {
-            let (inside, of_journal) = used_bytes(&entry.path())?;
-            let is_journal = entry.file_name() == "journal";
-            used += inside;
-            journal += if is_journal { inside } else { of_journal };
-        } else {
-            used += metadata.blocks() * 512;
-        }
-    }
-    Ok((used, journal))
 }
 
 impl Stage {

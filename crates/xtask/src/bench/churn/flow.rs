@@ -1,5 +1,5 @@
-//! Rows in at the end of a partition and out at its start, at a steady rate: how long a look for the first one
-//! takes meanwhile.
+//! Rows in at the end of a partition and out at its start, at a steady rate: how long a look for the first
+//! one takes meanwhile.
 
 use super::rows::{Change, GROUP_ROWS, TableClient, change_all};
 use super::{Stage, Verdict};

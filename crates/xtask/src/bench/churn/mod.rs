@@ -10,6 +10,7 @@ mod flow;
 mod rows;
 mod small_blobs;
 
+use crate::bench::disk_usage::used_bytes;
 use crate::bench::measured::MeasuredServer;
 use crate::client::server_process::ServerProcess;
 use crate::{Outcome, workspace};
@@ -116,7 +117,7 @@ impl Stage<'_> {
 
     /// MiB that the folder takes, but for the journal, whose size does not follow what is stored.
     fn stored_mib(&self) -> Outcome<f64> {
-        let (used, journal) = super::blobs::used_bytes(&self.data())?;
+        let (used, journal) = used_bytes(&self.data())?;
         Ok(mib(used - journal))
     }
 
