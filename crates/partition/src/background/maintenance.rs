@@ -382,7 +382,7 @@ impl Maintenance {
                 return None;
             }
         }
-        None
+        Some(IDLE_LOOK_EVERY)
     }
 
     async fn run_collections(self: Arc<Self>, clock: Arc<dyn Clock>) {

@@ -1,4 +1,4 @@
-//! What the choices of compactions come to over a long time: six workloads, a flush at a time, over
+//! What the choices of compactions come to over a long time: seven workloads, a flush at a time, over
 //! checkpoints that are plain maps. Prints write, read and space amplification;
 //! `docs/internals/compaction.md` has them.
 

@@ -42,7 +42,7 @@ pub(crate) struct MemoryTable {
     rows: RwLock<BTreeMap<TableKey, Changes>>,
     keys: KeyFilter,
     share: MemoryShare,
-    /// Changes that delete a row, those included that were taken back.
+    /// Changes that delete a row.
     deleted_count: AtomicU64,
 }
 
@@ -100,6 +100,9 @@ impl MemoryTable {
         let Ok(index) = changes.binary_search_by_key(&version, |change| change.0) else { return };
         let (_, value) = changes.remove(index);
         let mut cost = change_cost(value.as_ref());
+        if value.is_none() {
+            self.deleted_count.fetch_sub(1, Ordering::Relaxed);
+        }
         if changes.is_empty() {
             rows.remove(key);
             cost += row_cost(key.len());
@@ -143,7 +146,7 @@ impl MemoryTable {
         }
     }
 
-    /// Changes that delete a row, those included that were taken back.
+    /// Changes that delete a row.
     pub(crate) fn deleted_count(&self) -> u64 {
         self.deleted_count.load(Ordering::Relaxed)
     }
@@ -263,8 +266,12 @@ mod tests {
             true
         });
         assert!(seen.iter().eq(keys.keys()));
-        keys.keys().for_each(|key| table.remove(key, RowVersion(1)));
-        assert_eq!(table.size_bytes(), 0);
+        keys.keys().for_each(|key| table.insert(key, RowVersion(2), None));
+        assert_eq!(table.deleted_count(), keys.len() as u64);
+        for version in 1..=2 {
+            keys.keys().for_each(|key| table.remove(key, RowVersion(version)));
+        }
+        assert_eq!((table.size_bytes(), table.deleted_count()), (0, 0));
     }
 
     #[test]
@@ -276,6 +283,7 @@ mod tests {
         table.insert(key(0).as_bytes(), RowVersion(3), Some(Bytes::from_static(b"new")));
         table.remove(key(0).as_bytes(), RowVersion(3));
         assert_eq!(table.size_bytes(), before);
+        assert_eq!(table.deleted_count(), 1);
         assert_eq!(
             table.get(HashedKey::new(key(0).as_bytes()), RowVersion(9)).map(|found| found.version),
             Some(RowVersion(2))

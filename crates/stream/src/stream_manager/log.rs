@@ -19,7 +19,7 @@
 //! `restart_in_place.rs`).
 
 use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
-use super::restart_in_place::{RestartedLog, restart_in_place};
+use super::restart_in_place::{RestartedLog, begin_in_place, restart_in_place};
 use super::state::{Command, State};
 use crate::error::{StreamError, not_made};
 use crate::extent_node::read_whole;
@@ -42,6 +42,9 @@ const KIND_SNAPSHOT: u8 = 2;
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// And one that has grown so often, as it does in small steps on small disks.
 const LOG_GROWTH_COUNT_MAX: u64 = 32;
+/// So many lists of commands that free space are refused for want of space, one after the other. Then the log
+/// begins anew in its place: space may have come meanwhile, and that writes all of it.
+const REFUSED_COUNT_MAX: u32 = 20;
 
 /// A list of commands that waits for the log.
 pub(crate) struct Request {
@@ -60,6 +63,8 @@ pub(crate) struct Log {
     growth_bytes: u64,
     /// Bytes of the next log, for which there was no space when it was tried last.
     refused_size_bytes: u64,
+    /// Lists of commands that free space and were refused, since the log had room for one last.
+    refused_count: u32,
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
     space: Arc<Space>,
@@ -140,6 +145,7 @@ fn new_log(
         grown_to,
         growth_bytes,
         refused_size_bytes: 0,
+        refused_count: 0,
         stopped: None,
         space: space.clone(),
     }
@@ -309,7 +315,7 @@ impl Log {
         let growth_bytes = settings.manager_log_growth_bytes;
         match write_snapshot(&env.disk, snapshot.clone(), generation, growth_bytes, space).await {
             Err(StreamError::DiskFull) => {
-                let begun = restart_in_place(&*env.disk, recovered, &snapshot).await?;
+                let begun = restart_in_place(&*env.disk, &recovered.whole, &snapshot).await?;
                 tracing::info!(
                     "there is no space for new files of the stream manager's log: it begins anew in the old ones"
                 );
@@ -351,17 +357,68 @@ impl Log {
         if commands.is_empty() {
             return Ok(());
         }
-        let mut record = RecordBuilder::new();
-        record.body().put_u8_field(KIND_COMMANDS);
-        commands.iter().for_each(|command| command.encode(record.body()));
-        let record = record.finish(self.generation, self.sequence + 1);
-        self.grow(record.bytes.len() as u64).await?;
+        let mut record = self.encode(commands);
+        match self.grow(record.bytes.len() as u64).await {
+            // What takes space waits for it. What frees some does for a few tries.
+            Err(StreamError::DiskFull) if self.is_stuck(commands) => {
+                self.begin_again(state, record.bytes.len() as u64).await?;
+                record = self.encode(commands);
+            }
+            grown => grown?,
+        }
+        self.refused_count = 0;
         state.apply_all(commands)?;
         if let Err(error) = self.append(state, record).await {
             self.stop_after(Some(error.clone()));
             return Err(error);
         }
         shown.write().apply_all(commands)
+    }
+
+    /// A list of commands is refused for want of space: whether too many of those that free some were, one
+    /// after the other.
+    fn is_stuck(&mut self, commands: &[Command]) -> bool {
+        self.refused_count += u32::from(commands.iter().all(Command::frees_space));
+        self.refused_count > REFUSED_COUNT_MAX
+    }
+
+    /// The next record.
+    fn encode(&self, commands: &[Command]) -> EncodedRecord {
+        let mut record = RecordBuilder::new();
+        record.body().put_u8_field(KIND_COMMANDS);
+        commands.iter().for_each(|command| command.encode(record.body()));
+        record.finish(self.generation, self.sequence + 1)
+    }
+
+    /// The disk has no space for a longer log, and without one nothing could be deleted: it begins anew in
+    /// its place, with a snapshot of `state`, if so many bytes fit behind that.
+    async fn begin_again(&mut self, state: &State, size_bytes: u64) -> Result<(), StreamError> {
+        let generation = self.generation + 1;
+        let snapshot = encode_snapshot(state, generation);
+        if snapshot.bytes.len() as u64 + size_bytes > self.grown_to {
+            return Err(StreamError::DiskFull);
+        }
+        let mut whole = [None, None];
+        for ((whole, file), path) in whole.iter_mut().zip(&self.files).zip(PATHS) {
+            let read = file.read_at(0, self.offset as usize).await;
+            *whole = Some(read.map_err(|error| StreamError::read(path, &error))?);
+        }
+        match begin_in_place(&*self.disk, self.files.clone(), &whole, &snapshot).await {
+            Ok(RestartedLog { files, grown_to }) => {
+                tracing::info!(
+                    "the stream manager's log is full, and so is the disk: it begins anew in its place"
+                );
+                let (disk, space) = (self.disk.clone(), self.space.clone());
+                let end = (snapshot.len as u64, grown_to);
+                *self = new_log(&disk, files, generation, end, self.growth_bytes, &space);
+                Ok(())
+            }
+            Err(error) => {
+                // It is unknown how much of it was written.
+                self.stop_after(Some(error.clone()));
+                Err(error)
+            }
+        }
     }
 
     /// After a failed write it is unknown what the log holds: nothing is written any more.

@@ -1,5 +1,6 @@
 //! Begins the stream manager's log anew in the files that it has, where there is no space for new ones: so a
-//! start on a full disk takes no space, however often it happens.
+//! start on a full disk takes no space, however often it happens, and a log that is full on a full disk goes
+//! on, without which nothing could be deleted.
 //!
 //! ```text
 //! kept     old log (again)                          snapshot
@@ -13,7 +14,7 @@
 //! again and synced before the other is written over. Acknowledged bytes are the same in both, so that a torn
 //! write of them changes nothing.
 
-use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
+use super::log_files::{FOLDER, PATHS, write_failed};
 use crate::error::StreamError;
 use crate::record::EncodedRecord;
 use base::{Disk, DiskFile, OpenMode};
@@ -37,29 +38,39 @@ fn choose_kept(whole: [bool; 2], sizes_bytes: [u64; 2], snapshot_bytes: u64) -> 
     whole.iter().position(|is_whole| *is_whole).filter(|_| fits)
 }
 
-/// Writes `snapshot` at the start of both files, one after the other. A disk that is full means that it can't
-/// be done so.
+/// Opens both files and begins the log anew in them: see [`begin_in_place`].
 pub(super) async fn restart_in_place(
     disk: &dyn Disk,
-    recovered: &LogRecovery,
+    whole: &[Option<Bytes>; 2],
     snapshot: &EncodedRecord,
 ) -> Result<RestartedLog, StreamError> {
     let mut files = Vec::with_capacity(PATHS.len());
-    let mut sizes = [0; 2];
-    for (path, size) in PATHS.into_iter().zip(&mut sizes) {
+    for path in PATHS {
         let failed = |error: std::io::Error| StreamError::read(path, &error);
         if !disk.exists(path).await.map_err(failed)? {
             return Err(StreamError::DiskFull);
         }
-        let file = disk.open(path, OpenMode::Write).await.map_err(failed)?;
-        *size = file.size().await.map_err(failed)?;
-        files.push(file);
+        files.push(disk.open(path, OpenMode::Write).await.map_err(failed)?);
     }
     let files: [Arc<dyn DiskFile>; 2] =
         files.try_into().map_err(|_| StreamError::Folder("stream manager's layout".to_owned()))?;
-    let whole = recovered.whole.each_ref().map(Option::is_some);
-    let kept = choose_kept(whole, sizes, snapshot.bytes.len() as u64);
-    let kept = kept.and_then(|kept| Some((kept, recovered.whole[kept].clone()?)));
+    begin_in_place(disk, files, whole, snapshot).await
+}
+
+/// Writes `snapshot` at the start of both files, one after the other; `whole` is what each of them holds now,
+/// if it is whole. A disk that is full means that it can't be done so.
+pub(super) async fn begin_in_place(
+    disk: &dyn Disk,
+    files: [Arc<dyn DiskFile>; 2],
+    whole: &[Option<Bytes>; 2],
+    snapshot: &EncodedRecord,
+) -> Result<RestartedLog, StreamError> {
+    let mut sizes = [0; 2];
+    for ((file, size), path) in files.iter().zip(&mut sizes).zip(PATHS) {
+        *size = file.size().await.map_err(|error| StreamError::read(path, &error))?;
+    }
+    let kept = choose_kept(whole.each_ref().map(Option::is_some), sizes, snapshot.bytes.len() as u64);
+    let kept = kept.and_then(|kept| Some((kept, whole[kept].clone()?)));
     let (kept, old) = kept.ok_or(StreamError::DiskFull)?;
     // Their names may be newer than what the disk has of the folder.
     disk.sync_folder(FOLDER).await.map_err(|error| StreamError::write(FOLDER, &error))?;

@@ -80,6 +80,21 @@ pub(crate) enum Command {
     Forget(ExtentId),
 }
 
+impl Command {
+    /// Whether it takes no space and may be on the way to free some.
+    pub(crate) fn frees_space(&self) -> bool {
+        match self {
+            Command::Create(_) | Command::Add { .. } | Command::Own { .. } | Command::Share { .. } => false,
+            Command::Seal { .. }
+            | Command::Delete(_)
+            | Command::Rename { .. }
+            | Command::Trim { .. }
+            | Command::Unlist { .. }
+            | Command::Forget(_) => true,
+        }
+    }
+}
+
 /// The manager's record of an extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExtentInfo {

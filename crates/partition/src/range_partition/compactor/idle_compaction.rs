@@ -12,22 +12,61 @@ use crate::error::PartitionError;
 use crate::range_partition::compactor::Compactor;
 use crate::range_partition::compactor::{counts_of, ends_of, sizes_of};
 use crate::range_partition::range_tree::write_checkpoint::First;
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeCheckpoint};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Tombstones in memory are flushed when idle at most this often.
+const IDLE_FREEZE_EVERY: Duration = Duration::from_secs(60);
 
 impl Compactor {
     /// Whether there is something to merge when it is quiet.
     pub(crate) fn waits_until_idle(&self) -> bool {
-        self.core.has_idle_tombstones() || self.choose_idle_compaction(&self.core.tree()).is_some()
+        let has_tombstones = self.may_freeze_when_idle() && self.core.has_idle_tombstones();
+        has_tombstones || self.idle_compactions(&self.core.tree()).next().is_some()
     }
 
-    /// Tombstones that are worth it come first: such a run has all that is newer.
-    fn choose_idle_compaction(&self, tree: &Tree) -> Option<Range<usize>> {
+    /// Those that are worth it, in the order in which they are tried: what brings tombstones to their rows,
+    /// then what makes checkpoints fewer.
+    fn idle_compactions(&self, tree: &Tree) -> impl Iterator<Item = Range<usize>> + use<> {
         let counts = counts_of(&tree.checkpoints);
         let count_min = idle_count_min(self.core.shared.settings.compaction_count_min);
-        self.run_with_tombstones(&tree.checkpoints, Occasion::Idle)
-            .or_else(|| choose_compaction(&counts, self.rows_mostly(), count_min))
+        let for_tombstones = self.run_with_tombstones(&tree.checkpoints, Occasion::Idle);
+        let similar = choose_compaction(&counts, self.rows_mostly(), count_min);
+        for_tombstones.into_iter().chain(similar)
+    }
+
+    /// Each such flush ends the quiet: beside a trickle of deletions compactions would never have their turn.
+    fn may_freeze_when_idle(&self) -> bool {
+        let now_ms = self.core.shared.clock.monotonic().as_millis() as u64;
+        let last_ms = self.idle_freeze_at_ms.load(Ordering::Relaxed);
+        last_ms == 0 || now_ms.saturating_sub(last_ms) >= IDLE_FREEZE_EVERY.as_millis() as u64
+    }
+
+    fn freeze_when_idle(&self) -> bool {
+        let freezes = self.may_freeze_when_idle() && self.core.freeze_idle_tombstones();
+        if freezes {
+            let now_ms = self.core.shared.clock.monotonic().as_millis() as u64;
+            self.idle_freeze_at_ms.store(now_ms.max(1), Ordering::Relaxed);
+        }
+        freezes
+    }
+
+    /// The first of them that did not fail before and that there is plenty of room for.
+    async fn choose_idle_compaction(&self) -> Option<Vec<Arc<TreeCheckpoint>>> {
+        let tree = self.core.tree();
+        for run in self.idle_compactions(&tree) {
+            let run = &tree.checkpoints[run];
+            let size_bytes = sizes_of(run).iter().sum();
+            if *self.failed_when_idle.lock() != Some(ends_of(run))
+                && self.core.shared.streams.has_plenty_of_room_for(size_bytes).await
+            {
+                return Some(run.to_vec());
+            }
+        }
+        None
     }
 
     /// Merges similar checkpoints, if there are any and nothing more urgent is to be done. Returns whether it
@@ -47,20 +86,11 @@ impl Compactor {
             return false;
         }
         // They are flushed first; ten seconds later they are compacted with what is there already.
-        if self.core.freeze_idle_tombstones() || !self.core.tree().frozen.is_empty() {
+        if self.freeze_when_idle() || !self.core.tree().frozen.is_empty() {
             return false;
         }
-        let tree = self.core.tree();
-        let Some(run) = self.choose_idle_compaction(&tree) else { return false };
-        let merged = tree.checkpoints[run].to_vec();
-        drop(tree);
-        let ends = ends_of(&merged);
-        let size_bytes = sizes_of(&merged).iter().sum();
-        if *self.failed_when_idle.lock() == Some(ends)
-            || !self.core.shared.streams.has_plenty_of_room_for(size_bytes).await
-        {
-            return false;
-        }
+        let Some(merged) = self.choose_idle_compaction().await else { return false };
+        let (ends, size_bytes) = (ends_of(&merged), sizes_of(&merged).iter().sum());
         // None are due, or it gives up.
         let compactions_before = AtomicU64::new(0);
         let first = self.newer_than(&merged, &give_up, &compactions_before);

@@ -75,6 +75,8 @@ pub(crate) struct Compactor {
     /// Whether compactions find rows that newer ones have replaced.
     replaces_rows: AtomicBool,
     slow_scans: Arc<SlowScans>,
+    /// When tombstones in memory were flushed last because it was idle, in milliseconds of monotonic time.
+    pub(crate) idle_freeze_at_ms: AtomicU64,
 }
 
 /// Before the next rows of a compaction: the end, if it has come, then small compactions that come due among
@@ -115,6 +117,7 @@ impl Compactor {
         Compactor {
             core,
             slow_scans,
+            idle_freeze_at_ms: AtomicU64::new(0),
             not_worth_it: Mutex::new(Vec::new()),
             failed_compaction: Mutex::new(None),
             failed_when_idle: Mutex::new(None),
@@ -284,7 +287,10 @@ impl Compactor {
         checkpoints: &[Arc<TreeCheckpoint>],
         occasion: Occasion,
     ) -> Option<Range<usize>> {
-        if self.core.shared.settings.planted_fault == Some(PlantedFault::StuckTombstones) {
+        // A full disk has choices of its own, which know what there is room for.
+        if self.core.shared.settings.planted_fault == Some(PlantedFault::StuckTombstones)
+            || self.core.is_scarce()
+        {
             return None;
         }
         choose_tombstone_compaction(&counts_of(checkpoints), occasion)
@@ -292,7 +298,11 @@ impl Compactor {
 
     /// The compaction that brings tombstones to what they delete, if that is worth it and there is room.
     async fn choose_for_tombstones(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
-        let occasion = if self.slow_scans.are_noted() { Occasion::SlowScans } else { Occasion::Busy };
+        let occasion = if self.slow_scans.are_noted(self.core.shared.clock.monotonic()) {
+            Occasion::SlowScans
+        } else {
+            Occasion::Busy
+        };
         let run = self.run_with_tombstones(checkpoints, occasion)?;
         let size_bytes = sizes_of(&checkpoints[run.clone()]).iter().sum();
         if !self.core.shared.streams.has_room_for(size_bytes).await {

@@ -194,12 +194,19 @@ impl RangeTree {
 
     /// Freezes the table that takes changes, unless it is empty.
     pub(super) fn freeze_active(&self) {
+        self.freeze_active_if(|_| true);
+    }
+
+    /// The same, if the tree is still such that it shall be frozen. Returns whether it was.
+    pub(super) fn freeze_active_if(&self, shall_be_frozen: impl FnOnce(&Tree) -> bool) -> bool {
         let serial = self.serial.lock();
         let tree = self.tree.load();
-        if tree.active.size_bytes() > 0 {
+        let freezes = tree.active.size_bytes() > 0 && shall_be_frozen(&tree);
+        if freezes {
             self.tree.store(Arc::new(tree.with_active_frozen(serial.last_version)));
             self.log.begins_table.store(true, Ordering::Release);
         }
+        freezes
     }
 
     /// The budget that its tables count against.

@@ -7,6 +7,7 @@ use crate::checkpoint::HashedKey;
 use crate::settings::PlantedFault;
 use crate::tree::Tree;
 use crate::tree::checkpoints::Checkpoints;
+use std::sync::atomic::Ordering;
 
 /// A memory table with so many tombstones is flushed before it is full if scans pass over them.
 const SCANNED_COUNT_MIN: u64 = 8192;
@@ -53,21 +54,26 @@ impl RangeTree {
 
     /// Whether there are some that wait for nothing else to be done.
     pub(crate) fn has_idle_tombstones(&self) -> bool {
-        self.has_tombstones(IDLE_COUNT_MIN)
+        self.has_tombstones(&self.tree.load(), IDLE_COUNT_MIN)
     }
 
     fn freeze_tombstones(&self, count_min: u64) -> bool {
-        let is_due = self.has_tombstones(count_min);
-        if is_due {
-            self.freeze_active();
+        // Most scans end here, without the lock. With it, the table may be another one by now.
+        let freezes = self.has_tombstones(&self.tree.load(), count_min)
+            && self.freeze_active_if(|tree| self.has_tombstones(tree, count_min));
+        if freezes {
             self.shared.maintenance.wake_flush();
         }
-        is_due
+        freezes
     }
 
-    /// Whether the table that takes changes has so many and no other one waits for its flush.
-    fn has_tombstones(&self, count_min: u64) -> bool {
-        let tree: &Tree = &self.tree.load();
-        tree.frozen.is_empty() && tree.active.deleted_count() >= count_min
+    /// Whether the table that takes changes has so many, and may be frozen for that: no other one waits for
+    /// its flush, or writers would, and the disk has room for it.
+    fn has_tombstones(&self, tree: &Tree, count_min: u64) -> bool {
+        self.shared.settings.planted_fault != Some(PlantedFault::StuckTombstones)
+            && tree.frozen.is_empty()
+            && tree.active.deleted_count() >= count_min
+            && !self.is_scarce()
+            && !self.gate.keeps_memory.load(Ordering::Acquire)
     }
 }
