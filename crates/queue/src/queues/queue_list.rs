@@ -63,7 +63,10 @@ fn summarize(row: &[u8]) -> Result<Option<QueueSummary>, DecodeError> {
 mod tests {
     use super::*;
     use crate::queue_service::QueueService;
-    use partition::{Decision, ObjectTable, Operation, PartitionSettings, Read, RowChange, RowVersion, Rows};
+    use bytes::Bytes;
+    use partition::{
+        Decision, ObjectTable, Operation, PartitionSettings, PlantedFault, Read, RowChange, RowVersion, Rows,
+    };
     use service::container::container_key;
     use sim::World;
     use std::ops::Range;
@@ -73,10 +76,13 @@ mod tests {
     const ACCOUNT: &str = "acct";
     const DELETED: u64 = PASSED_OVER_ROWS_MAX + 50_000;
 
-    /// Deletes rows of queues, which leaves tombstones.
-    struct DeleteQueues(Range<u64>);
+    /// Rows of queues come, or go, which leaves tombstones of those that were there.
+    enum ChangeQueues {
+        Put(Range<u64>),
+        Delete(Range<u64>),
+    }
 
-    impl Operation for DeleteQueues {
+    impl Operation for ChangeQueues {
         type Reply = ();
 
         fn object_table(&self) -> ObjectTable {
@@ -89,8 +95,17 @@ mod tests {
 
         fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
             let key = |number| container_key(ACCOUNT, SERVICE_QUEUE, &format!("m{number:06}"));
-            let changes = self.0.clone().map(|number| RowChange::Delete { key: key(number) });
-            Decision { changes: changes.collect(), reply: () }
+            let value = Bytes::from_static(b"is deleted before it is read");
+            let changes = match self {
+                ChangeQueues::Put(numbers) => numbers
+                    .clone()
+                    .map(|number| RowChange::Put { key: key(number), value: value.clone() })
+                    .collect(),
+                ChangeQueues::Delete(numbers) => {
+                    numbers.clone().map(|number| RowChange::Delete { key: key(number) }).collect()
+                }
+            };
+            Decision { changes, reply: () }
         }
     }
 
@@ -100,14 +115,23 @@ mod tests {
     fn a_page_ends_among_very_many_deleted_queues_and_the_next_one_continues() {
         let finished = World::new(1).run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-            let settings = PartitionSettings { compaction_count_min: 1000, ..PartitionSettings::tiny() };
+            // The tombstones stay.
+            let settings = PartitionSettings {
+                compaction_count_min: 1000,
+                memory_table_size_bytes: 1 << 20,
+                memory_tables_size_bytes_max: 8 << 20,
+                planted_fault: Some(PlantedFault::StuckTombstones),
+                ..PartitionSettings::tiny()
+            };
             let partitions = Arc::new(Partitions::open(&env, streams, settings).await.unwrap());
             let service = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
             for name in ["before", "zbehind"] {
                 service.create_queue(ACCOUNT, name, vec![]).await.unwrap();
             }
-            for start in (0..DELETED).step_by(1000) {
-                partitions.execute(DeleteQueues(start..start + 1000)).await.unwrap();
+            for change in [ChangeQueues::Put, ChangeQueues::Delete] {
+                for start in (0..DELETED).step_by(1000) {
+                    partitions.execute(change(start..start + 1000)).await.unwrap();
+                }
             }
             let mut query = QueueListQuery { count_max: 10, ..QueueListQuery::default() };
             let mut pages = Vec::new();
