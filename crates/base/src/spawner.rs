@@ -18,6 +18,10 @@ pub trait Spawner: Send + Sync + 'static {
     /// Starts a thread for tasks of which one may block it, as those of [`Spawner::spawn_dedicated`] do,
     /// while the others wait for just that. An error says that there is no thread to be had.
     fn start_thread(&self, name: &'static str) -> io::Result<Arc<dyn TaskThread>>;
+    /// The number of the worker that runs the calling task, if tasks stay with their workers; else 0.
+    fn current_worker(&self) -> usize {
+        0
+    }
 }
 
 /// A thread of its own for tasks that wake each other often: on one thread that costs no signal, and nobody

@@ -7,7 +7,7 @@ use crate::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs::File;
@@ -63,6 +63,8 @@ impl Clock for SystemClock {
 pub struct SystemRandom(());
 
 thread_local! {
+    /// The number of the worker that this thread is.
+    static WORKER: Cell<usize> = const { Cell::new(0) };
     /// Numbers that were drawn and not given out. Each thread has its own: one store would go from core to
     /// core.
     static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
@@ -120,7 +122,7 @@ impl WorkerSpawner {
         let cores = if pinned { cores_for(count, &allowed) } else { vec![None; count] };
         // This thread has all cores, and so have those it starts.
         let readers = Arc::new(Readers::start(reads::WAITING_READS_MAX)?);
-        for core in cores {
+        for (number, core) in cores.into_iter().enumerate() {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime =
                 runtime.enable_all().global_queue_interval(TASKS_BETWEEN_LOOKS_ELSEWHERE).build()?;
@@ -130,6 +132,7 @@ impl WorkerSpawner {
             std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
                 core.into_iter().for_each(|core| affinity::keep_to(&[core]));
                 reads::mark_as_worker(readers);
+                WORKER.set(number);
                 // An error means that the sender is gone: the end.
                 worker.run(async move {
                     tokio::spawn(crate::wakes::relay());
@@ -179,6 +182,9 @@ impl Spawner for WorkerSpawner {
     }
     fn start_thread(&self, name: &'static str) -> io::Result<Arc<dyn TaskThread>> {
         RuntimeThread::start(name, &self.allowed)
+    }
+    fn current_worker(&self) -> usize {
+        WORKER.get()
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Account {
     name: Arc<str>,
     keys: Vec<SigningKey>,
     shortest_key_size_bytes: usize,
+    /// Its place among those that are served.
+    number: u32,
 }
 
 /// Base64 as lenient clients read it, which sign with the same bytes: also of the URL kind, without padding,
@@ -118,7 +120,7 @@ impl Account {
                 _ => Err(AccountError::BadKey { name: name.to_owned(), number: index + 1 }),
             })
             .collect::<Result<_, _>>()?;
-        Ok(Account { name: name.into(), keys, shortest_key_size_bytes })
+        Ok(Account { name: name.into(), keys, shortest_key_size_bytes, number: 0 })
     }
 
     /// Reads `NAME:KEY[:KEY2]`.
@@ -145,6 +147,11 @@ impl Account {
     /// Its keys, any of which may sign.
     pub fn keys(&self) -> &[SigningKey] {
         &self.keys
+    }
+
+    /// Its place among those that are served, in the order of their names, from 0.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
     }
 
     /// Bytes of its shortest key: the one that is found first by trying.
@@ -186,6 +193,9 @@ impl Accounts {
         if by_name.is_empty() {
             return Err(AccountError::Empty);
         }
+        for (number, account) in (0..).zip(by_name.values_mut()) {
+            account.number = number;
+        }
         Ok(Accounts { by_name })
     }
 
@@ -205,6 +215,11 @@ impl Accounts {
     /// The account of that name.
     pub fn find(&self, name: &str) -> Option<&Account> {
         self.by_name.get(name)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.by_name.len()
     }
 
     /// All of them, in the order of their names.

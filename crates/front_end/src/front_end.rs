@@ -4,7 +4,7 @@ use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
 use crate::bounds::limits::Limits;
-use crate::pipeline::{Pipeline, RequestHandler, RequestTimer, Shared};
+use crate::pipeline::{Pipeline, RequestHandler, Shared};
 use crate::queue_api::QueueApi;
 use crate::reply::body::ResponseBody;
 use crate::request::connection_info::ConnectionInfo;
@@ -103,7 +103,8 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.blob.handle(connection, request, &RequestTimer::default()).await
+        let state = self.blob.connection_state(self.spawner.current_worker());
+        self.blob.handle(connection, request, &state).await
     }
 
     /// Serves the Table service on a bound listener until `shutdown` completes; then finishes requests under
@@ -146,7 +147,8 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.table.handle(connection, request, &RequestTimer::default()).await
+        let state = self.table.connection_state(self.spawner.current_worker());
+        self.table.handle(connection, request, &state).await
     }
 
     /// Answers one request to the Queue service without a socket.
@@ -159,6 +161,7 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.queue.handle(connection, request, &RequestTimer::default()).await
+        let state = self.queue.connection_state(self.spawner.current_worker());
+        self.queue.handle(connection, request, &state).await
     }
 }

@@ -16,6 +16,7 @@ mod batch;
 mod blob_api;
 mod bounds;
 mod error;
+mod fairness;
 mod front_end;
 mod json;
 mod pipeline;

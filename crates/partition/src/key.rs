@@ -111,6 +111,13 @@ pub fn partition_prefix(key: &[u8]) -> Option<&[u8]> {
     Some(&key[..key.len() - rest.len()])
 }
 
+/// The bytes of `key` that all rows of its account share.
+pub(crate) fn account_prefix(key: &[u8]) -> Option<&[u8]> {
+    let mut rest = key;
+    skip_text(&mut rest)?;
+    Some(&key[..key.len() - rest.len()])
+}
+
 /// The bytes of `key` that all rows of its container share.
 pub(crate) fn container_prefix(key: &[u8]) -> Option<&[u8]> {
     let mut rest = key;

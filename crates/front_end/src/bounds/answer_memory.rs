@@ -4,6 +4,7 @@
 //! it; those of one client hold no more than its share; an answer that is sent or dropped frees its memory.
 
 use crate::bounds::peer_shares::{PeerShare, PeerShares};
+use crate::fairness::account_bounds::AccountShare;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +23,15 @@ pub(crate) struct TakenMemory {
     memory: Arc<AnswerMemory>,
     size_bytes: usize,
     _of_peer: Option<PeerShare>,
+    _of_account: Option<AccountShare>,
+}
+
+impl TakenMemory {
+    /// The same, within its account's share.
+    pub(crate) fn of_account(mut self, share: Option<AccountShare>) -> Self {
+        self._of_account = share;
+        self
+    }
 }
 
 impl AnswerMemory {
@@ -47,7 +57,7 @@ impl AnswerMemory {
     /// What was taken before.
     fn add(self: &Arc<Self>, size_bytes: usize, of_peer: Option<PeerShare>) -> (usize, TakenMemory) {
         let before = self.taken_bytes.fetch_add(size_bytes, Ordering::Relaxed);
-        (before, TakenMemory { memory: self.clone(), size_bytes, _of_peer: of_peer })
+        (before, TakenMemory { memory: self.clone(), size_bytes, _of_peer: of_peer, _of_account: None })
     }
 }
 

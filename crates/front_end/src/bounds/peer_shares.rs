@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The part of a bound that one client may hold: three quarters.
-const fn share_of(bound: usize) -> usize {
+/// The part of a bound that one client, or one account, may hold: three quarters.
+pub(crate) const fn share_of(bound: usize) -> usize {
     bound - bound / 4
 }
 

@@ -8,6 +8,8 @@ use super::request;
 use crate::bounds::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
+use crate::fairness::account_bounds::AccountBounds;
+use crate::fairness::request_turn::RequestTurn;
 use crate::request::content_md5::{CONTENT_MD5, announced_md5, check_md5};
 use base::Clock;
 use bytes::Bytes;
@@ -84,17 +86,41 @@ impl<B: RequestBody> Body for LentBody<'_, B> {
 pub(crate) struct IncomingBody<'a, B> {
     body: B,
     parts: &'a Parts,
-    limits: &'a Limits,
-    /// Permits are KiB.
-    large_bodies: &'a Semaphore,
+    bounds: BodyBounds<'a>,
 }
+
+/// What bodies are read within.
+#[derive(Clone, Copy)]
+pub(super) struct BodyBounds<'a> {
+    pub(super) limits: &'a Limits,
+    /// Of all accounts together. Permits are KiB.
+    pub(super) large_bodies: &'a Semaphore,
+    /// Of each account.
+    pub(super) accounts: &'a AccountBounds,
+    /// The account's number.
+    pub(super) account: u32,
+    /// Where the account takes turns with others.
+    pub(super) turn: &'a RequestTurn<'a>,
+}
+
+impl<'a> BodyBounds<'a> {
+    /// The account's part first: while it waits for that, it is not among those that wait for the whole.
+    async fn take_memory(self, permits: u32) -> Option<BodyMemory<'a>> {
+        let BodyBounds { large_bodies, accounts, account, .. } = self;
+        let of_account = accounts.admit_body(account, permits).await?;
+        Some([of_account, large_bodies.acquire_many(permits).await.ok()?])
+    }
+}
+
+/// The places of a large body in memory: the account's, and that of all.
+pub(crate) type BodyMemory<'a> = [SemaphorePermit<'a>; 2];
 
 /// A body in memory, and its place there: kept until it is worked off.
 pub(crate) struct WholeBody<'a> {
     /// The bytes.
     pub(crate) bytes: Bytes,
     /// Its place.
-    pub(crate) memory: Option<SemaphorePermit<'a>>,
+    pub(crate) memory: Option<BodyMemory<'a>>,
 }
 
 impl WholeBody<'_> {
@@ -105,13 +131,20 @@ impl WholeBody<'_> {
 }
 
 /// A body that is read in portions, as they come.
-pub(crate) struct BodyPortions<B> {
+pub(crate) struct BodyPortions<'a, B> {
     body: Pin<Box<B>>,
+    turn: &'a RequestTurn<'a>,
 }
 
-impl<B: RequestBody> BodyPortions<B> {
-    /// The next bytes; `None`: that was all.
+impl<B: RequestBody> BodyPortions<'_, B> {
+    /// The next bytes, once it is the account's turn; `None`: that was all.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let bytes = self.next_received().await?;
+        self.turn.wait().await;
+        Ok(bytes)
+    }
+
+    async fn next_received(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             match self.body.frame().await {
                 None => return Ok(None),
@@ -136,23 +169,23 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
     }
 
     /// Reads it in portions, of which the caller keeps as few as it likes.
-    pub(crate) fn into_portions(self) -> BodyPortions<B> {
-        BodyPortions { body: Box::pin(self.body) }
+    pub(crate) fn into_portions(self) -> BodyPortions<'a, B> {
+        BodyPortions { body: Box::pin(self.body), turn: self.bounds.turn }
     }
 
-    pub(super) fn new(body: B, parts: &'a Parts, limits: &'a Limits, large_bodies: &'a Semaphore) -> Self {
-        IncomingBody { body, parts, limits, large_bodies }
+    pub(super) fn new(body: B, parts: &'a Parts, bounds: BodyBounds<'a>) -> Self {
+        IncomingBody { body, parts, bounds }
     }
 
     /// Reads it whole, after taking memory for it if it is large.
     pub(crate) async fn read_whole(self) -> Result<WholeBody<'a>, ApiError> {
-        let size_max = self.limits.body_size_bytes_max;
+        let size_max = self.bounds.limits.body_size_bytes_max;
         self.read_up_to(size_max).await
     }
 
     /// The same with a bound of the operation's own, which is below the front end's.
     pub(crate) async fn read_up_to(self, size_max: usize) -> Result<WholeBody<'a>, ApiError> {
-        let size_max = size_max.min(self.limits.body_size_bytes_max);
+        let size_max = size_max.min(self.bounds.limits.body_size_bytes_max);
         self.read_document(size_max).await
     }
 
@@ -167,10 +200,9 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         let size = announced.map_or(size_max, |size| size as usize);
         let memory = if size > SMALL_BODY_SIZE_BYTES_MAX {
             // More than there is would wait for ever.
-            let permits = size.min(self.limits.all_bodies_size_bytes_max()).div_ceil(1024);
+            let permits = size.min(self.bounds.limits.all_bodies_size_bytes_max()).div_ceil(1024);
             let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-            let memory = self.large_bodies.acquire_many(permits).await;
-            Some(memory.map_err(|_| ApiError::new(ErrorCode::ServerBusy))?)
+            Some(self.bounds.take_memory(permits).await.ok_or_else(|| ApiError::new(ErrorCode::ServerBusy))?)
         } else {
             None
         };
@@ -180,6 +212,8 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
             tracing::debug!("a request's body ended after {} bytes", bytes.len());
             return Err(ErrorCode::InvalidInput.into());
         }
+        // What follows is the request's work.
+        self.bounds.turn.wait().await;
         check_md5(md5, &bytes)?;
         Ok(WholeBody { bytes, memory })
     }
@@ -188,16 +222,40 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fairness::worker_turns::WorkerTurns;
     use futures_util::{FutureExt, TryStreamExt};
     use http_body_util::Full;
     use hyper::Request;
+    use std::sync::Arc;
+
+    /// What one account reads bodies within.
+    struct Bounds {
+        limits: Limits,
+        large_bodies: Semaphore,
+        accounts: AccountBounds,
+        turns: WorkerTurns,
+    }
+
+    impl Bounds {
+        fn new(limits: Limits) -> Self {
+            let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));
+            let accounts = AccountBounds::new(1, &limits);
+            let clock = Arc::new(base::system::SystemClock::new());
+            Bounds { limits, large_bodies, accounts, turns: WorkerTurns::new(clock) }
+        }
+
+        fn of<'a>(&'a self, turn: &'a RequestTurn<'a>) -> BodyBounds<'a> {
+            let Bounds { limits, large_bodies, accounts, .. } = self;
+            BodyBounds { limits, large_bodies, accounts, account: 0, turn }
+        }
+    }
 
     /// A body that ended before all that was announced had come, as HTTP/2 lets it without an error, was
     /// taken for whole.
     #[test]
     fn a_body_that_ends_early_is_refused() {
-        let limits = Limits::default();
-        let large_bodies = Semaphore::new(1 << 20);
+        let bounds = Bounds::new(Limits::default());
+        let turn = bounds.turns.request(0);
         for (announced, is_whole) in [(Some("5"), true), (None, true), (Some("6"), false), (Some("4"), false)]
         {
             let mut request = Request::builder();
@@ -209,7 +267,7 @@ mod tests {
             let portions =
                 futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"hello"))]);
             let body = http_body_util::StreamBody::new(portions.map_ok(hyper::body::Frame::data));
-            let body = IncomingBody::new(body, &parts, &limits, &large_bodies);
+            let body = IncomingBody::new(body, &parts, bounds.of(&turn));
             let read = body.read_whole().now_or_never().expect("it is there");
             assert_eq!(read.is_ok(), is_whole, "{announced:?}");
         }
@@ -220,11 +278,11 @@ mod tests {
     #[test]
     fn a_large_document_waits_for_memory() {
         let (parts, ()) = Request::new(()).into_parts();
-        let limits = Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() };
-        let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));
+        let bounds = Bounds::new(Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() });
+        let turn = bounds.turns.request(0);
         let body = |size| {
             let body = Full::new(Bytes::from(vec![b'x'; size]));
-            IncomingBody::new(body, &parts, &limits, &large_bodies).read_document(8 << 20)
+            IncomingBody::new(body, &parts, bounds.of(&turn)).read_document(8 << 20)
         };
         let first = body(6 << 20).now_or_never().expect("there is room").expect("it is small enough");
         assert_eq!(first.bytes.len(), 6 << 20);
@@ -233,7 +291,7 @@ mod tests {
         assert!(body(1 << 10).now_or_never().is_some(), "small ones don't");
         drop(first);
         assert!(second.now_or_never().is_some_and(|read| read.is_ok()));
-        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, &limits, &large_bodies);
+        let larger = IncomingBody::new(Full::new(Bytes::new()), &parts, bounds.of(&turn));
         assert!(larger.read_document(100 << 20).now_or_never().is_some(), "as much as there is will do");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Behind it the steps are compiled for each service; before it the code of connections is compiled once.
 
-use super::RequestTimer;
+use super::ConnectionState;
 use crate::reply::body::ResponseBody;
 use crate::request::connection_info::ConnectionInfo;
 use base::{BoxFuture, Random};
@@ -23,11 +23,14 @@ pub(crate) trait RequestHandler: Send + Sync + 'static {
     /// For ids of what is answered before there is a request.
     fn random(&self) -> &dyn Random;
 
-    /// Answers one request; `timer` is shared with those before and after it.
+    /// For a connection that is served by this worker.
+    fn connection_state(&self, worker: usize) -> ConnectionState;
+
+    /// Answers one request; `state` is shared with those before and after it.
     fn answer_request<'a>(
         &'a self,
         connection: ConnectionInfo,
         request: Request<Incoming>,
-        timer: &'a RequestTimer,
+        state: &'a ConnectionState,
     ) -> BoxFuture<'a, Response<ResponseBody>>;
 }

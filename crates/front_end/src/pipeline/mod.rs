@@ -10,6 +10,7 @@
 mod api_request;
 mod authentication;
 mod body;
+mod connection_state;
 pub(crate) mod cors;
 mod dates;
 mod handler;
@@ -50,8 +51,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 pub(crate) use api_request::{ApiRequest, Environment};
-use body::LentBody;
+use body::{BodyBounds, LentBody};
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
+pub(crate) use connection_state::ConnectionState;
 pub(crate) use handler::RequestHandler;
 pub(crate) use request::{check_timeout, time_limit as requested_time_limit, timeout_of, within};
 pub(crate) use request_timer::RequestTimer;
@@ -74,12 +76,17 @@ impl<S: ServiceApi> Pipeline<S> {
         Pipeline { shared, service, cors: CorsRules::default() }
     }
 
-    /// Answers one request; `timer` is shared with those before and after it.
+    /// For a connection that is served by this worker.
+    pub(crate) fn connection_state(&self, worker: usize) -> ConnectionState {
+        self.shared.connection_state(worker)
+    }
+
+    /// Answers one request; `state` is shared with those before and after it.
     pub(crate) async fn handle<B: RequestBody>(
         &self,
         connection: ConnectionInfo,
         request: Request<B>,
-        timer: &RequestTimer,
+        state: &ConnectionState,
     ) -> Response<ResponseBody> {
         let shared = &*self.shared;
         let (parts, body) = request.into_parts();
@@ -97,9 +104,9 @@ impl<S: ServiceApi> Pipeline<S> {
             None => Err(ErrorCode::ServerBusy.into()),
             Some(_permit) => {
                 let target = (&parts, host, address);
-                let work =
-                    pin!(self.answer(connection, target, &mut body, request_id.as_str(), now, &mut shape));
-                self.within_time_limit(&parts, work, timer).await
+                let from = (connection, state);
+                let work = pin!(self.answer(from, target, &mut body, request_id.as_str(), now, &mut shape));
+                self.within_time_limit(&parts, work, &state.timer).await
             }
         };
         // Also of a body that an operation does not use: the connection's next request starts behind it.
@@ -109,18 +116,22 @@ impl<S: ServiceApi> Pipeline<S> {
         if S::COMPRESSES {
             reply = compress(reply, &parts.headers);
         }
-        let memory = self.admit_reply(connection, &parts, reply.body.len());
+        let memory = self.admit_reply(connection, &address, &parts, reply.body.len());
         if memory.is_err() {
             reply = failure(ErrorCode::ServerBusy.into());
+        }
+        if let (Some(stream), Some(account)) = (reply.stream.take(), shared.accounts.find(address.account)) {
+            reply.stream = Some(stream.in_turns(state.turns.clone(), account.number()));
         }
         reply = self.bound_stream(reply, &parts, begun_at);
         let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
         if let Some(date) = shared.dates.date_if_set_back(now) {
             response.headers_mut().insert(DATE, date);
         }
-        if parts.version < Version::HTTP_2 && !body.is_end_stream() {
-            // The rest of the body is in the way of a next request, so the connection is closed behind the
-            // answer.
+        let is_last = !body.is_end_stream() || state.is_too_many(&shared.account_bounds);
+        if parts.version < Version::HTTP_2 && is_last {
+            // The rest of the body is in the way of a next request, or other accounts want connections, too:
+            // the connection is closed behind the answer.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Ok(Some(memory)) = memory {
@@ -186,18 +197,25 @@ impl<S: ServiceApi> Pipeline<S> {
     fn admit_reply(
         &self,
         connection: ConnectionInfo,
+        address: &Address<'_>,
         parts: &Parts,
         size_bytes: usize,
     ) -> Result<Option<TakenMemory>, ReplyRefused> {
         if size_bytes <= SMALL_BODY_SIZE_BYTES_MAX {
             return Ok(None);
         }
-        let large_answers = &self.shared.large_answers;
-        if S::only_reads(parts) {
-            large_answers.take(connection.peer, size_bytes).map(Some).ok_or(ReplyRefused)
-        } else {
-            Ok(Some(large_answers.take_anyway(size_bytes)))
+        let Shared { large_answers, accounts, account_bounds, .. } = &*self.shared;
+        if !S::only_reads(parts) {
+            return Ok(Some(large_answers.take_anyway(size_bytes)));
         }
+        let of_account = match accounts.find(address.account) {
+            Some(account) => {
+                Some(account_bounds.admit_answer(account.number(), size_bytes).ok_or(ReplyRefused)?)
+            }
+            None => None,
+        };
+        let memory = large_answers.take(connection.peer, size_bytes).ok_or(ReplyRefused)?;
+        Ok(Some(memory.of_account(of_account)))
     }
 
     /// Ends a streamed body at the time-out that the request names, if it names one.
@@ -216,7 +234,7 @@ impl<S: ServiceApi> Pipeline<S> {
 
     async fn answer<B: RequestBody>(
         &self,
-        connection: ConnectionInfo,
+        (connection, state): (ConnectionInfo, &ConnectionState),
         (parts, host, address): (&Parts, Option<&str>, Address<'_>),
         body: B,
         request_id: &str,
@@ -252,6 +270,12 @@ impl<S: ServiceApi> Pipeline<S> {
             Some(credentials) => self.authenticate(connection, &signed, account, credentials, now).await?,
         };
         request::check_timeout(&query)?;
+        let number = account.number();
+        let busy = || ApiError::new(ErrorCode::ServerBusy);
+        let _permit = shared.account_bounds.admit(number).ok_or_else(busy)?;
+        if parts.version < Version::HTTP_2 {
+            state.note_account(&shared.account_bounds, number);
+        }
         let request = ApiRequest {
             connection,
             parts,
@@ -272,8 +296,23 @@ impl<S: ServiceApi> Pipeline<S> {
                 cors: &self.cors,
             },
         };
-        let body = IncomingBody::new(body, parts, &shared.limits, &shared.large_bodies);
-        self.service.answer(&request, body, shape).await
+        let turn = state.turns.request(number);
+        let bounds = BodyBounds {
+            limits: &shared.limits,
+            large_bodies: &shared.large_bodies,
+            accounts: &shared.account_bounds,
+            account: number,
+            turn: &turn,
+        };
+        turn.measured(async {
+            // With a body the work begins when that has come.
+            if body.is_end_stream() {
+                turn.wait().await;
+            }
+            let body = IncomingBody::new(body, parts, bounds);
+            self.service.answer(&request, body, shape).await
+        })
+        .await
     }
 
     /// The account's rules of cross-origin requests, if it has any. Should they not be readable, there are
@@ -321,14 +360,18 @@ impl<S: ServiceApi> RequestHandler for Pipeline<S> {
         &*self.shared.random
     }
 
+    fn connection_state(&self, worker: usize) -> ConnectionState {
+        Pipeline::connection_state(self, worker)
+    }
+
     fn answer_request<'a>(
         &'a self,
         connection: ConnectionInfo,
         request: Request<Incoming>,
-        timer: &'a RequestTimer,
+        state: &'a ConnectionState,
     ) -> BoxFuture<'a, Response<ResponseBody>> {
         // Written where it stays: the future takes kilobytes, and else is moved more than once.
-        let answering = Box::write(Box::new_uninit(), self.handle(connection, request, timer));
+        let answering = Box::write(Box::new_uninit(), self.handle(connection, request, state));
         Box::into_pin(answering)
     }
 }

@@ -3,12 +3,15 @@
 //! What always holds: the bounds are those of all services together, so that none of them can starve the
 //! machine.
 
+use super::connection_state::ConnectionState;
 use super::dates::Dates;
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::bounds::answer_memory::AnswerMemory;
 use crate::bounds::in_flight::InFlight;
 use crate::bounds::limits::Limits;
+use crate::fairness::account_bounds::AccountBounds;
+use crate::fairness::worker_turns::AllTurns;
 use crate::request::protocol_version::VersionLog;
 use base::{Clock, Random};
 use std::sync::Arc;
@@ -22,6 +25,10 @@ pub(crate) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
     pub(super) requests: InFlight,
+    /// What each account may hold of these bounds.
+    pub(super) account_bounds: AccountBounds,
+    /// Where accounts take turns.
+    pub(super) turns: AllTurns,
     /// Permits are KiB.
     pub(super) large_bodies: Semaphore,
     pub(super) large_answers: Arc<AnswerMemory>,
@@ -30,6 +37,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// For a connection that is served by this worker.
+    pub(super) fn connection_state(&self, worker: usize) -> ConnectionState {
+        ConnectionState::new(self.turns.of_worker(worker, &self.clock))
+    }
+
     /// With nothing under way.
     pub(crate) fn new(
         accounts: Accounts,
@@ -40,6 +52,8 @@ impl Shared {
     ) -> Self {
         Shared {
             requests: InFlight::new(limits.requests_in_flight_max),
+            account_bounds: AccountBounds::new(accounts.count(), &limits),
+            turns: AllTurns::default(),
             large_bodies: Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024)),
             large_answers: AnswerMemory::new(limits.answers_size_bytes_max),
             accounts,

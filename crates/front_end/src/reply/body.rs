@@ -5,14 +5,17 @@
 //! buffer space for all of it when it ends.
 
 use crate::bounds::answer_memory::TakenMemory;
+use crate::fairness::worker_turns::WorkerTurns;
 use base::BoxFuture;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::stream::Stream;
 use hyper::body::{Body, Frame, SizeHint};
 use std::any::Any;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// Bytes of a body that are handed over at once to a reader in slices: a frame of HTTP/2.
@@ -40,6 +43,25 @@ impl ReplyStream {
                 return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
             }
             bytes.as_mut().poll_next(context)
+        });
+        ReplyStream { bytes: Box::pin(bytes), size: self.size }
+    }
+}
+
+impl ReplyStream {
+    /// The same, whose portions are read when it is the account's turn.
+    pub(crate) fn in_turns(self, turns: Arc<WorkerTurns>, account: u32) -> Self {
+        let bytes = futures_util::stream::unfold(self.bytes, move |mut bytes| {
+            let turns = turns.clone();
+            async move {
+                let turn = turns.request(account);
+                let next = turn.measured(async {
+                    turn.wait().await;
+                    bytes.next().await
+                });
+                let next = next.await?;
+                Some((next, bytes))
+            }
         });
         ReplyStream { bytes: Box::pin(bytes), size: self.size }
     }
@@ -180,7 +202,7 @@ impl Body for ResponseBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::{FutureExt, StreamExt, stream};
+    use futures_util::{FutureExt, stream};
     use http_body_util::BodyExt;
 
     #[test]

@@ -10,7 +10,7 @@ use super::phase::Phase;
 use super::preface::Protocol;
 use super::tls::TlsIdentity;
 use crate::bounds::limits::Limits;
-use crate::pipeline::{RequestHandler, RequestTimer};
+use crate::pipeline::RequestHandler;
 use crate::reply::body::ResponseBody;
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::header_case::CasedNames;
@@ -201,14 +201,14 @@ async fn serve_stream(
             let noted = activity.clone();
             // Borrowed: a count that all connections share would go from core to core with every request.
             let served_by = &*served_by;
-            let timer = RequestTimer::default();
-            let timer = &timer;
+            let state = served_by.connection_state(settings.spawner.current_worker());
+            let state = &state;
             let handler = service_fn(move |mut request: Request<Incoming>| {
                 let under_way = UnderWay::start(noted.clone());
                 if keeps_metadata {
                     CasedNames::note(&mut request);
                 }
-                served_by.answer_request(info, request, timer).map(move |response| {
+                served_by.answer_request(info, request, state).map(move |response| {
                     // A whole body goes to the socket at once; a streamed one may wait for the disk.
                     Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
                 })
@@ -220,9 +220,10 @@ async fn serve_stream(
         Protocol::Http2 => {
             let handler = service_fn(move |request: Request<Incoming>| {
                 let served_by = served_by.clone();
+                let spawner = settings.spawner.clone();
                 async move {
-                    let timer = RequestTimer::default();
-                    let response = served_by.answer_request(info, request, &timer).await;
+                    let state = served_by.connection_state(spawner.current_worker());
+                    let response = served_by.answer_request(info, request, &state).await;
                     Ok::<_, Infallible>(response.map(ResponseBody::in_slices))
                 }
             });

@@ -1,28 +1,57 @@
 //! Who writes large appends of blob data, large groups of the commit log, and row blocks of memory tables
 //! that are flushed: threads of their own, because such an append writes and syncs its extent.
 //!
-//! What always holds: bytes of blob data that wait or run together stay under a bound; beyond it uploads
-//! wait. A range has one group of its log under way, and a flush one batch of row blocks. Appends that are
-//! small enough for the journal don't come here: they wait for its thread without blocking theirs.
+//! What always holds: bytes of blob data that wait or run together stay under a bound, and those of one
+//! account under its share; beyond it uploads wait. Accounts take turns. A range has one group of its log
+//! under way, and a flush one batch of row blocks. Appends that are small enough for the journal don't come
+//! here: they wait for its thread without blocking theirs.
 
+use super::owner_shares::{Admitted, OwnerShares};
+use super::round_robin::RoundRobin;
 use crate::error::PartitionError;
 use base::Spawner;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use stream::{Location, OwnerEpoch, StreamName, Streams};
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Threads that write blob data: one writes while another syncs.
 const BLOB_DATA_WRITER_COUNT: usize = 2;
-/// Appends that may wait for a thread.
-const QUEUE_LEN_MAX: usize = 16;
+/// Appends that may wait for a thread, of all owners together.
+const QUEUE_LEN_MAX: usize = 256;
 /// Bytes of blob data on their way to the disk, in KiB: uploads of all clients together.
-const IN_FLIGHT_KIB_MAX: usize = 64 << 10;
+const IN_FLIGHT_KIB_MAX: u32 = 64 << 10;
 
 /// Appends to streams for callers that must not block their thread, or have other work meanwhile.
 pub(crate) struct DataWriter {
-    queue: mpsc::Sender<Job>,
-    in_flight: Semaphore,
+    queue: Arc<JobQueue>,
+    in_flight: OwnerShares,
+}
+
+/// Appends that wait for a thread.
+struct JobQueue {
+    jobs: Mutex<RoundRobin<Bytes, Job>>,
+    /// A permit for each job; closed when the writer is dropped.
+    ready: Semaphore,
+    /// A permit for each job that may wait besides.
+    room: Arc<Semaphore>,
+}
+
+impl JobQueue {
+    /// The next job; `None`: the writer is gone, and nothing is left.
+    async fn next(&self) -> Option<Job> {
+        if let Ok(permit) = self.ready.acquire().await {
+            permit.forget();
+        }
+        self.jobs.lock().pop()
+    }
+}
+
+impl Drop for DataWriter {
+    fn drop(&mut self) {
+        self.queue.ready.close();
+    }
 }
 
 type Appended = Result<Vec<Location>, PartitionError>;
@@ -32,6 +61,7 @@ struct Job {
     epoch: OwnerEpoch,
     blocks: Vec<Bytes>,
     reply: oneshot::Sender<Appended>,
+    room: OwnedSemaphorePermit,
 }
 
 impl DataWriter {
@@ -55,23 +85,42 @@ impl DataWriter {
         name: &'static str,
         count: usize,
     ) -> Result<Arc<Self>, PartitionError> {
-        let (queue, jobs) = mpsc::channel(QUEUE_LEN_MAX);
-        let jobs = Arc::new(Mutex::new(jobs));
+        let queue = Arc::new(JobQueue {
+            jobs: Mutex::new(RoundRobin::new()),
+            ready: Semaphore::new(0),
+            room: Arc::new(Semaphore::new(QUEUE_LEN_MAX)),
+        });
+        let writer = DataWriter { queue: queue.clone(), in_flight: OwnerShares::new(IN_FLIGHT_KIB_MAX) };
         for _ in 0..count {
             spawner
-                .spawn_dedicated(name, Box::pin(run(jobs.clone(), streams.clone())))
+                .spawn_dedicated(name, Box::pin(run(queue.clone(), streams.clone())))
                 .map_err(PartitionError::no_thread(name))?;
         }
-        Ok(Arc::new(DataWriter { queue, in_flight: Semaphore::new(IN_FLIGHT_KIB_MAX) }))
+        Ok(Arc::new(writer))
     }
 
-    /// Waits until there is room for an append of so many bytes.
-    pub(crate) async fn admit(&self, size_bytes: usize) -> Result<SemaphorePermit<'_>, PartitionError> {
-        let permits = size_bytes.div_ceil(1024).min(IN_FLIGHT_KIB_MAX) as u32;
-        self.in_flight.acquire_many(permits).await.map_err(|_| closing())
+    /// Waits until there is room for an append of so many bytes, within the owner's share.
+    pub(crate) async fn admit(
+        &self,
+        owner: &Bytes,
+        size_bytes: usize,
+    ) -> Result<Admitted<'_>, PartitionError> {
+        let permits = u32::try_from(size_bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        self.in_flight.admit(owner.clone(), permits).await.ok_or_else(closing)
     }
 
-    /// Appends all blocks or none; durable when it returns.
+    /// Appends all blocks or none, when it is the owner's turn; durable when it returns.
+    pub(crate) async fn append_of(
+        &self,
+        owner: &Bytes,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+    ) -> Appended {
+        self.begin_append_of(owner.clone(), stream, epoch, blocks).await?.outcome().await
+    }
+
+    /// The same for what all accounts have part in, such as a group of the commit log.
     pub(crate) async fn append(
         &self,
         stream: &StreamName,
@@ -88,9 +137,21 @@ impl DataWriter {
         epoch: OwnerEpoch,
         blocks: Vec<Bytes>,
     ) -> Result<UnderWay, PartitionError> {
+        self.begin_append_of(Bytes::new(), stream, epoch, blocks).await
+    }
+
+    async fn begin_append_of(
+        &self,
+        owner: Bytes,
+        stream: &StreamName,
+        epoch: OwnerEpoch,
+        blocks: Vec<Bytes>,
+    ) -> Result<UnderWay, PartitionError> {
+        let room = self.queue.room.clone().acquire_owned().await.map_err(|_| closing())?;
         let (reply, outcome) = oneshot::channel();
-        let job = Job { stream: stream.clone(), epoch, blocks, reply };
-        self.queue.send(job).await.map_err(|_| closing())?;
+        let job = Job { stream: stream.clone(), epoch, blocks, reply, room };
+        self.queue.jobs.lock().push(owner, job);
+        self.queue.ready.add_permits(1);
         Ok(UnderWay(State::GoingOn(outcome)))
     }
 }
@@ -118,10 +179,10 @@ impl UnderWay {
     }
 }
 
-async fn run(jobs: Arc<Mutex<mpsc::Receiver<Job>>>, streams: Arc<Streams>) {
-    loop {
-        let job = jobs.lock().await.recv().await;
-        let Some(Job { stream, epoch, blocks, reply }) = job else { return };
+async fn run(queue: Arc<JobQueue>, streams: Arc<Streams>) {
+    while let Some(Job { stream, epoch, blocks, reply, room }) = queue.next().await {
+        // Its place in the queue is free while it is written.
+        drop(room);
         let appended = streams.append(&stream, epoch, blocks).await;
         // An uploader that went away leaves bytes that no row names.
         let _ = reply.send(appended.map_err(PartitionError::from));

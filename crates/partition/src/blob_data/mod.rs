@@ -4,4 +4,6 @@
 pub(crate) mod choose_emptied;
 pub(crate) mod data_ends;
 pub(crate) mod data_writer;
+mod owner_shares;
 pub(crate) mod piece;
+mod round_robin;

@@ -141,7 +141,7 @@ impl PartitionServer {
         loop {
             let owner = self.owner(table, key.as_bytes())?;
             owner.load.note(key.as_bytes());
-            match owner.append_data(bytes.clone()).await? {
+            match owner.append_data(key, bytes.clone()).await? {
                 Executed::Done(appended) => return Ok(appended),
                 Executed::Moved(()) => self.wait_for_hand_over(&owner).await,
             }

@@ -10,7 +10,7 @@ use super::range_tree::Standing;
 use crate::blob_data::piece::{DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece};
 use crate::decider::Decider;
 use crate::error::PartitionError;
-use crate::key::RowKey;
+use crate::key::{RowKey, account_prefix};
 use crate::operation::{Read, Row, RowPart};
 use base::BoxFuture;
 use bytes::Bytes;
@@ -60,6 +60,7 @@ impl RangePartition {
     /// got the bytes.
     pub(crate) async fn append_data(
         self: &Arc<Self>,
+        key: &RowKey,
         bytes: Bytes,
     ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {
         // Before any of it is stored: the row that would name it will be refused.
@@ -67,19 +68,22 @@ impl RangePartition {
             return Err(PartitionError::DiskFull);
         }
         self.range_data()?.activity.fetch_add(1, Ordering::Relaxed);
-        self.append_piece(bytes).await
+        let owner = account_prefix(key.as_bytes()).map(|account| key.as_bytes().slice_ref(account));
+        self.append_piece(owner.unwrap_or_default(), bytes).await
     }
 
-    /// As [`Self::append_data`], also while space is scarce.
+    /// As [`Self::append_data`], also while space is scarce. The owner is an account, or nothing: the server
+    /// itself.
     pub(super) async fn append_piece(
         self: &Arc<Self>,
+        owner: Bytes,
         bytes: Bytes,
     ) -> Result<Executed<(Piece, DataPin)>, PartitionError> {
         let data = self.range_data()?;
         if bytes.is_empty() || bytes.len() > PIECE_SIZE_BYTES_MAX {
             return Err(PartitionError::Operation("a piece has 1 byte to 4 MiB"));
         }
-        let _admitted = self.core.shared.data_writer.admit(bytes.len()).await?;
+        let _admitted = self.core.shared.data_writer.admit(&owner, bytes.len()).await?;
         let blocks: Vec<Bytes> = (0..bytes.len())
             .step_by(DATA_BLOCK_SIZE_BYTES)
             .map(|start| bytes.slice(start..bytes.len().min(start + DATA_BLOCK_SIZE_BYTES)))
@@ -89,7 +93,7 @@ impl RangePartition {
             let locations = if bytes.len() <= SMALL_APPEND_SIZE_BYTES_MAX {
                 self.core.shared.streams.append(stream, epoch, blocks.clone()).await?
             } else {
-                self.core.shared.data_writer.append(stream, epoch, blocks.clone()).await?
+                self.core.shared.data_writer.append_of(&owner, stream, epoch, blocks.clone()).await?
             };
             let piece = Piece::of_blocks(&locations)
                 .ok_or_else(|| PartitionError::Storage("an append that is not in one piece".to_owned()))?;
@@ -147,7 +151,7 @@ impl MoveRows for Arc<RangePartition> {
         &self,
         bytes: Bytes,
     ) -> BoxFuture<'_, Result<Executed<(Piece, DataPin)>, PartitionError>> {
-        Box::pin(RangePartition::append_piece(self, bytes))
+        Box::pin(RangePartition::append_piece(self, Bytes::new(), bytes))
     }
 
     fn execute<'a>(

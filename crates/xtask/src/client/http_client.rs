@@ -1,7 +1,7 @@
 //! A small blocking HTTP/1.1 client with one kept-alive connection, for chores that need answers rather than
 //! speed.
 
-use crate::client::shared_key::{ACCOUNT, Signer, date_now};
+use crate::client::shared_key::{Signer, date_now};
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -35,9 +35,9 @@ impl HttpClient {
         Ok(Self { connection: BufReader::new(connection), address, signer })
     }
 
-    /// The base URL of the development account here.
+    /// The base URL of the account here.
     pub(crate) fn base_url(&self) -> String {
-        format!("http://{}/{ACCOUNT}", self.address)
+        format!("http://{}/{}", self.address, self.signer.account())
     }
 
     /// Sends a JSON request to `/ACCOUNT/{target}`, and reads the answer.
@@ -61,7 +61,7 @@ impl HttpClient {
         body: &[u8],
     ) -> std::io::Result<Answer> {
         let date = date_now();
-        let target = format!("/{ACCOUNT}/{target}");
+        let target = format!("/{}/{target}", self.signer.account());
         let path = target.split('?').next().unwrap_or_default();
         let authorization = self.signer.authorization(verb, content_type, &date, path);
         let mut request = format!(

@@ -27,24 +27,37 @@ pub(crate) fn connection_string(server: &ServerProcess) -> Outcome<String> {
 /// What current queue and blob clients send.
 const VERSION: &str = "2026-04-06";
 
-/// Signs for the development account.
+/// Signs for one account.
 #[derive(Clone)]
 pub(crate) struct Signer {
+    account: &'static str,
     keyed: Hmac<Sha256>,
 }
 
 impl Signer {
+    /// For the development account.
     pub(crate) fn new() -> Self {
+        Self::of(ACCOUNT)
+    }
+
+    /// For any account that has the development account's key.
+    pub(crate) fn of(account: &'static str) -> Self {
         let key = STANDARD.decode(KEY).expect("the development key is Base64");
-        Self { keyed: Hmac::new_from_slice(&key).expect("any length is a key") }
+        Self { account, keyed: Hmac::new_from_slice(&key).expect("any length is a key") }
+    }
+
+    /// The account.
+    pub(crate) fn account(&self) -> &'static str {
+        self.account
     }
 
     /// The `Authorization` value of a request. `path` is the target as sent, from its first slash, without
     /// query.
     pub(crate) fn authorization(&self, verb: &str, content_type: &str, date: &str, path: &str) -> String {
         let mut keyed = self.keyed.clone();
-        keyed.update(format!("{verb}\n\n{content_type}\n{date}\n/{ACCOUNT}{path}").as_bytes());
-        format!("SharedKey {ACCOUNT}:{}", STANDARD.encode(keyed.finalize().into_bytes()))
+        let account = self.account;
+        keyed.update(format!("{verb}\n\n{content_type}\n{date}\n/{account}{path}").as_bytes());
+        format!("SharedKey {account}:{}", STANDARD.encode(keyed.finalize().into_bytes()))
     }
 
     /// A whole request to the Queue service but for its body. `parameters` are in the order of their names,
@@ -77,13 +90,14 @@ impl Signer {
         headers.sort_unstable();
         let length = if body_size == 0 { String::new() } else { body_size.to_string() };
         let mut signed = format!("{verb}\n\n\n{length}\n\n{content_type}\n\n\n\n\n\n\n");
-        let mut target = format!("/{ACCOUNT}/{path}");
+        let account = self.account;
+        let mut target = format!("/{account}/{path}");
         let mut lines = String::new();
         for (name, value) in headers {
             signed.push_str(&format!("{name}:{value}\n"));
             lines.push_str(&format!("{name}: {value}\r\n"));
         }
-        signed.push_str(&format!("/{ACCOUNT}/{ACCOUNT}/{path}"));
+        signed.push_str(&format!("/{account}/{account}/{path}"));
         for (index, (name, value)) in parameters.iter().enumerate() {
             signed.push_str(&format!("\n{name}:{value}"));
             target.push_str(&format!("{}{name}={value}", if index == 0 { '?' } else { '&' }));
@@ -96,7 +110,7 @@ impl Signer {
         }
         format!(
             "{verb} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}Content-Length: {body_size}\r\n\
-             Authorization: SharedKey {ACCOUNT}:{signature}\r\n\r\n"
+             Authorization: SharedKey {account}:{signature}\r\n\r\n"
         )
     }
 }
@@ -113,6 +127,11 @@ pub(crate) struct ServiceRequest<'a> {
     pub(crate) headers: &'a [(&'a str, &'a str)],
     /// Empty: none.
     pub(crate) content_type: &'a str,
+}
+
+/// The argument of a server for accounts that [`Signer::of`] signs for.
+pub(crate) fn account_argument(account: &str) -> String {
+    format!("{account}:{KEY}")
 }
 
 /// The current time as the `x-ms-date` header wants it.

@@ -7,12 +7,14 @@
 mod cache;
 mod deletions;
 mod flow;
+mod neighbours;
 mod rows;
 mod small_blobs;
 
 use crate::bench::disk_usage::used_bytes;
 use crate::bench::measured::MeasuredServer;
 use crate::client::server_process::ServerProcess;
+use crate::client::shared_key::{ACCOUNT, account_argument};
 use crate::{Outcome, workspace};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,9 +30,11 @@ enum Part {
     Blobs,
     /// Hot rows are overwritten again and again.
     Cache,
+    /// One account's small requests beside another's many groups.
+    Neighbours,
 }
 
-const PARTS: [Part; 4] = [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache];
+const PARTS: [Part; 5] = [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Neighbours];
 
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
@@ -58,6 +62,9 @@ pub(crate) struct ChurnArguments {
     /// Times that they are overwritten.
     #[arg(long, default_value_t = 10)]
     overwrites: u64,
+    /// Seconds of each measurement of one account beside another.
+    #[arg(long, default_value_t = 10)]
+    neighbour_seconds: u64,
     /// Seconds of quiet in which tombstones must be gone.
     #[arg(long, default_value_t = 30)]
     quiet_seconds: u64,
@@ -75,13 +82,14 @@ impl ChurnArguments {
     /// A run so short that it shows that the bench still works, and that deletions go.
     pub(crate) fn smoke(bin: PathBuf) -> Self {
         Self {
-            only: vec![Part::Deletions, Part::Flow],
+            only: vec![Part::Deletions, Part::Flow, Part::Neighbours],
             rows: 60_000,
             flow_seconds: 3,
             flow_rate: 5_000,
             blobs: 2_000,
             hot_rows: 5_000,
             overwrites: 2,
+            neighbour_seconds: 1,
             quiet_seconds: 12,
             space_seconds: 1,
             server: MeasuredServer::smoke(bin),
@@ -154,6 +162,8 @@ fn mib(bytes: u64) -> f64 {
 
 pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
     let programs = arguments.server.programs()?;
+    let accounts = [ACCOUNT, neighbours::QUIET_ACCOUNT].map(account_argument);
+    let flags = ["--account", &accounts[0], "--account", &accounts[1]];
     let mut verdicts = Vec::new();
     for part in PARTS {
         if !arguments.only.is_empty() && !arguments.only.contains(&part) {
@@ -161,13 +171,15 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
         }
         println!("{part:?}");
         let scratch = workspace::Scratch::create("bench-churn")?;
-        let server = ServerProcess::start_larimar(&programs.larimar, &scratch.path().join("data"))?;
+        let server =
+            ServerProcess::start_larimar_with(&programs.larimar, &scratch.path().join("data"), &flags)?;
         let mut stage = Stage { arguments, binary: &programs.larimar, server, scratch };
         let of_part = match part {
             Part::Deletions => deletions::run(&mut stage)?,
             Part::Flow => flow::run(&stage)?,
             Part::Blobs => small_blobs::run(&stage)?,
             Part::Cache => cache::run(&stage)?,
+            Part::Neighbours => neighbours::run(&stage)?,
         };
         let status = stage.server.terminate()?;
         if !status.success() {

@@ -30,7 +30,11 @@ pub(super) struct TableClient {
 
 impl TableClient {
     pub(super) fn connect(address: SocketAddr) -> Outcome<Self> {
-        Ok(Self { http: HttpClient::connect(address, Signer::new())?, text: String::new() })
+        Self::connect_as(address, Signer::new())
+    }
+
+    pub(super) fn connect_as(address: SocketAddr, signer: Signer) -> Outcome<Self> {
+        Ok(Self { http: HttpClient::connect(address, signer)?, text: String::new() })
     }
 
     pub(super) fn create_table(&mut self) -> Outcome<()> {
