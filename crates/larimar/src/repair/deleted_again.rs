@@ -14,8 +14,12 @@ pub(super) async fn delete_again(partitions: &Partitions) -> Result<Vec<Row>, Pa
     for range in partitions.ranges(ObjectTable::Container) {
         found = partitions.scan(ObjectTable::Container, range, found).await?.0;
     }
-    let is_dead = |one: &Found| partitions.is_retired(one.objects, &one.account, one.id);
-    let dead: Vec<Row> = found.0.into_iter().filter(is_dead).map(|one| one.row).collect();
+    let mut dead = Vec::new();
+    for one in found.0 {
+        if partitions.is_retired(one.objects, &one.account, one.id).await? {
+            dead.push(one.row);
+        }
+    }
     for row in &dead {
         partitions.execute(DeleteContainer { key: row.key.clone() }).await?;
     }
