@@ -210,3 +210,57 @@ impl Scan for StrikeOutNamed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::codec::Decoder;
+    use partition::RowVersion;
+
+    fn read_id(value: &[u8]) -> Result<u64, DecodeError> {
+        Decoder::new(value).u64("id")
+    }
+
+    #[test]
+    fn a_batch_takes_a_bounded_number_of_one_account() {
+        let batch =
+            |account: &str, count: u64| Batch { account: account.to_owned(), ids: (0..count).collect() };
+        for (batch, account, has_room) in [
+            (Batch::default(), "a", true),
+            (batch("a", 1), "a", true),
+            (batch("a", 1), "b", false),
+            (batch("a", 2), "a", true),
+            (batch("a", 3), "a", false),
+            (batch("", 2), "", true),
+            (batch("", 3), "", false),
+        ] {
+            assert_eq!(batch.has_room_for(account, 3), has_room, "{:?} of {}", batch.ids, batch.account);
+        }
+    }
+
+    #[test]
+    fn what_has_a_name_is_struck_out_and_what_does_not_read_ends_it() {
+        let strike_out = |rows: &[&[u8]]| {
+            let mut named = StrikeOutNamed { left: (0..5).collect(), read_id, damage: None };
+            for value in rows {
+                let row = RowRef { key: b"k", version: RowVersion(1), value };
+                if named.visit(row) == Visit::StopBefore {
+                    break;
+                }
+            }
+            (named.left.into_iter().collect::<Vec<_>>(), named.damage.is_some())
+        };
+        let [one, three, nine] = [1u64, 3, 9].map(|id| {
+            let mut out = Vec::new();
+            base::codec::Encode::put_u64_field(&mut out, id);
+            out
+        });
+        for (rows, left, is_damaged) in [
+            (vec![], vec![0, 1, 2, 3, 4], false),
+            (vec![&one[..], &nine, &three], vec![0, 2, 4], false),
+            (vec![&one, &b"?"[..], &three], vec![0, 2, 3, 4], true),
+        ] {
+            assert_eq!(strike_out(&rows), (left, is_damaged), "{rows:?}");
+        }
+    }
+}
