@@ -3,8 +3,8 @@
 //!
 //! Any number of them may be marked: the marks stay rows (`container_marks`), and walks over rows read them
 //! beside the rows (`dead_filter`). In memory there is only how many there are. A container without rows
-//! needs no mark; it is looked at once more, because a request that found it before it was deleted may still
-//! write.
+//! needs no mark. Those that were deleted lately are looked at once more, because a request that found one
+//! before it was deleted may still write.
 //!
 //! What always holds: a mark is durable before rows are dropped for it, and stays until no range holds rows
 //! of its container. Rows may be dropped here and there in any order: they are never read.
@@ -29,8 +29,8 @@ const MARK_AGE_MIN: Duration = Duration::from_secs(120);
 const FLUSH_AGE_MIN: Duration = Duration::from_secs(60);
 /// A mark that is still there so long after it was set waits for a checkpoint that nothing else rewrites.
 const STAYED_AGE_MIN: Duration = Duration::from_secs(600);
-/// Containers without rows that are looked at once more. What is written into others is found by the services'
-/// search.
+/// Containers deleted lately that are looked at once more. What is written into others is found by the
+/// services' search.
 const WATCHED_COUNT_MAX: usize = 16_384;
 
 /// Where the marks are.
@@ -52,7 +52,7 @@ pub(crate) struct DeadContainers {
     at_hand_max: usize,
     since_start: SteadyTime,
     of_tables: [OfTable; OBJECT_TABLES.len()],
-    /// Those without rows, with the monotonic time at which they are looked at once more; a bounded number.
+    /// Those deleted lately, with the monotonic time at which they are looked at once more; a bounded number.
     watched: Mutex<VecDeque<(DeadContainer, Duration)>>,
 }
 
@@ -228,7 +228,7 @@ impl DeadContainers {
         *of_table.pass.lock() = if is_at_end { Pass::default() } else { pass };
     }
 
-    /// The container has no rows: it is looked at once more.
+    /// The container is looked at once more.
     pub(crate) fn watch(&self, dead: DeadContainer, clock: &dyn Clock) {
         let mut watched = self.watched.lock();
         if watched.len() == WATCHED_COUNT_MAX {

@@ -2,8 +2,8 @@
 //! flushes and compactions drop the rows, and once no range holds any the mark goes, too.
 //!
 //! A container without rows gets no mark: that it has none is a look at what lies beside its keys. A request
-//! that found it before it was deleted may still write, so it is looked at once more when such a request is
-//! over.
+//! that found it before it was deleted may still write, and the one that deletes it may go away before it is
+//! marked. So all are looked at once more when such requests are over.
 
 use super::server::PartitionServer;
 use crate::error::PartitionError;
@@ -28,12 +28,16 @@ impl PartitionServer {
         if dead.table == ObjectTable::PartitionMap {
             return Err(PartitionError::Operation("the partition map has no containers"));
         }
-        // Where that can't be known it may have rows.
-        if matches!(self.holds_rows_of(&dead).await, Ok(false)) {
-            self.shared.dead.watch(dead, &*self.shared.clock);
-            return Ok(());
+        self.shared.dead.watch(dead.clone(), &*self.shared.clock);
+        self.mark_if_it_has_rows(dead).await
+    }
+
+    async fn mark_if_it_has_rows(&self, dead: DeadContainer) -> Result<(), PartitionError> {
+        // Where that can't be known it may have some.
+        match self.holds_rows_of(&dead).await {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => self.mark(dead).await,
         }
-        self.mark(dead).await
     }
 
     async fn mark(&self, dead: DeadContainer) -> Result<(), PartitionError> {
@@ -71,7 +75,7 @@ impl PartitionServer {
     /// Removes the marks of containers of which no range holds rows any more. A mark whose container can't be
     /// looked for stays, and keeps no other one from going.
     pub(super) async fn remove_old_marks(&self) -> Result<(), PartitionError> {
-        let mut outcome = self.mark_written_since().await;
+        let mut outcome = self.mark_what_was_left().await;
         for table in OBJECT_TABLES {
             if self.shared.dead.count_of(table) > 0 {
                 outcome = self.remove_old_marks_of(table).await.and(outcome);
@@ -80,11 +84,13 @@ impl PartitionServer {
         outcome
     }
 
-    /// Marks containers that got rows after they were deleted.
-    async fn mark_written_since(&self) -> Result<(), PartitionError> {
-        while let Some(dead) = self.shared.dead.next_watched(&*self.shared.clock) {
-            if !matches!(self.holds_rows_of(&dead).await, Ok(false)) {
-                self.mark(dead).await?;
+    /// Marks containers that got rows after they were deleted, or could not be marked then.
+    async fn mark_what_was_left(&self) -> Result<(), PartitionError> {
+        let (known, clock) = (&self.shared.dead, &*self.shared.clock);
+        while let Some(dead) = known.next_watched(clock) {
+            if let Err(error) = self.mark_if_it_has_rows(dead.clone()).await {
+                known.watch(dead, clock);
+                return Err(error);
             }
             give_way().await;
         }
