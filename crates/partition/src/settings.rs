@@ -27,8 +27,8 @@ pub struct PartitionSettings {
     pub hot_requests_per_second: u64,
     /// Neighbours that get fewer requests a second than this for five minutes are merged, if they are small.
     pub cold_requests_per_second: u64,
-    /// Marks of deleted containers that each walk over rows, and the copy of the partition map, have in memory
-    /// at a time; there may be any number of them.
+    /// Marks of deleted containers that each walk over rows, and the copy of the partition map, have in
+    /// memory at a time; there may be any number of them.
     pub marks_at_hand_max: usize,
     /// A fault that tests plant to prove that they notice it. Never set otherwise.
     pub planted_fault: Option<PlantedFault>,

@@ -125,9 +125,9 @@ pub(crate) struct Age {
     pub(crate) has_stayed: bool,
 }
 
-/// What is to be done with a mark of `since`, `now`, in a process that began at `start`. Marks of this process
-/// are made by the same time. One from the future was made by another one under a clock that was ahead: it
-/// counts as if it had been made at the start, or it would stay until the clock is there again.
+/// What is to be done with a mark of `since`, `now`, in a process that began at `start`. Marks of this
+/// process are made by the same time. One from the future was made by another one under a clock that was
+/// ahead: it counts as if it had been made at the start, or it would stay until the clock is there again.
 fn age_of(since: Ticks, start: Ticks, now: Ticks) -> Age {
     let from = if since > now { start } else { since };
     let age = Duration::from_secs(now.0.saturating_sub(from.0) / TICKS_PER_SECOND);

@@ -110,8 +110,8 @@ impl PartitionServer {
         }
     }
 
-    /// Sets or removes marks in the map's range and, if there is room, in the copy. A copy that lacks them, or
-    /// has them still, is right enough for marks; it is brought up to date before the map changes again.
+    /// Sets or removes marks in the map's range and, if there is room, in the copy. A copy that lacks them,
+    /// or has them still, is right enough for marks; it is brought up to date before the map changes again.
     /// Returns how many marks that changed.
     pub(super) async fn change_marks(&self, marks: MarkContainers) -> Result<u64, PartitionError> {
         let (streams, mut copy) = (&self.shared.streams, self.map_copy.lock().await);

@@ -17,7 +17,8 @@ use std::sync::{Arc, OnceLock};
 /// A group as its checkpoints hold it.
 pub(crate) type HeldGroup = Arc<HeldBlock<KeyGroup>>;
 
-/// Steps between dead containers and rows after which no row is taken to be dead. They take some milliseconds.
+/// Steps between dead containers and rows after which no row is taken to be dead. They take some
+/// milliseconds.
 const LOOKED_AT_COUNT_MAX: usize = 4096;
 
 /// Bytes of rows of deleted containers, roughly.
@@ -80,8 +81,8 @@ impl TreeCheckpoint {
         *self.dead_bytes.lock()
     }
 
-    /// Counts them, after so many changes of the marks. Not 0 if there is any, but where one is looked for too
-    /// long in vain.
+    /// Counts them, after so many changes of the marks. Not 0 if there is any, but where one is looked for
+    /// too long in vain.
     pub(crate) async fn count_dead_bytes(
         &self,
         filter: impl Fn() -> DeadFilter,
