@@ -11,7 +11,7 @@ use crate::blob_data::data_writer::DataWriter;
 use crate::blob_data::piece::Piece;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::map::dead_containers::DeadContainer;
+use crate::map::container_marks::DeadContainer;
 use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::{ObjectTable, Operation, Row, RowPart, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
@@ -233,8 +233,8 @@ impl Partitions {
     }
 
     /// The service has deleted this container for good: its id never comes back, so its rows may go in the
-    /// background. Durable when it returns; done twice it does nothing. `Busy`: too many are waiting, mark it
-    /// again later.
+    /// background. Durable when it returns; done twice it does nothing. Where it has no rows there is nothing
+    /// to be done, and nothing is written.
     pub fn retire_container<'a>(
         &'a self,
         table: ObjectTable,
@@ -257,14 +257,19 @@ impl Partitions {
         self.server.next_container(table, after).await
     }
 
-    /// Whether the rows of a container go because it was retired.
-    pub fn is_retired(&self, table: ObjectTable, account: &str, container_id: u64) -> bool {
-        self.server.shared.dead.all().contains_key(&DeadContainer::new(table, account, container_id))
+    /// Whether the rows of a container go because it was retired, and had some then.
+    pub async fn is_retired(
+        &self,
+        table: ObjectTable,
+        account: &str,
+        container_id: u64,
+    ) -> Result<bool, PartitionError> {
+        self.server.is_marked(&DeadContainer::new(table, account, container_id)).await
     }
 
     /// Containers that were retired and may still have rows.
     pub fn retired_container_count(&self) -> usize {
-        self.server.shared.dead.count()
+        self.server.shared.dead.count() as usize
     }
 
     /// Refuses further writes and waits for those under way.

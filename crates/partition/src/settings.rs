@@ -27,6 +27,9 @@ pub struct PartitionSettings {
     pub hot_requests_per_second: u64,
     /// Neighbours that get fewer requests a second than this for five minutes are merged, if they are small.
     pub cold_requests_per_second: u64,
+    /// Marks of deleted containers that each walk over rows, and the copy of the partition map, have in
+    /// memory at a time; there may be any number of them.
+    pub marks_at_hand_max: usize,
     /// A fault that tests plant to prove that they notice it. Never set otherwise.
     pub planted_fault: Option<PlantedFault>,
 }
@@ -44,6 +47,8 @@ pub enum PlantedFault {
     DroppedTombstones,
     /// No compaction is due because of tombstones: they stay until sizes or a full disk ask for it.
     StuckTombstones,
+    /// Marks of deleted containers go in the next round, although ranges hold rows of them.
+    HastyMarks,
 }
 
 /// Why settings can't be used.
@@ -133,6 +138,7 @@ impl Default for PartitionSettings {
             range_count_max: 32,
             hot_requests_per_second: 50_000,
             cold_requests_per_second: 10,
+            marks_at_hand_max: 10_000,
             planted_fault: None,
         }
     }
@@ -209,6 +215,7 @@ impl PartitionSettings {
             compaction_count_min: 4,
             range_size_bytes_max: 2 << 10,
             range_count_max: 8,
+            marks_at_hand_max: 16,
             ..PartitionSettings::default()
         }
     }

@@ -14,8 +14,12 @@ pub(super) async fn delete_again(partitions: &Partitions) -> Result<Vec<Row>, Pa
     for range in partitions.ranges(ObjectTable::Container) {
         found = partitions.scan(ObjectTable::Container, range, found).await?.0;
     }
-    let is_dead = |one: &Found| partitions.is_retired(one.objects, &one.account, one.id);
-    let dead: Vec<Row> = found.0.into_iter().filter(is_dead).map(|one| one.row).collect();
+    let mut dead = Vec::new();
+    for one in found.0 {
+        if partitions.is_retired(one.objects, &one.account, one.id).await? {
+            dead.push(one.row);
+        }
+    }
     for row in &dead {
         partitions.execute(DeleteContainer { key: row.key.clone() }).await?;
     }
@@ -50,9 +54,33 @@ mod tests {
     use super::*;
     use base::system::SystemDisk;
     use blob::BlobService;
-    use partition::{PartitionSettings, Partitions};
+    use partition::{
+        Decision, Operation, PartitionSettings, Partitions, Read, RowChange, RowStart, RowVersion, Rows,
+    };
     use std::sync::Arc;
     use stream::{StreamSettings, Streams};
+
+    /// Puts a row of a blob: a container without rows gets no mark.
+    struct PutRow(RowKey);
+
+    impl Operation for PutRow {
+        type Reply = ();
+
+        fn object_table(&self) -> ObjectTable {
+            ObjectTable::Blob
+        }
+
+        fn reads(&self) -> Vec<Read> {
+            vec![Read::Point(self.0.clone())]
+        }
+
+        fn decide(&self, _rows: &Rows, _version: RowVersion) -> Decision<()> {
+            let mut value = Vec::new();
+            RowStart { pieces: Vec::new(), overflow_size_bytes: 0 }.put(&mut value);
+            let changes = vec![RowChange::Put { key: self.0.clone(), value: value.into() }];
+            Decision { changes, reply: () }
+        }
+    }
 
     /// A container whose deletion was lost came back, and took blobs that went by the mark on the one before.
     #[tokio::test]
@@ -75,6 +103,7 @@ mod tests {
         }
         let is_gone = |key: &RowKey| key.as_bytes().windows(4).any(|part| part == b"gone");
         let gone = found.0.into_iter().find(|one| is_gone(&one.row.key)).unwrap();
+        partitions.execute(PutRow(RowKey::new(&gone.account, gone.id, "blob", "row"))).await.unwrap();
         partitions.retire_container(gone.objects, &gone.account, gone.id).await.unwrap();
         let deleted = delete_again(&partitions).await.unwrap();
         assert!(matches!(&deleted[..], [row] if is_gone(&row.key)), "{deleted:?}");

@@ -6,7 +6,6 @@
 use crate::blob_data::data_ends::DataEnds;
 use crate::blob_data::piece::take_pieces;
 use crate::key::partition_prefix;
-use crate::map::dead_containers::DeadFilter;
 use crate::operation::{RowRef, Scan, Visit};
 use base::codec::Decoder;
 use bytes::Bytes;
@@ -18,8 +17,6 @@ const NAMES_TOLD_MAX: usize = 1000;
 /// The names whose rows name what is not there.
 pub(super) struct FindMissing {
     ends: Arc<DataEnds>,
-    /// Rows of deleted containers keep nothing: they are never read.
-    dead: DeadFilter,
     /// A key of each, and what it names.
     pub(super) names: Vec<(Bytes, String)>,
     /// Those that there was no room for.
@@ -28,8 +25,8 @@ pub(super) struct FindMissing {
 }
 
 impl FindMissing {
-    pub(super) fn new(ends: DataEnds, dead: DeadFilter) -> Self {
-        FindMissing { dead, ends: Arc::new(ends), names: Vec::new(), untold_count: 0, last: Bytes::new() }
+    pub(super) fn new(ends: DataEnds) -> Self {
+        FindMissing { ends: Arc::new(ends), names: Vec::new(), untold_count: 0, last: Bytes::new() }
     }
 }
 
@@ -39,9 +36,6 @@ impl Scan for FindMissing {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        if self.dead.drops(row.key) {
-            return Visit::Continue;
-        }
         // A row that does not read is reported as such by its reader.
         let pieces = take_pieces(&mut Decoder::new(row.value)).unwrap_or_default();
         let Some(problem) = pieces.iter().find_map(|piece| self.ends.problem_of(piece)) else {

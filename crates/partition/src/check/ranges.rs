@@ -10,6 +10,7 @@ use crate::error::PartitionError;
 use crate::key::describe::describe_range;
 use crate::key::{KeyRange, parse_row_key};
 use crate::map::dead_containers::DeadContainers;
+use crate::map::dead_filter::AliveRows;
 use crate::map::map_copy::copy_name;
 use crate::map::partition_map::MapEntry;
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
@@ -205,11 +206,15 @@ impl<'a> RangeCheck<'a> {
     ) {
         let ends = names.data().map(|stream| DataEnds::of(&self.shared.streams, stream));
         let Some(Ok(ends)) = ends else { return };
-        let mut missing = FindMissing::new(ends, self.dead.filter(table));
+        // Rows of deleted containers keep nothing: they are never read.
+        let mut alive = AliveRows::new(self.dead.filter(table), keys.clone(), FindMissing::new(ends));
         if let Ok(range) = read(&self.shared, names, keys).await {
             // What was found before damage is reported all the same.
-            let _ = range.scan(keys, &mut missing).await;
+            while let Ok(Some(part)) = alive.next_part().await
+                && range.scan(&part, &mut alive).await.is_ok()
+            {}
         }
+        let missing = alive.into_scan();
         let meaning = "requests for these bytes fail; a repair removes what names them".to_owned();
         for (key, problem) in missing.names {
             let name = parse_row_key(&key);

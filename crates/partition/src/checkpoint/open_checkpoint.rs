@@ -18,6 +18,7 @@ use crate::operation::{RowPart, RowVersion};
 use crate::tree::block_cache::{BlockCache, CachedBlock, HeldBlock};
 use bytes::Bytes;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use stream::{Location, Streams};
 
@@ -210,17 +211,33 @@ impl Checkpoint {
     /// be counted for a neighbour.
     pub(crate) async fn blocks_in(&self, range: &KeyRange) -> Result<Vec<(Bytes, u64)>, PartitionError> {
         let mut blocks = Vec::new();
-        let first = self.root.parts.partition_point(|part| part.last_key < range.start);
-        for (at, part) in self.root.parts.iter().enumerate().skip(first) {
-            let index = self.index(at).await?;
-            let inside = index.entries.iter().filter(|entry| range.contains(&entry.last_key));
-            let bytes_of = |entry: &IndexEntry| u64::from(entry.location.len) + entry.overflow_size_bytes;
-            blocks.extend(inside.map(|entry| (entry.last_key.clone(), bytes_of(entry))));
-            if range.end.as_ref().is_some_and(|end| part.last_key >= *end) {
-                break;
-            }
+        for part in self.parts_in(range) {
+            blocks.extend(self.blocks_of_part(part, range).await?);
         }
         Ok(blocks)
+    }
+
+    /// The numbers of the parts that can hold rows of `range`.
+    pub(crate) fn parts_in(&self, range: &KeyRange) -> Range<usize> {
+        let parts = &self.root.parts;
+        let first = parts.partition_point(|part| part.last_key < range.start);
+        let end = range
+            .end
+            .as_ref()
+            .map_or(parts.len(), |end| parts.partition_point(|part| part.last_key < *end) + 1);
+        first..end.min(parts.len())
+    }
+
+    /// The same of one part.
+    pub(crate) async fn blocks_of_part(
+        &self,
+        at: usize,
+        range: &KeyRange,
+    ) -> Result<Vec<(Bytes, u64)>, PartitionError> {
+        let index = self.index(at).await?;
+        let inside = index.entries.iter().filter(|entry| range.contains(&entry.last_key));
+        let bytes_of = |entry: &IndexEntry| u64::from(entry.location.len) + entry.overflow_size_bytes;
+        Ok(inside.map(|entry| (entry.last_key.clone(), bytes_of(entry))).collect())
     }
 
     /// Bytes of the overflows of its rows from `start` on, as they are stored.

@@ -1,320 +1,338 @@
 //! Containers that their services have deleted: no name leads to their rows any more, and their ids never
 //! come back. What is left to do is to forget the rows when checkpoints are written anyway.
 //!
-//! ```text
-//! key   = row key of ("", 1, object table's name, account and id as in row keys, in hexadecimal)
-//! value = u8 format (1), u64 ticks of the mark
-//! ```
+//! Any number of them may be marked: the marks stay rows (`container_marks`), and walks over rows read them
+//! beside the rows (`dead_filter`). In memory there is only how many there are. A container without rows
+//! needs no mark. Those that were deleted lately are looked at once more, because a request that found one
+//! before it was deleted may still write.
 //!
-//! The marks are rows of the partition map's table, so they are as durable as the map. What always holds: a
-//! mark is durable before rows are dropped for it, and stays until no range holds rows of its container. Rows
-//! may be dropped here and there in any order: they are never read.
+//! What always holds: a mark is durable before rows are dropped for it, and stays until no range holds rows
+//! of its container. Rows may be dropped here and there in any order: they are never read.
 
+use super::container_marks::{DeadContainer, index_of};
+use super::dead_filter::DeadFilter;
 use crate::error::PartitionError;
-use crate::key::{KeyRange, RowKey, from_hexadecimal, parse_container_prefix, parse_row_key, to_hexadecimal};
-use crate::operation::{
-    Decision, OBJECT_TABLES, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
-};
-use arc_swap::ArcSwap;
+use crate::key::KeyRange;
+use crate::operation::{OBJECT_TABLES, ObjectTable, Scan};
 use base::clock::TICKS_PER_SECOND;
-use base::codec::{DecodeError, Decoder, Encode};
-use base::{Clock, Ticks};
+use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-const FORMAT: u8 = 1;
-/// Where the marks lie in the partition map's table.
-const MARKS_ID: u64 = 1;
 /// A mark stays so long at least: requests that found the container before it was deleted may still write.
 const MARK_AGE_MIN: Duration = Duration::from_secs(120);
-/// Marks at a time. Beyond it containers stay unmarked until the next start, when their service looks for
-/// them again.
-pub(crate) const DEAD_CONTAINER_COUNT_MAX: usize = 10_000;
+/// So long after a mark rows that are only in memory are sent on their way to a checkpoint, which lacks them.
+const FLUSH_AGE_MIN: Duration = Duration::from_secs(60);
+/// A mark that is still there so long after it was set waits for a checkpoint that nothing else rewrites.
+const STAYED_AGE_MIN: Duration = Duration::from_secs(600);
+/// Containers deleted lately that are looked at once more. What is written into others is found by the
+/// services' search.
+const WATCHED_COUNT_MAX: usize = 16_384;
 
-/// The start of all keys of a dead container, and where it lies.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DeadContainer {
-    pub(crate) table: ObjectTable,
-    pub(crate) prefix: Bytes,
+/// Where the marks are.
+pub(crate) trait MarkRows: Send + Sync {
+    /// Shows those of them that lie in `keys`.
+    fn show<'a>(
+        &'a self,
+        keys: &'a KeyRange,
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<(), PartitionError>>;
 }
 
-impl DeadContainer {
-    pub(crate) fn new(table: ObjectTable, account: &str, container_id: u64) -> Self {
-        DeadContainer { table, prefix: KeyRange::container(account, container_id).start }
-    }
-
-    /// All its keys.
-    pub(crate) fn range(&self) -> KeyRange {
-        KeyRange::prefix(self.prefix.to_vec())
-    }
-
-    fn key(&self) -> RowKey {
-        RowKey::new("", MARKS_ID, self.table.name(), &to_hexadecimal(&self.prefix))
-    }
-
-    fn parse(key: &[u8], value: &[u8]) -> Result<(Self, Ticks), DecodeError> {
-        let parts = parse_row_key(key).ok_or(DecodeError("mark key"))?;
-        let table = OBJECT_TABLES.into_iter().find(|table| table.name() == parts.partition_name);
-        let table = table.ok_or(DecodeError("mark object table"))?;
-        let prefix = from_hexadecimal(&parts.object_name).ok_or(DecodeError("mark container"))?;
-        // A mark for anything else than one container would drop rows that are alive.
-        parse_container_prefix(&prefix).ok_or(DecodeError("mark container"))?;
-        let mut decoder = Decoder::new(value);
-        if decoder.u8("mark format")? != FORMAT {
-            return Err(DecodeError("mark format"));
-        }
-        let since = Ticks(decoder.u64("mark time")?);
-        decoder.finish("mark")?;
-        Ok((DeadContainer { table, prefix }, since))
-    }
-}
-
-/// How much longer a mark of `since` stays at least that is read at `now`. One that was made under a clock
-/// that was ahead counts as new, or it would stay until the clock is there again.
-fn stays_for(since: Ticks, now: Ticks) -> Duration {
-    let age_ticks = now.0.saturating_sub(since.0);
-    MARK_AGE_MIN.saturating_sub(Duration::from_secs(age_ticks / TICKS_PER_SECOND))
-}
-
-/// All of them, as they are known to flushes and merges.
+/// All deleted containers, as they are known to flushes and compactions.
 #[derive(Default)]
 pub(crate) struct DeadContainers {
-    /// With the monotonic time from which on the mark may go.
-    known: ArcSwap<BTreeMap<DeadContainer, Duration>>,
+    /// `None`: there are none.
+    marks: Option<Arc<dyn MarkRows>>,
+    /// Marks that a walk has in memory at a time.
+    at_hand_max: usize,
+    since_start: SteadyTime,
+    of_tables: [OfTable; OBJECT_TABLES.len()],
+    /// Those deleted lately, with the monotonic time at which they are looked at once more; a bounded number.
+    watched: Mutex<VecDeque<(DeadContainer, Duration)>>,
+}
+
+/// What is known of the marks of one table.
+#[derive(Default)]
+struct OfTable {
+    /// How many there are, or are about to be.
+    count: AtomicU64,
+    /// How many are about to be.
+    expected: AtomicU64,
+    /// Rises whenever one that was expected is set, or is not.
+    changes: AtomicU64,
+    /// How many have stayed for long.
+    stayed: AtomicU64,
+    /// Rows before this key were looked for in this pass over the marks, and what it has found.
+    pass: Mutex<Pass>,
+}
+
+/// A pass over all marks of a table, which looks for those that may go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pass {
+    /// Where it goes on.
+    pub(crate) from: Bytes,
+    /// Marks that it has found and left.
+    pub(crate) left: u64,
+    /// Of these, those that have stayed for long.
+    pub(crate) stayed: u64,
+    /// The changes before it began; `None`: one was under way.
+    changes: Option<u64>,
+}
+
+/// A mark that is about to be set.
+pub(crate) struct Expected<'a>(&'a OfTable);
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        self.0.changes.fetch_add(1, Ordering::AcqRel);
+        self.0.expected.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl OfTable {
+    /// The changes, if none is under way.
+    fn settled_changes(&self) -> Option<u64> {
+        (self.expected.load(Ordering::Acquire) == 0).then(|| self.changes.load(Ordering::Acquire))
+    }
+}
+
+/// The wall clock's time at the start, and the monotonic time since: it does not jump.
+#[derive(Clone, Copy, Debug, Default)]
+struct SteadyTime {
+    start: Ticks,
+    monotonic_start: Duration,
+}
+
+impl SteadyTime {
+    fn at(self, monotonic: Duration) -> Ticks {
+        self.start.plus(monotonic.saturating_sub(self.monotonic_start))
+    }
+}
+
+/// What is to be done with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Age {
+    /// Rows that are only in memory are to be flushed.
+    pub(crate) flushes: bool,
+    /// It goes if no range holds rows of its container.
+    pub(crate) may_go: bool,
+    /// It has stayed for long.
+    pub(crate) has_stayed: bool,
+}
+
+/// What is to be done with a mark of `since`, `now`, in a process that began at `start`. Marks of this
+/// process are made by the same time. One from the future was made by another one under a clock that was
+/// ahead: it counts as if it had been made at the start, or it would stay until the clock is there again.
+fn age_of(since: Ticks, start: Ticks, now: Ticks) -> Age {
+    let from = if since > now { start } else { since };
+    let age = Duration::from_secs(now.0.saturating_sub(from.0) / TICKS_PER_SECOND);
+    Age { flushes: age >= FLUSH_AGE_MIN, may_go: age >= MARK_AGE_MIN, has_stayed: age >= STAYED_AGE_MIN }
 }
 
 impl DeadContainers {
-    /// Everything that is marked, with the monotonic time from which on the mark may go.
-    pub(crate) fn all(&self) -> Arc<BTreeMap<DeadContainer, Duration>> {
-        self.known.load_full()
+    /// Those whose marks these are, of which each table has so many; a walk may have `at_hand_max` of them in
+    /// memory.
+    pub(crate) fn new(
+        marks: Arc<dyn MarkRows>,
+        counts: [u64; OBJECT_TABLES.len()],
+        at_hand_max: usize,
+        clock: &dyn Clock,
+    ) -> Self {
+        let of_table = |count: u64| OfTable { count: AtomicU64::new(count), ..OfTable::default() };
+        let since_start = SteadyTime { start: clock.now(), monotonic_start: clock.monotonic() };
+        let (of_tables, watched) = (counts.map(of_table), Mutex::default());
+        DeadContainers { marks: Some(marks), at_hand_max, since_start, of_tables, watched }
     }
 
-    /// Those of one table.
-    pub(crate) fn of_table(&self, table: ObjectTable) -> Vec<DeadContainer> {
-        self.known.load().keys().filter(|dead| dead.table == table).cloned().collect()
+    fn of(&self, table: ObjectTable) -> Option<&OfTable> {
+        index_of(table).map(|index| &self.of_tables[index])
+    }
+
+    /// Where the marks are.
+    pub(crate) fn marks(&self) -> Option<&Arc<dyn MarkRows>> {
+        self.marks.as_ref()
     }
 
     /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.known.load().len()
+    pub(crate) fn count(&self) -> u64 {
+        self.of_tables.iter().map(|of_table| of_table.count.load(Ordering::Acquire)).sum()
     }
 
-    /// The mark is durable; `now` is monotonic time.
-    pub(crate) fn add(&self, dead: &DeadContainer, now: Duration) {
-        self.known.rcu(|known| {
-            let mut next = BTreeMap::clone(known);
-            next.insert(dead.clone(), now + MARK_AGE_MIN);
-            next
-        });
+    /// How many there are of one table.
+    pub(crate) fn count_of(&self, table: ObjectTable) -> u64 {
+        self.of(table).map_or(0, |of_table| of_table.count.load(Ordering::Acquire))
     }
 
-    /// Its rows are gone, and so is its mark.
-    pub(crate) fn remove(&self, dead: &DeadContainer) {
-        self.known.rcu(|known| {
-            let mut next = BTreeMap::clone(known);
-            next.remove(dead);
-            next
-        });
+    /// Rises with each mark of the table that is set, and sometimes besides.
+    pub(crate) fn changes_of(&self, table: ObjectTable) -> u64 {
+        self.of(table).map_or(0, |of_table| of_table.changes.load(Ordering::Acquire))
+    }
+
+    /// How many marks of the table had stayed for long when it was looked last.
+    pub(crate) fn stayed_count_of(&self, table: ObjectTable) -> u64 {
+        self.of(table).map_or(0, |of_table| of_table.stayed.load(Ordering::Relaxed))
+    }
+
+    /// The time that marks are made with.
+    pub(crate) fn time(&self, clock: &dyn Clock) -> Ticks {
+        self.since_start.at(clock.monotonic())
+    }
+
+    /// What is to be done with a mark of `since`.
+    pub(crate) fn age_of(&self, since: Ticks, clock: &dyn Clock) -> Age {
+        age_of(since, self.since_start.start, self.time(clock))
+    }
+
+    /// A mark is about to be set: walks look for it from now on. What is returned is dropped when it is, or
+    /// when it is known not to be.
+    pub(crate) fn expect(&self, table: ObjectTable) -> Option<Expected<'_>> {
+        let of_table = self.of(table)?;
+        of_table.expected.fetch_add(1, Ordering::AcqRel);
+        of_table.count.fetch_add(1, Ordering::AcqRel);
+        Some(Expected(of_table))
+    }
+
+    /// So many marks of the table are gone, or were expected and not set.
+    pub(crate) fn note_gone(&self, table: ObjectTable, gone: u64) {
+        if let Some(of_table) = self.of(table) {
+            let less = |count: u64| Some(count.saturating_sub(gone));
+            let _ = of_table.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        }
+    }
+
+    /// Where the pass over the table's marks goes on.
+    pub(crate) fn pass_of(&self, table: ObjectTable) -> Pass {
+        let Some(of_table) = self.of(table) else { return Pass::default() };
+        let pass = of_table.pass.lock().clone();
+        match pass.from.is_empty() {
+            true => Pass { changes: of_table.settled_changes(), ..Pass::default() },
+            false => pass,
+        }
+    }
+
+    /// The pass goes on from there in the next round, or has come to its end.
+    pub(crate) fn set_pass(&self, table: ObjectTable, pass: Pass, is_at_end: bool) {
+        let Some(of_table) = self.of(table) else { return };
+        if is_at_end {
+            of_table.stayed.store(pass.stayed, Ordering::Relaxed);
+            // A request that went away while it was setting a mark has left a count that is too high.
+            if pass.changes.is_some() && of_table.settled_changes() == pass.changes {
+                of_table.count.fetch_min(pass.left, Ordering::AcqRel);
+            }
+        }
+        *of_table.pass.lock() = if is_at_end { Pass::default() } else { pass };
+    }
+
+    /// The container is looked at once more.
+    pub(crate) fn watch(&self, dead: DeadContainer, clock: &dyn Clock) {
+        let mut watched = self.watched.lock();
+        if watched.len() == WATCHED_COUNT_MAX {
+            watched.pop_front();
+        }
+        watched.push_back((dead, clock.monotonic() + MARK_AGE_MIN));
+    }
+
+    /// The next one that is to be looked at once more by now.
+    pub(crate) fn next_watched(&self, clock: &dyn Clock) -> Option<DeadContainer> {
+        let mut watched = self.watched.lock();
+        watched.pop_front_if(|(_, at)| *at <= clock.monotonic()).map(|(dead, _)| dead)
     }
 
     /// What recognizes the dead rows of one table, for one walk over them.
     pub(crate) fn filter(&self, table: ObjectTable) -> DeadFilter {
-        let prefixes: Vec<Bytes> = self.of_table(table).into_iter().map(|dead| dead.prefix).collect();
-        DeadFilter { prefixes, at: 0 }
-    }
-}
-
-/// Tells dead rows along a walk whose keys rise.
-pub(crate) struct DeadFilter {
-    /// Sorted; none starts another.
-    prefixes: Vec<Bytes>,
-    /// Those before it lie behind.
-    at: usize,
-}
-
-impl DeadFilter {
-    /// Whether the row belongs to a dead container. Keys rise from call to call.
-    pub(crate) fn drops(&mut self, key: &[u8]) -> bool {
-        while let Some(prefix) = self.prefixes.get(self.at) {
-            if key.starts_with(prefix) {
-                return true;
+        match &self.marks {
+            Some(marks) if self.count_of(table) > 0 => {
+                DeadFilter::over(marks.clone(), table, self.at_hand_max)
             }
-            if key < prefix.as_ref() {
-                return false;
-            }
-            self.at += 1;
+            _ => DeadFilter::none(table),
         }
-        false
     }
 }
 
-/// Sets or removes a mark.
-pub(crate) struct MarkContainer {
-    pub(crate) dead: DeadContainer,
-    /// When; `None`: the mark goes.
-    pub(crate) since: Option<Ticks>,
-}
-
-impl Operation for MarkContainer {
-    type Reply = ();
-
-    fn object_table(&self) -> ObjectTable {
-        ObjectTable::PartitionMap
-    }
-
-    fn reads(&self) -> Vec<Read> {
-        vec![Read::Point(self.dead.key())]
-    }
-
-    fn gives_back(&self) -> bool {
-        // The container's rows go.
-        true
-    }
-
-    fn decide(&self, rows: &Rows, _version: RowVersion) -> Decision<()> {
-        let key = self.dead.key();
-        let change = match (self.since, rows.point(0)) {
-            (Some(_), Some(_)) | (None, None) => return Decision::unchanged(()),
-            (None, Some(_)) => RowChange::Delete { key },
-            (Some(since), None) => {
-                let mut value = Vec::new();
-                value.put_u8_field(FORMAT);
-                value.put_u64_field(since.0);
-                RowChange::Put { key, value: value.into() }
-            }
-        };
-        Decision { changes: vec![change], reply: () }
-    }
-}
-
-/// Collects all marks.
-pub(crate) struct ReadMarks {
-    known: BTreeMap<DeadContainer, Ticks>,
-    damage: Option<PartitionError>,
-}
-
-impl ReadMarks {
-    pub(crate) fn new() -> Self {
-        ReadMarks { known: BTreeMap::new(), damage: None }
-    }
-
-    /// Where to look.
-    pub(crate) fn range() -> KeyRange {
-        KeyRange::container("", MARKS_ID)
-    }
-
-    /// Whether all of them read.
-    pub(crate) fn check(&self) -> Result<(), PartitionError> {
-        self.damage.clone().map_or(Ok(()), Err)
-    }
-
-    /// What was found; a mark that does not read is an error.
-    pub(crate) fn into_known(self, clock: &dyn Clock) -> Result<DeadContainers, PartitionError> {
-        self.check()?;
-        let (now, monotonic) = (clock.now(), clock.monotonic());
-        let goes_at = |since| monotonic + stays_for(since, now);
-        let known = self.known.into_iter().map(|(dead, since)| (dead, goes_at(since))).collect();
-        Ok(DeadContainers { known: ArcSwap::from_pointee(known) })
-    }
-}
-
-impl Scan for ReadMarks {
-    fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        match DeadContainer::parse(row.key, row.value) {
-            Ok((dead, since)) => {
-                self.known.insert(dead, since);
-                Visit::Continue
-            }
-            Err(error) => {
-                self.damage = Some(PartitionError::Storage(format!("marks of deleted containers: {error}")));
-                Visit::StopBefore
+/// Marks of these, as a map's content.
+#[cfg(test)]
+pub(crate) fn marks_for_tests<'a>(
+    dead: impl Iterator<Item = (ObjectTable, &'a str, u64)>,
+) -> super::map_copy::MapContent {
+    use super::container_marks::MarkContainers;
+    use crate::operation::{Operation, RowChange, RowVersion, Rows};
+    let mut content = super::map_copy::MapContent::default();
+    for (table, account, id) in dead {
+        let dead = vec![DeadContainer::new(table, account, id)];
+        let mark = MarkContainers { dead, since: Some(Ticks(1)) };
+        for change in mark.decide(&Rows::new(vec![vec![]]), RowVersion(1)).changes {
+            if let RowChange::Put { key, value } = change {
+                content.rows.insert(key, (RowVersion(1), value));
             }
         }
     }
+    content
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn dead(account: &str, id: u64) -> DeadContainer {
-        DeadContainer::new(ObjectTable::Entity, account, id)
-    }
-
-    #[test]
-    fn a_walk_drops_the_rows_of_dead_containers_and_no_others() {
-        let known = DeadContainers::default();
-        known.add(&dead("a", 2), Duration::ZERO);
-        known.add(&dead("b", 1), Duration::ZERO);
-        known.add(&DeadContainer::new(ObjectTable::Container, "a", 3), Duration::ZERO);
-        let mut filter = known.filter(ObjectTable::Entity);
-        let rows = [
-            ("a", 1, false),
-            ("a", 2, true),
-            ("a", 2, true),
-            ("a", 3, false),
-            ("b", 1, true),
-            ("b", 2, false),
-        ];
-        for (index, (account, id, gone)) in rows.into_iter().enumerate() {
-            let key = RowKey::new(account, id, "p", &index.to_string());
-            assert_eq!(filter.drops(key.as_bytes()), gone, "{account} {id}");
-        }
-        known.remove(&dead("a", 2));
-        assert!(!known.filter(ObjectTable::Entity).drops(RowKey::new("a", 2, "p", "").as_bytes()));
-    }
 
     #[test]
     fn a_mark_that_is_read_stays_for_what_is_left_of_its_time() {
         let seconds = |seconds: u64| Ticks(seconds * TICKS_PER_SECOND);
-        for (since, now, expected) in [
-            (1000, 1000, 120),
-            (1000, 1030, 90),
-            (1000, 1120, 0),
-            (1000, 9999, 0),
-            (1000, 999, 120),
-            (u64::MAX / TICKS_PER_SECOND, 1000, 120),
+        for (since, start, now, flushes, may_go, has_stayed) in [
+            (1000, 1000, 1000, false, false, false),
+            (1000, 900, 1059, false, false, false),
+            (1000, 900, 1060, true, false, false),
+            (1000, 900, 1119, true, false, false),
+            (1000, 900, 1120, true, true, false),
+            (1000, 900, 1600, true, true, true),
+            // Of a process before.
+            (1000, 1100, 1110, true, false, false),
+            (1000, 9999, 9999, true, true, true),
+            // From the future.
+            (1001, 1000, 1000, false, false, false),
+            (5000, 1000, 1119, true, false, false),
+            (5000, 1000, 1120, true, true, false),
+            (u64::MAX / TICKS_PER_SECOND, 1000, 1120, true, true, false),
+            // The clock has come to where it was.
+            (1100, 1000, 1130, false, false, false),
         ] {
-            let left = stays_for(seconds(since), seconds(now));
-            assert_eq!(left, Duration::from_secs(expected), "{since} {now}");
+            let expected = Age { flushes, may_go, has_stayed };
+            assert_eq!(
+                age_of(seconds(since), seconds(start), seconds(now)),
+                expected,
+                "{since} {start} {now}"
+            );
         }
     }
 
+    /// A request that goes away while it sets a mark leaves a count that never fell to 0 again, so that every
+    /// walk looked for marks.
     #[test]
-    fn a_mark_comes_and_goes_once() {
-        let mark = |since| MarkContainer { dead: dead("a", 7), since };
-        let absent = Rows::new(vec![vec![]]);
-        let set = mark(Some(Ticks(5))).decide(&absent, RowVersion(1)).changes;
-        let [RowChange::Put { key, value }] = set.as_slice() else { panic!("{set:?}") };
-        assert_eq!(DeadContainer::parse(key.as_bytes(), value), Ok((dead("a", 7), Ticks(5))));
-        let row = crate::operation::Row { key: key.clone(), version: RowVersion(1), value: value.clone() };
-        let present = Rows::new(vec![vec![row]]);
-        assert!(mark(Some(Ticks(6))).decide(&present, RowVersion(2)).changes.is_empty());
-        assert_eq!(
-            mark(None).decide(&present, RowVersion(2)).changes,
-            [RowChange::Delete { key: key.clone() }]
-        );
-        assert!(mark(None).decide(&absent, RowVersion(2)).changes.is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_parse_or_are_refused(name: String, value: Vec<u8>) {
-            let key = RowKey::new("", MARKS_ID, ObjectTable::Entity.name(), &name);
-            let _ = DeadContainer::parse(key.as_bytes(), &value);
-            let _ = DeadContainer::parse(&value, &value);
+    fn a_pass_that_finds_fewer_marks_corrects_their_number() {
+        let table = ObjectTable::Entity;
+        let dead = DeadContainers::default();
+        for _ in 0..5 {
+            drop(dead.expect(table));
         }
-
-        /// Anything shorter than one container would drop rows that are alive.
-        #[test]
-        fn a_mark_is_for_exactly_one_container(account in "[a-c]{0,3}", id: u64, cut in 1usize..12) {
-            let whole = dead(&account, id);
-            let short = DeadContainer { prefix: whole.prefix.slice(..whole.prefix.len().saturating_sub(cut)), ..whole };
-            let value = [&[FORMAT][..], &[0; 8]].concat();
-            prop_assert!(DeadContainer::parse(short.key().as_bytes(), &value).is_err());
-        }
+        let pass = |left| Pass { left, ..dead.pass_of(table) };
+        let found = pass(3);
+        dead.set_pass(table, Pass { from: Bytes::from_static(b"a"), ..found.clone() }, false);
+        assert_eq!((dead.count_of(table), dead.pass_of(table).left), (5, 3));
+        let expected = dead.expect(table);
+        let begun_beside = pass(3);
+        dead.set_pass(table, found.clone(), true);
+        assert_eq!(dead.count_of(table), 6, "one is being set");
+        drop(expected);
+        dead.set_pass(table, found, true);
+        dead.set_pass(table, begun_beside, true);
+        assert_eq!(dead.count_of(table), 6, "one was set meanwhile");
+        dead.set_pass(table, pass(3), true);
+        assert_eq!((dead.count_of(table), dead.count()), (3, 3));
+        dead.note_gone(table, 4);
+        assert_eq!(dead.count_of(table), 0);
+        assert_eq!(dead.changes_of(table), 6);
     }
 }

@@ -1,5 +1,5 @@
 //! The format of the partition map's copy: what the map's range holds, once more, in the stream
-//! `partition_map/copy`.
+//! `partition_map/copy`; but of the marks of deleted containers no more than fit in memory.
 //!
 //! ```text
 //! block = u8 format (1), u8 kind, u64 version, varint count, row*
@@ -14,7 +14,10 @@
 
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
+use crate::map::container_marks::all_marks;
+use crate::map::dead_containers::MarkRows;
 use crate::operation::{RowRef, RowVersion, Scan, Visit};
+use base::BoxFuture;
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -39,7 +42,7 @@ pub(crate) fn is_copy(stream: &StreamName) -> bool {
 /// A row as the map's range holds it.
 pub(crate) type MapRow = (RowVersion, Bytes);
 
-/// What the map's range holds: the map and the marks of deleted containers.
+/// What the map's range holds: the map and marks of deleted containers, not all of them if they are many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MapContent {
     /// The newest version that is known.
@@ -64,9 +67,10 @@ impl MapContent {
 
     /// Shows the rows of `range` to `scan`, as a range partition would.
     pub(crate) fn show(&self, range: &KeyRange, scan: &mut dyn Scan) {
-        for (key, (version, value)) in &self.rows {
+        let behind = self.rows.range(RowKey::from_bytes(range.start.clone())..);
+        for (key, (version, value)) in behind.take_while(|(key, _)| range.contains(key.as_bytes())) {
             let row = RowRef { key: key.as_bytes(), version: *version, value };
-            if range.contains(key.as_bytes()) && scan.visit(row) == Visit::StopBefore {
+            if scan.visit(row) == Visit::StopBefore {
                 return;
             }
         }
@@ -144,14 +148,44 @@ fn encode<'a>(
     out.into()
 }
 
-/// Collects all rows of the map's range.
-#[derive(Default)]
-pub(crate) struct CollectMap(pub(crate) BTreeMap<RowKey, MapRow>);
+impl MarkRows for MapContent {
+    fn show<'a>(
+        &'a self,
+        keys: &'a KeyRange,
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(async move {
+            MapContent::show(self, keys, scan);
+            Ok(())
+        })
+    }
+}
+
+/// Whether a mark of a deleted container has no place any more beside so many rows.
+pub(crate) fn is_mark_too_many(key: &[u8], row_count: usize, row_count_max: usize) -> bool {
+    row_count >= row_count_max && all_marks().contains(key)
+}
+
+/// Collects the rows of the map's range, without the marks behind the first so many rows.
+pub(crate) struct CollectMap {
+    pub(crate) rows: BTreeMap<RowKey, MapRow>,
+    row_count_max: usize,
+}
+
+impl CollectMap {
+    pub(crate) fn new(row_count_max: usize) -> Self {
+        CollectMap { rows: BTreeMap::new(), row_count_max }
+    }
+}
 
 impl Scan for CollectMap {
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
+        // Marks lie behind all rows of the map.
+        if is_mark_too_many(row.key, self.rows.len(), self.row_count_max) {
+            return Visit::StopBefore;
+        }
         let key = RowKey::from_bytes(Bytes::copy_from_slice(row.key));
-        self.0.insert(key, (row.version, Bytes::copy_from_slice(row.value)));
+        self.rows.insert(key, (row.version, Bytes::copy_from_slice(row.value)));
         Visit::Continue
     }
 }

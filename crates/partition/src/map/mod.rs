@@ -4,7 +4,9 @@
 pub(crate) mod check_cover;
 pub(crate) mod choose_range_changes;
 pub(crate) mod choose_split_key;
+pub(crate) mod container_marks;
 pub(crate) mod dead_containers;
+pub(crate) mod dead_filter;
 pub(crate) mod map_copy;
 pub(crate) mod partition_map;
 pub(crate) mod range_load;

@@ -52,7 +52,7 @@ impl PartitionServer {
         }
         self.bring_copy_up().await;
         // What fails in one table, for damage perhaps, keeps nothing from the others.
-        let mut outcome = self.remove_old_marks().await.map(|_| 0);
+        let mut outcome = self.remove_old_marks().await.map(|()| 0);
         for table in OBJECT_TABLES {
             let changed = self.balance_table(table).await;
             outcome = match (outcome, changed) {

@@ -9,7 +9,8 @@
 //!   copy that is older than the map is never taken for the newest state of rows.
 //! - Marks of deleted containers don't wait for the copy, so that a full disk holds up no deletion. A mark in
 //!   the copy alone is of a container whose rows have gone and whose id never comes back: it drops nothing.
-//!   Of a mark in the map alone only garbage is lost, which the services' search finds again.
+//!   Of a mark in the map alone only garbage is lost, which the services' search finds again. So marks are
+//!   left out of the copy while it has as many rows as fit in memory.
 //! - What may be refused, for want of space say, is done before the map changes. Where the copy is refused
 //!   all the same, it is made empty, which takes another file's space: the map alone counts then, and nothing
 //!   older does. If that is refused too, the ranges wait until one of the two is done, and go on.
@@ -22,8 +23,8 @@ use super::map_copy_stream::{MapCopy, Stored};
 use super::server::PartitionServer;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::map::dead_containers::MarkContainer;
-use crate::map::map_copy::{CollectMap, MapContent, RowsChanged, encode_changes};
+use crate::map::container_marks::MarkContainers;
+use crate::map::map_copy::{CollectMap, MapContent, RowsChanged, encode_changes, is_mark_too_many};
 use crate::map::partition_map::ChangeMap;
 use crate::operation::{ObjectTable, Operation, Read, RowPart, RowVersion};
 use bytes::Bytes;
@@ -109,12 +110,13 @@ impl PartitionServer {
         }
     }
 
-    /// Sets or removes a mark in the map's range and, if there is room, in the copy. A copy that lacks it, or
-    /// has it still, is right enough for marks; it is brought up to date before the map changes again.
-    pub(super) async fn change_mark(&self, mark: MarkContainer) -> Result<(), PartitionError> {
+    /// Sets or removes marks in the map's range and, if there is room, in the copy. A copy that lacks them,
+    /// or has them still, is right enough for marks; it is brought up to date before the map changes again.
+    /// Returns how many marks that changed.
+    pub(super) async fn change_marks(&self, marks: MarkContainers) -> Result<u64, PartitionError> {
         let (streams, mut copy) = (&self.shared.streams, self.map_copy.lock().await);
         let prepared = self.prepare_copy(&mut copy).await;
-        let ((), block) = self.change_map_range(&mut copy, mark).await?;
+        let (changed, block) = self.change_map_range(&mut copy, marks).await?;
         let copied = match (prepared, block) {
             (Ok(()), Some(block)) => copy.append(streams, block).await.map(|_| ()),
             (prepared, _) => prepared,
@@ -123,7 +125,7 @@ impl PartitionServer {
             Ok(()) => copy.stored = Stored::Same,
             Err(error) => tracing::debug!(%error, "the partition map's copy lacks a mark for now"),
         }
-        Ok(())
+        Ok(changed)
     }
 
     async fn prepare_copy(&self, copy: &mut MapCopy) -> Result<(), PartitionError> {
@@ -156,11 +158,14 @@ impl PartitionServer {
             copy.stored = before;
         }
         let reply = executed.map_err(MapError::of_operation)?;
+        let row_count_max = self.shared.settings.marks_at_hand_max;
         let mut changes = RowsChanged::new();
         for key in keys {
             let row = self.get(ObjectTable::PartitionMap, &key, RowPart::Whole).await;
             let row = row.map_err(MapError::Unknown)?.map(|row| (row.version, row.value));
-            if row.as_ref() != copy.content.rows.get(&key) {
+            let known = copy.content.rows.get(&key);
+            let is_too_many = || is_mark_too_many(key.as_bytes(), copy.content.rows.len(), row_count_max);
+            if row.as_ref() != known && (known.is_some() || !is_too_many()) {
                 changes.push((key, row));
             }
         }
@@ -174,11 +179,11 @@ impl PartitionServer {
         Ok((reply, Some(block)))
     }
 
-    /// What the map's range holds now.
+    /// What the map's range holds now, as far as the copy has it.
     async fn map_content(&self) -> Result<MapContent, PartitionError> {
-        let mut rows = CollectMap::default();
+        let mut rows = CollectMap::new(self.shared.settings.marks_at_hand_max);
         self.scan(ObjectTable::PartitionMap, vec![Span::Range(KeyRange::all())], &mut rows).await?;
-        Ok(MapContent { version: self.map_version()?, rows: rows.0 })
+        Ok(MapContent { version: self.map_version()?, rows: rows.rows })
     }
 
     fn map_version(&self) -> Result<RowVersion, PartitionError> {

@@ -15,6 +15,7 @@ use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::map::check_cover::check_cover;
+use crate::map::dead_containers::DeadContainers;
 use crate::map::partition_map::{ChangeMap, MapEntry};
 use crate::map::routes::Routes;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
@@ -30,7 +31,9 @@ impl PartitionServer {
     /// Loads every range that the partition map names.
     pub(crate) async fn open(shared: Shared) -> Result<Arc<Self>, PartitionError> {
         let OpenedMap { range: map, copy, mut entries, marks, is_first_hand } = open_map(&shared).await?;
-        let shared = Shared { dead: Arc::new(marks.into_known(&*shared.clock)?), ..shared };
+        let at_hand_max = shared.settings.marks_at_hand_max;
+        let dead = DeadContainers::new(map.clone(), marks.counts()?, at_hand_max, &*shared.clock);
+        let shared = Shared { dead: Arc::new(dead), ..shared };
         let mut routes = Routes::default();
         routes.add(ObjectTable::PartitionMap, KeyRange::all(), Owner::Serving(map));
         let server = Arc::new(PartitionServer {

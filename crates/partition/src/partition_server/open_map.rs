@@ -7,8 +7,8 @@
 //! neither reads, each range knows its own keys: if these cover every key of each table exactly once, they
 //! are the map. Else the start is refused, because a guess might serve a range in its state before a split.
 //!
-//! What always holds: before anything is served, range and copy hold the same. Marks of deleted containers
-//! are never made up: what is derived has none.
+//! What always holds: before anything is served, range and copy hold the same, but for marks of deleted
+//! containers that are too many for the copy. Such marks are never made up: what is derived has none.
 
 use super::map_copy_stream::{FoundCopy, MapCopy, read_copy};
 use super::range_ids::{FIRST_RANGE_ID, range_ids};
@@ -16,7 +16,8 @@ use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::map::check_cover::check_cover;
-use crate::map::dead_containers::{DeadContainers, ReadMarks};
+use crate::map::container_marks::{CountMarks, all_marks};
+use crate::map::dead_containers::{DeadContainers, MarkRows};
 use crate::map::map_copy::{CollectMap, MapContent, MapRow};
 use crate::map::partition_map::{MapEntry, ReadMap};
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowChange, RowVersion};
@@ -36,7 +37,8 @@ pub(super) struct OpenedMap {
     pub(super) range: Arc<RangePartition>,
     pub(super) copy: MapCopy,
     pub(super) entries: Vec<MapEntry>,
-    pub(super) marks: ReadMarks,
+    /// How many marks of deleted containers there are.
+    pub(super) marks: CountMarks,
     /// It was read from its range: what it does not name is an orphan for certain.
     pub(super) is_first_hand: bool,
 }
@@ -45,8 +47,15 @@ pub(super) struct OpenedMap {
 enum FoundMap {
     /// It was never made, or its streams are gone.
     Absent,
-    Whole(Box<ReadRange>, MapContent),
+    Whole(WholeMap),
     Damaged(PartitionError),
+}
+
+/// The map's range, if it reads.
+struct WholeMap {
+    range: Box<ReadRange>,
+    content: MapContent,
+    marks: CountMarks,
 }
 
 /// Where the map comes from.
@@ -105,8 +114,8 @@ pub(super) async fn open_map(shared: &Shared) -> Result<OpenedMap, PartitionErro
     let streams = &shared.streams;
     let StartState { map, copy, source } = find(shared).await?;
     let is_first_hand = !matches!(source, Source::Copy(_) | Source::Ranges(_));
-    let (read, content) = match (source, map) {
-        (_, FoundMap::Whole(read, content)) => (read, content),
+    let WholeMap { range: read, content, mut marks } = match (source, map) {
+        (_, FoundMap::Whole(whole)) => whole,
         (Source::Fresh | Source::Range, _) => {
             let (table, id) = NAME;
             RangePartition::create(shared, table, id, KeyRange::all()).await?;
@@ -127,13 +136,14 @@ pub(super) async fn open_map(shared: &Shared) -> Result<OpenedMap, PartitionErro
         }
     };
     let copy = open_copy(streams, &content, copy).await?;
-    let (entries, marks) = (entries_of(&content)?, marks_of(&content));
+    let entries = entries_of(&content)?;
     let range = match RangePartition::open(shared.clone(), NAME, *read).await {
         Err(LoadError::Damaged(error)) => {
             // The end of one of its streams is not certain, but all that was appended before reads.
             tracing::warn!(%error, "the partition map takes no changes: its range is made anew");
-            let (read, _) = mend(shared, &content).await?;
-            RangePartition::open(shared.clone(), NAME, *read).await?
+            let mended = mend(shared, &content).await?;
+            marks = mended.marks;
+            RangePartition::open(shared.clone(), NAME, *mended.range).await?
         }
         opened => opened?,
     };
@@ -156,14 +166,24 @@ pub(crate) async fn look_at_map(shared: &Shared) -> Result<MapLook, PartitionErr
         FoundCopy::Damaged(error) => Some(error.clone()),
         FoundCopy::Whole(_) | FoundCopy::Absent => None,
     };
-    let (range, content) = match (&source, map, copy) {
-        (_, FoundMap::Whole(_, content), _) => (None, content),
-        (Source::Copy(why), _, FoundCopy::Whole(content)) => (Some(lost(why)), content),
-        (Source::Ranges(why), ..) => (Some(lost(why)), derive(shared, why).await?),
-        _ => (None, MapContent::default()),
+    let (range, content, whole) = match (&source, map, copy) {
+        (_, FoundMap::Whole(WholeMap { range, content, marks }), _) => (None, content, Some((range, marks))),
+        (Source::Copy(why), _, FoundCopy::Whole(content)) => (Some(lost(why)), content, None),
+        (Source::Ranges(why), ..) => (Some(lost(why)), derive(shared, why).await?, None),
+        _ => (None, MapContent::default(), None),
     };
-    let dead = marks_of(&content).into_known(&*shared.clock)?;
-    Ok(MapLook { range, copy: copy_error, entries: entries_of(&content)?, dead })
+    let entries = entries_of(&content)?;
+    let (rows, marks): (Arc<dyn MarkRows>, CountMarks) = match whole {
+        Some((range, marks)) => (Arc::new(*range), marks),
+        None => {
+            let mut marks = CountMarks::default();
+            content.show(&all_marks(), &mut marks);
+            (Arc::new(content), marks)
+        }
+    };
+    let at_hand_max = shared.settings.marks_at_hand_max;
+    let dead = DeadContainers::new(rows, marks.counts()?, at_hand_max, &*shared.clock);
+    Ok(MapLook { range, copy: copy_error, entries, dead })
 }
 
 /// The map's range.
@@ -185,25 +205,30 @@ async fn find_map(shared: &Shared) -> Result<FoundMap, PartitionError> {
         return Ok(FoundMap::Absent);
     }
     match read_map(shared).await {
-        Ok((read, content)) => Ok(FoundMap::Whole(read, content)),
+        Ok(whole) => Ok(FoundMap::Whole(whole)),
         Err(LoadError::Damaged(error)) => Ok(FoundMap::Damaged(error)),
         Err(LoadError::Failed(error)) => Err(error),
     }
 }
 
-async fn read_map(shared: &Shared) -> Result<(Box<ReadRange>, MapContent), LoadError> {
-    let read = range_partition::read(shared, map_streams(), &KeyRange::all()).await?;
-    let mut rows = CollectMap::default();
-    read.scan(&KeyRange::all(), &mut rows).await?;
-    let content = MapContent { version: read.last_version(), rows: rows.0 };
+async fn read_map(shared: &Shared) -> Result<WholeMap, LoadError> {
+    let range = Box::new(range_partition::read(shared, map_streams(), &KeyRange::all()).await?);
+    let mut rows = CollectMap::new(shared.settings.marks_at_hand_max);
+    range.scan(&KeyRange::all(), &mut rows).await?;
+    let content = MapContent { version: range.last_version(), rows: rows.rows };
     check_content(&shared.streams, &content)?;
-    Ok((Box::new(read), content))
+    let mut marks = CountMarks::default();
+    range.scan(&all_marks(), &mut marks).await?;
+    marks.counts()?;
+    Ok(WholeMap { range, content, marks })
 }
 
 /// Whether the rows make sense: each table's ranges cover every key once, or it has none yet.
 fn check_content(streams: &Streams, content: &MapContent) -> Result<(), PartitionError> {
     let mut entries = entries_of(content)?;
-    marks_of(content).check()?;
+    let mut marks = CountMarks::default();
+    content.show(&all_marks(), &mut marks);
+    marks.counts()?;
     for table in OBJECT_TABLES {
         if entries.iter().any(|entry| entry.table == table) {
             continue;
@@ -243,12 +268,6 @@ fn entries_of(content: &MapContent) -> Result<Vec<MapEntry>, PartitionError> {
     let mut map = ReadMap::default();
     content.show(&ReadMap::range(), &mut map);
     map.entries()
-}
-
-fn marks_of(content: &MapContent) -> ReadMarks {
-    let mut marks = ReadMarks::new();
-    content.show(&ReadMarks::range(), &mut marks);
-    marks
 }
 
 /// Makes the copy the same as the content, unless it is.
@@ -336,7 +355,7 @@ fn no_derivation(why: &str, problem: &str) -> PartitionError {
 }
 
 /// Puts a range that holds `content` in the place of the map's range, and reads it.
-async fn mend(shared: &Shared, content: &MapContent) -> Result<(Box<ReadRange>, MapContent), PartitionError> {
+async fn mend(shared: &Shared, content: &MapContent) -> Result<WholeMap, PartitionError> {
     let streams = &shared.streams;
     let left: Vec<StreamChange> = streams.list(MENDED_FOLDER).into_iter().map(StreamChange::Delete).collect();
     if !left.is_empty() {

@@ -8,10 +8,11 @@ use super::reader::WalkEnd;
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::map::dead_containers::DeadFilter;
+use crate::map::dead_containers::MarkRows;
+use crate::map::dead_filter::DeadFilter;
 use crate::operation::{ObjectTable, Read, Row, RowPart, RowVersion, Scan};
 use crate::statistics::RangeStatistics;
-use base::Ticks;
+use base::{BoxFuture, Ticks};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,6 +73,11 @@ impl RangePartition {
     }
 
     /// See `RangeTree`.
+    pub(crate) fn flush_soon(&self, keys: &KeyRange) {
+        self.core.flush_soon(keys);
+    }
+
+    /// See `RangeTree`.
     pub(crate) async fn holds_any(&self, keys: &KeyRange) -> Result<bool, PartitionError> {
         self.core.holds_any(keys).await
     }
@@ -79,6 +85,17 @@ impl RangePartition {
     /// Tells rows of deleted containers.
     pub(crate) fn dead_filter(&self) -> DeadFilter {
         self.core.shared.dead.filter(self.core.table)
+    }
+}
+
+/// The partition map's range has the marks of deleted containers.
+impl MarkRows for RangePartition {
+    fn show<'a>(
+        &'a self,
+        keys: &'a KeyRange,
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(async move { self.scan(&[Span::Range(keys.clone())], scan).await.map(drop) })
     }
 }
 

@@ -14,12 +14,14 @@ use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::map::dead_containers::MarkRows;
 use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowRef, RowVersion, Scan, Visit};
 use crate::settings::PlantedFault;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
+use base::BoxFuture;
 use std::sync::Arc;
 use stream::{OwnerEpoch, StreamError, StreamName, StreamStat, Streams};
 
@@ -191,6 +193,17 @@ pub(crate) async fn read(
     let (last_version, log_positions, replayed) = replay.await.map_err(in_log)?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
     Ok(ReadRange { names, metadata, tree, last_version, log_positions, replayed, log })
+}
+
+/// The partition map's range has the marks of deleted containers.
+impl MarkRows for ReadRange {
+    fn show<'a>(
+        &'a self,
+        keys: &'a KeyRange,
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<(), PartitionError>> {
+        Box::pin(self.scan(keys, scan))
+    }
 }
 
 impl ReadRange {

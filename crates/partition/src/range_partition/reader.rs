@@ -38,7 +38,7 @@ impl Reader {
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes
     /// rows in several spans is seen whole or not at all.
     pub(super) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
-        let walked = scan_snapshot(&self.core.range, self.core.snapshot(), spans, scan).await?;
+        let walked = scan_snapshot(&self.core.range, &self.core.snapshot(), spans, scan).await?;
         if walked.passed_mostly_tombstones() {
             self.slow_scans.note(&self.core);
         }
@@ -49,16 +49,17 @@ impl Reader {
 /// Shows the rows of `spans` that lie in `keys`, from a snapshot that was taken before.
 pub(super) async fn scan_snapshot(
     keys: &KeyRange,
-    (tree, visible): Snapshot,
+    snapshot: &Snapshot,
     spans: &[Span],
     scan: &mut dyn Scan,
 ) -> Result<Walked, PartitionError> {
+    let (tree, visible) = (&snapshot.0, snapshot.1);
     let wanted_from = Bytes::new();
     let mut walk = Walk { scan, walked: 0, deleted_count: 0, unseen: 0, wanted_from, has_had_enough: false };
     for span in spans {
         let stopped_at = match span {
-            Span::Point(key) => walk.point(&tree, visible, key).await?,
-            Span::Range(range) => walk.range(&tree, visible, &range.intersect(keys)).await?,
+            Span::Point(key) => walk.point(tree, visible, key).await?,
+            Span::Range(range) => walk.range(tree, visible, &range.intersect(keys)).await?,
         };
         if let Some(key) = stopped_at {
             return Ok(walk.ended(WalkEnd::Stopped(key)));

@@ -5,7 +5,7 @@ use crate::blob_data::data_ends::DataEnds;
 use crate::blob_data::piece::{Piece, take_pieces};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span, partition_prefix};
-use crate::map::dead_containers::DeadFilter;
+use crate::map::dead_filter::AliveRows;
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
@@ -70,8 +70,6 @@ pub(super) struct LostName {
 /// The names whose rows name damaged data.
 pub(super) struct FindLost {
     damaged: Arc<DamagedData>,
-    /// Rows of deleted containers are no loss: they are never read.
-    dead: DeadFilter,
     pub(super) names: Vec<LostName>,
     pub(super) error: Option<PartitionError>,
 }
@@ -83,9 +81,13 @@ impl FindLost {
         keys: &KeyRange,
         damaged: &Arc<DamagedData>,
     ) -> Result<Vec<LostName>, PartitionError> {
-        let (damaged, dead) = (damaged.clone(), range.dead_filter());
-        let mut find = FindLost { damaged, dead, names: Vec::new(), error: None };
-        range.scan(&[Span::Range(keys.clone())], &mut find).await?;
+        let find = FindLost { damaged: damaged.clone(), names: Vec::new(), error: None };
+        // Rows of deleted containers are no loss: they are never read.
+        let mut alive = AliveRows::new(range.dead_filter(), keys.clone(), find);
+        while let Some(part) = alive.next_part().await? {
+            range.scan(&[Span::Range(part)], &mut alive).await?;
+        }
+        let find = alive.into_scan();
         find.error.map_or(Ok(find.names), Err)
     }
 }
@@ -96,9 +98,6 @@ impl Scan for FindLost {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        if self.dead.drops(row.key) {
-            return Visit::Continue;
-        }
         let pieces = match take_pieces(&mut Decoder::new(row.value)) {
             Ok(pieces) => pieces,
             Err(error) => {

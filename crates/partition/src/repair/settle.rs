@@ -9,7 +9,7 @@ use super::range::{LostChanges, RangeRepair};
 use crate::Partitions;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::map::dead_containers::DeadFilter;
+use crate::map::dead_filter::AliveRows;
 use crate::map::partition_map::MapEntry;
 use crate::operation::{ObjectTable, RowRef, RowVersion, Scan, ScanEnd, Visit};
 use crate::range_partition::RangePartition;
@@ -31,8 +31,12 @@ pub(super) async fn settle(
     let range = partitions.server.owner(table, &entry.range.start)?;
     for LostRows { keys, version, reason } in repaired.lost_rows {
         match keys {
-            LostRowKeys::Row(key) if range.dead_filter().drops(&key) => {}
             LostRowKeys::Row(key) => {
+                let mut dead = range.dead_filter();
+                dead.read_on(&key).await?;
+                if dead.drops(&key) {
+                    continue;
+                }
                 let row = partitions.get_any(table, &key).await?;
                 let outcome = match row {
                     Some(found) if found >= version => continue,
@@ -83,7 +87,6 @@ impl Doubt {
 /// Collects the keys of rows in doubt.
 struct TakeDoubted {
     doubt: Doubt,
-    dead: DeadFilter,
     keys: Vec<Bytes>,
 }
 
@@ -93,7 +96,7 @@ impl Scan for TakeDoubted {
     }
 
     fn visit(&mut self, row: RowRef<'_>) -> Visit {
-        if self.doubt.covers(row) && !self.dead.drops(row.key) {
+        if self.doubt.covers(row) {
             self.keys.push(Bytes::copy_from_slice(row.key));
         }
         Visit::Continue
@@ -109,13 +112,16 @@ async fn list(
     done: &mut FolderRepair,
 ) -> Result<(), PartitionError> {
     let table = range.table();
-    let mut taken = TakeDoubted { doubt, dead: range.dead_filter(), keys: Vec::new() };
-    let mut rest = keys.clone();
-    while let ScanEnd::More(next) =
-        partitions.server.scan(table, vec![Span::Range(rest.clone())], &mut taken).await?
-    {
-        rest.start = next;
+    let taken = TakeDoubted { doubt, keys: Vec::new() };
+    let mut alive = AliveRows::new(range.dead_filter(), keys.clone(), taken);
+    while let Some(mut rest) = alive.next_part().await? {
+        while let ScanEnd::More(next) =
+            partitions.server.scan(table, vec![Span::Range(rest.clone())], &mut alive).await?
+        {
+            rest.start = next;
+        }
     }
+    let taken = alive.into_scan();
     let outcome = LossOutcome::Uncertain;
     let loss = |key| RowLoss { table, keys: LostKeys::Row(key), outcome, reason: reason.to_owned() };
     done.losses.extend(taken.keys.into_iter().map(loss));

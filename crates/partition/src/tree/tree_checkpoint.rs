@@ -1,22 +1,33 @@
 //! A checkpoint as a part of one range's tree, which may see only some of its rows.
 //!
 //! Why: after a split several ranges share a checkpoint. What always holds: rows outside of the reference's
-//! limit are never shown; the bytes of a deleted container are not 0 while there is a visible row of it.
+//! limit are never shown.
 
 use crate::bloom::key_groups::KeyGroup;
 use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, OverflowReads, Probe};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::map::dead_containers::DeadContainer;
+use crate::map::dead_filter::DeadFilter;
 use crate::tree::block_cache::HeldBlock;
 use crate::tree::metadata::CheckpointReference;
-use bytes::Bytes;
+use base::give_way;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// A group as its checkpoints hold it.
 pub(crate) type HeldGroup = Arc<HeldBlock<KeyGroup>>;
+
+/// Steps between dead containers and rows after which no row is taken to be dead. They take some
+/// milliseconds.
+const LOOKED_AT_COUNT_MAX: usize = 4096;
+
+/// Bytes of rows of deleted containers, roughly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeadBytes {
+    pub(crate) size_bytes: u64,
+    /// After so many changes of the marks.
+    pub(crate) changes: u64,
+}
 
 /// A checkpoint as a part of this range.
 pub(crate) struct TreeCheckpoint {
@@ -28,8 +39,8 @@ pub(crate) struct TreeCheckpoint {
     pub(crate) group: Option<HeldGroup>,
     /// Counted at the first request.
     visible_bytes: OnceLock<u64>,
-    /// Bytes of rows of deleted containers, by container, counted at the first request.
-    dead_bytes: Mutex<BTreeMap<Bytes, u64>>,
+    /// Counted after marks of deleted containers were set.
+    dead_bytes: Mutex<Option<DeadBytes>>,
 }
 
 impl TreeCheckpoint {
@@ -65,37 +76,57 @@ impl TreeCheckpoint {
         Ok(*self.visible_bytes.get_or_init(|| size_bytes))
     }
 
-    /// Bytes of rows of these containers, roughly; not 0 if there is any.
-    pub(crate) async fn dead_bytes(&self, dead: &[DeadContainer]) -> Result<u64, PartitionError> {
+    /// Bytes of rows of deleted containers, as they were counted last.
+    pub(crate) fn counted_dead_bytes(&self) -> Option<DeadBytes> {
+        *self.dead_bytes.lock()
+    }
+
+    /// Counts them, after so many changes of the marks. Not 0 if there is any, but where one is looked for
+    /// too long in vain.
+    pub(crate) async fn count_dead_bytes(
+        &self,
+        filter: impl Fn() -> DeadFilter,
+        changes: u64,
+    ) -> Result<u64, PartitionError> {
+        let mut size_bytes = self.bytes_of_dead_blocks(filter()).await?;
+        if size_bytes == 0 {
+            size_bytes = u64::from(self.has_dead_row(filter()).await?);
+        }
+        *self.dead_bytes.lock() = Some(DeadBytes { size_bytes, changes });
+        Ok(size_bytes)
+    }
+
+    /// Bytes of the blocks whose last row is dead: as many of the others begin with dead rows.
+    async fn bytes_of_dead_blocks(&self, mut dead: DeadFilter) -> Result<u64, PartitionError> {
+        let (checkpoint, limit) = (&self.checkpoint, &self.reference.limit);
         let mut size_bytes = 0;
-        for container in dead {
-            let counted = self.dead_bytes.lock().get(&container.prefix).copied();
-            size_bytes += match counted {
-                Some(counted) => counted,
-                None => {
-                    let counted = self.bytes_of(&container.range()).await?;
-                    self.dead_bytes.lock().insert(container.prefix.clone(), counted);
-                    counted
+        for part in checkpoint.parts_in(limit) {
+            for (last_key, block_bytes) in checkpoint.blocks_of_part(part, limit).await? {
+                dead.read_on(&last_key).await?;
+                if dead.drops(&last_key) {
+                    size_bytes += block_bytes;
                 }
-            };
+            }
+            give_way().await;
         }
         Ok(size_bytes)
     }
 
-    /// Bytes of the visible rows of `range`, roughly; not 0 if there is any.
-    async fn bytes_of(&self, range: &KeyRange) -> Result<u64, PartitionError> {
-        let range = self.visible_part(range);
-        if range.is_empty() || !self.checkpoint.root.overlaps(&range) {
-            return Ok(0);
-        }
-        let blocks = self.checkpoint.blocks_in(&range).await?;
-        let size_bytes: u64 = blocks.iter().map(|(_, size_bytes)| size_bytes).sum();
-        if size_bytes > 0 {
-            return Ok(size_bytes);
-        }
+    /// Goes from dead containers to rows and from rows to dead containers, until both are at the same.
+    async fn has_dead_row(&self, mut dead: DeadFilter) -> Result<bool, PartitionError> {
+        let limit = &self.reference.limit;
         let (walked, heads) = (self.checkpoint.clone(), OverflowReads::None);
-        let cursor = CheckpointCursor::new(walked, &range.start, Caching::Keep, heads).await?;
-        Ok(u64::from(cursor.key().is_some_and(|key| range.contains(key))))
+        let mut cursor = CheckpointCursor::new(walked, &limit.start, Caching::Keep, heads).await?;
+        for _ in 0..LOOKED_AT_COUNT_MAX {
+            let Some(key) = cursor.key().filter(|key| limit.contains(key)) else { return Ok(false) };
+            dead.read_on(key).await?;
+            if dead.drops(key) {
+                return Ok(true);
+            }
+            let Some(next) = dead.next_dead().cloned() else { return Ok(false) };
+            cursor.seek(&next).await?;
+        }
+        Ok(false)
     }
 
     /// The part of `range` that this checkpoint is read for.

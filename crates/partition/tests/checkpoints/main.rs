@@ -8,6 +8,7 @@ mod dead_marks;
 mod idle_compactions;
 mod log_extents;
 mod many_checkpoints;
+mod many_dead_containers;
 mod overflow;
 #[path = "../rows/mod.rs"]
 mod rows;

@@ -726,7 +726,8 @@ fn a_stream_manager_log_without_syncs_is_caught() {
 /// Nor if a range that takes over hides rows that are its own.
 #[test]
 fn a_wrong_range_of_an_heir_is_caught() {
-    assert_caught(Planted::InLayer(PlantedFault::WrongHeirRange), 10);
+    // A bit more than a third of all seeds; of 40 it may be less than a quarter by chance.
+    assert_caught_in(80, Planted::InLayer(PlantedFault::WrongHeirRange), 20);
 }
 
 /// Nor if one record of a log is left out when it is replayed.
@@ -743,10 +744,14 @@ fn extents_without_syncs_are_caught() {
 }
 
 fn assert_caught(planted: Planted, at_least: usize) {
+    assert_caught_in(40, planted, at_least);
+}
+
+fn assert_caught_in(history_count: u64, planted: Planted, at_least: usize) {
     let caught = |seed: &u64| std::panic::catch_unwind(|| history(*seed, planted)).is_err();
-    let count = (0..40).filter(caught).count();
-    println!("{planted:?} was caught in {count} of 40 histories");
-    assert!(count >= at_least, "only {count} of 40 histories noticed {planted:?}");
+    let count = (0..history_count).filter(caught).count();
+    println!("{planted:?} was caught in {count} of {history_count} histories");
+    assert!(count >= at_least, "only {count} of {history_count} histories noticed {planted:?}");
 }
 
 /// A scan over rows in memory never waits for anything; it used to hold its thread, and the group commit with

@@ -134,6 +134,9 @@ fn without_map_copy_and_a_range_s_metadata_the_start_is_refused() {
     assert!(extents(&before) == extents(&world.disk.contents()), "a refused folder was changed");
 }
 
+/// The container that is deleted.
+const MARKED: u64 = 9;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Split,
@@ -146,7 +149,7 @@ async fn run(partitions: &Partitions, change: Change) {
     let _ = match change {
         Change::Split => partitions.split(TABLE, &key(1, "p3", "")).await.map(drop),
         Change::Merge => partitions.merge(TABLE, &key(1, "p0", "")).await.map(drop),
-        Change::Mark => partitions.retire_container(TABLE, ACCOUNT, 9).await,
+        Change::Mark => partitions.retire_container(TABLE, ACCOUNT, MARKED).await,
     };
 }
 
@@ -171,6 +174,11 @@ fn life(change: Change, crash_after: Option<u64>) -> (World, Everything, u64) {
                 assert!(partitions.split(TABLE, &key(1, "p3", "")).await.unwrap());
             }
             *acknowledged.lock().unwrap() = expected.clone();
+            if change == Change::Mark {
+                // One without rows gets no mark. Its row is not expected to stay.
+                let row = key(MARKED, "p", "r");
+                put(&partitions, &mut Everything::new(), row, Some(value(1, 100))).await.unwrap();
+            }
             env.clock.sleep(Duration::from_secs(2)).await;
             let before = disk.operation_count();
             if let Some(crash_after) = crash_after {
@@ -197,6 +205,12 @@ fn life(change: Change, crash_after: Option<u64>) -> (World, Everything, u64) {
 /// An unanswered write of the crash may be there or not: of the rows that were acknowledged, all are, as they
 /// were last.
 fn holds(found: &Everything, acknowledged: &Everything) -> bool {
+    let marked = KeyRange::container(ACCOUNT, MARKED);
+    let found: Everything = found
+        .iter()
+        .filter(|(key, _)| !marked.contains(key))
+        .map(|(key, row)| (key.clone(), row.clone()))
+        .collect();
     let differing = acknowledged.iter().filter(|(key, row)| found.get(*key) != Some(row));
     let newer = |(key, row): (&Vec<u8>, &(partition::RowVersion, Vec<u8>))| {
         found.get(key).is_some_and(|found| found.0 > row.0)
@@ -231,9 +245,12 @@ fn the_copy_of_the_map_stays_small() {
     let world = World::new(5);
     let (size_bytes, extents) = world
         .run(|env, _| async move {
-            let (streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+            let (streams, partitions) = open(&env, with_large_copy()).await.unwrap();
             for id in 0..4000 {
-                partitions.retire_container(ObjectTable::Blob, ACCOUNT, 1000 + id).await.unwrap();
+                // One without rows gets no mark.
+                let row = key(1000 + id, "p", "r");
+                put(&partitions, &mut Everything::new(), row, Some(value(id, 10))).await.unwrap();
+                partitions.retire_container(TABLE, ACCOUNT, 1000 + id).await.unwrap();
             }
             let stat = streams.stat(&stream::StreamName::new(COPY)).unwrap();
             (stat.extents.iter().map(|(_, size_bytes)| size_bytes).sum::<u64>(), stat.extents.len())
@@ -246,10 +263,15 @@ fn the_copy_of_the_map_stays_small() {
     run_once_more(&world);
 }
 
+/// One that takes so many marks.
+fn with_large_copy() -> PartitionSettings {
+    PartitionSettings { marks_at_hand_max: 10_000, ..PartitionSettings::tiny() }
+}
+
 fn run_once_more(world: &World) {
     zero(world, &[MAP]);
     let marks = world.run(|env, _| async move {
-        let (_streams, partitions) = open(&env, PartitionSettings::tiny()).await.unwrap();
+        let (_streams, partitions) = open(&env, with_large_copy()).await.unwrap();
         partitions.retired_container_count()
     });
     assert_eq!(marks, Some(4000), "marks come from the copy as well");

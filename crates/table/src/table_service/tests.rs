@@ -212,6 +212,28 @@ async fn entities_of_deleted_tables_are_retired_at_once_or_at_the_next_start() {
     assert_eq!(row_keys(&service, "Deleted", "PartitionKey eq 'p'").await, ["again"]);
 }
 
+/// The names of an account were read once for each of its containers that no name leads to.
+#[tokio::test]
+async fn lost_tables_of_several_accounts_are_found_and_no_others() {
+    let service = open().await;
+    let partitions = service.partitions.clone();
+    for account in ["a", "b", "c"] {
+        for table in ["KeptA", "LostA", "LostB", "KeptB"] {
+            service.create_table(account, table).await.unwrap();
+            service.execute(account, table, insert("r", 1)).await.unwrap();
+        }
+        service.create_table(account, "Empty").await.unwrap();
+        service.delete_table(account, "Empty").await.unwrap();
+    }
+    assert_eq!(partitions.retired_container_count(), 0, "tables without entities need no mark");
+    for (account, table) in [("a", "LostA"), ("a", "LostB"), ("c", "LostB")] {
+        let key = container_key(account, SERVICE_TABLE, table);
+        partitions.execute(DeleteContainer { key }).await.unwrap().unwrap();
+    }
+    assert_eq!(service.retire_lost_tables().await.unwrap(), 3);
+    assert_eq!(partitions.retired_container_count(), 3);
+}
+
 /// A clock that runs an action at its second reading: the first reading is at the start of a page, the second
 /// one in the middle of it.
 struct ActionClock {

@@ -27,10 +27,11 @@ use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::key::{RowKey, Span, partition_prefix};
-use crate::operation::{Operation, Read, Row};
+use crate::map::dead_filter::{AliveRows, DeadFilter};
+use crate::operation::{Operation, Read, Row, Scan};
 use crate::range_partition::data::{RangeData, pieces_of};
 use crate::range_partition::executed::Executed;
-use crate::range_partition::range_tree::{RangeTree, Standing};
+use crate::range_partition::range_tree::{RangeTree, Snapshot, Standing};
 use crate::range_partition::reader::scan_snapshot;
 use base::BoxFuture;
 use bytes::{Bytes, BytesMut};
@@ -303,14 +304,27 @@ impl BlobDataCollector {
         Ok(leaving)
     }
 
+    /// Shows a scan all rows but those of deleted containers.
+    async fn scan_alive<S: Scan>(
+        &self,
+        dead: DeadFilter,
+        snapshot: &Snapshot,
+        scan: S,
+    ) -> Result<S, PartitionError> {
+        let keys = &self.core.range;
+        let mut alive = AliveRows::new(dead, keys.clone(), scan);
+        while let Some(part) = alive.next_part().await? {
+            scan_snapshot(keys, snapshot, &[Span::Range(part)], &mut alive).await?;
+        }
+        Ok(alive.into_scan())
+    }
+
     /// What rows name, by extent. Those of deleted containers don't count: nobody reads them any more.
     async fn count_named(&self) -> Result<BTreeMap<ExtentId, Named>, PartitionError> {
         let data = &*self.data;
         let (begun, dead, snapshot) =
             data.begin_count(|| self.core.shared.dead.filter(self.core.table), || self.core.snapshot());
-        let mut count = CountNamed::new(dead);
-        scan_snapshot(&self.core.range, snapshot, &[Span::Range(self.core.range.clone())], &mut count)
-            .await?;
+        let mut count = self.scan_alive(dead, &snapshot, CountNamed::default()).await?;
         if let Some(error) = count.damage {
             return Err(error);
         }
@@ -333,14 +347,8 @@ impl BlobDataCollector {
         copied_bytes: &mut u64,
     ) -> Result<(), PartitionError> {
         let dead = self.core.shared.dead.filter(self.core.table);
-        let mut find = FindNaming { extents: extents.clone(), dead, keys: Vec::new(), damage: None };
-        scan_snapshot(
-            &self.core.range,
-            self.core.snapshot(),
-            &[Span::Range(self.core.range.clone())],
-            &mut find,
-        )
-        .await?;
+        let find = FindNaming { extents: extents.clone(), keys: Vec::new(), damage: None };
+        let find = self.scan_alive(dead, &self.core.snapshot(), find).await?;
         if let Some(error) = find.damage {
             return Err(error);
         }

@@ -5,7 +5,6 @@ use crate::blob_data::choose_emptied::MOVED_ROW_COUNT_MAX;
 use crate::blob_data::piece::{Piece, RowStart};
 use crate::error::PartitionError;
 use crate::key::{RowKey, partition_prefix};
-use crate::map::dead_containers::DeadFilter;
 use crate::operation::{
     Decision, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
@@ -24,25 +23,18 @@ pub(super) struct Named {
 
 /// Counts each piece once, however many rows of a partition name share it; those of different names share
 /// none.
+#[derive(Default)]
 pub(super) struct CountNamed {
     pub(super) named: BTreeMap<ExtentId, Named>,
     /// Pieces of the partition name that the walk is in.
     of_name: Vec<Piece>,
     /// Start of the keys of that name.
     name: Vec<u8>,
-    pub(super) dead: DeadFilter,
     pub(super) damage: Option<PartitionError>,
 }
 
 impl CountNamed {
-    pub(super) fn new(dead: DeadFilter) -> Self {
-        CountNamed { named: BTreeMap::new(), of_name: Vec::new(), name: Vec::new(), dead, damage: None }
-    }
-
     fn take(&mut self, row: RowRef<'_>) -> Result<(), PartitionError> {
-        if self.dead.drops(row.key) {
-            return Ok(());
-        }
         let pieces = pieces_of(row.value)?;
         if pieces.is_empty() {
             return Ok(());
@@ -108,7 +100,6 @@ const PIECES_OF_NAME_MAX: usize = 2 << 20;
 /// Rows that name some of these extents.
 pub(super) struct FindNaming {
     pub(super) extents: BTreeSet<ExtentId>,
-    pub(super) dead: DeadFilter,
     pub(super) keys: Vec<RowKey>,
     pub(super) damage: Option<PartitionError>,
 }
@@ -134,9 +125,6 @@ impl Scan for FindNaming {
         if self.keys.len() == MOVED_ROW_COUNT_MAX {
             self.forget_last_name(row.key);
             return Visit::StopBefore;
-        }
-        if self.dead.drops(row.key) {
-            return Visit::Continue;
         }
         match pieces_of(row.value) {
             Ok(pieces) => {
@@ -244,15 +232,13 @@ mod tests {
             (&[], ("b", "1"), 0),
         ] {
             let keys = found.iter().map(key).collect();
-            let dead = crate::map::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
-            let mut find = FindNaming { extents: BTreeSet::new(), dead, keys, damage: None };
+            let mut find = FindNaming { extents: BTreeSet::new(), keys, damage: None };
             find.forget_last_name(key(&next).as_bytes());
             assert_eq!(find.keys.len(), kept, "{found:?} before {next:?}");
         }
         let others = (2..MOVED_ROW_COUNT_MAX).map(|row| key(&("b", &row.to_string())));
         let keys = others.chain(found[2..].iter().map(key)).collect();
-        let dead = crate::map::dead_containers::DeadContainers::default().filter(ObjectTable::Blob);
-        let mut find = FindNaming { extents: BTreeSet::new(), dead, keys, damage: None };
+        let mut find = FindNaming { extents: BTreeSet::new(), keys, damage: None };
         let next = key(&("c", "3"));
         let visited = find.visit(RowRef { key: next.as_bytes(), version: RowVersion(1), value: &[] });
         assert_eq!((visited, find.keys.len()), (Visit::StopBefore, MOVED_ROW_COUNT_MAX - 2));

@@ -29,13 +29,13 @@ impl Compactor {
     }
 
     /// Those that are worth it, in the order in which they are tried: what brings tombstones to their rows,
-    /// then what makes checkpoints fewer.
+    /// what drops rows of deleted containers, then what makes checkpoints fewer.
     fn idle_compactions(&self, tree: &Tree) -> impl Iterator<Item = Range<usize>> + use<> {
         let counts = counts_of(&tree.checkpoints);
         let count_min = idle_count_min(self.core.shared.settings.compaction_count_min);
         let for_tombstones = self.run_with_tombstones(&tree.checkpoints, Occasion::Idle);
         let similar = choose_compaction(&counts, self.rows_mostly(), count_min);
-        for_tombstones.into_iter().chain(similar)
+        for_tombstones.into_iter().chain(self.idle_rewrite(tree)).chain(similar)
     }
 
     /// Each such flush ends the quiet: beside a trickle of deletions compactions would never have their turn.

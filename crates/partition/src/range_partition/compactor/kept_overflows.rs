@@ -145,6 +145,9 @@ impl Compactor {
                 give_way().await;
             }
             walked += 1;
+            if !dead.knows(row.key) {
+                dead.read_on_or_end(row.key).await;
+            }
             if (row.value.is_some() || tombstones.keeps(row.key)) && !dead.drops(row.key) {
                 kept.add(row);
             }

@@ -5,18 +5,19 @@
 //! left that it could hide; a replaced checkpoint stays until its last reader is done.
 
 mod applied;
+mod dead_rows;
 mod idle_compaction;
 mod kept_overflows;
 mod reclaim;
 
 use self::applied::Applied;
+use self::dead_rows::LastCount;
 use crate::background::range_work::Ends;
 use crate::checkpoint::{Caching, OverflowReads};
 use crate::compaction::choose_compaction::{
     RowsMostly, blocks_before_giving_way, choose_cheapest_compaction, choose_compaction, rows_of_compaction,
     size_bytes_before,
 };
-use crate::compaction::choose_rewrite::{Held, choose_rewrite};
 use crate::compaction::choose_tombstone_compaction::{
     Occasion, choose_tombstone_compaction, runs_with_deletions,
 };
@@ -26,9 +27,9 @@ use crate::range_partition::range_tree::RangeTree;
 use crate::range_partition::range_tree::write_checkpoint::{First, Interlude, Room, Unwritten};
 use crate::range_partition::slow_scans::SlowScans;
 use crate::settings::PlantedFault;
+use crate::tree::TreeCheckpoint;
 use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
-use crate::tree::{Tree, TreeCheckpoint};
 use base::BoxFuture;
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -75,6 +76,7 @@ pub(crate) struct Compactor {
     /// Whether compactions find rows that newer ones have replaced.
     replaces_rows: AtomicBool,
     slow_scans: Arc<SlowScans>,
+    last_dead_count: Mutex<LastCount>,
     /// When tombstones in memory were flushed last because it was idle, in milliseconds of monotonic time.
     pub(crate) idle_freeze_at_ms: AtomicU64,
 }
@@ -117,6 +119,7 @@ impl Compactor {
         Compactor {
             core,
             slow_scans,
+            last_dead_count: Mutex::default(),
             idle_freeze_at_ms: AtomicU64::new(0),
             not_worth_it: Mutex::new(Vec::new()),
             failed_compaction: Mutex::new(None),
@@ -416,21 +419,5 @@ impl Compactor {
             let replaces = rows_of_compaction(read, kept) == RowsMostly::Replaced;
             self.replaces_rows.store(replaces, Ordering::Relaxed);
         }
-    }
-
-    /// The checkpoint that is worth rewriting without rows of deleted containers, if any, and how much of it
-    /// is kept.
-    async fn choose_rewrite(&self, tree: &Tree) -> Result<Option<(usize, u64)>, PartitionError> {
-        let dead = self.core.shared.dead.of_table(self.core.table);
-        if dead.is_empty() {
-            return Ok(None);
-        }
-        let mut held = Vec::with_capacity(tree.checkpoints.len());
-        for checkpoint in tree.checkpoints.iter() {
-            let size_bytes = checkpoint.visible_bytes().await?;
-            held.push(Held { size_bytes, dead_bytes: checkpoint.dead_bytes(&dead).await? });
-        }
-        let kept_bytes = |index: usize| held[index].size_bytes.saturating_sub(held[index].dead_bytes);
-        Ok(choose_rewrite(&held, dead.len()).map(|index| (index, kept_bytes(index))))
     }
 }

@@ -21,7 +21,6 @@ use crate::compaction::choose_shared_overflow::OverflowExtent;
 use crate::compaction::choose_victims::{choose_left_of_victims, peak_bytes};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::map::dead_containers::DeadContainer;
 use crate::range_partition::compactor::Compactor;
 use crate::range_partition::compactor::kept_overflows::KeptOverflows;
 use crate::range_partition::range_tree::replaced::Shed;
@@ -81,10 +80,10 @@ impl Compactor {
         let checkpoints = &tree.checkpoints;
         let numbers: Vec<u64> = checkpoints.iter().map(|one| one.reference.number).collect();
         self.applied.lock().keep(&numbers.iter().copied().collect());
-        let dead = self.core.shared.dead.of_table(self.core.table);
+        let dead_bytes = self.dead_bytes(checkpoints).await?;
         let mut held = Vec::with_capacity(checkpoints.len());
         for (index, checkpoint) in checkpoints.iter().enumerate() {
-            let holding = self.holding(checkpoint, &dead).await?;
+            let holding = self.holding(checkpoint, dead_bytes[index]).await?;
             let applied = self.applied.lock();
             let has = |newer: &u64| applied.has(numbers[index], *newer);
             held.push(Holding { applied: numbers[..index].iter().map(has).collect(), ..holding });
@@ -174,11 +173,7 @@ impl Compactor {
     }
 
     /// What a checkpoint holds, but for what was applied to it.
-    async fn holding(
-        &self,
-        checkpoint: &TreeCheckpoint,
-        dead: &[DeadContainer],
-    ) -> Result<Holding, PartitionError> {
+    async fn holding(&self, checkpoint: &TreeCheckpoint, dead_bytes: u64) -> Result<Holding, PartitionError> {
         let root = &checkpoint.checkpoint.root;
         let size_bytes = checkpoint.visible_bytes().await?;
         let scaled = |count: u64| {
@@ -197,7 +192,7 @@ impl Compactor {
             size_bytes,
             row_count: scaled(root.row_count),
             deleted_count: scaled(root.deleted_count),
-            dead_bytes: if dead.is_empty() { 0 } else { checkpoint.dead_bytes(dead).await? },
+            dead_bytes,
             beside_bytes,
             is_begun: checkpoint.reference.limit.start > self.core.range.start,
             applied: Vec::new(),

@@ -250,24 +250,31 @@ impl RangeTree {
         self.shared.settings.memory_table_size_bytes / GAIN_DIVISOR
     }
 
-    /// Whether it holds rows of `keys`, deleted ones included. Those that are only in memory are on their way
-    /// to a checkpoint afterwards.
+    /// Whether it holds rows of `keys`, deleted ones included.
     pub(super) async fn holds_any(&self, keys: &KeyRange) -> Result<bool, PartitionError> {
         let keys = keys.intersect(&self.range);
-        let tree = self.tree();
-        let newest = RowVersion(u64::MAX);
-        if MergingIterator::over_tree(&tree, &keys, newest, Caching::Keep).await?.row().is_none() {
+        if keys.is_empty() {
             return Ok(false);
         }
-        let mut active = false;
-        tree.active.scan(&keys.start, keys.end.as_deref(), newest, |_, _, _| {
-            active = true;
-            false
-        });
-        if active {
-            self.freeze_active();
+        let tree = self.tree();
+        let newest = RowVersion(u64::MAX);
+        Ok(MergingIterator::over_tree(&tree, &keys, newest, Caching::Keep).await?.row().is_some())
+    }
+
+    /// Rows of `keys` that are only in memory are on their way to a checkpoint afterwards.
+    pub(super) fn flush_soon(&self, keys: &KeyRange) {
+        let keys = keys.intersect(&self.range);
+        let holds_some = |tree: &Tree| {
+            let mut holds = false;
+            tree.active.scan(&keys.start, keys.end.as_deref(), RowVersion(u64::MAX), |_, _, _| {
+                holds = true;
+                false
+            });
+            holds
+        };
+        // Most have none there: these end without the lock.
+        if !keys.is_empty() && holds_some(&self.tree.load()) && self.freeze_active_if(holds_some) {
             self.shared.maintenance.wake_flush();
         }
-        Ok(true)
     }
 }

@@ -134,6 +134,9 @@ impl RangeTree {
                     writer.give_way_after(first.stride());
                 }
                 walked += 1;
+                if !dead.knows(row.key) {
+                    dead.read_on_or_end(row.key).await;
+                }
                 if (row.value.is_some() || tombstones.keeps(row.key)) && !dead.drops(row.key) {
                     if let Room::Part { size_bytes, rest } = &mut room
                         && written_bytes >= *size_bytes
