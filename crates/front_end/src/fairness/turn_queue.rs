@@ -4,7 +4,8 @@
 //! the same, so a round is one number, `paid`, and a deficit the difference of two. A request of an account
 //! without a deficit runs at once. Others wait, and one of them at a time is let through: of the account with
 //! the smallest deficit, the one that waits longest; the rounds up to it are paid. (Shreedhar and Varghese,
-//! "Efficient Fair Queueing using Deficit Round Robin", 1995, with the cost known after the work, not before.)
+//! "Efficient Fair Queueing using Deficit Round Robin", 1995, with the cost known after the work, not
+//! before.)
 //!
 //! What always holds: while requests wait, one is let through; of two accounts that both have requests
 //! waiting, neither gets more than the other by more than [`CREDIT_MAX`] and the cost of one request.

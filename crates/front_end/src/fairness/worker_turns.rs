@@ -8,7 +8,6 @@
 //! What always holds: with one account there is no lock on a request's path; a request that is given up while
 //! it waits, or after it was let through, stops no other.
 
-use super::request_turn::RequestTurn;
 use super::turn_queue::{Ticket, TurnQueue};
 use base::Clock;
 use parking_lot::Mutex;
@@ -70,11 +69,6 @@ impl WorkerTurns {
         WorkerTurns { only: AtomicU64::new(NONE), waiting: Mutex::default(), clock }
     }
 
-    /// A request of an account, by its number.
-    pub(crate) fn request(&self, account: u32) -> RequestTurn<'_> {
-        RequestTurn::new(self, account)
-    }
-
     /// Whether work has to be measured.
     pub(super) fn is_shared(&self) -> bool {
         self.only.load(Ordering::Relaxed) == SEVERAL
@@ -120,6 +114,15 @@ impl WorkerTurns {
             waiting.let_through()
         };
         next.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether nothing waits, and nothing that was let through has yet to run.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.requests.is_empty()
+            && !waiting.queue.has_let_through()
+            && waiting.queue.clone().let_through().is_none()
     }
 
     /// What was let through has run, or never will.
@@ -198,117 +201,5 @@ impl Drop for InQueue<'_> {
                 self.turns.pass();
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::{BoxFuture, Ticks};
-    use futures_util::FutureExt;
-    use tokio::task::{LocalSet, spawn_local, yield_now};
-
-    /// Time that only passes as work is done.
-    #[derive(Default)]
-    struct WorkClock(AtomicU64);
-
-    impl WorkClock {
-        fn work(&self, micros: u64) {
-            self.0.fetch_add(micros, Ordering::Relaxed);
-        }
-    }
-
-    impl Clock for WorkClock {
-        fn now(&self) -> Ticks {
-            Ticks(0)
-        }
-        fn monotonic(&self) -> Duration {
-            Duration::from_micros(self.0.load(Ordering::Relaxed))
-        }
-        fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
-            Box::pin(std::future::pending())
-        }
-    }
-
-    async fn request(turns: &WorkerTurns, clock: &WorkClock, account: u32, micros: u64) {
-        let turn = turns.request(account);
-        turn.measured(async {
-            turn.wait().await;
-            clock.work(micros);
-        })
-        .await;
-        yield_now().await;
-    }
-
-    /// The longest time that a small request takes beside others of `noisy_account`.
-    async fn longest_beside(noisy_account: u32) -> Duration {
-        let clock = Arc::new(WorkClock::default());
-        let turns = Arc::new(WorkerTurns::new(clock.clone()));
-        let mut longest = Duration::ZERO;
-        let tasks = LocalSet::new();
-        for _ in 0..64 {
-            let (turns, clock) = (turns.clone(), clock.clone());
-            tasks.spawn_local(async move {
-                loop {
-                    request(&turns, &clock, noisy_account, 300).await;
-                }
-            });
-        }
-        let quiet = async {
-            for round in 0..300 {
-                let began_at = clock.monotonic();
-                request(&turns, &clock, 1, 40).await;
-                if round > 0 {
-                    longest = longest.max(clock.monotonic() - began_at);
-                }
-            }
-        };
-        tasks.run_until(quiet).await;
-        longest
-    }
-
-    #[tokio::test]
-    async fn a_small_request_does_not_wait_for_another_accounts_many() {
-        let starved = longest_beside(1).await;
-        assert!(
-            starved >= Duration::from_millis(10),
-            "those of one account wait for each other: {starved:?}"
-        );
-        let fair = longest_beside(2).await;
-        assert!(fair <= Duration::from_micros(3 * 300), "{fair:?}");
-    }
-
-    #[tokio::test]
-    async fn requests_that_are_given_up_stop_no_others() {
-        let clock = Arc::new(WorkClock::default());
-        let turns = Arc::new(WorkerTurns::new(clock.clone()));
-        request(&turns, &clock, 1, 5000).await;
-        request(&turns, &clock, 2, 10).await;
-        let tasks = LocalSet::new();
-        let done = Arc::new(AtomicU64::new(0));
-        tasks
-            .run_until(async {
-                for given_up_after in 0..40 {
-                    let (turns, clock, done) = (turns.clone(), clock.clone(), done.clone());
-                    spawn_local(async move {
-                        let mut request = Box::pin(request(&turns, &clock, 1, 300));
-                        for _ in 0..given_up_after {
-                            if (&mut request).now_or_never().is_some() {
-                                done.fetch_add(1, Ordering::Relaxed);
-                                return;
-                            }
-                            yield_now().await;
-                        }
-                    });
-                }
-                for _ in 0..400 {
-                    yield_now().await;
-                }
-            })
-            .await;
-        assert!(done.load(Ordering::Relaxed) > 0);
-        let left = turns.waiting.lock();
-        assert!(left.requests.is_empty() && left.queue.clone().let_through().is_none());
-        assert!(!left.queue.has_let_through(), "its turn has ended");
     }
 }

@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_body_that_ends_early_is_refused() {
         let bounds = Bounds::new(Limits::default());
-        let turn = bounds.turns.request(0);
+        let turn = RequestTurn::new(&bounds.turns, 0);
         for (announced, is_whole) in [(Some("5"), true), (None, true), (Some("6"), false), (Some("4"), false)]
         {
             let mut request = Request::builder();
@@ -279,7 +279,7 @@ mod tests {
     fn a_large_document_waits_for_memory() {
         let (parts, ()) = Request::new(()).into_parts();
         let bounds = Bounds::new(Limits { bodies_size_bytes_max: 10 << 20, ..Limits::default() });
-        let turn = bounds.turns.request(0);
+        let turn = RequestTurn::new(&bounds.turns, 0);
         let body = |size| {
             let body = Full::new(Bytes::from(vec![b'x'; size]));
             IncomingBody::new(body, &parts, bounds.of(&turn)).read_document(8 << 20)

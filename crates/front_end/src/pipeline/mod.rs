@@ -28,6 +28,7 @@ use crate::bounds::limits::SMALL_BODY_SIZE_BYTES_MAX;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::error::storage_failure::with_missing_bytes;
+use crate::fairness::request_turn::RequestTurn;
 use crate::reply::Reply;
 use crate::reply::body::ResponseBody;
 use crate::reply::compression::compress;
@@ -296,7 +297,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 cors: &self.cors,
             },
         };
-        let turn = state.turns.request(number);
+        let turn = RequestTurn::new(&state.turns, number);
         let bounds = BodyBounds {
             limits: &shared.limits,
             large_bodies: &shared.large_bodies,

@@ -5,6 +5,7 @@
 //! buffer space for all of it when it ends.
 
 use crate::bounds::answer_memory::TakenMemory;
+use crate::fairness::request_turn::RequestTurn;
 use crate::fairness::worker_turns::WorkerTurns;
 use base::BoxFuture;
 use bytes::Bytes;
@@ -54,7 +55,7 @@ impl ReplyStream {
         let bytes = futures_util::stream::unfold(self.bytes, move |mut bytes| {
             let turns = turns.clone();
             async move {
-                let turn = turns.request(account);
+                let turn = RequestTurn::new(&turns, account);
                 let next = turn.measured(async {
                     turn.wait().await;
                     bytes.next().await

@@ -17,13 +17,23 @@ use crate::key::{
 use crate::operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, RowChange, RowRef, RowVersion, Rows, Scan, Visit,
 };
-use base::Ticks;
 use base::codec::{DecodeError, Decoder, Encode};
+use base::{BoxFuture, Ticks};
 use bytes::Bytes;
 
 const FORMAT: u8 = 1;
 /// Where the marks lie in the partition map's table.
 const MARKS_ID: u64 = 1;
+
+/// Where the marks are.
+pub(crate) trait MarkRows: Send + Sync {
+    /// Shows those of them that lie in `keys`.
+    fn show<'a>(
+        &'a self,
+        keys: &'a KeyRange,
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<(), PartitionError>>;
+}
 
 /// The start of all keys of a dead container, and where it lies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

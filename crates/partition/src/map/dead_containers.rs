@@ -9,13 +9,11 @@
 //! What always holds: a mark is durable before rows are dropped for it, and stays until no range holds rows
 //! of its container. Rows may be dropped here and there in any order: they are never read.
 
-use super::container_marks::{DeadContainer, index_of};
+use super::container_marks::{DeadContainer, MarkRows, index_of};
 use super::dead_filter::DeadFilter;
-use crate::error::PartitionError;
-use crate::key::KeyRange;
-use crate::operation::{OBJECT_TABLES, ObjectTable, Scan};
+use crate::operation::{OBJECT_TABLES, ObjectTable};
 use base::clock::TICKS_PER_SECOND;
-use base::{BoxFuture, Clock, Ticks};
+use base::{Clock, Ticks};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -32,16 +30,6 @@ const STAYED_AGE_MIN: Duration = Duration::from_secs(600);
 /// Containers deleted lately that are looked at once more. What is written into others is found by the
 /// services' search.
 const WATCHED_COUNT_MAX: usize = 16_384;
-
-/// Where the marks are.
-pub(crate) trait MarkRows: Send + Sync {
-    /// Shows those of them that lie in `keys`.
-    fn show<'a>(
-        &'a self,
-        keys: &'a KeyRange,
-        scan: &'a mut dyn Scan,
-    ) -> BoxFuture<'a, Result<(), PartitionError>>;
-}
 
 /// All deleted containers, as they are known to flushes and compactions.
 #[derive(Default)]
@@ -252,26 +240,6 @@ impl DeadContainers {
             _ => DeadFilter::none(table),
         }
     }
-}
-
-/// Marks of these, as a map's content.
-#[cfg(test)]
-pub(crate) fn marks_for_tests<'a>(
-    dead: impl Iterator<Item = (ObjectTable, &'a str, u64)>,
-) -> super::map_copy::MapContent {
-    use super::container_marks::MarkContainers;
-    use crate::operation::{Operation, RowChange, RowVersion, Rows};
-    let mut content = super::map_copy::MapContent::default();
-    for (table, account, id) in dead {
-        let dead = vec![DeadContainer::new(table, account, id)];
-        let mark = MarkContainers { dead, since: Some(Ticks(1)) };
-        for change in mark.decide(&Rows::new(vec![vec![]]), RowVersion(1)).changes {
-            if let RowChange::Put { key, value } = change {
-                content.rows.insert(key, (RowVersion(1), value));
-            }
-        }
-    }
-    content
 }
 
 #[cfg(test)]

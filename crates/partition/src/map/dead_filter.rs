@@ -5,8 +5,7 @@
 //! can't be read make a walk keep rows, or fail, as its caller chooses. A mark that is set while a walk is
 //! under way may count for it or not.
 
-use super::container_marks::{ReadMarks, marks_from};
-use super::dead_containers::MarkRows;
+use super::container_marks::{MarkRows, ReadMarks, marks_from};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::{ObjectTable, RowRef, Scan, Visit};
@@ -148,8 +147,10 @@ impl<S: Scan> Scan for AliveRows<S> {
 mod tests {
     use super::*;
     use crate::key::RowKey;
-    use crate::map::dead_containers::marks_for_tests;
-    use crate::operation::RowVersion;
+    use crate::map::container_marks::{DeadContainer, MarkContainers};
+    use crate::map::map_copy::MapContent;
+    use crate::operation::{Operation, RowChange, RowVersion, Rows};
+    use base::Ticks;
 
     const TABLE: ObjectTable = ObjectTable::Entity;
 
@@ -158,11 +159,26 @@ mod tests {
         id.is_multiple_of(3) || (20..40).contains(&id)
     }
 
+    /// Marks of these, as a map's content.
+    fn marks_of<'a>(dead: impl Iterator<Item = (ObjectTable, &'a str, u64)>) -> MapContent {
+        let mut content = MapContent::default();
+        for (table, account, id) in dead {
+            let dead = vec![DeadContainer::new(table, account, id)];
+            let mark = MarkContainers { dead, since: Some(Ticks(1)) };
+            for change in mark.decide(&Rows::new(vec![vec![]]), RowVersion(1)).changes {
+                if let RowChange::Put { key, value } = change {
+                    content.rows.insert(key, (RowVersion(1), value));
+                }
+            }
+        }
+        content
+    }
+
     fn filter(count_max: usize) -> DeadFilter {
         let entity = ["a", "b"].into_iter().flat_map(|account| (0..60).map(move |id| (TABLE, account, id)));
         let others = (0..60).map(|id| (ObjectTable::Container, "a", id));
         let dead = entity.filter(|(_, _, id)| is_dead(*id)).chain(others);
-        DeadFilter::over(Arc::new(marks_for_tests(dead)), TABLE, count_max)
+        DeadFilter::over(Arc::new(marks_of(dead)), TABLE, count_max)
     }
 
     fn rows() -> impl Iterator<Item = (RowKey, bool)> {

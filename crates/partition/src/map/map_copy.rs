@@ -14,8 +14,8 @@
 
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
+use crate::map::container_marks::MarkRows;
 use crate::map::container_marks::all_marks;
-use crate::map::dead_containers::MarkRows;
 use crate::operation::{RowRef, RowVersion, Scan, Visit};
 use base::BoxFuture;
 use base::codec::{DecodeError, Decoder, Encode};

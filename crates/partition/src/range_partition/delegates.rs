@@ -8,7 +8,7 @@ use super::reader::WalkEnd;
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
-use crate::map::dead_containers::MarkRows;
+use crate::map::container_marks::MarkRows;
 use crate::map::dead_filter::DeadFilter;
 use crate::operation::{ObjectTable, Read, Row, RowPart, RowVersion, Scan};
 use crate::statistics::RangeStatistics;

@@ -14,7 +14,7 @@ use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::map::dead_containers::MarkRows;
+use crate::map::container_marks::MarkRows;
 use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowRef, RowVersion, Scan, Visit};
 use crate::settings::PlantedFault;

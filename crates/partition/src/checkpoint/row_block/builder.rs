@@ -16,6 +16,7 @@ use bytes::Bytes;
 const ROW_BLOCK_SPARE_BYTES: usize = 2 << 10;
 /// Bytes before the content, at most.
 const HEADER_SIZE_MAX: usize = 1 + 1 + 10;
+
 /// Gathers rows in key order.
 #[derive(Default)]
 pub(crate) struct RowBlockBuilder {

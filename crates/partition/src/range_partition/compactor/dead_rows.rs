@@ -8,31 +8,10 @@ use crate::compaction::choose_rewrite::{Held, choose_rewrite};
 use crate::compaction::choose_tombstone_compaction::Occasion;
 use crate::error::PartitionError;
 use crate::range_partition::compactor::Compactor;
+use crate::range_partition::compactor::last_dead_count::LastCount;
 use crate::tree::{Tree, TreeCheckpoint};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Between two counts of the checkpoints of a range, at least.
-const COUNT_EVERY_MIN: Duration = Duration::from_secs(5);
-/// A count that took long is not repeated before so many times as long.
-const COUNT_PAUSE_FACTOR: u32 = 16;
-
-/// When dead rows were counted last, and how long that took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LastCount {
-    /// Monotonic time; `None`: never.
-    ended: Option<Duration>,
-    took: Duration,
-}
-
-impl LastCount {
-    /// Whether they may be counted again.
-    fn is_over(self, now: Duration) -> bool {
-        let pause = COUNT_EVERY_MIN.max(self.took.saturating_mul(COUNT_PAUSE_FACTOR));
-        self.ended.is_none_or(|ended| now.saturating_sub(ended) >= pause)
-    }
-}
 
 impl Compactor {
     /// Bytes of dead rows of each checkpoint, roughly.
@@ -96,23 +75,5 @@ impl Compactor {
             })
             .collect();
         choose_rewrite(&held, 0, Occasion::Idle).map(|index| index..index + 1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_leave_a_pause_that_grows_with_what_they_take() {
-        let seconds = Duration::from_secs;
-        let never = LastCount::default();
-        assert!(never.is_over(Duration::ZERO));
-        for (took, now, is_over) in
-            [(0, 104, false), (0, 105, true), (2, 131, false), (2, 132, true), (0, 3, false)]
-        {
-            let last = LastCount { ended: Some(seconds(100)), took: seconds(took) };
-            assert_eq!(last.is_over(seconds(now)), is_over, "took {took} s, at {now} s");
-        }
     }
 }

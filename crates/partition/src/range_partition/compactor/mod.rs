@@ -8,10 +8,11 @@ mod applied;
 mod dead_rows;
 mod idle_compaction;
 mod kept_overflows;
+mod last_dead_count;
 mod reclaim;
 
 use self::applied::Applied;
-use self::dead_rows::LastCount;
+use self::last_dead_count::LastCount;
 use crate::background::range_work::Ends;
 use crate::checkpoint::{Caching, OverflowReads};
 use crate::compaction::choose_compaction::{

@@ -14,9 +14,20 @@ const BACKLOG: u64 = 20_000;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const SHOW_EVERY: Duration = Duration::from_secs(10);
 
+/// How much flows, and for how long.
+#[derive(clap::Args)]
+pub(super) struct FlowArguments {
+    /// Seconds of the steady flow.
+    #[arg(long, default_value_t = 60)]
+    pub(super) flow_seconds: u64,
+    /// Rows a second, in and out, of the steady flow.
+    #[arg(long, default_value_t = 20_000)]
+    pub(super) flow_rate: u64,
+}
+
 /// Changes a group of rows at each beat.
 fn beat(stage: &Stage<'_>, first: u64, change: Change, has_ended: &AtomicBool) -> Result<u64, String> {
-    let group = Duration::from_secs_f64(GROUP_ROWS as f64 / stage.arguments.flow_rate as f64);
+    let group = Duration::from_secs_f64(GROUP_ROWS as f64 / stage.arguments.flow.flow_rate as f64);
     let mut client = TableClient::connect(stage.server.address).map_err(|error| error.to_string())?;
     let (began_at, mut groups) = (Instant::now(), 0);
     while !has_ended.load(Ordering::Relaxed) {
@@ -29,7 +40,7 @@ fn beat(stage: &Stage<'_>, first: u64, change: Change, has_ended: &AtomicBool) -
 }
 
 pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
-    let flow_for = Duration::from_secs(stage.arguments.flow_seconds);
+    let flow_for = Duration::from_secs(stage.arguments.flow.flow_seconds);
     let mut client = TableClient::connect(stage.server.address)?;
     client.create_table()?;
     let put = Change::Put { text_size: TEXT_SIZE };

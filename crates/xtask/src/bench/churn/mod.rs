@@ -47,12 +47,8 @@ pub(crate) struct ChurnArguments {
     /// Rows of the partition of which the first sixth is deleted.
     #[arg(long, default_value_t = 3_000_000)]
     rows: u64,
-    /// Seconds of the steady flow.
-    #[arg(long, default_value_t = 60)]
-    flow_seconds: u64,
-    /// Rows a second, in and out, of the steady flow.
-    #[arg(long, default_value_t = 20_000)]
-    flow_rate: u64,
+    #[command(flatten)]
+    flow: flow::FlowArguments,
     /// Small blobs of which half are deleted.
     #[arg(long, default_value_t = 300_000)]
     blobs: u64,
@@ -84,8 +80,7 @@ impl ChurnArguments {
         Self {
             only: vec![Part::Deletions, Part::Flow, Part::Neighbours],
             rows: 60_000,
-            flow_seconds: 3,
-            flow_rate: 5_000,
+            flow: flow::FlowArguments { flow_seconds: 3, flow_rate: 5_000 },
             blobs: 2_000,
             hot_rows: 5_000,
             overwrites: 2,
