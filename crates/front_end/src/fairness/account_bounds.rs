@@ -1,5 +1,5 @@
 //! What one account may hold of the front end's bounds: three quarters of each, so that the rest is there for
-//! others.
+//! others, or all if there are no others.
 //!
 //! What always holds: an account that waits for its share holds up no other; one that holds nothing gets any
 //! amount.
@@ -51,6 +51,7 @@ impl Drop for AccountShare {
 impl AccountBounds {
     /// For accounts that are numbered from 0.
     pub(crate) fn new(account_count: usize, limits: &Limits) -> Self {
+        let share_of = |bound| if account_count > 1 { share_of(bound) } else { bound };
         let body_permits_max = share_of(limits.all_bodies_size_bytes_max().div_ceil(1024)).max(1);
         let of_account = || OfAccount {
             requests: InFlight::new(share_of(limits.requests_in_flight_max)),
@@ -136,6 +137,13 @@ mod tests {
         assert!(bounds.has_too_many_connections(0) && !bounds.has_too_many_connections(1));
         drop((connections, one_more));
         assert!(!bounds.has_too_many_connections(0));
+    }
+
+    #[test]
+    fn the_only_account_may_have_all() {
+        let bounds = AccountBounds::new(1, &Limits { requests_in_flight_max: 4, ..Limits::default() });
+        let requests: Vec<_> = (0..5).map(|_| bounds.admit(0)).collect();
+        assert_eq!(requests.iter().filter(|permit| permit.is_some()).count(), 4);
     }
 
     #[test]

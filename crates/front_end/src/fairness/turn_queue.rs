@@ -7,14 +7,19 @@
 //! "Efficient Fair Queueing using Deficit Round Robin", 1995, with the cost known after the work, not
 //! before.)
 //!
-//! What always holds: while requests wait, one is let through; of two accounts that both have requests
-//! waiting, neither gets more than the other by more than [`CREDIT_MAX`] and the cost of one request.
+//! What always holds: while requests wait, one is let through, and is waited for a bounded time; of two
+//! accounts that both have requests waiting, neither gets more than the other by more than [`CREDIT_MAX`] and
+//! the cost of one request.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// What an account that has used less than its part may use in one go before it takes turns.
 pub(super) const CREDIT_MAX: Duration = Duration::from_millis(1);
+
+/// A request that was let through and has not run for so long is waited for no longer. Who polls it decides
+/// that: a client that stops reading may keep its answer from being asked for.
+pub(super) const LET_THROUGH_FOR_MAX: Duration = Duration::from_millis(200);
 
 /// An account that has sent nothing for so long takes no part any more.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -34,8 +39,8 @@ pub(super) struct TurnQueue {
     paid: u64,
     /// Accounts with waiting requests, by what they have used: the one with the smallest deficit first.
     waiting: BTreeSet<(u64, u32)>,
-    /// Whether a request was let through whose cost is not known yet.
-    has_let_through: bool,
+    /// When a request was let through whose cost is not known yet.
+    let_through_at: Option<Duration>,
     next_number: u64,
     forgot_at: Duration,
 }
@@ -52,6 +57,7 @@ impl TurnQueue {
     /// A request of `account`, at `now`. `None`: it runs at once.
     pub(super) fn ask(&mut self, account: u32, now: Duration) -> Option<Ticket> {
         self.forget_idle(now);
+        self.let_through_at = self.let_through_at.filter(|at| now.saturating_sub(*at) < LET_THROUGH_FOR_MAX);
         let of_account = self.accounts.entry(account).or_default();
         of_account.asked_at = now;
         if of_account.tickets.is_empty() {
@@ -69,8 +75,8 @@ impl TurnQueue {
     }
 
     /// Lets the next waiting request through, unless one is already.
-    pub(super) fn let_through(&mut self) -> Option<Ticket> {
-        if self.has_let_through {
+    pub(super) fn let_through(&mut self, now: Duration) -> Option<Ticket> {
+        if self.let_through_at.is_some() {
             return None;
         }
         let (used, account) = self.waiting.pop_first()?;
@@ -80,13 +86,13 @@ impl TurnQueue {
             self.waiting.insert((used, account));
         }
         self.paid = self.paid.max(used);
-        self.has_let_through = true;
+        self.let_through_at = Some(now);
         Some(Ticket { account, number })
     }
 
     /// What was let through has run, or never will.
     pub(super) fn pass(&mut self) {
-        self.has_let_through = false;
+        self.let_through_at = None;
     }
 
     /// Work for an account has cost so much.
@@ -111,14 +117,14 @@ impl TurnQueue {
     /// The only account that takes part, if there is just one and nothing of it waits.
     pub(super) fn only(&self) -> Option<u32> {
         let (account, of_account) = self.accounts.first_key_value()?;
-        (self.accounts.len() == 1 && of_account.tickets.is_empty() && !self.has_let_through)
+        (self.accounts.len() == 1 && of_account.tickets.is_empty() && self.let_through_at.is_none())
             .then_some(*account)
     }
 
     /// Whether a request was let through whose cost is not known yet.
     #[cfg(test)]
     pub(super) fn has_let_through(&self) -> bool {
-        self.has_let_through
+        self.let_through_at.is_some()
     }
 
     /// Looks through all accounts, once in [`FORGOTTEN_AFTER`].
@@ -160,15 +166,29 @@ mod tests {
         assert_eq!(queue.ask(2, NOW), None, "it has used nothing");
         queue.charge(2, micros(3000));
         let third = queue.ask(2, NOW);
-        assert_eq!(queue.let_through(), third);
-        assert_eq!(queue.let_through(), None, "one at a time");
+        assert_eq!(queue.let_through(NOW), third);
+        assert_eq!(queue.let_through(NOW), None, "one at a time");
         queue.charge(2, micros(3000));
         queue.pass();
-        assert_eq!(queue.let_through(), first, "in the order in which they came");
+        assert_eq!(queue.let_through(NOW), first, "in the order in which they came");
         queue.pass();
         queue.leave(second.expect("it waits"));
-        assert_eq!(queue.let_through(), None);
+        assert_eq!(queue.let_through(NOW), None);
         assert_eq!(queue.only(), None);
+    }
+
+    /// One whose client stopped reading held up all others of its worker.
+    #[test]
+    fn one_that_was_let_through_and_does_not_run_holds_up_no_other_for_long() {
+        let mut queue = TurnQueue::default();
+        queue.ask(1, NOW);
+        queue.charge(1, micros(5000));
+        let waiting = [queue.ask(1, NOW), queue.ask(1, NOW)];
+        assert_eq!(queue.let_through(NOW), waiting[0]);
+        for (now, next) in [(LET_THROUGH_FOR_MAX - micros(1), None), (LET_THROUGH_FOR_MAX, waiting[1])] {
+            assert_eq!(queue.ask(2, now), None);
+            assert_eq!(queue.let_through(now), next, "{now:?}");
+        }
     }
 
     #[test]
@@ -177,7 +197,7 @@ mod tests {
         for _ in 0..100 {
             queue.ask(1, NOW);
             queue.charge(1, micros(1000));
-            queue.let_through();
+            queue.let_through(NOW);
             queue.pass();
         }
         assert_eq!(queue.ask(2, NOW), None);
@@ -225,7 +245,7 @@ mod tests {
                     }
                 }
             }
-            if let Some(ticket) = queue.let_through() {
+            if let Some(ticket) = queue.let_through(NOW) {
                 let account = waiting.remove(&ticket).expect("it waits");
                 run(&mut queue, &mut got, account);
                 queue.pass();

@@ -57,8 +57,8 @@ struct Waiting {
 
 impl Waiting {
     /// Lets the next one through. It is woken without the lock.
-    fn let_through(&mut self) -> Option<Waker> {
-        let ticket = self.queue.let_through()?;
+    fn let_through(&mut self, now: Duration) -> Option<Waker> {
+        let ticket = self.queue.let_through(now)?;
         self.requests.remove(&ticket).flatten()
     }
 }
@@ -97,21 +97,30 @@ impl WorkerTurns {
         let ticket = waiting.queue.ask(account, now);
         let only = waiting.queue.only().map_or(SEVERAL, u64::from);
         self.only.store(only, Ordering::Relaxed);
-        if let Some(ticket) = ticket {
-            waiting.requests.insert(ticket, None);
+        match ticket {
+            Some(ticket) => {
+                waiting.requests.insert(ticket, None);
+            }
+            // One that was let through may be over its time.
+            None => {
+                let next = waiting.let_through(now);
+                drop(waiting);
+                next.into_iter().for_each(Waker::wake);
+            }
         }
         ticket
     }
 
     /// Work of an account has cost so much; `ends_turn`: it was what the next request waits for.
     pub(super) fn charge(&self, account: u32, cost: Duration, ends_turn: bool) {
+        let now = self.clock.monotonic();
         let next = {
             let mut waiting = self.waiting.lock();
             waiting.queue.charge(account, cost);
             if ends_turn {
                 waiting.queue.pass();
             }
-            waiting.let_through()
+            waiting.let_through(now)
         };
         next.into_iter().for_each(Waker::wake);
     }
@@ -122,15 +131,16 @@ impl WorkerTurns {
         let waiting = self.waiting.lock();
         waiting.requests.is_empty()
             && !waiting.queue.has_let_through()
-            && waiting.queue.clone().let_through().is_none()
+            && waiting.queue.clone().let_through(Duration::ZERO).is_none()
     }
 
     /// What was let through has run, or never will.
     fn pass(&self) {
+        let now = self.clock.monotonic();
         let next = {
             let mut waiting = self.waiting.lock();
             waiting.queue.pass();
-            waiting.let_through()
+            waiting.let_through(now)
         };
         next.into_iter().for_each(Waker::wake);
     }
@@ -168,6 +178,7 @@ impl<'a> Future for InQueue<'a> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let turns = self.turns;
         if let Some(ticket) = self.ticket {
+            let now = turns.clock.monotonic();
             let mut waiting = turns.waiting.lock();
             if let Some(waker) = waiting.requests.get_mut(&ticket) {
                 match waker {
@@ -175,7 +186,7 @@ impl<'a> Future for InQueue<'a> {
                     None => *waker = Some(context.waker().clone()),
                 }
                 // Without it nothing would be let through if none is at this time.
-                let next = waiting.let_through();
+                let next = waiting.let_through(now);
                 if waiting.requests.contains_key(&ticket) {
                     drop(waiting);
                     next.into_iter().for_each(Waker::wake);

@@ -1,4 +1,6 @@
 //! What a connection keeps from one request to the next: its timer, its worker's turns, its account's share.
+//!
+//! What always holds: a connection counts once, for the account that sent its first request, until it ends.
 
 use super::request_timer::RequestTimer;
 use crate::fairness::account_bounds::{AccountBounds, AccountShare};
