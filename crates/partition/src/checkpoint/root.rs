@@ -43,16 +43,19 @@ pub(crate) struct Part {
 }
 
 impl Root {
+    /// The highest key.
+    pub(crate) fn last_key(&self) -> &Bytes {
+        self.parts.last().map_or(&self.first_key, |part| &part.last_key)
+    }
+
     /// Whether all its rows are of `range`.
     pub(crate) fn lies_in(&self, range: &KeyRange) -> bool {
-        let last = self.parts.last().map_or(&self.first_key, |part| &part.last_key);
-        range.contains(&self.first_key) && range.contains(last)
+        range.contains(&self.first_key) && range.contains(self.last_key())
     }
 
     /// Whether rows of `range` may be in it.
     pub(crate) fn overlaps(&self, range: &KeyRange) -> bool {
-        let last = self.parts.last().map_or(&self.first_key, |part| &part.last_key);
-        range.end.as_ref().is_none_or(|end| self.first_key < end) && range.start <= last
+        range.end.as_ref().is_none_or(|end| self.first_key < end) && range.start <= self.last_key()
     }
 
     pub(super) fn encode(&self) -> Bytes {

@@ -23,8 +23,19 @@ pub(crate) struct Holding {
     pub(crate) beside_bytes: u64,
     /// A part of it has moved already.
     pub(crate) is_begun: bool,
-    /// For each newer checkpoint, newest first: whether this one has lost the rows that it hides.
-    pub(crate) applied: Vec<bool>,
+    /// For each newer checkpoint, newest first: what its deletions are to this one.
+    pub(crate) deletions: Vec<Deletions>,
+}
+
+/// What the deletions of a newer checkpoint are to the rows of an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deletions {
+    /// They hide none of them: the keys of the two lie apart.
+    Apart,
+    /// What they hide has gone.
+    Applied,
+    /// They may hide some.
+    Pending,
 }
 
 /// The choice: a checkpoint, and whether its own deletions can go.
@@ -47,17 +58,18 @@ pub(crate) fn choose_reclaim(checkpoints: &[Holding], gain_min_bytes: u64) -> Ve
     let mut worth_it: Vec<((bool, u64), Reclaimed)> = Vec::new();
     for (index, holding) in checkpoints.iter().enumerate() {
         let mut hidden_count = 0u64;
-        for (newer, is_applied) in holding.applied.iter().enumerate().take(index) {
-            if !is_applied {
-                // Spread over all that is older.
-                let older_count: u64 = checkpoints[newer + 1..].iter().map(puts).sum();
+        for (newer, deletions) in holding.deletions.iter().enumerate().take(index) {
+            if *deletions == Deletions::Pending {
+                // Spread over all that is older and may have some of their keys.
+                let is_near = |older: &&Holding| older.deletions.get(newer) != Some(&Deletions::Apart);
+                let older_count: u64 = checkpoints[newer + 1..].iter().filter(is_near).map(puts).sum();
                 hidden_count += part(checkpoints[newer].deleted_count, puts(holding), older_count);
             }
         }
-        let has_older = index + 1 < checkpoints.len();
-        let is_applied_to_older =
-            checkpoints[index + 1..].iter().all(|older| older.applied.get(index).copied().unwrap_or(false));
-        let drops_deletions = !has_older || is_applied_to_older;
+        let is_pending = |older: &Holding| {
+            !matches!(older.deletions.get(index), Some(Deletions::Apart | Deletions::Applied))
+        };
+        let drops_deletions = !checkpoints[index + 1..].iter().any(is_pending);
         let mut gone_count = hidden_count.min(puts(holding));
         if drops_deletions {
             gone_count += holding.deleted_count;
@@ -85,8 +97,9 @@ mod tests {
     use super::*;
 
     fn holding(size_bytes: u64, row_count: u64, deleted_count: u64, applied: &[bool]) -> Holding {
-        let applied = applied.to_vec();
-        Holding { size_bytes, row_count, deleted_count, applied, ..Holding::default() }
+        let deletions = |applied: &bool| if *applied { Deletions::Applied } else { Deletions::Pending };
+        let deletions = applied.iter().map(deletions).collect();
+        Holding { size_bytes, row_count, deleted_count, deletions, ..Holding::default() }
     }
 
     #[test]
@@ -112,6 +125,21 @@ mod tests {
         assert_eq!(chosen_begun.map(|(index, ..)| index), Some(2));
         // A few are not worth it.
         assert_eq!(chosen(&[holding(5, 5, 5, &[]), large]), None);
+    }
+
+    /// Rows that lie apart from all deletions were written anew for nothing, as many of them as there were
+    /// deletions, and what that took meanwhile was what the deletions needed.
+    #[test]
+    fn deletions_hide_nothing_of_a_checkpoint_with_other_keys() {
+        let deletions = || holding(50, 50, 50, &[]);
+        let near = holding(500, 50, 0, &[false]);
+        let apart =
+            Holding { deletions: vec![Deletions::Apart, Deletions::Apart], ..holding(1000, 100, 0, &[]) };
+        let chosen = choose_reclaim(&[deletions(), near.clone(), apart.clone()], 10);
+        assert_eq!(chosen, [Reclaimed { index: 1, drops_deletions: true, kept_bytes: 0 }]);
+        // Nothing older has what they hide.
+        let chosen = choose_reclaim(&[deletions(), apart.clone(), apart], 10);
+        assert_eq!(chosen, [Reclaimed { index: 0, drops_deletions: true, kept_bytes: 0 }]);
     }
 
     #[test]

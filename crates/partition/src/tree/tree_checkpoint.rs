@@ -29,6 +29,25 @@ pub(crate) struct DeadBytes {
     pub(crate) changes: u64,
 }
 
+/// All keys that a checkpoint may show lie in it; not each key in it is shown.
+struct VisibleSpan<'a> {
+    first: &'a [u8],
+    last: &'a [u8],
+    /// The first key behind it that is not shown.
+    end: Option<&'a [u8]>,
+}
+
+impl VisibleSpan<'_> {
+    fn reaches(&self, key: &[u8]) -> bool {
+        key <= self.last && self.end.is_none_or(|end| key < end)
+    }
+
+    fn overlaps(&self, other: &VisibleSpan<'_>) -> bool {
+        let first = self.first.max(other.first);
+        self.reaches(first) && other.reaches(first)
+    }
+}
+
 /// A checkpoint as a part of this range.
 pub(crate) struct TreeCheckpoint {
     pub(crate) checkpoint: Arc<Checkpoint>,
@@ -54,6 +73,20 @@ impl TreeCheckpoint {
     /// Whether the range sees all of its rows.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// Whether a key may have visible rows in both: only if the spans of their visible keys overlap.
+    pub(crate) fn may_share_keys_with(&self, other: &TreeCheckpoint) -> bool {
+        self.span().overlaps(&other.span())
+    }
+
+    fn span(&self) -> VisibleSpan<'_> {
+        let (root, limit) = (&self.checkpoint.root, &self.reference.limit);
+        VisibleSpan {
+            first: (&root.first_key).max(&limit.start),
+            last: root.last_key(),
+            end: limit.end.as_deref(),
+        }
     }
 
     /// Whether the key's row may be here and visible, as far as that is known at once.
@@ -132,5 +165,33 @@ impl TreeCheckpoint {
     /// The part of `range` that this checkpoint is read for.
     pub(crate) fn visible_part(&self, range: &KeyRange) -> KeyRange {
         range.intersect(&self.reference.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_overlap_if_a_key_may_be_in_both() {
+        let span = |first: &'static str, last: &'static str, end: Option<&'static str>| VisibleSpan {
+            first: first.as_bytes(),
+            last: last.as_bytes(),
+            end: end.map(str::as_bytes),
+        };
+        for (one, other, expected) in [
+            (span("b", "d", None), span("a", "c", None), true),
+            (span("b", "d", None), span("d", "e", None), true),
+            (span("b", "d", None), span("e", "f", None), false),
+            (span("b", "d", None), span("c", "c", None), true),
+            // The range ends before what they share.
+            (span("b", "d", Some("d")), span("d", "e", None), false),
+            (span("b", "d", Some("c")), span("a", "e", None), true),
+            // Nothing of it is visible.
+            (span("e", "d", None), span("a", "z", None), false),
+        ] {
+            assert_eq!(one.overlaps(&other), expected);
+            assert_eq!(other.overlaps(&one), expected);
+        }
     }
 }

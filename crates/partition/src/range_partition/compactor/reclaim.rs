@@ -16,7 +16,7 @@
 
 use crate::background::range_work::Ends;
 use crate::checkpoint::OverflowReads;
-use crate::compaction::choose_reclaim::{Holding, Reclaimed, choose_reclaim};
+use crate::compaction::choose_reclaim::{Deletions, Holding, Reclaimed, choose_reclaim};
 use crate::compaction::choose_shared_overflow::OverflowExtent;
 use crate::compaction::choose_victims::{choose_left_of_victims, peak_bytes};
 use crate::error::PartitionError;
@@ -85,8 +85,12 @@ impl Compactor {
         for (index, checkpoint) in checkpoints.iter().enumerate() {
             let holding = self.holding(checkpoint, dead_bytes[index]).await?;
             let applied = self.applied.lock();
-            let has = |newer: &u64| applied.has(numbers[index], *newer);
-            held.push(Holding { applied: numbers[..index].iter().map(has).collect(), ..holding });
+            let deletions = |newer: usize| match applied.has(numbers[index], numbers[newer]) {
+                true => Deletions::Applied,
+                false if checkpoint.may_share_keys_with(&checkpoints[newer]) => Deletions::Pending,
+                false => Deletions::Apart,
+            };
+            held.push(Holding { deletions: (0..index).map(deletions).collect(), ..holding });
         }
         for chosen in choose_reclaim(&held, self.core.gain_min_bytes()).iter().take(CANDIDATE_COUNT_MAX) {
             let is_begun = held[chosen.index].is_begun;
@@ -195,7 +199,7 @@ impl Compactor {
             dead_bytes,
             beside_bytes,
             is_begun: checkpoint.reference.limit.start > self.core.range.start,
-            applied: Vec::new(),
+            deletions: Vec::new(),
         })
     }
 
