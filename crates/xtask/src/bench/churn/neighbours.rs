@@ -1,5 +1,5 @@
-//! One account's small requests beside another's many groups of a hundred rows: how long a get takes, and
-//! what the other account still writes.
+//! One account's small requests beside another's many: groups of a hundred rows, which wait for the disk, and
+//! scans, which keep the processors busy. How long a get takes, and what the other account still does.
 
 use super::rows::{Change, GROUP_ROWS, TABLE, TableClient};
 use super::{Stage, Verdict};
@@ -17,32 +17,45 @@ const SIGN_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// them, and 99 of a hundred.
 const NOISE: [(usize, f64, f64); 2] = [(64, 1.0, 10.0), (256, 2.0, 20.0)];
 
-/// Gets one row again and again.
-struct Gets {
+/// The partition that scans pass over, and its rows.
+const SCANNED_PARTITION: &str = "s";
+const SCANNED_ROWS: u64 = 5_000;
+
+/// The same read again and again.
+struct Reads {
     address: SocketAddr,
     signer: Signer,
+    path: String,
+    query: &'static str,
     request: Vec<u8>,
     signed_at: Instant,
 }
 
-impl Gets {
-    fn new(address: SocketAddr) -> Self {
-        let mut gets = Gets {
-            address,
-            signer: Signer::of(QUIET_ACCOUNT),
-            request: Vec::new(),
-            signed_at: Instant::now(),
-        };
-        gets.sign();
-        gets
+impl Reads {
+    /// Gets one row.
+    fn of_a_row(address: SocketAddr) -> Self {
+        let path = format!("/{QUIET_ACCOUNT}/{TABLE}(PartitionKey='{PARTITION}',RowKey='r{:010}')", 7);
+        Self::new(address, Signer::of(QUIET_ACCOUNT), path, "")
+    }
+
+    /// Passes over all rows of a partition and returns none.
+    fn of_a_partition(address: SocketAddr) -> Self {
+        let query = "?$filter=PartitionKey%20eq%20's'%20and%20Number%20lt%200";
+        Self::new(address, Signer::new(), format!("/{ACCOUNT}/{TABLE}()"), query)
+    }
+
+    fn new(address: SocketAddr, signer: Signer, path: String, query: &'static str) -> Self {
+        let signed_at = Instant::now();
+        let mut reads = Reads { address, signer, path, query, request: Vec::new(), signed_at };
+        reads.sign();
+        reads
     }
 
     fn sign(&mut self) {
-        let path = format!("/{QUIET_ACCOUNT}/{TABLE}(PartitionKey='{PARTITION}',RowKey='r{:010}')", 7);
-        let date = date_now();
-        let authorization = self.signer.authorization("GET", "", &date, &path);
+        let (path, query, date) = (&self.path, self.query, date_now());
+        let authorization = self.signer.authorization("GET", "", &date, path);
         self.request = format!(
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nx-ms-version: 2019-02-02\r\nx-ms-date: {date}\r\n\
+            "GET {path}{query} HTTP/1.1\r\nHost: {}\r\nx-ms-version: 2019-02-02\r\nx-ms-date: {date}\r\n\
              Accept: application/json;odata=nometadata\r\nAuthorization: {authorization}\r\n\r\n",
             self.address
         )
@@ -51,7 +64,7 @@ impl Gets {
     }
 }
 
-impl RequestSource for Gets {
+impl RequestSource for Reads {
     fn write_next(&mut self, _: usize, _: &[u8], out: &mut Vec<u8>) {
         if self.signed_at.elapsed() > SIGN_AGAIN_AFTER {
             self.sign();
@@ -136,7 +149,11 @@ pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
     let mut quiet = TableClient::connect_as(address, Signer::of(QUIET_ACCOUNT))?;
     quiet.create_table()?;
     quiet.change(PARTITION, 0..100, Change::Put { text_size: 100 })?;
-    TableClient::connect(address)?.create_table()?;
+    let mut noisy = TableClient::connect(address)?;
+    noisy.create_table()?;
+    for at in (0..SCANNED_ROWS).step_by(GROUP_ROWS as usize) {
+        noisy.change(SCANNED_PARTITION, at..at + GROUP_ROWS, Change::Put { text_size: 10 })?;
+    }
     let measure_for = Duration::from_secs(stage.arguments.neighbour_seconds);
     let load = |connection_count, expected_status| Load {
         address,
@@ -146,32 +163,38 @@ pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
         expected_status,
         server_process_id: None,
     };
-    let mut gets = Gets::new(address);
-    let mut batches = SmallGroups::new(address);
+    let mut gets = Reads::of_a_row(address);
     let alone = measure(&load(1, 200), &mut gets)?;
     let (half, most) = quantiles(&alone);
     println!("  a get alone: p50 {half:.3} ms, p99 {most:.3} ms, {:.0}/s", alone.operations_per_second);
+    let mut groups = SmallGroups::new(address);
+    let mut scans = Reads::of_a_partition(address);
     let mut verdicts = Vec::new();
     for (connections, half_max, most_max) in NOISE {
-        let noise_alone = measure(&load(connections, 202), &mut batches)?.operations_per_second;
-        let (noise, beside) = std::thread::scope(|scope| -> Outcome<(Measurement, Measurement)> {
-            let (batches, load) = (&mut batches, &load);
-            let measured = |load: Load, source: &mut dyn RequestSource| {
-                measure(&load, source).map_err(|error| error.to_string())
-            };
-            let noise = scope.spawn(move || measured(load(connections, 202), batches));
-            let beside = measured(load(1, 200), &mut gets)?;
-            let noise = noise.join().map_err(|_| "the load generator panicked")??;
-            Ok((noise, beside))
-        })?;
-        let (half, most) = quantiles(&beside);
-        println!(
-            "  beside {connections} connections with groups: p50 {half:.2} ms, p99 {most:.2} ms, {:.0}/s; groups {:.0}/s, \
-             {noise_alone:.0}/s alone",
-            beside.operations_per_second, noise.operations_per_second
-        );
-        verdicts.push(Verdict::at_most(&format!("a get beside {connections}, p50"), half, half_max, "ms"));
-        verdicts.push(Verdict::at_most(&format!("a get beside {connections}, p99"), most, most_max, "ms"));
+        let noises: [(&str, u16, &mut (dyn RequestSource + Send)); 2] =
+            [("groups", 202, &mut groups), ("scans", 200, &mut scans)];
+        for (name, status, noise) in noises {
+            let noise_alone = measure(&load(connections, status), noise)?.operations_per_second;
+            let (noise, beside) = std::thread::scope(|scope| -> Outcome<(Measurement, Measurement)> {
+                let load = &load;
+                let measured = |load: Load, source: &mut dyn RequestSource| {
+                    measure(&load, source).map_err(|error| error.to_string())
+                };
+                let noise = scope.spawn(move || measured(load(connections, status), noise));
+                let beside = measured(load(1, 200), &mut gets)?;
+                let noise = noise.join().map_err(|_| "the load generator panicked")??;
+                Ok((noise, beside))
+            })?;
+            let (half, most) = quantiles(&beside);
+            println!(
+                "  beside {connections} connections with {name}: p50 {half:.2} ms, p99 {most:.2} ms, {:.0}/s; \
+                 {name} {:.0}/s, {noise_alone:.0}/s alone",
+                beside.operations_per_second, noise.operations_per_second
+            );
+            let of = |quantile| format!("a get beside {connections} with {name}, {quantile}");
+            verdicts.push(Verdict::at_most(&of("p50"), half, half_max, "ms"));
+            verdicts.push(Verdict::at_most(&of("p99"), most, most_max, "ms"));
+        }
     }
     // A failed group is answered with 202 as well.
     match TableClient::connect(address)?.first("n")?.number {
