@@ -16,6 +16,8 @@ pub struct PartitionSettings {
     /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and
     /// asked more.
     pub compaction_count_min: usize,
+    /// A compaction of several times as many bytes is done in parts of at least this many.
+    pub compaction_part_size_bytes: u64,
     /// Bytes of rows, keys included, that one operation may read from checkpoints;
     /// [`OPERATION_READ_SIZE_BYTES_MAX`] but in tests.
     pub operation_read_size_bytes_max: u64,
@@ -133,6 +135,7 @@ impl Default for PartitionSettings {
             memory_tables_size_bytes_max: 512 << 20,
             cache_size_bytes_max: 512 << 20,
             compaction_count_min: 10,
+            compaction_part_size_bytes: 64 << 20,
             operation_read_size_bytes_max: OPERATION_READ_SIZE_BYTES_MAX,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,
@@ -213,6 +216,7 @@ impl PartitionSettings {
             memory_tables_size_bytes_max: 96 << 10,
             cache_size_bytes_max: 64 << 10,
             compaction_count_min: 4,
+            compaction_part_size_bytes: 8 << 10,
             range_size_bytes_max: 2 << 10,
             range_count_max: 8,
             marks_at_hand_max: 16,

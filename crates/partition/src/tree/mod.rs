@@ -66,11 +66,20 @@ impl Tree {
 
     /// The tree with the checkpoints numbered `merged` replaced, in place of the newest of them.
     pub(crate) fn with_merged(&self, merged: &[u64], result: Option<Arc<TreeCheckpoint>>) -> Tree {
-        let is_merged = |checkpoint: &Arc<TreeCheckpoint>| merged.contains(&checkpoint.reference.number);
-        let start = self.checkpoints.iter().position(is_merged).unwrap_or(0);
-        let count = self.checkpoints[start..].iter().take_while(|checkpoint| is_merged(checkpoint)).count();
-        debug_assert_eq!(count, merged.len(), "merged checkpoints are neighbours");
-        Tree { checkpoints: self.checkpoints.with_replaced(start..start + count, result), ..self.clone() }
+        self.with_run_replaced(merged, result)
+    }
+
+    /// The tree with the checkpoints of these numbers, which are neighbours, replaced by those, newest first.
+    pub(crate) fn with_run_replaced(
+        &self,
+        numbers: &[u64],
+        by: impl IntoIterator<Item = Arc<TreeCheckpoint>>,
+    ) -> Tree {
+        let is_in = |checkpoint: &Arc<TreeCheckpoint>| numbers.contains(&checkpoint.reference.number);
+        let start = self.checkpoints.iter().position(is_in).unwrap_or(0);
+        let count = self.checkpoints[start..].iter().take_while(|checkpoint| is_in(checkpoint)).count();
+        debug_assert_eq!(count, numbers.len(), "compacted checkpoints are neighbours");
+        Tree { checkpoints: self.checkpoints.with_replaced(start..start + count, by), ..self.clone() }
     }
 
     /// The tree with the checkpoint of this number replaced by those, newest first.

@@ -4,6 +4,7 @@
 //! many checkpoints, or with its overflow apart.
 
 mod cached_rows;
+mod compaction_in_parts;
 mod dead_marks;
 mod idle_compactions;
 mod log_extents;

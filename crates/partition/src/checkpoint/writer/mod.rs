@@ -82,6 +82,12 @@ impl CheckpointWriter {
         }
     }
 
+    /// Goes on behind the rows of an earlier checkpoint: the new one has those, too, where they are. Its stream
+    /// lists their extents.
+    pub(crate) fn continue_after(&mut self, before: &Root) {
+        self.root = before.clone();
+    }
+
     /// Gives way to requests after each so many row blocks from now on, not after each one.
     pub(crate) fn give_way_after(&mut self, block_count: u32) {
         self.stride = block_count;

@@ -7,6 +7,7 @@
 mod applied;
 mod dead_rows;
 mod idle_compaction;
+mod in_parts;
 mod kept_overflows;
 mod last_dead_count;
 mod reclaim;
@@ -25,6 +26,7 @@ use crate::compaction::choose_tombstone_compaction::{
 use crate::compaction::counts::Counts;
 use crate::error::PartitionError;
 use crate::range_partition::range_tree::RangeTree;
+use crate::range_partition::range_tree::tombstones::Tombstones;
 use crate::range_partition::range_tree::write_checkpoint::{First, Interlude, Room, Unwritten};
 use crate::range_partition::slow_scans::SlowScans;
 use crate::settings::PlantedFault;
@@ -355,6 +357,17 @@ impl Compactor {
         not_worth_it.push(ends);
     }
 
+    /// Those that a compaction keeps whose oldest checkpoint has this number.
+    fn tombstones_older_than(&self, oldest: Option<u64>) -> Tombstones {
+        // Only these: newer ones may be replaced meanwhile, and go once nobody holds them.
+        let tree = self.core.tree();
+        let is_older = |one: &&Arc<TreeCheckpoint>| Some(one.reference.number) != oldest;
+        let older = tree.checkpoints.iter().rev().take_while(is_older).cloned();
+        let mut older: Vec<Arc<TreeCheckpoint>> = older.collect();
+        older.reverse();
+        self.core.tombstones_over(older.into())
+    }
+
     /// Replaces checkpoints that are neighbours in age by one.
     pub(crate) async fn compact_run(
         &self,
@@ -365,13 +378,13 @@ impl Compactor {
         let numbers: Vec<u64> = merged.iter().map(|checkpoint| checkpoint.reference.number).collect();
         let oldest = numbers.last();
         let is_oldest = |checkpoint: &Arc<TreeCheckpoint>| Some(&checkpoint.reference.number) == oldest;
-        // Only these: newer ones may be replaced meanwhile, and go once nobody holds them.
-        let tree = self.core.tree();
-        let older = tree.checkpoints.iter().rev().take_while(|one| !is_oldest(one)).cloned();
-        let mut older: Vec<Arc<TreeCheckpoint>> = older.collect();
-        older.reverse();
-        drop(tree);
-        let tombstones = self.core.tombstones_over(older.into());
+        let tombstones = self.tombstones_older_than(oldest.copied());
+        if bytes_max == u64::MAX
+            && let Some(part_size_bytes) = self.choose_part(&merged)
+        {
+            // In a box: it is rare, and each compaction would have room for it.
+            return Box::pin(self.compact_in_parts(merged, &tombstones, first, part_size_bytes)).await;
+        }
         let left = self.choose_left(&merged, &tombstones, first).await?;
         let overflow_reads = OverflowReads::NotIn(left.extents.clone());
         let rows =
@@ -416,9 +429,14 @@ impl Compactor {
     fn note_rows(&self, merged: &[Arc<TreeCheckpoint>], result: Option<&TreeCheckpoint>) {
         if merged.len() > 1 {
             let read = merged.iter().map(|checkpoint| checkpoint.checkpoint.root.row_count).sum();
-            let kept = result.map_or(0, |checkpoint| checkpoint.checkpoint.root.row_count);
-            let replaces = rows_of_compaction(read, kept) == RowsMostly::Replaced;
-            self.replaces_rows.store(replaces, Ordering::Relaxed);
+            self.note_rows_of(read, result);
         }
+    }
+
+    /// So many rows were read, of several checkpoints, and became those of one.
+    fn note_rows_of(&self, read: u64, result: Option<&TreeCheckpoint>) {
+        let kept = result.map_or(0, |checkpoint| checkpoint.checkpoint.root.row_count);
+        let replaces = rows_of_compaction(read, kept) == RowsMostly::Replaced;
+        self.replaces_rows.store(replaces, Ordering::Relaxed);
     }
 }

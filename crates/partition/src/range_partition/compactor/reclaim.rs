@@ -133,7 +133,7 @@ impl Compactor {
         let (room, reads, left) = match left {
             Some(left) => (Room::AtMost(u64::MAX), OverflowReads::NotIn(left.extents.clone()), left),
             None => {
-                let room = Room::Part { size_bytes, rest: &mut rest };
+                let room = Room::Part { size_bytes, rest: &mut rest, after: None };
                 (room, OverflowReads::All, SharedOverflow::default())
             }
         };
@@ -295,7 +295,7 @@ impl Compactor {
     }
 
     /// The checkpoint without its first rows, for readers that come from now on.
-    fn without_rows_before(&self, former: &TreeCheckpoint, start: Bytes) -> Arc<TreeCheckpoint> {
+    pub(super) fn without_rows_before(&self, former: &TreeCheckpoint, start: Bytes) -> Arc<TreeCheckpoint> {
         let limit = KeyRange { start, end: former.reference.limit.end.clone() };
         let reference = CheckpointReference { limit, ..former.reference.clone() };
         Arc::new(TreeCheckpoint::new(Arc::new(former.checkpoint.reopened()), reference))

@@ -69,13 +69,11 @@ impl RangeTree {
         if gone.is_empty() {
             return;
         }
-        if self.table.has_data() {
-            // Compactions leave overflows where they are.
-            let tree = self.tree();
-            let named = tree.checkpoints.iter().flat_map(|one| self.extents_of(one.reference.number));
-            for extent in named {
-                gone.remove(&extent);
-            }
+        // Compactions leave overflows where they are, and in parts what the parts before have written.
+        let tree = self.tree();
+        let named = tree.checkpoints.iter().flat_map(|one| self.extents_of(one.reference.number));
+        for extent in named {
+            gone.remove(&extent);
         }
         self.shared.cache.evict(&gone);
     }

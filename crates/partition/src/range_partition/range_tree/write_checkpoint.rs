@@ -8,7 +8,7 @@ use super::RangeTree;
 use super::shared_overflow::SharedOverflow;
 use super::tombstones::Tombstones;
 use crate::bloom::key_groups::{KeyGroup, Place};
-use crate::checkpoint::{CheckpointWriter, Finished};
+use crate::checkpoint::{CheckpointWriter, Finished, Root};
 use crate::error::PartitionError;
 use crate::range_partition::load::open_checkpoint;
 use crate::tree::checkpoints::Checkpoints;
@@ -35,8 +35,9 @@ pub(crate) struct Written {
 pub(crate) enum Room<'a> {
     /// More are an error.
     AtMost(u64),
-    /// It ends with the row that makes them more; the key of the next one comes back.
-    Part { size_bytes: u64, rest: &'a mut Option<Bytes> },
+    /// It ends with the row that makes them more; the key of the next one comes back. The checkpoint `after`
+    /// which it goes on becomes a part of it.
+    Part { size_bytes: u64, rest: &'a mut Option<Bytes>, after: Option<&'a Root> },
 }
 
 /// Why a checkpoint was not written.
@@ -125,6 +126,9 @@ impl RangeTree {
         let (left, has_overflow) = (left.extents.clone(), self.table.has_data());
         let mut writer =
             CheckpointWriter::new(streams, stream.clone(), self.epoch, left, has_overflow, beside);
+        if let Room::Part { after: Some(before), .. } = &room {
+            writer.continue_after(before);
+        }
         let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
@@ -138,7 +142,7 @@ impl RangeTree {
                     dead.read_on_or_end(row.key).await;
                 }
                 if (row.value.is_some() || tombstones.keeps(row.key)) && !dead.drops(row.key) {
-                    if let Room::Part { size_bytes, rest } = &mut room
+                    if let Room::Part { size_bytes, rest, .. } = &mut room
                         && written_bytes >= *size_bytes
                     {
                         **rest = Some(Bytes::copy_from_slice(row.key));

@@ -1,0 +1,195 @@
+//! A large compaction is done in parts: it takes little space beside what is stored, reads are right
+//! throughout, and a crash at any moment leaves a tree that is right.
+
+use crate::rows::{Everything, TABLE, Write, key, read_table, value};
+use base::Environment;
+use partition::{PartitionError, PartitionSettings, Partitions, RowVersion, check_folder};
+use sim::{Faults, World};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use stream::{StreamSettings, Streams};
+
+const TABLE_SIZE_BYTES: u64 = 128 << 10;
+const CHECKPOINT_COUNT: usize = 4;
+const PART_SIZE_BYTES: u64 = 32 << 10;
+const VALUE_SIZE_BYTES: usize = 700;
+/// The space that is taken is looked at this often, in virtual time.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Checkpoints are compacted once there are so many, in parts of at least so many bytes.
+fn settings(compaction_count_min: usize, compaction_part_size_bytes: u64) -> PartitionSettings {
+    PartitionSettings {
+        memory_table_size_bytes: TABLE_SIZE_BYTES,
+        memory_tables_size_bytes_max: 8 * TABLE_SIZE_BYTES,
+        range_size_bytes_max: 1 << 30,
+        compaction_count_min,
+        compaction_part_size_bytes,
+        ..PartitionSettings::tiny()
+    }
+}
+
+async fn open(
+    env: &Environment,
+    settings: PartitionSettings,
+) -> Result<(Arc<Streams>, Partitions), PartitionError> {
+    let stream_settings = StreamSettings { extent_size_bytes_max: 8 << 10, ..StreamSettings::tiny() };
+    let streams = Streams::open(env, stream_settings).await?;
+    let partitions = Partitions::open(env, streams.clone(), settings).await?;
+    Ok((streams, partitions))
+}
+
+/// What fills the checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rows {
+    /// All are new, each checkpoint with keys of the whole range.
+    Scattered,
+    /// All are new, and each checkpoint has later keys than the one before.
+    InOrder,
+    /// They replace and delete each other.
+    Replaced,
+}
+
+/// Makes checkpoints and what they hold.
+fn filled(seed: u64, rows: Rows) -> (World, Everything) {
+    let world = World::new(seed);
+    let expected = world.run(|env, _| async move {
+        let (streams, partitions) = open(&env, settings(1000, PART_SIZE_BYTES)).await.unwrap();
+        let mut expected = Everything::new();
+        let mut at = 0u64;
+        let flush_count = |partitions: &Partitions| partitions.statistics().flushes;
+        while (flush_count(&partitions) as usize) < CHECKPOINT_COUNT {
+            let name = match rows {
+                Rows::Scattered => format!("{:016x}", at.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                Rows::InOrder => format!("{at:016}"),
+                Rows::Replaced => format!("{:04}", env.random.next_u64() % 350),
+            };
+            let is_deleted = rows == Rows::Replaced && env.random.next_u64().is_multiple_of(5);
+            let (key, value) = (key(1, "p", &name), (!is_deleted).then(|| value(at, VALUE_SIZE_BYTES)));
+            let changes = vec![(key.clone(), value.clone())];
+            let version: RowVersion = partitions.execute(Write { changes }).await.unwrap();
+            match value {
+                Some(value) => expected.insert(key.as_bytes().to_vec(), (version, value.to_vec())),
+                None => expected.remove(&key.as_bytes()[..]),
+            };
+            at += 1;
+        }
+        partitions.close().await;
+        streams.close().await;
+        expected
+    });
+    (world, expected.unwrap())
+}
+
+/// Bytes of all extents.
+fn stored_bytes(files: &[(String, u64)]) -> u64 {
+    files.iter().filter(|(path, _)| path.starts_with("extents")).map(|(_, size)| size).sum()
+}
+
+/// Opens the filled folder so that its checkpoints are compacted; the most bytes that its extents take
+/// meanwhile, and what they take before and after it.
+fn peak(world: &World, expected: &Everything, part_size_bytes: u64) -> (u64, u64, u64) {
+    let before = stored_bytes(&world.disk.files());
+    let disk = world.disk.clone();
+    disk.set_faults(Faults { slow_one_in: 3, ..Faults::default() });
+    let most = world.run(|env, clock| async move {
+        let (_streams, partitions) = open(&env, settings(CHECKPOINT_COUNT, part_size_bytes)).await.unwrap();
+        let mut most = 0;
+        while partitions.statistics().compactions == 0 {
+            most = most.max(stored_bytes(&disk.files()));
+            base::Clock::sleep(&*clock, LOOK_EVERY).await;
+        }
+        assert_eq!(read_table(&partitions, TABLE).await.unwrap(), *expected);
+        partitions.close().await;
+        most
+    });
+    (most.unwrap(), before, stored_bytes(&world.disk.files()))
+}
+
+/// It used to write all of its output before anything of its input went.
+#[test]
+fn a_large_compaction_takes_a_quarter_more_space_at_most() {
+    for rows in [Rows::Scattered, Rows::InOrder, Rows::Replaced] {
+        let (world, expected) = filled(1, rows);
+        let (at_once, before, at_once_after) = peak(&world.copy(1), &expected, u64::MAX);
+        let (in_parts, _, after) = peak(&world.copy(1), &expected, PART_SIZE_BYTES);
+        println!("{rows:?}: {before} bytes, {at_once} at once, {in_parts} in parts, {after} afterwards");
+        if rows != Rows::Replaced {
+            assert!(at_once > before * 9 / 5, "{rows:?}: {at_once} of {before}");
+        }
+        assert!(in_parts <= before * 5 / 4 + PART_SIZE_BYTES, "{rows:?}: {in_parts} of {before}");
+        assert!(after <= at_once_after + at_once_after / 20, "{rows:?}: {after}, {at_once_after} at once");
+    }
+}
+
+/// Opens the folder, reads all of it again and again while its checkpoints are compacted, and closes it.
+async fn compact_and_read(
+    env: Environment,
+    expected: &Everything,
+    reads: &AtomicU64,
+) -> Result<(), PartitionError> {
+    let (_streams, partitions) = open(&env, settings(CHECKPOINT_COUNT, PART_SIZE_BYTES)).await?;
+    loop {
+        let is_done = partitions.statistics().compactions > 0;
+        assert_eq!(read_table(&partitions, TABLE).await?, *expected);
+        reads.fetch_add(1, Ordering::Relaxed);
+        if is_done {
+            partitions.close().await;
+            return Ok(());
+        }
+    }
+}
+
+/// Crashes at many operations of the disk during a compaction in parts, with readers beside it.
+#[test]
+fn a_compaction_in_parts_survives_a_crash_at_each_step() {
+    const STEP: u64 = 71;
+    let reads = &AtomicU64::new(0);
+    let mut crash_count = 0;
+    for (seed, rows) in [(1, Rows::Replaced), (2, Rows::Scattered), (3, Rows::InOrder)] {
+        let (filled, expected) = filled(seed, rows);
+        let expected = &expected;
+        let mut at = 1 + seed;
+        loop {
+            let world = filled.copy(seed);
+            let crash_at_operation = world.disk.operation_count() + at;
+            world.disk.set_faults(Faults { slow_one_in: 5, crash_at_operation, ..Faults::default() });
+            let ended = world.run(|env, _| async move { compact_and_read(env, expected, reads).await });
+            if let Some(Err(error)) = &ended {
+                panic!("{rows:?}, crash at {at}: {error}");
+            }
+            world.disk.set_faults(Faults::default());
+            let checked =
+                world.run(|env, _| async move { check_folder(&env, &mut |_, _| {}).await }).unwrap();
+            let damages = checked.unwrap().damages;
+            assert!(damages.is_empty(), "{rows:?}, crash at {at}: {damages:?}");
+            let again = world.run(|env, _| async move {
+                let (_streams, partitions) =
+                    open(&env, settings(CHECKPOINT_COUNT, PART_SIZE_BYTES)).await.unwrap();
+                assert_eq!(
+                    read_table(&partitions, TABLE).await.unwrap(),
+                    *expected,
+                    "{rows:?}, crash at {at}"
+                );
+                env.clock.sleep(Duration::from_secs(60)).await;
+                assert_eq!(
+                    read_table(&partitions, TABLE).await.unwrap(),
+                    *expected,
+                    "{rows:?}, crash at {at}"
+                );
+                partitions.close().await;
+            });
+            again.unwrap();
+            if ended.is_some() {
+                break;
+            }
+            crash_count += 1;
+            at += STEP;
+        }
+    }
+    println!(
+        "{crash_count} crashes, {} reads of everything beside compactions",
+        reads.load(Ordering::Relaxed)
+    );
+    assert!(crash_count > 60, "only {crash_count} crashes");
+}
