@@ -14,6 +14,7 @@
 mod checkpoint;
 mod data;
 mod losses;
+mod own_root;
 mod range;
 mod settle;
 

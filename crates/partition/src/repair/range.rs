@@ -10,6 +10,7 @@
 //! row never hides a newer one.
 
 use super::checkpoint::{Examined, LostRows, examine, rewrite};
+use super::own_root::{FoundRoot, OwnRoot};
 use crate::checkpoint::{CheckpointWriter, Root};
 use crate::commit_log;
 use crate::error::PartitionError;
@@ -201,28 +202,21 @@ async fn rebuilt(
 ) -> Result<Metadata, PartitionError> {
     let mut found = Vec::new();
     for number in numbers(shared, names) {
-        let mut last: Option<Location> = None;
-        let mut is_whole = true;
-        let mut visit = |salvaged| match salvaged {
-            Salvaged::Block(location, payload) => {
-                let is_root = Root::decode(&payload).is_ok();
-                last = is_root.then_some(location).or(last);
-            }
-            Salvaged::Missing { .. } => is_whole = false,
-        };
+        let mut walk = OwnRoot::default();
+        let mut visit = |salvaged| walk.visit(&salvaged);
         shared.streams.salvage(&names.checkpoint(number), &mut visit).await?;
-        let Some(root) = last else {
-            if is_whole {
-                // It was never finished.
+        let root = match walk.found() {
+            FoundRoot::At(root) => root,
+            FoundRoot::Unwritten => continue,
+            FoundRoot::Lost => {
+                // It is written anew from its row blocks.
+                let stat = shared.streams.stat(&names.checkpoint(number));
+                let extent = stat.ok().and_then(|stat| stat.extents.last().map(|(extent, _)| *extent));
+                let Some(extent) = extent else { continue };
+                let root = Location { extent, offset: 0, len: 0 };
+                found.push((u64::MAX, number, root));
                 continue;
             }
-            // Its root is lost: it is written anew from its row blocks.
-            let stat = shared.streams.stat(&names.checkpoint(number));
-            let extent = stat.ok().and_then(|stat| stat.extents.last().map(|(extent, _)| *extent));
-            let Some(extent) = extent else { continue };
-            let root = Location { extent, offset: 0, len: 0 };
-            found.push((u64::MAX, number, root));
-            continue;
         };
         found.push((root_at(shared, root).await?.highest_version, number, root));
     }

@@ -1,5 +1,6 @@
 //! Extents with overflows that a compaction leaves where they are: the new checkpoint lists them as well, so
-//! that the content of small blobs is not written again each time.
+//! that the content of small blobs is not written again each time. A compaction in parts shares all extents
+//! of the part before in the same way.
 //!
 //! What always holds: the new stream lists them from its creation on, in the same change of the stream
 //! manager, so they outlive the streams that listed them before.
@@ -8,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::{ExtentId, StreamChange, StreamError, StreamName, Streams};
 
-/// Extents with overflows that stay.
+/// Extents with overflows, or with the part of a checkpoint that was written before, that stay.
 #[derive(Clone, Default)]
 pub(crate) struct SharedOverflow {
     pub(crate) extents: Arc<BTreeSet<ExtentId>>,
