@@ -216,7 +216,7 @@ impl PartitionSettings {
             memory_tables_size_bytes_max: 96 << 10,
             cache_size_bytes_max: 64 << 10,
             compaction_count_min: 4,
-            compaction_part_size_bytes: 8 << 10,
+            compaction_part_size_bytes: 16 << 10,
             range_size_bytes_max: 2 << 10,
             range_count_max: 8,
             marks_at_hand_max: 16,
