@@ -145,10 +145,11 @@ async fn compact_and_read(
 fn a_compaction_in_parts_survives_a_crash_at_each_step() {
     const STEP: u64 = 71;
     let reads = &AtomicU64::new(0);
-    let mut crash_count = 0;
+    let (mut crash_count, mut resumed_count) = (0, 0);
     for (seed, rows) in [(1, Rows::Replaced), (2, Rows::Scattered), (3, Rows::InOrder)] {
         let (filled, expected) = filled(seed, rows);
         let expected = &expected;
+        let row_bytes: u64 = expected.values().map(|(_, value)| value.len() as u64).sum();
         let mut at = 1 + seed;
         loop {
             let world = filled.copy(seed);
@@ -177,9 +178,12 @@ fn a_compaction_in_parts_survives_a_crash_at_each_step() {
                     *expected,
                     "{rows:?}, crash at {at}"
                 );
+                let compacted_bytes = partitions.statistics().compacted_bytes;
                 partitions.close().await;
+                compacted_bytes
             });
-            again.unwrap();
+            // Without what the compaction had done before the crash.
+            resumed_count += u64::from((1..row_bytes / 3 * 2).contains(&again.unwrap()));
             if ended.is_some() {
                 break;
             }
@@ -188,8 +192,9 @@ fn a_compaction_in_parts_survives_a_crash_at_each_step() {
         }
     }
     println!(
-        "{crash_count} crashes, {} reads of everything beside compactions",
+        "{crash_count} crashes, {resumed_count} resumed, {} reads of everything beside compactions",
         reads.load(Ordering::Relaxed)
     );
     assert!(crash_count > 60, "only {crash_count} crashes");
+    assert!(resumed_count > 5, "only {resumed_count} compactions went on behind what was done");
 }

@@ -36,6 +36,19 @@ struct Passed {
     gone: Vec<Arc<TreeCheckpoint>>,
 }
 
+/// Takes the output of a compaction that ended early out of its inputs: the oldest of them, if all its rows
+/// are before all that is left of the others. It is not written again.
+fn take_output_so_far(inputs: &mut Vec<Arc<TreeCheckpoint>>) -> Option<Arc<TreeCheckpoint>> {
+    let (oldest, newer) = inputs.split_last()?;
+    let root = &oldest.checkpoint.root;
+    let is_before = |one: &Arc<TreeCheckpoint>| {
+        root.parts.last().is_some_and(|part| part.last_key < one.reference.limit.start)
+    };
+    // Its tombstones could go by now.
+    let is_done = oldest.is_whole() && root.deleted_count == 0 && newer.iter().all(is_before);
+    if is_done && !newer.is_empty() { inputs.pop() } else { None }
+}
+
 impl Compactor {
     /// Bytes of rows of each part, if these checkpoints are compacted in parts.
     pub(super) fn choose_part(&self, merged: &[Arc<TreeCheckpoint>]) -> Option<u64> {
@@ -68,7 +81,7 @@ impl Compactor {
         let all: Vec<Merged> = merged.iter().map(|one| (one.reference.number, deletes(one))).collect();
         let read_count: u64 = merged.iter().map(|one| one.checkpoint.root.row_count).sum();
         let mut inputs = merged;
-        let mut output: Option<Arc<TreeCheckpoint>> = None;
+        let mut output = take_output_so_far(&mut inputs);
         let mut part_count: u64 = 0;
         while !inputs.is_empty() {
             let (written, rest) =
