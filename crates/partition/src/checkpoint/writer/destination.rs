@@ -15,6 +15,8 @@ pub(super) struct Destination {
     pub(super) epoch: OwnerEpoch,
     /// Appends blocks while others are made; without it the walk waits for each append.
     pub(super) beside: Option<Arc<DataWriter>>,
+    /// An extent that has so many bytes is ended.
+    pub(super) extent_size_bytes: u64,
 }
 
 impl Destination {
@@ -25,7 +27,15 @@ impl Destination {
 
     /// Appends blocks and waits until they are there.
     pub(super) async fn append(&self, blocks: Vec<Bytes>) -> Result<Vec<Location>, PartitionError> {
-        Ok(self.streams.append(&self.stream, self.epoch, blocks).await?)
+        let locations = self.streams.append(&self.stream, self.epoch, blocks).await?;
+        if let Some(last) = locations.last()
+            && last.offset + u64::from(last.len) >= self.extent_size_bytes
+            && let Err(error) = self.streams.seal(&self.stream, last.extent).await
+        {
+            // It costs only space later: the extent goes on.
+            tracing::debug!(stream = %self.stream, %error, "an extent of a checkpoint goes on");
+        }
+        Ok(locations)
     }
 
     /// Begins to append blocks; where nothing appends beside the walk, they are there when it returns.

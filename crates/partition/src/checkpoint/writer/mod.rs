@@ -72,7 +72,7 @@ impl CheckpointWriter {
         let of_extent = usize::try_from(streams.extent_size_bytes_max() / BATCHES_OF_EXTENT);
         CheckpointWriter {
             batch_size_bytes: of_extent.unwrap_or(usize::MAX).clamp(ROW_BLOCK_SIZE_BYTES, BATCH_SIZE_BYTES),
-            destination: Destination { streams, stream, epoch, beside },
+            destination: Destination { streams, stream, epoch, beside, extent_size_bytes: u64::MAX },
             overflows: Overflows::new(left),
             blocks: RowBlocks::new(with_overflow),
             part: OpenPart::default(),
@@ -86,6 +86,11 @@ impl CheckpointWriter {
     /// lists their extents.
     pub(crate) fn continue_after(&mut self, before: &Root) {
         self.root = before.clone();
+    }
+
+    /// Begins another extent after each so many bytes, where nothing is appended beside the walk.
+    pub(crate) fn end_extents_at(&mut self, size_bytes: u64) {
+        self.destination.extent_size_bytes = size_bytes;
     }
 
     /// Gives way to requests after each so many row blocks from now on, not after each one.

@@ -13,7 +13,7 @@
 //! leaves a tree that is right, and what it has done is not done again.
 
 use crate::checkpoint::{Caching, OverflowReads};
-use crate::compaction::choose_part::choose_part;
+use crate::compaction::choose_part::{choose_part, peak_bytes};
 use crate::error::PartitionError;
 use crate::range_partition::compactor::applied::Merged;
 use crate::range_partition::compactor::{Compactor, sizes_of};
@@ -50,8 +50,8 @@ fn take_output_so_far(inputs: &mut Vec<Arc<TreeCheckpoint>>) -> Option<Arc<TreeC
 }
 
 impl Compactor {
-    /// Bytes of rows of each part, if these checkpoints are compacted in parts.
-    pub(super) fn choose_part(&self, merged: &[Arc<TreeCheckpoint>]) -> Option<u64> {
+    /// Stored bytes of each part, if these checkpoints are compacted in parts.
+    fn choose_part_of(&self, merged: &[Arc<TreeCheckpoint>]) -> Option<u64> {
         // One alone loses rows of deleted containers, and overflows stay where they are as far as they can.
         if merged.len() == 1 || self.core.table.has_data() {
             return None;
@@ -61,12 +61,34 @@ impl Compactor {
         if merged.iter().any(|one| one.reference.limit.end != *end) {
             return None;
         }
+        choose_part(sizes_of(merged).iter().sum(), self.core.shared.settings.compaction_part_size_bytes)
+    }
+
+    /// Bytes of rows of each part, as they are before they are compressed, if these are compacted in parts.
+    pub(super) fn choose_part(&self, merged: &[Arc<TreeCheckpoint>]) -> Option<u64> {
+        let part_size_bytes = self.choose_part_of(merged)?;
         let size_bytes: u64 = sizes_of(merged).iter().sum();
-        let part_size_bytes = choose_part(size_bytes, self.core.shared.settings.compaction_part_size_bytes)?;
-        // Of rows as they are before they are compressed.
         let row_bytes: u64 = merged.iter().map(|one| one.checkpoint.root.row_bytes).sum();
         let part = u128::from(part_size_bytes) * u128::from(row_bytes) / u128::from(size_bytes.max(1));
         Some(u64::try_from(part).unwrap_or(part_size_bytes).max(1))
+    }
+
+    /// Whether there is space for what their compaction takes beside what is stored.
+    pub(super) async fn has_room_for(&self, merged: &[Arc<TreeCheckpoint>]) -> bool {
+        let streams = &self.core.shared.streams;
+        if streams.has_room_for(sizes_of(merged).iter().sum()).await {
+            return true;
+        }
+        // A full disk has choices of its own, and a reader may keep what is passed.
+        let Some(part_size_bytes) = self.choose_part_of(merged).filter(|_| !self.core.is_scarce()) else {
+            return false;
+        };
+        let largest_extent = |checkpoint: &Arc<TreeCheckpoint>| {
+            let extents = self.sizes_of_extents(checkpoint).ok()?;
+            extents.map(|(_, length)| length).max()
+        };
+        let largest_extents = merged.iter().map(|checkpoint| largest_extent(checkpoint).unwrap_or(u64::MAX));
+        streams.has_room_for(peak_bytes(part_size_bytes, largest_extents)).await
     }
 
     /// Replaces checkpoints that are neighbours in age by one, part by part.

@@ -20,6 +20,7 @@ use crate::compaction::choose_compaction::{
     RowsMostly, blocks_before_giving_way, choose_cheapest_compaction, choose_compaction, rows_of_compaction,
     size_bytes_before,
 };
+use crate::compaction::choose_part::choose_extent_size;
 use crate::compaction::choose_tombstone_compaction::{
     Occasion, choose_tombstone_compaction, runs_with_deletions,
 };
@@ -114,6 +115,15 @@ impl Interlude for NewerFirst<'_> {
         let shared = &self.compactor.core.shared;
         let checkpoint_count = shared.maintenance.most_checkpoints_to_compact();
         blocks_before_giving_way(checkpoint_count, shared.settings.compaction_count_min)
+    }
+
+    fn extent_size_bytes(&self) -> u64 {
+        let core = &self.compactor.core;
+        match core.table.has_data() {
+            // Overflows stay in their extents, and these are named one by one.
+            true => u64::MAX,
+            false => choose_extent_size(self.size_bytes, core.shared.settings.compaction_part_size_bytes),
+        }
     }
 }
 
@@ -279,8 +289,8 @@ impl Compactor {
         let (counts, count_min) = (counts_of(checkpoints), self.core.shared.settings.compaction_count_min);
         for choose in [choose_compaction, choose_cheapest_compaction] {
             let run = choose(&counts, self.rows_mostly(), count_min)?;
-            let size_bytes = sizes_of(&checkpoints[run.clone()]).iter().sum();
-            if size_bytes <= size_bytes_max && self.core.shared.streams.has_room_for(size_bytes).await {
+            let size_bytes: u64 = sizes_of(&checkpoints[run.clone()]).iter().sum();
+            if size_bytes <= size_bytes_max && self.has_room_for(&checkpoints[run.clone()]).await {
                 return Some(run);
             }
         }
@@ -310,8 +320,7 @@ impl Compactor {
             Occasion::Busy
         };
         let run = self.run_with_tombstones(checkpoints, occasion)?;
-        let size_bytes = sizes_of(&checkpoints[run.clone()]).iter().sum();
-        if !self.core.shared.streams.has_room_for(size_bytes).await {
+        if !self.has_room_for(&checkpoints[run.clone()]).await {
             return None;
         }
         // Those that come from now on meet others.

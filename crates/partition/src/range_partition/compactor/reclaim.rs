@@ -204,7 +204,7 @@ impl Compactor {
     }
 
     /// The extents of a checkpoint's stream.
-    fn sizes_of_extents(
+    pub(super) fn sizes_of_extents(
         &self,
         checkpoint: &TreeCheckpoint,
     ) -> Result<impl Iterator<Item = (ExtentId, u64)> + use<>, PartitionError> {

@@ -71,6 +71,9 @@ pub(crate) trait Interlude: Sync {
 
     /// How many row blocks are written before requests come first.
     fn stride(&self) -> u32;
+
+    /// Bytes of an extent of the checkpoint after which another one begins.
+    fn extent_size_bytes(&self) -> u64;
 }
 
 /// Why a checkpoint is written: writers wait for a flush, and nobody for a compaction.
@@ -128,6 +131,9 @@ impl RangeTree {
             CheckpointWriter::new(streams, stream.clone(), self.epoch, left, has_overflow, beside);
         if let Room::Part { after: Some(before), .. } = &room {
             writer.continue_after(before);
+        }
+        if let First::Interlude(interlude) = first {
+            writer.end_extents_at(interlude.extent_size_bytes());
         }
         let mut written_bytes: u64 = 0;
         let outcome = async {
