@@ -69,9 +69,9 @@ impl BlobService {
     /// Over these partitions; the clock says when leases run out and when deletions are final.
     pub fn new(partitions: Arc<Partitions>, clock: Arc<dyn Clock>, versioned: VersionedAccounts) -> Self {
         BlobService {
+            uploads: UploadCount::new(partitions.memory_budget_size_bytes()),
             partitions,
             clock,
-            uploads: UploadCount::default(),
             versioned,
             known: RowMemo::default(),
             retention: RowMemo::default(),

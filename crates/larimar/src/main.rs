@@ -7,6 +7,7 @@ mod check;
 mod configuration;
 mod data_folder;
 mod manual;
+mod memory_guard;
 mod open_files;
 mod output;
 mod places;

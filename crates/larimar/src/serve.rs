@@ -2,8 +2,10 @@
 //! from the top down.
 
 use crate::arguments::OauthMode;
+use crate::configuration::memory_shares::limits_for;
 use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
 use crate::data_folder;
+use crate::memory_guard::MemoryGuard;
 use crate::open_files::choose_connections_max;
 use crate::output::report::{self, Addresses, StartSas};
 use base::Environment;
@@ -97,7 +99,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.addresses.table)?;
     let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.addresses.queue)?;
     let addresses = Addresses { blob, queue, table };
-    let limits = limits();
+    let limits = limits_for(limits(), configuration.partitions.memory_budget_size_bytes());
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
     let stream_failed = |error| of_stream(storage(), error);
@@ -125,8 +127,12 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     std::mem::forget(env.spawner.clone());
     let (streams, partitions) = sized(&configuration, &env).await;
     let streams = Streams::open(&env, streams).await.map_err(stream_failed)?;
+    // The journal was read whole, and ranges have rows to load.
+    allocator::release_free_memory(allocator::Release::All);
     let partitions = Partitions::open(&env, streams.clone(), partitions).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
+    let guard_thread = env.spawner.start_thread("memory").map_err(ServeError::Runtime)?;
+    guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
     let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
     let services = Services {
         blob: Arc::new(BlobService::new(
@@ -183,6 +189,20 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
     let streams = streams.for_disk(env.disk.total_bytes().await.unwrap_or(u64::MAX / 2));
     let flush_size_bytes_max = streams.flush_size_bytes_max;
     (streams, partitions.with_flushes_of(flush_size_bytes_max))
+}
+
+/// What keeps the process's memory within the budget. In memory what is stored has no bound.
+fn memory_guard(
+    configuration: &Configuration,
+    env: &Environment,
+    partitions: &Arc<Partitions>,
+) -> MemoryGuard {
+    let settings = &configuration.partitions;
+    let budget_bytes = match &configuration.storage {
+        Storage::Memory => u64::MAX,
+        Storage::Folder(_) => settings.memory_budget_size_bytes(),
+    };
+    MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
 }
 
 /// Connections that the system keeps for each service until they are taken; it may keep fewer

@@ -39,7 +39,8 @@ impl Partitions {
     ) -> BoxFuture<'a, Result<Self, PartitionError>> {
         Box::pin(async move {
             settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
-            let data_writer = DataWriter::start(&*env.spawner, &streams)?;
+            let data_writer =
+                DataWriter::start(&*env.spawner, &streams, settings.in_flight_size_bytes_max())?;
             let row_data_writer = DataWriter::start_for_flushes(&*env.spawner, &streams)?;
             let shared = Shared {
                 clock: env.clock.clone(),
@@ -76,6 +77,17 @@ impl Partitions {
             memory: shared.memory.statistics(),
             cache: shared.cache.statistics(),
         }
+    }
+
+    /// What memory tables and the cache may take together.
+    pub fn memory_budget_size_bytes(&self) -> u64 {
+        self.server.shared.settings.memory_budget_size_bytes()
+    }
+
+    /// Has the cache take no more than this from now on, and never more than it was set to: for who sees that
+    /// the process has more memory than it should have.
+    pub fn limit_cache(&self, size_bytes_max: u64) {
+        self.server.shared.cache.limit(size_bytes_max);
     }
 
     /// Runs an operation: durable and visible when it returns.

@@ -128,6 +128,12 @@ const MEMORY_TABLE_SIZE_BYTES_MAX: u64 = 32 << 20;
 /// A memory table's part of the budget for all: with several ranges, several take changes and several wait.
 const MEMORY_TABLE_DIVISOR: u64 = 4;
 
+/// Bytes of blob data on their way to the disk, as a part of the memory budget. The least is room for a piece
+/// of each of several uploads.
+const IN_FLIGHT_OF_MEMORY: u64 = 16;
+const IN_FLIGHT_SIZE_BYTES_MIN: u64 = 16 << 20;
+const IN_FLIGHT_SIZE_BYTES_MAX: u64 = 64 << 20;
+
 impl Default for PartitionSettings {
     fn default() -> Self {
         PartitionSettings {
@@ -185,6 +191,17 @@ impl PartitionSettings {
     pub fn with_flushes_of(self, size_bytes_max: u64) -> Self {
         let memory_table_size_bytes = self.memory_table_size_bytes.min(size_bytes_max);
         PartitionSettings { memory_table_size_bytes, ..self }
+    }
+
+    /// What memory tables and the cache may take together: what bounds of other memory are parts of.
+    pub fn memory_budget_size_bytes(&self) -> u64 {
+        self.memory_tables_size_bytes_max + self.cache_size_bytes_max
+    }
+
+    /// Bytes of blob data that may be on their way to the disk, uploads of all clients together.
+    pub(crate) fn in_flight_size_bytes_max(&self) -> u64 {
+        (self.memory_budget_size_bytes() / IN_FLIGHT_OF_MEMORY)
+            .clamp(IN_FLIGHT_SIZE_BYTES_MIN, IN_FLIGHT_SIZE_BYTES_MAX)
     }
 
     /// What is wrong with the settings, if anything.
@@ -246,6 +263,15 @@ mod tests {
         assert_eq!(unchosen.cache_size_bytes_max, 3584 << 20);
         let small = PartitionSettings::default().with_memory_budget(256 << 20, None);
         assert_eq!(small, Ok(settings));
+        for (budget_mib, in_flight_mib) in [(64, 16), (512, 32), (1024, 64), (64 << 10, 64)] {
+            let settings = PartitionSettings::default().with_memory_budget(budget_mib << 20, None).unwrap();
+            assert_eq!(settings.memory_budget_size_bytes(), budget_mib << 20);
+            assert_eq!(
+                settings.in_flight_size_bytes_max().div_ceil(1 << 20),
+                in_flight_mib,
+                "{budget_mib} MiB"
+            );
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ const EXTENT_SIZE_BYTES_MAX: u64 = 256 << 20;
 
 /// The journal's three segments take this part of the disk each.
 const SEGMENTS_OF_DISK: u64 = 64;
+/// And no larger part of the memory budget.
+const SEGMENTS_OF_MEMORY: u64 = 8;
 const SEGMENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 const SEGMENT_SIZE_BYTES_MAX: u64 = 64 << 20;
 
@@ -48,9 +50,10 @@ const OVERFULL_SIZE_BYTES: u64 = 4 << 20;
 pub struct StreamSettings {
     /// An extent that has reached this many bytes takes no more appends.
     pub extent_size_bytes_max: u64,
-    /// Bytes of each of the three journal segments. Twice this is the most that waits, journaled, for its
-    /// extent; three quarters are what usually does while writes come, and what is deleted by then is never
-    /// written to its extent.
+    /// Bytes of each of the three journal segments; a folder keeps the size that its files have, but no more
+    /// waits for its extent than with segments of this size. Twice this is the most that waits, journaled,
+    /// for its extent; three quarters are what usually does while writes come, and what is deleted by then is
+    /// never written to its extent.
     pub journal_segment_size_bytes: u64,
     /// Appends of up to this many bytes go through the journal; larger ones straight to their extent.
     pub journaled_append_size_bytes_max: u64,
@@ -115,10 +118,19 @@ fn reserve_size_bytes(extent_size_bytes: u64, segment_size_bytes: u64, flush_siz
 }
 
 impl StreamSettings {
+    /// These settings with a journal that takes little of a memory budget: bytes wait in memory for their
+    /// extents, and a start reads all of it. To be called before [`Self::for_disk`].
+    pub fn for_memory(self, budget_bytes: u64) -> Self {
+        let size_bytes =
+            (budget_bytes / SEGMENTS_OF_MEMORY).clamp(SEGMENT_SIZE_BYTES_MIN, SEGMENT_SIZE_BYTES_MAX);
+        let journal_segment_size_bytes = self.journal_segment_size_bytes.min(size_bytes & !0xfff);
+        StreamSettings { journal_segment_size_bytes, ..self }
+    }
+
     /// These settings with the sizes that suit a disk of so many bytes, and a reserve.
     pub fn for_disk(self, disk_bytes: u64) -> Self {
         let extent_size_bytes_max = extent_size_bytes(disk_bytes);
-        let journal_segment_size_bytes = segment_size_bytes(disk_bytes);
+        let journal_segment_size_bytes = segment_size_bytes(disk_bytes).min(self.journal_segment_size_bytes);
         let flush_size_bytes_max = flush_size_bytes(disk_bytes);
         StreamSettings {
             extent_size_bytes_max,
@@ -181,6 +193,22 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_journal_takes_little_of_a_small_memory() {
+        for (budget, disk, segment) in [
+            (64 * MIB, u64::MAX, 8 * MIB),
+            (256 * MIB, u64::MAX, 32 * MIB),
+            (256 * MIB, 512 * MIB, 8 * MIB),
+            (300_000_001, u64::MAX, 37_498_880),
+            (GIB, u64::MAX, 64 * MIB),
+            (u64::MAX, u64::MAX, 64 * MIB),
+        ] {
+            let settings = StreamSettings::default().for_memory(budget).for_disk(disk);
+            assert_eq!(settings.journal_segment_size_bytes, segment, "{} MiB", budget / MIB);
+            assert_eq!(settings.check(), Ok(()));
+        }
+    }
 
     #[test]
     fn sizes_follow_from_the_disk() {

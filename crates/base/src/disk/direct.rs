@@ -82,35 +82,74 @@ mod read_memory {
     use bytes::{Bytes, BytesMut};
     use parking_lot::Mutex;
 
-    /// What a merge reads of a checkpoint at once, and pages around it. What is larger, or would leave half
-    /// of it unused, gets memory of its own.
-    pub(super) const SIZE_BYTES: usize = (512 << 10) + 4 * WRITE_ALIGNMENT;
-    /// As many as a merge reads at the same time, usually; 8 MiB.
-    const COUNT_MAX: usize = 16;
+    /// What compactions read of a checkpoint at once, the more checkpoints the less, and pages around it.
+    /// What is larger gets memory of its own.
+    const SIZES_BYTES: [usize; 4] =
+        [with_pages(64 << 10), with_pages(128 << 10), with_pages(256 << 10), SIZE_BYTES];
+    const SIZE_BYTES: usize = with_pages(512 << 10);
+    /// All that is kept, in use or not: what a compaction reads ahead of all its checkpoints, and pages.
+    const KEPT_SIZE_BYTES_MAX: usize = 16 * SIZE_BYTES;
+
+    const fn with_pages(size_bytes: usize) -> usize {
+        size_bytes + 4 * WRITE_ALIGNMENT
+    }
 
     /// Those that are in use too; nobody else refers to the others.
     static KEPT: Mutex<Vec<Bytes>> = Mutex::new(Vec::new());
 
     /// At least `len` bytes of whatever content.
     pub(super) fn take(len: usize) -> BytesMut {
-        if !(SIZE_BYTES / 2..=SIZE_BYTES).contains(&len) {
+        let Some(size) = SIZES_BYTES.into_iter().find(|size| *size >= len) else {
             return BytesMut::zeroed(len);
-        }
+        };
         let mut kept = KEPT.lock();
-        let free = kept.iter().position(Bytes::is_unique).map(|index| kept.swap_remove(index));
+        let free = kept.iter().position(|memory| memory.len() == size && memory.is_unique());
+        let free = free.map(|index| kept.swap_remove(index));
         drop(kept);
         let free = free.and_then(|free| free.try_into_mut().ok());
-        free.unwrap_or_else(|| BytesMut::zeroed(SIZE_BYTES))
+        free.unwrap_or_else(|| BytesMut::zeroed(size))
     }
 
     /// The bytes that were read; once nobody has them any more, [`take`] gives their memory out again.
     pub(super) fn keep(memory: BytesMut) -> Bytes {
         let memory = memory.freeze();
-        let mut kept = KEPT.lock();
-        if memory.len() == SIZE_BYTES && kept.len() < COUNT_MAX {
-            kept.push(memory.clone());
+        if SIZES_BYTES.contains(&memory.len()) {
+            keep_in(&mut KEPT.lock(), &memory);
         }
         memory
+    }
+
+    /// Unused memory of another size makes room: the next reads are likely to be like this one.
+    fn keep_in(kept: &mut Vec<Bytes>, memory: &Bytes) {
+        let mut size_bytes: usize = kept.iter().map(Bytes::len).sum();
+        while size_bytes + memory.len() > KEPT_SIZE_BYTES_MAX {
+            let is_unused = |other: &Bytes| other.len() != memory.len() && other.is_unique();
+            let Some(unused) = kept.iter().position(is_unused) else { return };
+            size_bytes -= kept.swap_remove(unused).len();
+        }
+        kept.push(memory.clone());
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn what_is_kept_is_bounded_whatever_the_sizes() {
+            let mut kept = Vec::new();
+            let size_bytes = |kept: &[Bytes]| kept.iter().map(Bytes::len).sum::<usize>();
+            let small: Vec<Bytes> = (0..500).map(|_| Bytes::from(vec![0; SIZES_BYTES[0]])).collect();
+            small.iter().for_each(|memory| keep_in(&mut kept, memory));
+            assert!(kept.len() < small.len() && size_bytes(&kept) <= KEPT_SIZE_BYTES_MAX);
+            let large = Bytes::from(vec![0; SIZE_BYTES]);
+            let before = kept.len();
+            keep_in(&mut kept, &large);
+            assert_eq!(kept.len(), before, "all is in use");
+            drop(small);
+            keep_in(&mut kept, &large);
+            assert!(kept.len() < before && kept.iter().any(|memory| memory.len() == SIZE_BYTES));
+            assert!(size_bytes(&kept) <= KEPT_SIZE_BYTES_MAX);
+        }
     }
 }
 

@@ -21,41 +21,58 @@ use std::task::Poll;
 
 type Append = Pin<Box<dyn Future<Output = Result<(Piece, DataPin), PartitionError>> + Send>>;
 
-/// Bytes of all pieces that fill, as long as they need not be smaller than [`PIECE_SIZE_BYTES_MIN`] for it.
-const FILLING_SIZE_BYTES_MAX: usize = 256 << 20;
+/// Bytes of all pieces that fill, as a part of the memory budget, as long as they need not be smaller than
+/// [`PIECE_SIZE_BYTES_MIN`] for it.
+const FILLING_OF_MEMORY: u64 = 8;
+const FILLING_SIZE_BYTES_MIN: u64 = 16 << 20;
+const FILLING_SIZE_BYTES_MAX: u64 = 256 << 20;
 /// Bytes of a piece that is sent before its upload ends. What fits the journal costs no sync of its own.
 const PIECE_SIZE_BYTES_MIN: usize = 256 << 10;
 /// A piece that has outgrown this gets room for all of it at once.
 const GROWS_UNTIL_BYTES: usize = 64 << 10;
 
-/// Bytes of a piece when so many uploads are under way.
-fn choose_piece_size(upload_count: usize) -> usize {
-    (FILLING_SIZE_BYTES_MAX / upload_count.max(1)).clamp(PIECE_SIZE_BYTES_MIN, PIECE_SIZE_BYTES_MAX)
+/// Bytes of all pieces that fill, with such a memory budget.
+fn choose_filling_size(budget_bytes: u64) -> usize {
+    let size = (budget_bytes / FILLING_OF_MEMORY).clamp(FILLING_SIZE_BYTES_MIN, FILLING_SIZE_BYTES_MAX);
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+/// Bytes of a piece when so many uploads are under way, and all may fill so many bytes.
+fn choose_piece_size(filling_size_bytes_max: usize, upload_count: usize) -> usize {
+    (filling_size_bytes_max / upload_count.max(1)).clamp(PIECE_SIZE_BYTES_MIN, PIECE_SIZE_BYTES_MAX)
 }
 
 /// Counts the uploads under way.
-#[derive(Clone, Default)]
-pub(crate) struct UploadCount(Arc<AtomicUsize>);
+#[derive(Clone)]
+pub(crate) struct UploadCount {
+    count: Arc<AtomicUsize>,
+    filling_size_bytes_max: usize,
+}
 
 /// One of them.
 struct Counted(UploadCount);
 
 impl UploadCount {
+    /// With such a memory budget.
+    pub(crate) fn new(budget_bytes: u64) -> Self {
+        UploadCount { count: Arc::default(), filling_size_bytes_max: choose_filling_size(budget_bytes) }
+    }
+
     fn enter(&self) -> Counted {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
         Counted(self.clone())
     }
 }
 
 impl Counted {
     fn piece_size(&self) -> usize {
-        choose_piece_size(self.0.0.load(Ordering::Relaxed))
+        choose_piece_size(self.0.filling_size_bytes_max, self.0.count.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -217,10 +234,16 @@ mod tests {
 
     #[test]
     fn pieces_shrink_with_the_number_of_uploads() {
-        assert_eq!(choose_piece_size(1), PIECE_SIZE_BYTES_MAX);
-        assert_eq!(choose_piece_size(64), PIECE_SIZE_BYTES_MAX);
-        assert_eq!(choose_piece_size(512), 512 << 10);
-        assert_eq!(choose_piece_size(100_000), PIECE_SIZE_BYTES_MIN);
+        let of_large_budget = |upload_count| choose_piece_size(choose_filling_size(4 << 30), upload_count);
+        assert_eq!(of_large_budget(1), PIECE_SIZE_BYTES_MAX);
+        assert_eq!(of_large_budget(64), PIECE_SIZE_BYTES_MAX);
+        assert_eq!(of_large_budget(512), 512 << 10);
+        assert_eq!(of_large_budget(100_000), PIECE_SIZE_BYTES_MIN);
+        for (budget_mib, filling_mib) in
+            [(0, 16), (64, 16), (256, 32), (1024, 128), (2048, 256), (1 << 20, 256)]
+        {
+            assert_eq!(choose_filling_size(budget_mib << 20) >> 20, filling_mib, "{budget_mib} MiB");
+        }
     }
 
     #[test]
@@ -228,7 +251,7 @@ mod tests {
         World::new(1).run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::default()).await.unwrap();
             let partitions = Partitions::open(&env, streams, PartitionSettings::default()).await.unwrap();
-            let (partitions, count) = (Arc::new(partitions), UploadCount::default());
+            let (partitions, count) = (Arc::new(partitions), UploadCount::new(1 << 30));
             let large = vec![b'x'; INLINE_SIZE_BYTES_MAX];
             let cases: [&[&[u8]]; 7] = [
                 &[],
@@ -266,7 +289,7 @@ mod tests {
         World::new(1).run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::default()).await.unwrap();
             let partitions = Partitions::open(&env, streams, PartitionSettings::default()).await.unwrap();
-            let (partitions, count) = (Arc::new(partitions), UploadCount::default());
+            let (partitions, count) = (Arc::new(partitions), UploadCount::new(1 << 30));
             let mut uploads: Vec<Upload> = (0..1024)
                 .map(|number| {
                     let name = number.to_string();
@@ -281,7 +304,7 @@ mod tests {
                 upload.settle().await.unwrap();
             }
             let filled: usize = uploads.iter().map(|upload| upload.buffer.capacity()).sum();
-            assert!(filled <= FILLING_SIZE_BYTES_MAX, "{filled} bytes");
+            assert!(filled as u64 <= FILLING_SIZE_BYTES_MAX, "{filled} bytes");
             let last = uploads.pop().unwrap();
             drop(uploads);
             assert_eq!(last.counted.piece_size(), PIECE_SIZE_BYTES_MAX);

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod machine_memory;
+pub(crate) mod memory_shares;
 
 use crate::arguments::{OauthMode, ServeArguments};
 use crate::configuration::certificate::{Certificate, CertificateError};
@@ -145,7 +146,8 @@ impl Configuration {
         let mut streams = StreamSettings {
             scrub_bytes_per_second: arguments.sizes.scrub_rate,
             ..StreamSettings::default()
-        };
+        }
+        .for_memory(partitions.memory_budget_size_bytes());
         if arguments.storage.in_memory {
             streams.reserve_size_bytes = 0;
             streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;

@@ -20,8 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 const BLOB_DATA_WRITER_COUNT: usize = 2;
 /// Appends that may wait for a thread, of all owners together.
 const QUEUE_LEN_MAX: usize = 256;
-/// Bytes of blob data on their way to the disk, in KiB: uploads of all clients together.
-const IN_FLIGHT_KIB_MAX: u32 = 64 << 10;
 
 /// Appends to streams for callers that must not block their thread, or have other work meanwhile.
 pub(crate) struct DataWriter {
@@ -65,9 +63,14 @@ struct Job {
 }
 
 impl DataWriter {
-    /// For blob data and large groups.
-    pub(crate) fn start(spawner: &dyn Spawner, streams: &Arc<Streams>) -> Result<Arc<Self>, PartitionError> {
-        Self::start_threads(spawner, streams, "blob-data", BLOB_DATA_WRITER_COUNT)
+    /// For blob data, of which so many bytes may be on their way, and large groups.
+    pub(crate) fn start(
+        spawner: &dyn Spawner,
+        streams: &Arc<Streams>,
+        in_flight_size_bytes_max: u64,
+    ) -> Result<Arc<Self>, PartitionError> {
+        let name = "blob-data";
+        Self::start_threads(spawner, streams, name, BLOB_DATA_WRITER_COUNT, in_flight_size_bytes_max)
     }
 
     /// For the row blocks of memory tables that are flushed.
@@ -75,7 +78,7 @@ impl DataWriter {
         spawner: &dyn Spawner,
         streams: &Arc<Streams>,
     ) -> Result<Arc<Self>, PartitionError> {
-        Self::start_threads(spawner, streams, "row-data", 1)
+        Self::start_threads(spawner, streams, "row-data", 1, 0)
     }
 
     /// Starts the threads; they end when the writer is dropped.
@@ -84,13 +87,15 @@ impl DataWriter {
         streams: &Arc<Streams>,
         name: &'static str,
         count: usize,
+        in_flight_size_bytes_max: u64,
     ) -> Result<Arc<Self>, PartitionError> {
+        let in_flight_kib_max = u32::try_from(in_flight_size_bytes_max / 1024).unwrap_or(u32::MAX);
         let queue = Arc::new(JobQueue {
             jobs: Mutex::new(RoundRobin::new()),
             ready: Semaphore::new(0),
             room: Arc::new(Semaphore::new(QUEUE_LEN_MAX)),
         });
-        let writer = DataWriter { queue: queue.clone(), in_flight: OwnerShares::new(IN_FLIGHT_KIB_MAX) };
+        let writer = DataWriter { queue: queue.clone(), in_flight: OwnerShares::new(in_flight_kib_max) };
         for _ in 0..count {
             spawner
                 .spawn_dedicated(name, Box::pin(run(queue.clone(), streams.clone())))

@@ -91,7 +91,7 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
     Ok(Shared {
         clock: env.clock.clone(),
         spawner: env.spawner.clone(),
-        data_writer: DataWriter::start(&*env.spawner, &streams)?,
+        data_writer: DataWriter::start(&*env.spawner, &streams, settings.in_flight_size_bytes_max())?,
         row_data_writer: DataWriter::start_for_flushes(&*env.spawner, &streams)?,
         streams,
         cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),

@@ -17,6 +17,10 @@ use stream::{ExtentId, Location};
 /// Bytes of row blocks that a walk past the cache reads ahead: large pieces cost the disk and the processor
 /// less.
 const READ_AHEAD_SIZE_BYTES: u64 = 512 << 10;
+/// The least, however many checkpoints are walked side by side: smaller reads go through the page cache.
+const READ_AHEAD_SIZE_BYTES_MIN: u64 = 64 << 10;
+/// All that walks over several checkpoints side by side read ahead.
+const READS_AHEAD_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of overflows, with what their blocks have besides, that are read with their row blocks: of as many
 /// as have no more together, or of one. Just as much as memory of large reads has, which is used again.
 const OVERFLOWS_AHEAD_SIZE_BYTES: u64 = 448 << 10;
@@ -43,11 +47,32 @@ impl OverflowReads {
     }
 }
 
+/// Bytes of row blocks that a walk past the cache reads ahead of each of so many checkpoints.
+pub(crate) fn choose_read_ahead(checkpoint_count: usize) -> u64 {
+    let share = READS_AHEAD_SIZE_BYTES_MAX / (checkpoint_count.max(1) as u64);
+    share.clamp(READ_AHEAD_SIZE_BYTES_MIN, READ_AHEAD_SIZE_BYTES)
+}
+
+/// How a cursor reads what it walks over.
+#[derive(Clone, Debug)]
+pub(crate) struct WalkReads {
+    pub(crate) caching: Caching,
+    pub(crate) overflows: OverflowReads,
+    /// Bytes of row blocks that are read ahead, past the cache only.
+    pub(crate) ahead_size_bytes: u64,
+}
+
+impl WalkReads {
+    /// Of one checkpoint alone.
+    pub(crate) fn alone(caching: Caching, overflows: OverflowReads) -> Self {
+        WalkReads { caching, overflows, ahead_size_bytes: READ_AHEAD_SIZE_BYTES }
+    }
+}
+
 /// Stands on a row of a checkpoint, or at its end.
 pub(crate) struct CheckpointCursor {
     checkpoint: Arc<Checkpoint>,
-    caching: Caching,
-    overflow_reads: OverflowReads,
+    reads: WalkReads,
     part: usize,
     index: Option<Arc<IndexBlock>>,
     /// The next row block in the index.
@@ -70,13 +95,11 @@ impl CheckpointCursor {
     pub(crate) async fn new(
         checkpoint: Arc<Checkpoint>,
         start: &[u8],
-        caching: Caching,
-        overflow_reads: OverflowReads,
+        reads: WalkReads,
     ) -> Result<Self, PartitionError> {
         let mut cursor = CheckpointCursor {
             checkpoint,
-            caching,
-            overflow_reads,
+            reads,
             part: 0,
             index: None,
             next_block: 0,
@@ -96,7 +119,7 @@ impl CheckpointCursor {
     pub(crate) async fn seek(&mut self, key: &[u8]) -> Result<(), PartitionError> {
         // What a walk past the cache has read ahead, with overflows, lies in the order of rows: it passes
         // over them one by one.
-        if self.caching == Caching::Keep {
+        if self.reads.caching == Caching::Keep {
             if self.pass_in_block(key)? {
                 self.step().await?;
             } else {
@@ -207,7 +230,7 @@ impl CheckpointCursor {
         let next = rows.step().map_err(|error| damaged(*location, &error.to_string()))?;
         let Some(position) = next else { return Ok(false) };
         self.position = next;
-        let read = position.overflow.filter(|place| self.overflow_reads.reads(*place));
+        let read = position.overflow.filter(|place| self.reads.overflows.reads(*place));
         self.overflow = read.and_then(|_| self.overflows.pop_front());
         // Rows and their overflows are read apart: an overflow that is another row's would be a wrong answer.
         let is_another = |(overflow, place): (&StoredOverflow, OverflowPlace)| {
@@ -241,7 +264,7 @@ impl CheckpointCursor {
                 None => self.checkpoint.index(self.part).await?,
             };
             if let Some(entry) = index.entries.get(self.next_block) {
-                let block = match self.caching {
+                let block = match self.reads.caching {
                     Caching::Keep => {
                         let rows = self.checkpoint.rows(entry.location, None).await?;
                         (entry.location, rows_from(&rows, start, entry.location)?)
@@ -274,12 +297,16 @@ impl CheckpointCursor {
             overflow_size_bytes += entry.overflow_size_bytes;
             let is_enough = entry.overflow_size_bytes == 0
                 || overflow_size_bytes > OVERFLOWS_AHEAD_SIZE_BYTES
-                || rows_size_bytes > READ_AHEAD_SIZE_BYTES;
+                || rows_size_bytes > self.reads.ahead_size_bytes;
             if index > 0 && is_enough {
                 break;
             }
             if self.ahead.is_empty() {
-                self.ahead = self.checkpoint.read_run(&run_from(&entries[index..])).await?.into();
+                self.ahead = self
+                    .checkpoint
+                    .read_run(&run_from(&entries[index..], self.reads.ahead_size_bytes))
+                    .await?
+                    .into();
             }
             let stored = self.ahead.pop_front();
             let stored = stored.ok_or_else(|| damaged(entry.location, "nothing was read"))?;
@@ -294,7 +321,7 @@ impl CheckpointCursor {
                 None => rows,
             };
             if entry.overflow_size_bytes > 0 {
-                let found = overflows_of(rows.clone(), &self.overflow_reads);
+                let found = overflows_of(rows.clone(), &self.reads.overflows);
                 places.extend(found.map_err(|error| damaged(entry.location, &error.to_string()))?);
             }
             self.unpacked.push_back((entry.location, rows));
@@ -340,13 +367,13 @@ fn overflows_of(
     Ok(places)
 }
 
-/// The places of the first row blocks that follow one another in an extent, as many as are read ahead.
-fn run_from(entries: &[IndexEntry]) -> Vec<Location> {
+/// The places of the first row blocks that follow one another in an extent, as many as `size_bytes_max` has.
+fn run_from(entries: &[IndexEntry], size_bytes_max: u64) -> Vec<Location> {
     let mut run: Vec<Location> = Vec::new();
     for IndexEntry { location, .. } in entries {
         if let Some((first, last)) = run.first().zip(run.last()) {
             let follows = location.extent == last.extent && location.offset == last.end();
-            if !follows || location.end() - first.offset > READ_AHEAD_SIZE_BYTES {
+            if !follows || location.end() - first.offset > size_bytes_max {
                 break;
             }
         }
@@ -401,9 +428,8 @@ mod tests {
                     let stream = stream.clone();
                     streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
                 }
-                let (caching, overflow_reads) = (Caching::Bypass, OverflowReads::All);
-                let mut rows =
-                    CheckpointCursor::new(checkpoint, &key(start), caching, overflow_reads).await?;
+                let reads = WalkReads::alone(Caching::Bypass, OverflowReads::All);
+                let mut rows = CheckpointCursor::new(checkpoint, &key(start), reads).await?;
                 for at in start..ROW_COUNT {
                     assert_eq!(rows.key(), Some(&key(at)[..]));
                     assert!(matches!(rows.overflow(), RowOverflow::Read(_)), "row {at} from {start} on");
@@ -419,22 +445,35 @@ mod tests {
     }
 
     #[test]
+    fn many_checkpoints_read_no_more_ahead_than_a_few() {
+        for (checkpoint_count, expected_kib) in
+            [(0, 512), (1, 512), (16, 512), (17, 481), (32, 256), (200, 64)]
+        {
+            let ahead = choose_read_ahead(checkpoint_count);
+            assert_eq!(ahead >> 10, expected_kib, "{checkpoint_count} checkpoints");
+            let is_least = ahead == READ_AHEAD_SIZE_BYTES_MIN;
+            assert!(is_least || ahead * checkpoint_count as u64 <= READS_AHEAD_SIZE_BYTES_MAX);
+        }
+    }
+
+    #[test]
     fn a_run_ends_at_a_gap_another_extent_or_its_bound() {
         let at = |extent, offset, len| {
             let location = Location { extent: ExtentId(extent), offset, len };
             IndexEntry { last_key: Bytes::new(), location, overflow_size_bytes: 0 }
         };
         let end = |entry: &IndexEntry| entry.location.end();
-        assert_eq!(run_from(&[]), []);
+        let run = |entries: &[IndexEntry]| run_from(entries, READ_AHEAD_SIZE_BYTES);
+        assert_eq!(run(&[]), []);
         let first = at(1, 40, 100);
         let second = at(1, end(&first), 100);
         let behind_a_gap = at(1, end(&second) + 1, 100);
         let elsewhere = at(2, end(&second), 100);
         let both = [first.location, second.location];
-        assert_eq!(run_from(&[first.clone(), second.clone(), behind_a_gap]), both);
-        assert_eq!(run_from(&[first.clone(), second.clone(), elsewhere]), both);
+        assert_eq!(run(&[first.clone(), second.clone(), behind_a_gap]), both);
+        assert_eq!(run(&[first.clone(), second.clone(), elsewhere]), both);
         let large = at(1, end(&first), READ_AHEAD_SIZE_BYTES as u32);
-        assert_eq!(run_from(&[first.clone(), large.clone()]), [first.location]);
-        assert_eq!(run_from(std::slice::from_ref(&large)), [large.location], "one at least");
+        assert_eq!(run(&[first.clone(), large.clone()]), [first.location]);
+        assert_eq!(run(std::slice::from_ref(&large)), [large.location], "one at least");
     }
 }

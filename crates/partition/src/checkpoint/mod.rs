@@ -22,7 +22,7 @@ mod writer;
 
 pub(crate) use crate::bloom::block_filter::{Filter, HashedKey, key_hash};
 pub(crate) use aside::Aside;
-pub(crate) use cursor::{CheckpointCursor, OverflowReads};
+pub(crate) use cursor::{CheckpointCursor, OverflowReads, WalkReads, choose_read_ahead};
 pub(crate) use index_block::IndexBlock;
 pub(crate) use merged_row::{MergedRow, RowOverflow};
 pub(crate) use open_checkpoint::{Caching, Checkpoint, Probe};

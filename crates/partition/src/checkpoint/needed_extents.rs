@@ -3,7 +3,7 @@
 //! Why: a reclaim frees the others once it has moved the first rows. What always holds: an extent that a
 //! visible row, its overflow or its index lies in is among them.
 
-use super::cursor::{CheckpointCursor, OverflowReads};
+use super::cursor::{CheckpointCursor, OverflowReads, WalkReads};
 use super::merged_row::RowOverflow;
 use super::open_checkpoint::{Caching, Checkpoint};
 use crate::error::PartitionError;
@@ -27,8 +27,8 @@ impl Checkpoint {
             needed.extend(entries.iter().map(|entry| entry.location.extent));
         }
         if has_overflow {
-            let mut rows =
-                CheckpointCursor::new(self.clone(), start, Caching::Bypass, OverflowReads::None).await?;
+            let reads = WalkReads::alone(Caching::Bypass, OverflowReads::None);
+            let mut rows = CheckpointCursor::new(self.clone(), start, reads).await?;
             while rows.key().is_some() {
                 if let RowOverflow::Stored(place) = rows.overflow() {
                     needed.insert(place.location.extent);

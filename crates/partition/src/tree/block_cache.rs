@@ -68,6 +68,8 @@ type BlockMap = Cache<(u64, u64), CachedBlock, BySize, FixedHasher>;
 pub(crate) struct BlockCache {
     blocks: BlockMap,
     held: Arc<HeldBytes>,
+    /// What the rest may take, unless it is [limited](Self::limit).
+    cached_size_bytes_max: u64,
     /// Counted only where a block is read, which costs far more than the counting.
     row_blocks_read: AtomicU64,
 }
@@ -166,7 +168,14 @@ impl BlockCache {
             groups_size_bytes: AtomicU64::new(0),
             size_bytes_max: held_max,
         });
-        BlockCache { blocks, held, row_blocks_read: AtomicU64::new(0) }
+        BlockCache { blocks, held, cached_size_bytes_max: cached_max, row_blocks_read: AtomicU64::new(0) }
+    }
+
+    /// Has all of it take no more than this from now on, as far as blocks that checkpoints hold leave room:
+    /// these stay. What is too much is evicted at once.
+    pub(crate) fn limit(&self, size_bytes_max: u64) {
+        let rest = size_bytes_max.saturating_sub(self.held.size_bytes());
+        self.blocks.set_capacity(rest.min(self.cached_size_bytes_max));
     }
 
     /// Lets a checkpoint hold a filter, if there is room for it.
@@ -257,6 +266,31 @@ mod tests {
         assert_eq!(cache.statistics().size_bytes, all_bytes / 3);
         let is_there = |extent| (0..50).all(|offset| cache.find(place(extent, offset)).is_some());
         assert!(is_there(2) && !is_there(1) && !is_there(3));
+    }
+
+    /// Where others take memory the cache makes room, and has it back afterwards.
+    #[test]
+    fn a_limited_cache_is_as_small_as_it_must_be_and_grows_again() {
+        let cache = BlockCache::new(1 << 20);
+        let place = |offset| Location { extent: ExtentId(1), offset, len: 1 };
+        let fill = || {
+            (0..1000)
+                .for_each(|at| cache.insert(place(at), CachedBlock::Overflow(Bytes::from(vec![7; 1000]))))
+        };
+        let size_bytes = || cache.statistics().size_bytes;
+        fill();
+        let full_bytes = size_bytes();
+        let held = cache.hold("a block", 50_000 - ENTRY_OVERHEAD_BYTES, Kind::Filter).ok();
+        cache.limit(250_000);
+        assert!((150_000..=250_000).contains(&size_bytes()), "{}", size_bytes());
+        fill();
+        assert!(size_bytes() <= 250_000, "{}", size_bytes());
+        cache.limit(0);
+        assert_eq!(size_bytes(), 50_000, "what is held stays");
+        drop(held);
+        cache.limit(u64::MAX);
+        fill();
+        assert!(size_bytes().abs_diff(full_bytes) < full_bytes / 10, "{} of {full_bytes}", size_bytes());
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! tombstone is shown; the caller decides whether it matters.
 
 use super::sources::{BoundedCheckpoint, CopyingCursor, MEMORY_CHUNK_ROW_COUNT_MIN, MemoryCursor, Source};
-use crate::checkpoint::{Caching, CheckpointCursor, MergedRow, OverflowReads, RowOverflow};
+use crate::checkpoint::{
+    Caching, CheckpointCursor, MergedRow, OverflowReads, RowOverflow, WalkReads, choose_read_ahead,
+};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::memory::memory_table::{Found, MemoryTable};
@@ -222,11 +224,13 @@ async fn add_checkpoints(
     caching: Caching,
     overflow_reads: &OverflowReads,
 ) -> Result<(), PartitionError> {
+    let ahead_size_bytes = choose_read_ahead(checkpoints.len());
     for checkpoint in checkpoints {
         let part = checkpoint.visible_part(range);
         if !part.is_empty() {
             let walked = checkpoint.checkpoint.clone();
-            let cursor = CheckpointCursor::new(walked, &part.start, caching, overflow_reads.clone()).await?;
+            let reads = WalkReads { caching, overflows: overflow_reads.clone(), ahead_size_bytes };
+            let cursor = CheckpointCursor::new(walked, &part.start, reads).await?;
             sources.push(Source::Checkpoint(Box::new(BoundedCheckpoint::new(cursor, part.end))));
         }
     }

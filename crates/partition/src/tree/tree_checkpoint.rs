@@ -4,7 +4,7 @@
 //! limit are never shown.
 
 use crate::bloom::key_groups::KeyGroup;
-use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, OverflowReads, Probe};
+use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, OverflowReads, Probe, WalkReads};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::map::dead_filter::DeadFilter;
@@ -148,8 +148,8 @@ impl TreeCheckpoint {
     /// Goes from dead containers to rows and from rows to dead containers, until both are at the same.
     async fn has_dead_row(&self, mut dead: DeadFilter) -> Result<bool, PartitionError> {
         let limit = &self.reference.limit;
-        let (walked, heads) = (self.checkpoint.clone(), OverflowReads::None);
-        let mut cursor = CheckpointCursor::new(walked, &limit.start, Caching::Keep, heads).await?;
+        let reads = WalkReads::alone(Caching::Keep, OverflowReads::None);
+        let mut cursor = CheckpointCursor::new(self.checkpoint.clone(), &limit.start, reads).await?;
         for _ in 0..LOOKED_AT_COUNT_MAX {
             let Some(key) = cursor.key().filter(|key| limit.contains(key)) else { return Ok(false) };
             dead.read_on(key).await?;

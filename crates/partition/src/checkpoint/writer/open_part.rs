@@ -60,7 +60,8 @@ impl OpenPart {
         let blocks = vec![index_block::build(&self.index), filter::build(hashes)];
         self.index.clear();
         if self.hashes.len() > MEMBER_KEY_COUNT_MAX {
-            self.hashes.clear();
+            // None are kept any more but those of the part, which are few.
+            self.hashes = Vec::new();
         }
         self.part_hashes_start = self.hashes.len();
         Some((last_key, blocks))

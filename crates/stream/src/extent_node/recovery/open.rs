@@ -67,6 +67,8 @@ struct WriterStart {
     /// Index of the file that it writes first.
     file: usize,
     segment_size_bytes: u64,
+    /// As many bytes wait for their extents as with segments of this size, if it is smaller.
+    wanted_segment_size_bytes: u64,
 }
 
 impl ExtentNode {
@@ -94,6 +96,7 @@ impl ExtentNode {
             sequence: 0,
             file: 0,
             segment_size_bytes,
+            wanted_segment_size_bytes: segment_size_bytes,
         };
         let mut writer = new_writer(env, begin, space.clone()).await?;
         writer.begin().await
@@ -161,12 +164,12 @@ impl ExtentNode {
     ) -> Result<Arc<Self>, StreamError> {
         let RecoveredNode { recovered, extents, pending, to_go_on, orphans, .. } = node;
         let begun = match pending.is_empty() {
-            true => begin_segment(env, &recovered, &space).await,
+            true => begin_segment(env, settings, &recovered, &space).await,
             false => Err(StreamError::DiskFull),
         };
         let writer = match (begun, &recovered.open_segment, to_go_on) {
             (Err(StreamError::DiskFull), Some(segment), Some(changes)) => {
-                let mut writer = go_on(env, &recovered, (segment, &changes), &space).await?;
+                let mut writer = go_on(env, settings, &recovered, (segment, &changes), &space).await?;
                 writer.add_pending(&extents, pending);
                 writer
             }
@@ -203,6 +206,7 @@ impl ExtentNode {
 /// Begins the segment after the newest one. Every journaled byte is synced in its extent.
 async fn begin_segment(
     env: &Environment,
+    settings: &StreamSettings,
     recovered: &JournalRecovery,
     space: &Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
@@ -222,6 +226,7 @@ async fn begin_segment(
         sequence: recovered.sequence,
         file,
         segment_size_bytes,
+        wanted_segment_size_bytes: settings.journal_segment_size_bytes,
     };
     let mut writer = new_writer(env, begin, space.clone()).await?;
     writer.begin().await?;
@@ -232,6 +237,7 @@ async fn begin_segment(
 /// use up the journal, so that the next one finds it as this one did.
 async fn go_on(
     env: &Environment,
+    settings: &StreamSettings,
     recovered: &JournalRecovery,
     (segment, changes): (&OpenSegment, &[Entry<'_>]),
     space: &Arc<Space>,
@@ -243,6 +249,7 @@ async fn go_on(
         sequence: recovered.sequence,
         file: segment.file,
         segment_size_bytes,
+        wanted_segment_size_bytes: settings.journal_segment_size_bytes,
     };
     let mut writer = new_writer(env, begin, space.clone()).await?;
     writer.go_on(segment, changes).await?;
@@ -342,7 +349,8 @@ async fn new_writer(
     begin: WriterStart,
     space: Arc<Space>,
 ) -> Result<JournalWriter, StreamError> {
-    let WriterStart { table, generation, sequence, file, segment_size_bytes } = begin;
+    let WriterStart { table, generation, sequence, file, segment_size_bytes, wanted_segment_size_bytes } =
+        begin;
     let mut segments = Vec::with_capacity(SEGMENT_COUNT);
     for index in 0..SEGMENT_COUNT {
         let given_up = space.given_up();
@@ -367,7 +375,11 @@ async fn new_writer(
         newest: NewestSegment { file, generation, oldest_generation: generation, sequence, offset: 0 },
         position: 0,
         table,
-        drain: Arc::new(Drain::new(stop.clone(), space.clone(), segment_size_bytes)),
+        drain: Arc::new(Drain::new(
+            stop.clone(),
+            space.clone(),
+            segment_size_bytes.min(wanted_segment_size_bytes),
+        )),
         owed: 0,
         stop,
         space,

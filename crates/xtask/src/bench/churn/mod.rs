@@ -7,6 +7,7 @@
 mod cache;
 mod deletions;
 mod flow;
+mod memory;
 mod neighbours;
 mod rows;
 mod small_blobs;
@@ -30,11 +31,14 @@ enum Part {
     Blobs,
     /// Hot rows are overwritten again and again.
     Cache,
+    /// Rows are put, overwritten and left alone with a small memory budget.
+    Memory,
     /// One account's small requests beside another's many groups.
     Neighbours,
 }
 
-const PARTS: [Part; 5] = [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Neighbours];
+const PARTS: [Part; 6] =
+    [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Memory, Part::Neighbours];
 
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
@@ -58,6 +62,8 @@ pub(crate) struct ChurnArguments {
     /// Times that they are overwritten.
     #[arg(long, default_value_t = 10)]
     overwrites: u64,
+    #[command(flatten)]
+    memory: memory::MemoryArguments,
     /// Seconds of each measurement of one account beside another.
     #[arg(long, default_value_t = 10)]
     neighbour_seconds: u64,
@@ -84,6 +90,7 @@ impl ChurnArguments {
             blobs: 2_000,
             hot_rows: 5_000,
             overwrites: 2,
+            memory: memory::MemoryArguments { memory_rows: 10_000, memory_idle_seconds: 1 },
             neighbour_seconds: 1,
             quiet_seconds: 12,
             space_seconds: 1,
@@ -141,6 +148,14 @@ impl Stage<'_> {
         Ok(mib(self.server.resident_bytes()?))
     }
 
+    /// MiB that were resident at the peak since the start or the last look; says so.
+    fn peak_mib(&self, what: &str) -> Outcome<f64> {
+        let peak_mib = mib(self.server.peak_resident_bytes()?);
+        println!("  {what}: {peak_mib:.0} MiB resident at the peak");
+        self.server.reset_peak()?;
+        Ok(peak_mib)
+    }
+
     /// Stops the server gently and starts it again.
     fn restart(&mut self) -> Outcome<()> {
         let next = |stage: &Self| ServerProcess::start_larimar(stage.binary, &stage.data());
@@ -158,7 +173,8 @@ fn mib(bytes: u64) -> f64 {
 pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
     let programs = arguments.server.programs()?;
     let accounts = [ACCOUNT, neighbours::QUIET_ACCOUNT].map(account_argument);
-    let flags = ["--account", &accounts[0], "--account", &accounts[1]];
+    let budget = format!("{}MiB", memory::BUDGET_MIB);
+    let flags = ["--account", &accounts[0], "--account", &accounts[1], "--memory-budget", &budget];
     let mut verdicts = Vec::new();
     for part in PARTS {
         if !arguments.only.is_empty() && !arguments.only.contains(&part) {
@@ -166,14 +182,17 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
         }
         println!("{part:?}");
         let scratch = workspace::Scratch::create("bench-churn")?;
+        // Only one part is about a small budget.
+        let flags = if part == Part::Memory { &flags[..] } else { &flags[..4] };
         let server =
-            ServerProcess::start_larimar_with(&programs.larimar, &scratch.path().join("data"), &flags)?;
+            ServerProcess::start_larimar_with(&programs.larimar, &scratch.path().join("data"), flags)?;
         let mut stage = Stage { arguments, binary: &programs.larimar, server, scratch };
         let of_part = match part {
             Part::Deletions => deletions::run(&mut stage)?,
             Part::Flow => flow::run(&stage)?,
             Part::Blobs => small_blobs::run(&stage)?,
             Part::Cache => cache::run(&stage)?,
+            Part::Memory => memory::run(&stage)?,
             Part::Neighbours => neighbours::run(&stage)?,
         };
         let status = stage.server.terminate()?;
