@@ -9,6 +9,7 @@ use crate::queue_api::QueueApi;
 use crate::reply::body::ResponseBody;
 use crate::request::connection_info::ConnectionInfo;
 use crate::server::{TlsIdentity, serve};
+use crate::simulate::Simulation;
 use crate::table_api::TableApi;
 use base::{BoxFuture, Clock, Random, Spawner};
 use blob::BlobService;
@@ -34,6 +35,8 @@ pub struct FrontEndSettings {
     /// Whether blobs may be written with customers' keys and encryption scopes, although nothing is encrypted
     /// with them.
     pub takes_customer_keys: bool,
+    /// With it requests meet limits, page boundaries and faults on purpose.
+    pub simulation: Option<Arc<Simulation>>,
 }
 
 impl FrontEndSettings {
@@ -45,6 +48,7 @@ impl FrontEndSettings {
             tls: None,
             bearer: None,
             takes_customer_keys: false,
+            simulation: None,
         }
     }
 }
@@ -80,11 +84,13 @@ impl FrontEnd {
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let FrontEndSettings { accounts, limits, tls, bearer, takes_customer_keys } = settings;
+        let FrontEndSettings { accounts, limits, tls, bearer, takes_customer_keys, simulation } = settings;
         let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
-        let blob = Arc::new(Pipeline::new(shared.clone(), BlobApi::new(services.blob, takes_customer_keys)));
-        let table = Arc::new(Pipeline::new(shared.clone(), TableApi::new(services.table)));
-        let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue)));
+        let blob = BlobApi::new(services.blob, takes_customer_keys);
+        let blob = Arc::new(Pipeline::new(shared.clone(), blob, simulation.clone()));
+        let table = TableApi::new(services.table);
+        let table = Arc::new(Pipeline::new(shared.clone(), table, simulation.clone()));
+        let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue), simulation));
         FrontEnd { blob, table, queue, limits, tls, clock, spawner }
     }
 

@@ -25,6 +25,7 @@ mod reply;
 mod request;
 mod server;
 mod shared_operations;
+mod simulate;
 mod table_api;
 mod xml;
 
@@ -41,3 +42,7 @@ pub use request::addressing::SignedPath;
 pub use request::connection_info::ConnectionInfo;
 pub use request::query_string::{MalformedQuery, QueryParameters};
 pub use server::{TlsError, TlsIdentity};
+pub use simulate::{
+    PROFILES, RULE_FILE_SIZE_BYTES_MAX, RuleFileError, Simulation, SimulationSettings, nearest,
+    parse_rule_file,
+};

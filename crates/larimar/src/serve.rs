@@ -3,6 +3,7 @@
 
 use crate::arguments::OauthMode;
 use crate::configuration::memory_shares::limits_for;
+use crate::configuration::simulation::Simulated;
 use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
 use crate::data_folder;
 use crate::memory_guard::MemoryGuard;
@@ -95,6 +96,10 @@ pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
 async fn run(configuration: Configuration) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
+    // From here on: without rules to read again the signal ends the process, as ever.
+    let reads_rules = configuration.development.simulated.as_ref().is_some_and(Simulated::has_file);
+    let rules_signal = reads_rules.then(|| signal(SignalKind::hangup())).transpose();
+    let mut rules_signal = rules_signal.map_err(ServeError::Signal)?;
     let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.addresses.blob)?;
     let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.addresses.table)?;
     let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.addresses.queue)?;
@@ -161,6 +166,12 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
             None => std::future::pending().await,
         }
     };
+    let follow_rules = async {
+        match (&configuration.development.simulated, &mut rules_signal) {
+            (Some(simulated), Some(signal)) => simulated.follow(signal).await,
+            _ => std::future::pending().await,
+        }
+    };
     let serve = async {
         tokio::join!(
             front_end.serve_blob(blob_listener, Box::pin(stopped(stop.clone()))),
@@ -171,6 +182,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     tokio::select! {
         _ = serve => {}
         never = follow => match never {},
+        never = follow_rules => match never {},
     }
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
@@ -246,9 +258,14 @@ fn front_end(
 ) -> FrontEnd {
     let settings = FrontEndSettings {
         limits,
-        takes_customer_keys: configuration.takes_customer_keys,
+        takes_customer_keys: configuration.development.takes_customer_keys,
         tls: configuration.tls.as_ref().map(|certificate| certificate.identity.clone()),
-        bearer: configuration.oauth.map(OauthMode::authority),
+        bearer: configuration.development.oauth.map(OauthMode::authority),
+        simulation: configuration
+            .development
+            .simulated
+            .as_ref()
+            .map(|simulated| simulated.simulation.clone()),
         ..FrontEndSettings::new(configuration.accounts.clone())
     };
     FrontEnd::new(settings, services, env.clock.clone(), env.random.clone(), env.spawner.clone())

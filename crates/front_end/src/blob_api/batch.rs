@@ -13,6 +13,7 @@
 //! batch are of one kind. When the time of the batch is over, the parts that are left fail; a part may ask
 //! for less time than that.
 
+use super::admit::admit_route;
 use super::blob_request::BlobRequest;
 use super::headers::Headers;
 use super::headers::request_headers::text;
@@ -229,6 +230,9 @@ async fn answer_part(
     within(outer.environment.clock, deadline, async {
         api.authorise(&inner, route).await?;
         request.check_secondary(route.is_read())?;
+        if let Some(simulated) = request.environment.simulated {
+            Box::pin(admit_route(simulated, &inner)).await?;
+        }
         match route {
             Route::DeleteBlob => blob_write::delete(&inner).await,
             Route::SetTier => blob_write::set_tier(&inner).await,

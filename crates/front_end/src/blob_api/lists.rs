@@ -44,6 +44,11 @@ pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize,
     }
 }
 
+/// Entries that a page of `max` has if pages end early on purpose.
+fn simulated_page_size(context: &BlobRequest<'_>, max: usize) -> usize {
+    context.request.environment.simulated.map_or(max, |simulated| simulated.list_page(max))
+}
+
 /// Begins the answer of a list that has pages of `max` entries.
 fn open_results(context: &BlobRequest<'_>, container: Option<&str>, max: usize) -> Vec<u8> {
     let mut out = XML_DECLARATION.to_vec();
@@ -98,7 +103,8 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     let with_metadata = includes(context, "metadata");
     let with_system = includes(context, "system");
     let (account, marker) = (context.request.account, context.query("marker"));
-    let page = context.service.list_containers(account, prefix, marker, max, with_system);
+    let page_max = simulated_page_size(context, max);
+    let page = context.service.list_containers(account, prefix, marker, page_max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
     let mut out = open_results(context, None, max);
     put_xml_tag(&mut out, "<", "Containers");
@@ -161,7 +167,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
         prefix: name("prefix").unwrap_or_default(),
         delimiter: context.query("delimiter").map(str::to_owned),
         marker: context.query("marker").map(str::to_owned),
-        max,
+        max: simulated_page_size(context, max),
         snapshots: has("snapshots"),
         uncommitted: has("uncommittedblobs"),
         deleted: has("deleted"),

@@ -4,6 +4,7 @@
 //! authorised, bodies and blobs are streamed in constant memory, and bytes that fail their check are never
 //! visible.
 
+mod admit;
 mod batch;
 mod blob_request;
 mod blob_write;
@@ -157,6 +158,9 @@ impl ServiceApi for BlobApi {
                     "Encryption scopes are not supported.",
                 ));
             }
+        }
+        if let Some(simulated) = request.environment.simulated {
+            Box::pin(admit::admit_route(simulated, &context)).await?;
         }
         let mut reply = self.execute(&context, route, body).await?;
         if !context.is_head() && reply.status == StatusCode::NOT_MODIFIED {

@@ -235,6 +235,54 @@ impl Route {
         }
     }
 
+    /// Its name in Azure's logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Route::ReadServiceProperties => "GetBlobServiceProperties",
+            Route::WriteServiceProperties => "SetBlobServiceProperties",
+            Route::ReadServiceStats => "GetBlobServiceStats",
+            Route::ListContainers => "ListContainers",
+            Route::AccountInformation => "GetAccountInformation",
+            Route::UserDelegationKey => "GetUserDelegationKey",
+            Route::FindBlobs => "FindBlobsByTags",
+            Route::Batch => "BlobBatch",
+            Route::CreateContainer => "CreateContainer",
+            Route::ReadContainer => "GetContainerProperties",
+            Route::SetContainerMetadata => "SetContainerMetadata",
+            Route::ReadPolicies => "GetContainerACL",
+            Route::WritePolicies => "SetContainerACL",
+            Route::LeaseContainer => "LeaseContainer",
+            Route::DeleteContainer => "DeleteContainer",
+            Route::ListBlobs => "ListBlobs",
+            Route::ReadBlob => "GetBlob",
+            Route::PutBlob => "PutBlob",
+            Route::PutBlobFromUrl => "PutBlobFromURL",
+            Route::CopyBlob => "CopyBlob",
+            Route::AbortCopy => "AbortCopyBlob",
+            Route::PutBlock => "PutBlock",
+            Route::PutBlockFromUrl => "PutBlockFromURL",
+            Route::PutBlockList => "PutBlockList",
+            Route::ReadBlockList => "GetBlockList",
+            Route::AppendBlock => "AppendBlock",
+            Route::AppendBlockFromUrl => "AppendBlockFromURL",
+            Route::SealBlob => "SealBlob",
+            Route::PutPages => "PutPage",
+            Route::PutPagesFromUrl => "PutPageFromURL",
+            Route::ReadPageRanges => "GetPageRegions",
+            Route::SetBlobProperties => "SetBlobProperties",
+            Route::ReadBlobMetadata => "GetBlobMetadata",
+            Route::SetBlobMetadata => "SetBlobMetadata",
+            Route::ReadTags => "GetBlobTags",
+            Route::WriteTags => "SetBlobTags",
+            Route::SetTier => "SetBlobTier",
+            Route::LeaseBlob => "LeaseBlob",
+            Route::SnapshotBlob => "SnapshotBlob",
+            Route::DeleteBlob => "DeleteBlob",
+            Route::UndeleteBlob => "UndeleteBlob",
+            Route::NotServed => "NotServed",
+        }
+    }
+
     /// Whether it makes a block blob bit by bit: a delegated signature that may create blobs may do it.
     pub(crate) fn makes_of_blocks(self) -> bool {
         matches!(self, Route::PutBlock | Route::PutBlockFromUrl | Route::PutBlockList)

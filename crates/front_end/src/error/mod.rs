@@ -12,9 +12,11 @@
 //! text. What always holds: texts of the client's are escaped, and details are bounded.
 
 pub(crate) mod error_code;
+pub(crate) mod injected;
 pub(crate) mod storage_failure;
 
 use crate::error::error_code::ErrorCode;
+use crate::error::injected::Injected;
 use crate::json::text::put_json_string;
 use crate::xml::{XML_DECLARATION, place_of, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
@@ -47,12 +49,15 @@ pub(crate) struct ApiError {
     source: Option<ErrorCode>,
     /// Bytes of the whole that a range lies outside of.
     whole_size: Option<u64>,
+    /// What is answered in the place of the code's own status and name.
+    injected: Option<Box<Injected>>,
 }
 
 impl ApiError {
     /// The error with the table's message.
     pub(crate) const fn new(code: ErrorCode) -> Self {
-        ApiError { code, message: None, detail: None, facts: None, source: None, whole_size: None }
+        let (message, detail, facts) = (None, None, None);
+        ApiError { code, message, detail, facts, source: None, whole_size: None, injected: None }
     }
 
     /// The error with a message of its own.
@@ -184,6 +189,21 @@ impl ApiError {
         ApiError { whole_size: Some(whole_size), ..ApiError::new(code) }
     }
 
+    /// The same, answered with another status and code.
+    pub(crate) fn injected(self, injected: Injected) -> Self {
+        ApiError { injected: Some(Box::new(injected)), ..self }
+    }
+
+    /// What is answered in the place of the code's own status and name.
+    pub(crate) fn injection(&self) -> Option<&Injected> {
+        self.injected.as_deref()
+    }
+
+    /// The code as it is written.
+    pub(crate) fn code_text(&self) -> &str {
+        self.injection().map_or(self.code.as_str(), |injected| &injected.code)
+    }
+
     /// Bytes of the whole that a range lies outside of.
     pub(crate) fn whole_size(&self) -> Option<u64> {
         self.whole_size
@@ -196,7 +216,10 @@ impl ApiError {
 
     /// The status that it is answered with.
     pub(crate) fn status(&self) -> StatusCode {
-        self.source.unwrap_or(self.code).status()
+        match self.injection() {
+            Some(injected) => injected.status,
+            None => self.source.unwrap_or(self.code).status(),
+        }
     }
 
     /// The message without the request's id and time.
@@ -213,7 +236,7 @@ impl ApiError {
     pub(crate) fn json_body(&self, request_id: &str, now: Ticks, index: Option<usize>) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"odata.error\":{\"code\":\"");
-        out.extend_from_slice(self.code.as_str().as_bytes());
+        out.extend_from_slice(self.code_text().as_bytes());
         out.extend_from_slice(b"\",\"message\":{\"lang\":\"en-US\",\"value\":");
         let mut text = String::with_capacity(160);
         if let Some(index) = index {
@@ -235,7 +258,7 @@ impl ApiError {
     pub(crate) fn xml_body(&self, request_id: &str, now: Ticks) -> Vec<u8> {
         let mut out = XML_DECLARATION.to_vec();
         put_xml_tag(&mut out, "<", "Error");
-        put_xml_element(&mut out, "Code", self.code.as_str());
+        put_xml_element(&mut out, "Code", self.code_text());
         let mut text = self.message().to_owned();
         push_trace(&mut text, request_id, now);
         put_xml_element(&mut out, "Message", &text);
@@ -263,7 +286,7 @@ impl ApiError {
         out.extend_from_slice(b"<m:error xmlns:m=\"");
         out.extend_from_slice(METADATA_NAMESPACE.as_bytes());
         out.extend_from_slice(b"\"><m:code>");
-        out.extend_from_slice(self.code.as_str().as_bytes());
+        out.extend_from_slice(self.code_text().as_bytes());
         out.extend_from_slice(b"</m:code><m:message xml:lang=\"en-US\">");
         let mut text = self.message().to_owned();
         push_trace(&mut text, request_id, now);

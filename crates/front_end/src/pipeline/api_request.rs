@@ -8,6 +8,7 @@ use crate::error::ApiError;
 use crate::request::addressing::{Address, AddressStyle};
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::query_string::QueryParameters;
+use crate::simulate::SimulatedRequest;
 use base::{Clock, Random, Ticks};
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
@@ -82,7 +83,7 @@ impl ApiRequest<'_> {
     }
 }
 
-/// What operations use of the server, the same for every request.
+/// What operations use of the server, the same for every request but for a simulation's part.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment<'a> {
     /// All accounts, for sources of copies.
@@ -95,6 +96,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) random: &'a dyn Random,
     /// The cached rules, which are forgotten when they change.
     pub(crate) cors: &'a CorsRules,
+    /// This request's part in a simulation of limits and faults, if there is one.
+    pub(crate) simulated: Option<&'a SimulatedRequest<'a>>,
 }
 
 fn base_address(connection: ConnectionInfo, host: &str, address: &Address<'_>) -> String {

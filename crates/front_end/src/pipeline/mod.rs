@@ -29,14 +29,15 @@ use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::error::storage_failure::with_missing_bytes;
 use crate::fairness::request_turn::RequestTurn;
-use crate::reply::Reply;
 use crate::reply::body::ResponseBody;
 use crate::reply::compression::compress;
 use crate::reply::error_shape::ErrorShape;
+use crate::reply::{Reply, ReplyFault};
 use crate::request::addressing::Address;
 use crate::request::connection_info::ConnectionInfo;
 use crate::request::query_string::QueryParameters;
 use crate::request::request_id::RequestId;
+use crate::simulate::{Requester, SimulatedRequest, Simulation};
 use base::{BoxFuture, Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
@@ -69,12 +70,14 @@ pub(crate) struct Pipeline<S> {
     shared: Arc<Shared>,
     service: S,
     cors: CorsRules,
+    /// With it requests meet limits and faults on purpose.
+    simulation: Option<Arc<Simulation>>,
 }
 
 impl<S: ServiceApi> Pipeline<S> {
-    /// For this service; what is shared is shared with the other services.
-    pub(crate) fn new(shared: Arc<Shared>, service: S) -> Self {
-        Pipeline { shared, service, cors: CorsRules::default() }
+    /// For this service; what is shared is shared with the other services, and so is a simulation.
+    pub(crate) fn new(shared: Arc<Shared>, service: S, simulation: Option<Arc<Simulation>>) -> Self {
+        Pipeline { shared, service, cors: CorsRules::default(), simulation }
     }
 
     /// For a connection that is served by this worker.
@@ -125,6 +128,9 @@ impl<S: ServiceApi> Pipeline<S> {
             reply.stream = Some(stream.in_turns(state.turns.clone(), account.number()));
         }
         reply = self.bound_stream(reply, &parts, begun_at);
+        if let Some(ReplyFault::CutBody(size)) = reply.fault {
+            reply = reply.cut_after(size);
+        }
         let mut response = response::finish::<S>(reply, &parts.headers, &request_id);
         if let Some(date) = shared.dates.date_if_set_back(now) {
             response.headers_mut().insert(DATE, date);
@@ -277,6 +283,12 @@ impl<S: ServiceApi> Pipeline<S> {
         if parts.version < Version::HTTP_2 {
             state.note_account(&shared.account_bounds, number);
         }
+        // Boxed: it is for tests of clients, and the future of every request would be larger by it.
+        let simulated = self.simulation.as_deref().map(|simulation| {
+            let requester = Requester { account: account.name(), account_number: number, service: S::LABEL };
+            let size = request::announced_body_size(parts, &body).unwrap_or(0);
+            Box::new(SimulatedRequest::new(simulation, &*shared.clock, requester, size))
+        });
         let request = ApiRequest {
             connection,
             parts,
@@ -295,6 +307,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 clock: &*shared.clock,
                 random: &*shared.random,
                 cors: &self.cors,
+                simulated: simulated.as_deref(),
             },
         };
         let turn = RequestTurn::new(&state.turns, number);
@@ -305,15 +318,19 @@ impl<S: ServiceApi> Pipeline<S> {
             account: number,
             turn: &turn,
         };
-        turn.measured(async {
+        let answering = turn.measured(async {
             // With a body the work begins when that has come.
             if body.is_end_stream() {
                 turn.wait().await;
             }
             let body = IncomingBody::new(body, parts, bounds);
             self.service.answer(&request, body, shape).await
-        })
-        .await
+        });
+        let result = answering.await;
+        match simulated {
+            None => result,
+            Some(simulated) => simulated.finish(result),
+        }
     }
 
     /// The account's rules of cross-origin requests, if it has any. Should they not be readable, there are

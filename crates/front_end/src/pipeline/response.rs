@@ -4,8 +4,8 @@
 
 use super::ServiceApi;
 use crate::auth::shared_key::X_MS_VERSION;
-use crate::reply::Reply;
 use crate::reply::body::ResponseBody;
+use crate::reply::{Reply, ReplyFault};
 use crate::request::protocol_version::is_version;
 use crate::request::request_id::RequestId;
 use bytes::Bytes;
@@ -28,6 +28,7 @@ pub(crate) fn finish<S: ServiceApi>(
     request_id: &RequestId,
 ) -> Response<ResponseBody> {
     let body = match reply.stream {
+        _ if reply.fault == Some(ReplyFault::Reset) => ResponseBody::reset(),
         Some(stream) => ResponseBody::stream(stream),
         None if reply.status == StatusCode::NO_CONTENT => ResponseBody::shown_empty(),
         None => ResponseBody::whole(Bytes::from(reply.body)),

@@ -63,7 +63,11 @@ pub(crate) async fn get(
     let count = message_count(request.query)?;
     let hidden_for = invisible_for(request.query, 1)?.unwrap_or(INVISIBLE_FOR_DEFAULT);
     let messages = service.take_messages(request.account, queue, count, hidden_for).await;
-    Ok(Reply::xml(StatusCode::OK, write(&messages.map_err(from_queue)?, Shown::Got)))
+    let messages = messages.map_err(from_queue)?;
+    if let Some(simulated) = request.environment.simulated {
+        simulated.charge_messages(messages.len());
+    }
+    Ok(Reply::xml(StatusCode::OK, write(&messages, Shown::Got)))
 }
 
 /// Peeks at messages.
@@ -74,6 +78,9 @@ pub(crate) async fn peek(
 ) -> Result<Reply, ApiError> {
     let count = message_count(request.query)?;
     let messages = service.peek_messages(request.account, queue, count).await.map_err(from_queue)?;
+    if let Some(simulated) = request.environment.simulated {
+        simulated.charge_messages(messages.len());
+    }
     Ok(Reply::xml(StatusCode::OK, write(&messages, Shown::Peeked)))
 }
 

@@ -3,6 +3,7 @@
 //! The steps: find the operation, authorise, read the body, execute. One file for each family of operations.
 //! Everything is XML, errors included.
 
+mod admit;
 mod errors;
 mod message_text;
 mod messages;
@@ -99,6 +100,9 @@ impl ServiceApi for QueueApi {
             other if other.has_body() => body.read_up_to(DOCUMENT_SIZE_BYTES_MAX).await?,
             _ => WholeBody::empty(),
         };
+        if let Some(simulated) = request.environment.simulated {
+            Box::pin(admit::admit_route(simulated, &route)).await?;
+        }
         self.execute(request, route, &body.bytes).await
     }
 

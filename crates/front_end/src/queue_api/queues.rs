@@ -22,10 +22,14 @@ const X_MS_APPROXIMATE_MESSAGES_COUNT: HeaderName =
 pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Result<Reply, ApiError> {
     let query = request.query;
     let marker = query.find("marker").filter(|marker| !marker.is_empty());
+    let results_max = results_max(query)?;
     let list = QueueListQuery {
         prefix: query.find("prefix").unwrap_or_default().to_owned(),
         start: marker.map(decode_token).transpose().map_err(|_| ApiError::new(ErrorCode::InvalidMarker))?,
-        count_max: results_max(query)?,
+        count_max: request
+            .environment
+            .simulated
+            .map_or(results_max, |simulated| simulated.list_page(results_max)),
     };
     let with_metadata = !request.includes(&["metadata"])?.is_empty();
     let page = service.list_queues(request.account, &list).await.map_err(from_queue)?;
@@ -33,7 +37,7 @@ pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Re
         ("Prefix", query.find("prefix").map(str::to_owned)),
         ("Marker", query.find("marker").map(str::to_owned)),
         // What was made of it, as in lists of blobs.
-        ("MaxResults", query.find("maxresults").map(|_| list.count_max.to_string())),
+        ("MaxResults", query.find("maxresults").map(|_| results_max.to_string())),
     ];
     Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), asked, &page, with_metadata)))
 }

@@ -120,6 +120,29 @@ impl Route {
         }
     }
 
+    /// Its name in Azure's logs.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Route::ReadServiceProperties => "GetQueueServiceProperties",
+            Route::WriteServiceProperties => "SetQueueServiceProperties",
+            Route::ReadServiceStats => "GetQueueServiceStats",
+            Route::GetUserDelegationKey => "GetUserDelegationKey",
+            Route::ListQueues => "ListQueues",
+            Route::CreateQueue(_) => "CreateQueue",
+            Route::DeleteQueue(_) => "DeleteQueue",
+            Route::ReadMetadata(_) => "GetQueueMetadata",
+            Route::WriteMetadata(_) => "SetQueueMetadata",
+            Route::ReadPolicies(_) => "GetQueueACL",
+            Route::WritePolicies(_) => "SetQueueACL",
+            Route::PutMessage(_) => "PutMessage",
+            Route::GetMessages(_) => "GetMessages",
+            Route::PeekMessages(_) => "PeekMessages",
+            Route::ClearMessages(_) => "ClearMessages",
+            Route::UpdateMessage(..) => "UpdateMessage",
+            Route::DeleteMessage(..) => "DeleteMessage",
+        }
+    }
+
     /// Whether it changes nothing, and so may go to the secondary.
     pub(crate) fn is_read(&self) -> bool {
         matches!(

@@ -34,6 +34,38 @@ pub(crate) struct ReplyStream {
 }
 
 impl ReplyStream {
+    /// Of bytes that are there.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Self {
+        let size = bytes.len() as u64;
+        ReplyStream { bytes: Box::pin(futures_util::stream::once(async { Ok(Bytes::from(bytes)) })), size }
+    }
+
+    /// The same, but broken off after `left` bytes.
+    pub(crate) fn cut_after(self, mut left: u64) -> Self {
+        let mut bytes = self.bytes;
+        let mut is_sent = false;
+        let cut = futures_util::stream::poll_fn(move |context| {
+            if left == 0 {
+                // What was handed over before is sent while this waits.
+                if !std::mem::replace(&mut is_sent, true) {
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                return Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())));
+            }
+            let Some(next) = ready!(bytes.as_mut().poll_next(context)) else {
+                return Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())));
+            };
+            let next = next.map(|mut bytes| {
+                bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                left -= bytes.len() as u64;
+                bytes
+            });
+            Poll::Ready(Some(next))
+        });
+        ReplyStream { bytes: Box::pin(cut), size: self.size }
+    }
+
     /// The same, but broken off if it is not sent when `time` is over. That is looked at with each portion.
     pub(crate) fn until(self, time: BoxFuture<'static, ()>) -> Self {
         let (mut bytes, mut time) = (self.bytes, Some(time));
@@ -90,9 +122,20 @@ pub struct ResponseBody {
     /// Nothing, but not known to be the end before that was polled: the HTTP implementation leaves out the
     /// length of a body that is no body, even where it is among the headers.
     is_shown_empty: bool,
+    resets_connection: bool,
 }
 
 impl ResponseBody {
+    /// Whether nothing of its response is sent, and the connection is reset, as a simulated fault wants it.
+    pub fn resets_connection(&self) -> bool {
+        self.resets_connection
+    }
+
+    /// Of a response that is not sent.
+    pub(crate) fn reset() -> Self {
+        ResponseBody { resets_connection: true, ..ResponseBody::whole(Bytes::new()) }
+    }
+
     pub(crate) fn whole(bytes: Bytes) -> Self {
         let left = bytes.len() as u64;
         ResponseBody {
@@ -103,6 +146,7 @@ impl ResponseBody {
             is_sliced: false,
             memory: None,
             is_shown_empty: false,
+            resets_connection: false,
         }
     }
 
@@ -121,6 +165,7 @@ impl ResponseBody {
             is_sliced: false,
             memory: None,
             is_shown_empty: false,
+            resets_connection: false,
         }
     }
 

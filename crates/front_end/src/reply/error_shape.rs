@@ -3,8 +3,9 @@
 //! What always holds: the code is in a header in each form, so that clients find it where there is no body.
 
 use crate::error::ApiError;
-use crate::reply::Reply;
+use crate::error::injected::X_LARIMAR_SIMULATED;
 use crate::reply::negotiation::MetadataLevel;
+use crate::reply::{Reply, ReplyFault};
 use base::Ticks;
 use hyper::StatusCode;
 use hyper::ext::ReasonPhrase;
@@ -34,7 +35,14 @@ impl ErrorShape {
             ErrorShape::MetadataXml => Reply::xml(status, error.metadata_xml_body(request_id, now)),
             ErrorShape::Xml => Reply::xml(status, error.xml_body(request_id, now)),
         };
-        reply.header(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
+        match error.injection() {
+            None => reply.header(X_MS_ERROR_CODE, HeaderValue::from_static(error.code.as_str())),
+            Some(injected) => {
+                reply.header_bytes(X_MS_ERROR_CODE, error.code_text().as_bytes().to_vec());
+                reply.header(X_LARIMAR_SIMULATED, injected.mark.clone());
+                reply.fault = injected.resets.then_some(ReplyFault::Reset);
+            }
+        }
         if matches!(self, ErrorShape::Xml) {
             reply.reason = reason_phrase(error.message());
         }

@@ -24,6 +24,15 @@ pub(crate) const DATA_SERVICE_ID: HeaderName = HeaderName::from_static("dataserv
 /// `Preference-Applied`
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
+/// What is done to a reply on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyFault {
+    /// Nothing of it is sent: the connection is reset.
+    Reset,
+    /// Of its body only so many bytes are sent; then the connection breaks off.
+    CutBody(u64),
+}
+
 /// A reply.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -39,6 +48,8 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
     /// The body if it is streamed; then `body` is empty.
     pub(crate) stream: Option<ReplyStream>,
+    /// What is done to it on purpose.
+    pub(crate) fault: Option<ReplyFault>,
 }
 
 impl Reply {
@@ -51,6 +62,7 @@ impl Reply {
             reason: None,
             body: Vec::new(),
             stream: None,
+            fault: None,
         }
     }
 
@@ -69,6 +81,13 @@ impl Reply {
         reply.header(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
         reply.body = body;
         reply
+    }
+
+    /// The same, whose body breaks off after `size` bytes, although its whole length is announced.
+    pub(crate) fn cut_after(mut self, size: u64) -> Self {
+        let whole = self.stream.take().unwrap_or_else(|| ReplyStream::whole(std::mem::take(&mut self.body)));
+        self.stream = Some(whole.cut_after(size));
+        self
     }
 
     /// Adds a header.

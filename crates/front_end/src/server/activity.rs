@@ -27,6 +27,8 @@ pub(super) struct Activity {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     is_blocked: AtomicBool,
+    /// Its socket is reset, not closed.
+    is_reset: AtomicBool,
     /// When it was looked at last, in nanoseconds of the monotonic clock; read by the requests of HTTP/2.
     looked_at_ns: AtomicU64,
     looks: Notify,
@@ -124,6 +126,11 @@ impl Activity {
         self.is_blocked.store(false, Ordering::Relaxed);
     }
 
+    /// Whether the connection ends with a reset.
+    pub(super) fn is_reset(&self) -> bool {
+        self.is_reset.load(Ordering::Relaxed)
+    }
+
     /// The socket takes nothing now.
     pub(super) fn note_blocked(&self) {
         self.is_blocked.store(true, Ordering::Relaxed);
@@ -206,6 +213,11 @@ impl UnderWay {
     pub(super) fn start(activity: Arc<Activity>) -> Self {
         activity.started.fetch_add(1, Ordering::Relaxed);
         UnderWay(activity)
+    }
+
+    /// The connection ends with a reset.
+    pub(super) fn note_reset(&self) {
+        self.0.is_reset.store(true, Ordering::Relaxed);
     }
 }
 

@@ -25,7 +25,6 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
-use std::convert::Infallible;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -209,8 +208,12 @@ async fn serve_stream(
                     CasedNames::note(&mut request);
                 }
                 served_by.answer_request(info, request, state).map(move |response| {
+                    if response.body().resets_connection() {
+                        under_way.note_reset();
+                        return Err(reset());
+                    }
                     // A whole body goes to the socket at once; a streamed one may wait for the disk.
-                    Ok::<_, Infallible>(response.map(|body| body.guarded(under_way)))
+                    Ok(response.map(|body| body.guarded(under_way)))
                 })
             });
             let mut http1 = settings.http1.clone();
@@ -224,7 +227,11 @@ async fn serve_stream(
                 async move {
                     let state = served_by.connection_state(spawner.current_worker());
                     let response = served_by.answer_request(info, request, &state).await;
-                    Ok::<_, Infallible>(response.map(ResponseBody::in_slices))
+                    // Other requests go on: only this one's stream is reset.
+                    match response.body().resets_connection() {
+                        true => Err(reset()),
+                        false => Ok(response.map(ResponseBody::in_slices)),
+                    }
                 }
             });
             let connection = settings.http2(activity.clone()).serve_connection(io, handler);
@@ -236,6 +243,11 @@ async fn serve_stream(
     if let Err(error) = result {
         tracing::debug!("a connection ended badly: {error}");
     }
+}
+
+/// Ends a connection without an answer, as a simulated fault wants it.
+fn reset() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
 }
 
 /// Runs a connection; on a stop it finishes its requests, and when time is up it is dropped. So it is when it

@@ -2,19 +2,22 @@
 //! what is sent to it.
 
 use super::activity::Activity;
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A socket under watch. With encryption it is the one below it.
-pub(crate) struct WatchedSocket<T> {
+pub(crate) struct WatchedSocket<T: AsFd> {
     socket: T,
     activity: Arc<Activity>,
 }
 
-impl<T> WatchedSocket<T> {
+impl<T: AsFd> WatchedSocket<T> {
     /// Notes what goes through `socket` in `activity`.
     pub(super) fn new(socket: T, activity: Arc<Activity>) -> Self {
         WatchedSocket { socket, activity }
@@ -30,7 +33,18 @@ impl<T> WatchedSocket<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for WatchedSocket<T> {
+impl<T: AsFd> Drop for WatchedSocket<T> {
+    /// A socket that does not linger is reset when it is closed.
+    fn drop(&mut self) {
+        if self.activity.is_reset()
+            && let Err(error) = set_socket_linger(&self.socket, Some(Duration::ZERO))
+        {
+            tracing::debug!("a connection is closed, not reset: {error}");
+        }
+    }
+}
+
+impl<T: AsyncRead + AsFd + Unpin> AsyncRead for WatchedSocket<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +59,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for WatchedSocket<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
+impl<T: AsyncWrite + AsFd + Unpin> AsyncWrite for WatchedSocket<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -5,6 +5,7 @@
 //! is a batch too. The shortest `timeout` of an operation of a change set bounds all of it, as they are done
 //! together.
 
+use super::admit::{admit_change_set, admit_route};
 use super::entity_read::read_entity;
 use super::entity_write::{PlannedAnswer, PlannedWrite, Preference, WriteHeaders, plan_write};
 use super::errors::{TOO_MANY_OPERATIONS, from_table};
@@ -56,6 +57,13 @@ pub(crate) async fn execute_batch(
         }
         BatchRequest::ChangeSet(_) if context.secondary => return Err(ApiError::write_at_secondary()),
         BatchRequest::ChangeSet(parts) => {
+            if let Some(simulated) = context.simulated {
+                // What can't be understood has its own answer.
+                if let Some(Ok((first, _))) = parts.first().map(|part| plan_part(context, part)) {
+                    Box::pin(admit_change_set(simulated, &first.table, &first.operation, parts.len()))
+                        .await?;
+                }
+            }
             let replies = match execute_change_set(context, &parts).await {
                 Ok(replies) => replies,
                 Err(failed) => {
@@ -82,7 +90,11 @@ async fn execute_direct(context: &RequestContext<'_>, part: &BatchPart<'_>) -> R
     let query = QueryParameters::parse(target.query).map_err(|_| ApiError::new(ErrorCode::InvalidInput))?;
     let level = level_of(part, &query)?;
     let is_get = target.verb == Verb::Get;
-    let result = match target.route() {
+    let route = target.route();
+    if let (Some(simulated), Ok(route @ Route::ReadEntity(_))) = (context.simulated, &route) {
+        Box::pin(admit_route(simulated, route)).await?;
+    }
+    let result = match route {
         Ok(Route::ReadEntity(address)) => read_direct(context, address, &query, level).await,
         Err(error) if is_get => Err(error),
         _ => return Err(ErrorCode::InvalidInput.into()),

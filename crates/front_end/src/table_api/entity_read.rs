@@ -13,6 +13,7 @@ use crate::reply::Reply;
 use crate::reply::continuation::{decode_token, encode_token};
 use crate::reply::negotiation::MetadataLevel;
 use crate::request::query_string::QueryParameters;
+use crate::simulate::{PageEnd, SimulatedRequest};
 use crate::table_api::entity_path::EntityAddress;
 use base::Ticks;
 use base::codec::DecodeError;
@@ -22,7 +23,7 @@ use service::{DateTimeText, format_etag};
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
 use table::{
-    EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, TableError,
+    EntityPage, EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, TableError,
     check_property_name,
 };
 
@@ -89,16 +90,21 @@ pub(crate) async fn query_entities(
         select: parse_select(query)?,
         top: parse_top(query)?,
         start: parse_start(query)?,
+        examined_rows_max: context.simulated.and_then(|simulated| simulated.settings().examined_rows()),
     };
     let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
     let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
+    let (row_count, next, ends_early) = match context.simulated {
+        None => (entity_query.top, next, false),
+        Some(simulated) => simulated_end(simulated, &table, &entity_query, &page, next)?,
+    };
     let answer = answer_context(context, level, &table, query);
     let selection = Selection::new(entity_query.select.as_deref());
     let mut body = Vec::with_capacity(256 + page.len() * 256);
     put_list_start(&mut body, &answer);
     let mut etag = Vec::with_capacity(64);
-    for (index, entity) in page.entities().take(entity_query.top).enumerate() {
+    for (index, entity) in page.entities().take(row_count).enumerate() {
         if index > 0 {
             body.push(b',');
         }
@@ -118,12 +124,38 @@ pub(crate) async fn query_entities(
             reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
         }
     }
+    if ends_early {
+        SimulatedRequest::mark_boundary(&mut reply);
+    }
     if context.statistics {
-        let rows_returned = page.len().min(entity_query.top) as u64;
+        let rows_returned = page.len().min(row_count) as u64;
         let rows_read = page.rows_read;
         QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
     }
     Ok(reply)
+}
+
+/// Where a page ends that may end early, charged with its rows: how many it shows, where the next one starts,
+/// and whether it ended early.
+fn simulated_end(
+    simulated: &SimulatedRequest<'_>,
+    table: &str,
+    query: &EntityQuery,
+    page: &EntityPage,
+    next: Option<EntityToken>,
+) -> Result<(usize, Option<EntityToken>, bool), ApiError> {
+    let start = query.start.as_ref().map(|token| (token.partition_key.as_str(), token.row_key.as_deref()));
+    let keys = page.entities().take(query.top).map(|entity| (entity.partition_key(), entity.row_key()));
+    let end = simulated.choose_page_end(table, start, keys);
+    let row_count = end.as_ref().map_or(query.top, |end| end.row_count);
+    let rows = page.entities().take(row_count).map(|entity| entity.partition_key());
+    simulated.admit_rows(table, rows)?;
+    Ok(match end {
+        None => (row_count, next, false),
+        Some(PageEnd { partition_key, row_key, .. }) => {
+            (row_count, Some(EntityToken { partition_key: partition_key.to_owned(), row_key }), true)
+        }
+    })
 }
 
 fn timestamp(entity: &EntityRef<'_>) -> DateTimeText {

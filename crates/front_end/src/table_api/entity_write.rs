@@ -3,6 +3,7 @@
 //!
 //! The same two steps serve a single request and an operation of a batch.
 
+use super::admit::admit_write;
 use super::errors::from_table;
 use super::request_context::RequestContext;
 use super::route::Route;
@@ -265,6 +266,9 @@ pub(crate) async fn write_entity(
 ) -> Result<Reply, ApiError> {
     let planned = plan_write(context, route, headers, &body)?;
     drop(body);
+    if let Some(simulated) = context.simulated {
+        Box::pin(admit_write(simulated, &planned.table, &planned.operation)).await?;
+    }
     let outcome = context
         .service
         .execute(context.account, &planned.table, planned.operation)

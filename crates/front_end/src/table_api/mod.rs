@@ -3,6 +3,7 @@
 //! The steps: find the operation, authorise, choose the form of the answer, read the body, execute. One file
 //! for each family of operations.
 
+mod admit;
 mod batch_api;
 mod entity_path;
 mod entity_read;
@@ -137,6 +138,7 @@ impl ServiceApi for TableApi {
             request_id: request.request_id,
             now: request.now,
             statistics: statistics::are_requested(headers),
+            simulated: request.environment.simulated,
         };
         self.execute(request, &context, route, level, body).await
     }
@@ -182,6 +184,9 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
+        if let Some(simulated) = context.simulated {
+            Box::pin(admit::admit_route(simulated, &route)).await?;
+        }
         // Every request's future is as large as the largest of these: those that are large and not the most
         // frequent are boxed.
         match route {

@@ -3,6 +3,7 @@
 //! What always holds: the request is authenticated, and its operation is authorised.
 
 use crate::auth::grant::Grant;
+use crate::simulate::SimulatedRequest;
 use base::{Clock, Random, Ticks};
 use table::TableService;
 
@@ -31,4 +32,6 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) now: Ticks,
     /// Whether the client wants statistics of its query.
     pub(crate) statistics: bool,
+    /// Of a server that meets requests with limits and faults on purpose.
+    pub(crate) simulated: Option<&'a SimulatedRequest<'a>>,
 }

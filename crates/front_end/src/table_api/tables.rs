@@ -33,9 +33,10 @@ pub(crate) async fn list_tables(
     check_options(query)?;
     let filter = query.find("$filter");
     let start = query.find("NextTableName").filter(|token| !token.is_empty());
+    let top = parse_top(query)?;
     let list = TableListQuery {
         filter: filter.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?,
-        top: parse_top(query)?,
+        top: context.simulated.map_or(top, |simulated| simulated.list_page(top)),
         start: start.map(decode_token).transpose()?,
     };
     let page = context.service.list_tables(context.account, &list).await.map_err(from_table)?;

@@ -28,7 +28,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn start(limits: Limits, service: Service) -> Running {
-        let stamp = Stamp::with_limits(limits).await;
+        Self::over(Stamp::with_limits(limits).await, service).await
+    }
+
+    /// Of a stamp that is there.
+    pub(crate) async fn over(stamp: Stamp, service: Service) -> Running {
         let socket = TcpSocket::new_v4().expect("a socket");
         // Accepted sockets have it, too.
         socket.set_send_buffer_size(SEND_BUFFER_SIZE_BYTES).expect("a buffer");

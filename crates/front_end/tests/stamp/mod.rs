@@ -30,15 +30,24 @@ use table::TableService;
 /// The development account's path.
 pub(crate) const ROOT: &str = "/devstoreaccount1";
 
-/// The real monotonic clock with a wall clock that is set by hand.
+/// Stands for the real monotonic clock.
+const REAL: u64 = u64::MAX;
+
+/// The real monotonic clock with a wall clock that is set by hand. The monotonic clock can be set by hand, too;
+/// then sleeps still take real time.
 pub(crate) struct SetClock {
     real: base::system::SystemClock,
     wall: AtomicU64,
+    monotonic_nanos: AtomicU64,
 }
 
 impl SetClock {
     pub(crate) fn set(&self, wall: Ticks) {
         self.wall.store(wall.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_monotonic(&self, monotonic: Duration) {
+        self.monotonic_nanos.store(monotonic.as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -47,7 +56,10 @@ impl Clock for SetClock {
         Ticks(self.wall.load(Ordering::Relaxed))
     }
     fn monotonic(&self) -> Duration {
-        self.real.monotonic()
+        match self.monotonic_nanos.load(Ordering::Relaxed) {
+            REAL => self.real.monotonic(),
+            nanos => Duration::from_nanos(nanos),
+        }
     }
     fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
         self.real.sleep(sleep_for)
@@ -129,6 +141,7 @@ impl Stamp {
         let clock = Arc::new(SetClock {
             real: base::system::SystemClock::new(),
             wall: AtomicU64::new(service::parse_date_time("2026-11-21T09:00:00Z").expect("date").0),
+            monotonic_nanos: AtomicU64::new(REAL),
         });
         env.clock = Arc::new(WallOnly(clock.clone()));
         let settings = StreamSettings {

@@ -20,6 +20,7 @@ Examples:
   larimar                                     serve ./larimar-data on ports 10000 to 10002
   larimar --in-memory --table-port 0          serve what is forgotten at the end, tables on a free port
   larimar serve --data /srv/larimar --host 0.0.0.0 --accounts-file accounts --tls-cert c.pem --tls-key k.pem
+  larimar --in-memory --simulate azure        serve with the limits and page boundaries of the live service
   larimar check /srv/larimar                  tell what is damaged in a folder that no server holds
   larimar repair /srv/larimar --apply         make it whole, and tell what is lost
   larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
@@ -183,6 +184,8 @@ pub(crate) struct ServeArguments {
     pub(crate) security: SecurityArguments,
     #[command(flatten, next_help_heading = "Memory, ranges and threads")]
     pub(crate) sizes: SizeArguments,
+    #[command(flatten, next_help_heading = "Simulation")]
+    pub(crate) simulation: SimulationArguments,
 }
 
 /// Where the data is.
@@ -287,6 +290,15 @@ pub(crate) struct SizeArguments {
     /// programs
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub(crate) pin_workers: bool,
+}
+
+/// What requests meet on purpose.
+#[derive(Debug, Args)]
+pub(crate) struct SimulationArguments {
+    /// Behave like the live service on purpose: its limits, page boundaries and balancing as in the profile
+    /// azure or azure-large, or the limits and faults of a rule file, which is read again on SIGHUP
+    #[arg(long, value_name = "PROFILE|FILE")]
+    pub(crate) simulate: Option<std::ffi::OsString>,
 }
 
 /// Bytes of a mistaken command that are shown at most.

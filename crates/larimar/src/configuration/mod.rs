@@ -4,9 +4,11 @@
 mod certificate;
 mod machine_memory;
 pub(crate) mod memory_shares;
+pub(crate) mod simulation;
 
 use crate::arguments::{OauthMode, ServeArguments};
 use crate::configuration::certificate::{Certificate, CertificateError};
+use crate::configuration::simulation::{SimulateError, Simulated};
 use crate::data_folder::folder_of;
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, AccountError, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
@@ -65,12 +67,20 @@ pub(crate) struct Configuration {
     pub(crate) partitions: PartitionSettings,
     /// With it connections are encrypted.
     pub(crate) tls: Option<Certificate>,
-    /// How bearer tokens are judged; without it none is taken. Never without `tls`.
-    pub(crate) oauth: Option<OauthMode>,
     /// Whether each worker thread keeps to a core.
     pub(crate) pin_workers: bool,
+    pub(crate) development: DevelopmentSettings,
+}
+
+/// What is for development and tests only.
+#[derive(Debug)]
+pub(crate) struct DevelopmentSettings {
+    /// How bearer tokens are judged; without it none is taken. Never without a certificate.
+    pub(crate) oauth: Option<OauthMode>,
     /// Whether customers' keys are taken, although they encrypt nothing.
     pub(crate) takes_customer_keys: bool,
+    /// What requests meet on purpose.
+    pub(crate) simulated: Option<Simulated>,
 }
 
 impl Configuration {
@@ -117,6 +127,8 @@ pub(crate) enum ConfigurationError {
     Setting { flag: &'static str, error: SettingError },
     #[error("--data: the name of a folder is missing")]
     NoDataFolder,
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
     #[error("--ready-file {}: it can't be written there: {error}", path.display())]
     ReadyFile { path: PathBuf, error: std::io::Error },
 }
@@ -158,6 +170,7 @@ impl Configuration {
         }
         check_ports(&arguments)?;
         check_ready_file(&arguments)?;
+        let simulated = arguments.simulation.simulate.as_deref().map(Simulated::read).transpose()?;
         Ok(Configuration {
             storage: if arguments.storage.in_memory {
                 Storage::Memory
@@ -176,9 +189,12 @@ impl Configuration {
             streams,
             partitions,
             tls,
-            oauth: arguments.security.oauth,
             pin_workers: arguments.sizes.pin_workers,
-            takes_customer_keys: arguments.security.unencrypted_customer_keys,
+            development: DevelopmentSettings {
+                oauth: arguments.security.oauth,
+                takes_customer_keys: arguments.security.unencrypted_customer_keys,
+                simulated,
+            },
         })
     }
 }
@@ -433,6 +449,7 @@ mod tests {
             (&["--versioned-account", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "--versioned-account ...:"),
             (&["--accounts-file", "abc:AAECAwQFBgcICQoLDA0ODw=="], &[], "wants the name of a file"),
             (&["--accounts-file", "/does/not/exist"], &[], "/does/not/exist"),
+            (&["--simulate", "azur"], &[], "no file of this name; did you mean azure?"),
         ] {
             let error = configure(arguments, environment).unwrap_err();
             assert!(error.contains(part), "{error}");

@@ -135,7 +135,15 @@ fn started_text(configuration: &Configuration, addresses: Addresses, sas: Option
             );
         }
     }
-    if let Some(OauthMode::Basic) = configuration.oauth {
+    if let Some(simulated) = &configuration.development.simulated {
+        let _ = writeln!(
+            text,
+            "  note: --simulate {}: requests meet limits and faults on purpose; their answers have the header \
+             x-larimar-simulated, and LARIMAR_LOG=info logs them",
+            simulated.given.display()
+        );
+    }
+    if let Some(OauthMode::Basic) = configuration.development.oauth {
         let _ = writeln!(
             text,
             "  WARNING: --oauth basic takes bearer tokens WITHOUT VERIFYING THEIR SIGNATURES: whoever reaches {} can \

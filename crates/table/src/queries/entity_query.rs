@@ -25,6 +25,8 @@ pub struct EntityQuery {
     pub top: usize,
     /// The row at which the page starts.
     pub start: Option<EntityToken>,
+    /// Rows that the page examines at most; `None`: as many as any page may.
+    pub examined_rows_max: Option<u64>,
 }
 
 /// Reads a page of the entities of one table.
@@ -44,7 +46,7 @@ pub(crate) async fn read_entity_page<R: RowSource>(
         query.filter.clone(),
         Projection::new(query.select.as_deref()),
         container.start.len(),
-        PageBudget::new(clock.clone(), query.top),
+        PageBudget::new(clock.clone(), query.top).examining(query.examined_rows_max),
     );
     let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, scan).await?;
     let next = match stopped_at {

@@ -29,6 +29,7 @@ pub(crate) struct PageBudget {
     clock: Arc<dyn Clock>,
     deadline: Duration,
     rows_max: usize,
+    examined_rows_max: u64,
     rows_read: u64,
     rows_passed_over: u64,
     look_ahead: u64,
@@ -43,12 +44,19 @@ impl PageBudget {
             deadline: clock.monotonic() + PAGE_TIME_MAX,
             clock,
             rows_max: top.clamp(1, PAGE_ROWS_MAX),
+            examined_rows_max: PAGE_EXAMINED_ROWS_MAX,
             rows_read: 0,
             rows_passed_over: 0,
             look_ahead: LOOK_AHEAD_ROWS,
             out_of_time: false,
             stopped: false,
         }
+    }
+
+    /// The same for a page that examines fewer rows, if a number is given.
+    pub(crate) fn examining(self, rows_max: Option<u64>) -> Self {
+        let examined_rows_max = rows_max.unwrap_or(u64::MAX).clamp(1, self.examined_rows_max);
+        PageBudget { examined_rows_max, ..self }
     }
 
     /// Whether one more row may be examined, when the page has `rows` rows. If so, it is counted.
@@ -79,7 +87,7 @@ impl PageBudget {
 
     fn continues(&mut self, rows: usize) -> bool {
         let walked = self.rows_read + self.rows_passed_over;
-        let spent = walked >= PAGE_EXAMINED_ROWS_MAX || (self.out_of_time && walked > 0);
+        let spent = walked >= self.examined_rows_max || (self.out_of_time && walked > 0);
         if spent || (self.is_full(rows) && self.look_ahead == 0) {
             self.stopped = true;
         }

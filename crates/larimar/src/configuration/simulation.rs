@@ -1,0 +1,153 @@
+//! `--simulate`: a profile, or a rule file, read at the start and again on SIGHUP.
+//!
+//! What always holds: a rule file that can't be used changes nothing while the server runs, and is refused at
+//! the start.
+
+use front_end::{
+    PROFILES, RULE_FILE_SIZE_BYTES_MAX, RuleFileError, Simulation, SimulationSettings, nearest,
+    parse_rule_file,
+};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::signal::unix::Signal;
+
+/// Why nothing can be simulated.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SimulateError {
+    #[error(
+        "--simulate {}: there is no such profile ({}) and no file of this name{}",
+        given.display(),
+        PROFILES.join(", "),
+        meant(given)
+    )]
+    Unknown { given: OsString },
+    #[error("--simulate {}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("--simulate {}: {error}", path.display())]
+    Rules { path: PathBuf, error: RuleFileError },
+}
+
+fn meant(given: &OsStr) -> String {
+    let near = given.to_str().and_then(|given| nearest(given, PROFILES));
+    near.map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}
+
+/// What requests meet on purpose, and where that is written.
+#[derive(Debug)]
+pub(crate) struct Simulated {
+    pub(crate) simulation: Arc<Simulation>,
+    /// The name that was given.
+    pub(crate) given: OsString,
+    file: Option<PathBuf>,
+    /// How often the file was read again: of equal lines the log leaves out all but one in some seconds.
+    read_again_count: AtomicU64,
+}
+
+impl Simulated {
+    /// Of a profile, or of the rules of a file. A profile comes first: `./azure` is a file.
+    pub(crate) fn read(given: &OsStr) -> Result<Self, SimulateError> {
+        let profile = given.to_str().and_then(SimulationSettings::profile);
+        let file = profile.is_none().then(|| PathBuf::from(given));
+        let settings = match (profile, &file) {
+            (Some(profile), _) => profile,
+            (None, None) => SimulationSettings::default(),
+            (None, Some(path)) => read_rules(path)?,
+        };
+        let (simulation, given) = (Arc::new(Simulation::new(settings)), given.to_owned());
+        Ok(Simulated { simulation, given, file, read_again_count: AtomicU64::new(0) })
+    }
+
+    /// Whether there is a file that SIGHUP has read again.
+    pub(crate) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Reads the file again with each signal.
+    pub(crate) async fn follow(&self, signal: &mut Signal) -> std::convert::Infallible {
+        loop {
+            signal.recv().await;
+            self.read_again();
+        }
+    }
+
+    fn read_again(&self) {
+        let Some(path) = &self.file else { return };
+        let count = self.read_again_count.fetch_add(1, Ordering::Relaxed) + 1;
+        match read_rules(path) {
+            Ok(settings) => {
+                self.simulation.replace_settings(settings);
+                tracing::warn!("{}: the rules were read again ({count}.) and are in force", path.display());
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "the rules were read again ({count}.), those from before stay in force: {error}"
+                );
+            }
+        }
+    }
+}
+
+fn read_rules(path: &Path) -> Result<SimulationSettings, SimulateError> {
+    let text = read_bounded(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => SimulateError::Unknown { given: path.into() },
+        _ => SimulateError::File { path: path.to_owned(), error },
+    })?;
+    parse_rule_file(&text).map_err(|error| SimulateError::Rules { path: path.to_owned(), error })
+}
+
+/// Reads no more than tells that the file is too large.
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(RULE_FILE_SIZE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_files_and_what_is_neither() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rules.toml");
+        std::fs::write(&path, "profile = \"azure\"").expect("a file");
+        let read = |given: &OsStr| Simulated::read(given).map_err(|error| error.to_string());
+        assert!(!read("azure".as_ref()).expect("a profile").has_file());
+        assert!(!read("azure-large".as_ref()).expect("a profile").has_file());
+        let from_file = read(path.as_os_str()).expect("a file");
+        assert!(from_file.has_file());
+        let before = format!("{:?}", from_file.simulation.describe());
+        for (given, expected) in [
+            (
+                "azure-big",
+                "--simulate azure-big: there is no such profile (azure, azure-large) and no file of this name",
+            ),
+            (
+                "Azure",
+                "--simulate Azure: there is no such profile (azure, azure-large) and no file of this name; \
+                 did you mean azure?",
+            ),
+        ] {
+            assert!(read(given.as_ref()).expect_err(given).starts_with(expected));
+        }
+        let refused = read(folder.path().as_os_str()).expect_err("a folder");
+        assert!(refused.starts_with("--simulate ") && refused.contains("directory"), "{refused}");
+        // A mistake at the start is refused; later it changes nothing.
+        std::fs::write(&path, "\nprofil = \"azure\"").expect("a file");
+        let refused = read(path.as_os_str()).expect_err("a mistake");
+        assert!(
+            refused.ends_with("line 2: the file has no key \"profil\"; did you mean profile?"),
+            "{refused}"
+        );
+        from_file.read_again();
+        assert_eq!(format!("{:?}", from_file.simulation.describe()), before);
+        std::fs::write(&path, "").expect("a file");
+        from_file.read_again();
+        assert_ne!(format!("{:?}", from_file.simulation.describe()), before);
+        std::fs::write(&path, [0xff, 0xfe]).expect("a file");
+        assert!(read(path.as_os_str()).is_err());
+    }
+}
