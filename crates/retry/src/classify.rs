@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | no connection, nothing sent | yes | no |
 //! | connection broken, or no answer in time | yes | yes |
-//! | refused before any work: throttling, which the service says with 429 or 503 and its code | as its status | no |
+//! | refused before any work (throttling: 429, or 503 `ServerBusy`) | as its status | no |
 //! | 408, 429, 500, 502, 503, 504 | yes, if the policy has the status | yes |
 //! | 404 of the secondary | yes, at the primary: it may not be replicated yet | no |
 //! | 501, 505, other statuses | no | – |

@@ -1,15 +1,29 @@
 //! Named policies: what well-known clients of Azure Storage do when nothing is set.
 //!
-//! | name | waits before the retries | retried statuses | source |
-//! |---|---|---|---|
-//! | `none` | – | – | |
-//! | `storage-1` | 3 s + (2^x − 1) · 30 s ± 20 %, at most 90 s; 3 retries | no 4xx | .NET `Microsoft.WindowsAzure.StorageClient` 1.x, `RetryPolicies`: `DefaultMinBackoff`, `DefaultClientBackoff`, `DefaultMaxBackoff`, `DefaultClientRetryCount` |
-//! | `storage-11` | 3 s + (2^x − 1) · 4 s ± 20 %, at most 120 s; 3 retries | 408, 5xx | .NET `Microsoft.Azure.Storage` 11, `ExponentialRetry.cs`, whose `maxAttempts` counts retries |
-//! | `python-storage` | 15 s + 3^(x+1) s ± 3 s; 3 retries | 408, 5xx | azure-storage-blob 12.31.1, `_shared/policies.py`, `ExponentialRetry`: its counter is raised before the wait, so the first wait is about 18 s, not the 15 s of its text |
-//! | `python-tables` | none, then 0.8 s · 2^x, at most 120 s; 3 retries | usual | azure-core 1.41.0, `_retry.py`, `get_backoff_time` and `retry_status` |
-//! | `javascript-storage` | (2^x − 1) · 4 s, at most 120 s; 3 retries | 500, 503 | @azure/storage-common 12.5.0, `StorageRetryPolicyV2.js`: `maxTries` 4 |
-//! | `javascript-tables` | 1 s · 2^x · 50 to 100 %, at most 64 s; 3 retries | usual | @typespec/ts-http-runtime 0.3.6, `exponentialRetryStrategy.js`, `delay.js`, `constants.js` |
-//! | `dotnet` | 0.8 s · 2^x · 80 to 120 %, at most 60 s; 3 retries | usual | Azure.Core, `RetryOptions.cs`, `DelayStrategy` |
+//! | name | waits before the retries, 3 each | retried statuses |
+//! |---|---|---|
+//! | `none` | – | – |
+//! | `storage-1` | 3 s + (2^x − 1) · 30 s ± 20 %, at most 90 s | no 4xx |
+//! | `storage-11` | 3 s + (2^x − 1) · 4 s ± 20 %, at most 120 s | 408, 5xx |
+//! | `python-storage` | 15 s + 3^(x+1) s ± 3 s | 408, 5xx |
+//! | `python-tables` | none, then 0.8 s · 2^x, at most 120 s | usual |
+//! | `javascript-storage` | (2^x − 1) · 4 s, at most 120 s | 500, 503 |
+//! | `javascript-tables` | 1 s · 2^x · 50 to 100 %, at most 64 s | usual |
+//! | `dotnet` | 0.8 s · 2^x · 80 to 120 %, at most 60 s | usual |
+//!
+//! Sources, as of 2026-11-27:
+//!
+//! * `storage-1`: .NET `Microsoft.WindowsAzure.StorageClient` 1.x, `RetryPolicies`: `DefaultMinBackoff`,
+//!   `DefaultClientBackoff`, `DefaultMaxBackoff`, `DefaultClientRetryCount`.
+//! * `storage-11`: .NET `Microsoft.Azure.Storage` 11, `ExponentialRetry.cs`. Its `maxAttempts` of 3 counts
+//!   retries: a count of 0 "signifies the first error".
+//! * `python-storage`: azure-storage-blob 12.31.1, `_shared/policies.py`, `ExponentialRetry`. Its counter is
+//!   raised before the wait, so the first wait is about 18 s, not the 15 s of its text.
+//! * `python-tables`: azure-core 1.41.0, `_retry.py`: `get_backoff_time`, and `retry_status` of 3.
+//! * `javascript-storage`: @azure/storage-common 12.5.0, `StorageRetryPolicyV2.js`, `maxTries` of 4.
+//! * `javascript-tables`: @typespec/ts-http-runtime 0.3.6, which @azure/data-tables 13.1.2 uses:
+//!   `exponentialRetryStrategy.js`, `delay.js`, `constants.js`.
+//! * `dotnet`: Azure.Core, `RetryOptions.cs` and its exponential `DelayStrategy`.
 //!
 //! x counts from 0. "Usual" is [`RETRIED_STATUSES`]. The clients retry requests that are not idempotent, too,
 //! so these profiles do; `Policy::retries_not_idempotent` can be cleared. What is not imitated: waits of the
