@@ -5,7 +5,7 @@
 //! always holds: formatting and parsing a version gives the same version; a well-formed weak tag that is not
 //! of this form belongs to somebody else and matches nothing.
 
-use crate::date_time::{DATE_TIME_LEN_MAX, DateTimeText, parse_date_time};
+use base::date_time::{DATE_TIME_LEN_MAX, DateTimeText, parse_date_time};
 use partition::RowVersion;
 
 /// What a request demands of the object's present version. (`If-Match` on the wire.)

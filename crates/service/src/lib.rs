@@ -9,9 +9,7 @@
 pub mod condition;
 pub mod container;
 mod container_list;
-pub mod date_time;
 mod delete_container;
-pub mod guid;
 pub mod name;
 mod passed_over;
 pub mod policy;
@@ -20,13 +18,14 @@ mod retired_containers;
 mod row_memo;
 mod set_service_properties;
 
-pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
-pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
-pub use container_list::{ContainerListQuery, PASSED_OVER_ROWS_MAX, read_container_page};
-pub use date_time::{
+pub use base::date_time::{
     DateTimeError, DateTimeText, TICKS_MAX, date_time_text, format_date_time, parse_date_time,
     seven_digits_text,
 };
+pub use base::{date_time, guid};
+pub use condition::{Condition, InvalidETag, format_etag, parse_etag, parse_if_match};
+pub use container::{SERVICE_BLOB, SERVICE_QUEUE, SERVICE_TABLE};
+pub use container_list::{ContainerListQuery, PASSED_OVER_ROWS_MAX, read_container_page};
 pub use delete_container::DeleteContainer;
 pub use name::{NameError, check_account_name, check_container_name};
 pub use passed_over::PassedOver;

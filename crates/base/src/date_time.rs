@@ -9,8 +9,8 @@
 //! every instant from 1601-01-01T00:00:00Z to 9999-12-31T23:59:59.9999999Z is written so that it is read back
 //! as the same ticks; nothing outside is ever read.
 
-use base::Ticks;
-use base::clock::TICKS_PER_SECOND;
+use crate::Ticks;
+use crate::clock::TICKS_PER_SECOND;
 
 /// The last instant that has a text form: 9999-12-31T23:59:59.9999999Z.
 pub const TICKS_MAX: Ticks = Ticks(2_650_467_743_999_999_999);

@@ -1,0 +1,5 @@
+//! Which account: where its services are, and what opens it.
+
+pub(crate) mod connection_string;
+pub(crate) mod credentials;
+pub(crate) mod endpoint;

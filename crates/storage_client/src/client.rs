@@ -1,0 +1,418 @@
+//! One account's client: sends operations, retries them, and turns answers into results.
+//!
+//! An operation is plain data. Each attempt has a date and a signature of its own; the id
+//! `x-ms-client-request-id` is that of the operation, the same in all its attempts.
+//!
+//! What always holds: an operation ends, because `retry` bounds its attempts and each attempt is bounded in
+//! time; answers that are read whole are bounded in size.
+
+use crate::account::connection_string::AccountAddress;
+use crate::account::credentials::Credentials;
+use crate::account::endpoint::{Endpoint, Service};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::service_error::{ServiceError, read_service_error};
+use crate::settings::{ANSWER_SIZE_BYTES_MAX, Settings, UPLOAD_RATE_MIN_BYTES_PER_S};
+use crate::surroundings::Surroundings;
+use crate::wire::address_text::encode_query;
+use crate::wire::body::AnswerBody;
+use crate::wire::dial::Dialer;
+use crate::wire::header_text::text;
+use crate::wire::pool::{NoAnswer, Pool};
+use crate::wire::shared_key::{Unsigned, X_MS_DATE, X_MS_VERSION, string_to_sign};
+use base::guid::guid_text;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{
+    AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+};
+use hyper::{Method, Request, StatusCode};
+use retry::{Attempt, Decision, Location, Outcome};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// What this client speaks to tables; all their clients do.
+const TABLE_VERSION: &str = "2019-02-02";
+/// What it speaks to blobs and queues: large blocks, names in lists encoded; all emulators know it.
+const BLOB_QUEUE_VERSION: &str = "2021-12-02";
+
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+const REQUEST_ID: &str = "x-ms-request-id";
+
+/// Codes with which the service refuses before it does anything.
+const REFUSALS: [&str; 2] = ["ServerBusy", "TooManyRequests"];
+
+/// An operation as it goes on the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// For errors: `insert entity`.
+    pub(crate) name: &'static str,
+    pub(crate) service: Service,
+    pub(crate) method: Method,
+    /// Below the account, encoded, with a slash before it.
+    pub(crate) path: String,
+    /// Decoded.
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) is_repeatable: bool,
+}
+
+impl Operation {
+    pub(crate) fn new(name: &'static str, service: Service, method: Method, path: String) -> Self {
+        let (query, headers) = (Vec::new(), HeaderMap::new());
+        Operation { name, service, method, path, query, headers, body: Bytes::new(), is_repeatable: true }
+    }
+
+    pub(crate) fn query(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.query.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// A header; the operation is refused if its value can't be one.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, Error> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| Error::invalid(self.name, format!("the value of {name} can't be a header")))?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
+    }
+
+    /// A header that is known to be one.
+    pub(crate) fn fixed(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        self
+    }
+
+    /// `x-ms-meta-` headers.
+    pub(crate) fn metadata(mut self, metadata: &BTreeMap<String, String>) -> Result<Self, Error> {
+        for (name, value) in metadata {
+            let header = HeaderName::try_from(format!("x-ms-meta-{name}"))
+                .map_err(|_| Error::invalid(self.name, format!("'{name}' can't be a name of metadata")))?;
+            let value = HeaderValue::from_str(value).map_err(|_| {
+                Error::invalid(self.name, format!("the metadata '{name}' has a value that is no header"))
+            })?;
+            self.headers.insert(header, value);
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Doing it twice has another effect than doing it once.
+    pub(crate) fn unrepeatable(mut self) -> Self {
+        self.is_repeatable = false;
+        self
+    }
+
+    fn title(&self) -> String {
+        format!("{} {}", self.name, self.path)
+    }
+}
+
+/// An answer without error.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// How often it was tried.
+    pub(crate) attempts: u32,
+    /// An earlier attempt may have been done.
+    pub(crate) may_be_done: bool,
+}
+
+impl Answer {
+    /// A header's value; empty without one.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        text(&self.headers, name)
+    }
+}
+
+/// An answer whose body is still coming.
+pub(crate) struct OpenAnswer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: AnswerBody,
+}
+
+/// An attempt that failed.
+struct FailedAttempt {
+    outcome: Outcome,
+    failure: Failure,
+    is_final: bool,
+}
+
+/// How an answer is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Whole,
+    Open,
+}
+
+enum TakenAnswer {
+    Whole(Answer),
+    Open(OpenAnswer),
+}
+
+/// A client of one account.
+pub(crate) struct Client {
+    account: String,
+    credentials: Credentials,
+    pools: BTreeMap<Service, (Arc<Pool>, Option<Arc<Pool>>)>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) settings: Settings,
+}
+
+impl Client {
+    pub(crate) fn new(address: AccountAddress, settings: Settings, surroundings: Surroundings) -> Self {
+        let connector = surroundings.connector.clone();
+        let dialer = Arc::new(Dialer::new(connector, settings.proxies.clone(), settings.tls_roots.clone()));
+        let pool = |endpoint| Pool::new(endpoint, dialer.clone(), surroundings.clone(), settings.clone());
+        let pools = address.endpoints.into_iter();
+        let pools =
+            pools.map(|(service, (first, second))| (service, (pool(first), second.map(pool)))).collect();
+        Client { account: address.name, credentials: address.credentials, pools, surroundings, settings }
+    }
+
+    /// The primary endpoint of a service.
+    pub(crate) fn endpoint(&self, service: Service) -> Option<&Endpoint> {
+        self.pools.get(&service).map(|(primary, _)| &primary.endpoint)
+    }
+
+    /// Sends an operation until it is done or given up, and reads its answer whole.
+    pub(crate) async fn send(&self, operation: &Operation) -> Result<Answer, Error> {
+        match self.run(operation, Taken::Whole).await? {
+            TakenAnswer::Whole(answer) => Ok(answer),
+            TakenAnswer::Open(_) => Err(Error::unreadable(operation.name, "its body was not read")),
+        }
+    }
+
+    /// Sends an operation until an answer without error begins.
+    pub(crate) async fn open(&self, operation: &Operation) -> Result<OpenAnswer, Error> {
+        match self.run(operation, Taken::Open).await? {
+            TakenAnswer::Open(answer) => Ok(answer),
+            TakenAnswer::Whole(_) => Err(Error::unreadable(operation.name, "its body was read")),
+        }
+    }
+
+    async fn run(&self, operation: &Operation, taken: Taken) -> Result<TakenAnswer, Error> {
+        let Some((primary, secondary)) = self.pools.get(&operation.service) else {
+            let label = operation.service.label();
+            return Err(Error::invalid(&operation.title(), format!("the account has no {label} endpoint")));
+        };
+        let is_read = operation.method == Method::GET || operation.method == Method::HEAD;
+        let has_secondary = self.settings.reads_secondary && is_read && secondary.is_some();
+        let mut attempt =
+            Attempt::first(retry::Request { is_idempotent: operation.is_repeatable, has_secondary });
+        let client_request_id = self.new_id();
+        let started = self.surroundings.clock.monotonic();
+        let mut may_be_done = false;
+        loop {
+            let pool = match (attempt.location, secondary) {
+                (Location::Secondary, Some(secondary)) => secondary,
+                _ => primary,
+            };
+            let failed = match self.attempt(pool, operation, &client_request_id, taken).await {
+                Ok(TakenAnswer::Whole(answer)) => {
+                    return Ok(TakenAnswer::Whole(Answer {
+                        attempts: attempt.number,
+                        may_be_done,
+                        ..answer
+                    }));
+                }
+                Ok(open) => return Ok(open),
+                Err(failed) => failed,
+            };
+            may_be_done |= !is_read && is_doubtful(&failed.outcome);
+            let elapsed = self.surroundings.clock.monotonic().saturating_sub(started);
+            let draw = self.surroundings.random.next_u64();
+            let decision = if failed.is_final {
+                Decision::GiveUp(retry::Reason::Final)
+            } else {
+                self.settings.retry.decide(&attempt, &failed.outcome, elapsed, draw)
+            };
+            match decision {
+                Decision::Retry { after, next } => {
+                    if !after.is_zero() {
+                        self.surroundings.clock.sleep(after).await;
+                    }
+                    attempt = next;
+                }
+                Decision::GiveUp(reason) => {
+                    return Err(Error::new(Failure {
+                        attempts: attempt.number,
+                        client_request_id,
+                        may_be_done,
+                        gave_up: Some(reason),
+                        ..failed.failure
+                    }));
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        pool: &Arc<Pool>,
+        operation: &Operation,
+        client_request_id: &str,
+        taken: Taken,
+    ) -> Result<TakenAnswer, FailedAttempt> {
+        let no_answer = |error: NoAnswer| {
+            let kind =
+                if error.outcome == Outcome::TimedOut { ErrorKind::TimedOut } else { ErrorKind::Connection };
+            let failure = Failure { message: error.what, ..Failure::of(kind, &operation.title()) };
+            FailedAttempt { outcome: error.outcome, failure, is_final: error.is_final }
+        };
+        let request = self.request(pool, operation, client_request_id).map_err(no_answer)?;
+        let upload_for = Duration::from_secs(operation.body.len() as u64 / UPLOAD_RATE_MIN_BYTES_PER_S);
+        let answer_for = self.settings.attempt_for + upload_for;
+        let (response, lease) = pool.exchange(request, answer_for).await.map_err(no_answer)?;
+        let (head, incoming) = response.into_parts();
+        let clock = self.surroundings.clock.clone();
+        let body = AnswerBody::new(incoming, lease, clock, self.settings.part_for);
+        let is_success = head.status.is_success();
+        if is_success && taken == Taken::Open {
+            return Ok(TakenAnswer::Open(OpenAnswer { status: head.status, headers: head.headers, body }));
+        }
+        let whole = match body.whole(ANSWER_SIZE_BYTES_MAX).await {
+            Ok(Some(whole)) => whole,
+            Ok(None) => {
+                let message = format!("the answer is longer than {ANSWER_SIZE_BYTES_MAX} bytes");
+                let failure = Failure::of(ErrorKind::UnreadableAnswer, &operation.title());
+                let failure = Failure { message, status: Some(head.status), ..failure };
+                return Err(FailedAttempt { outcome: Outcome::Broken, failure, is_final: true });
+            }
+            Err(error) => {
+                return Err(no_answer(NoAnswer {
+                    outcome: error.outcome,
+                    what: error.what,
+                    is_final: false,
+                }));
+            }
+        };
+        if is_success {
+            let (status, headers) = (head.status, head.headers);
+            let answer = Answer { status, headers, body: whole, attempts: 1, may_be_done: false };
+            return Ok(TakenAnswer::Whole(answer));
+        }
+        Err(self.refused(operation, head.status, &head.headers, &whole))
+    }
+
+    /// An answer with an error.
+    fn refused(
+        &self,
+        operation: &Operation,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> FailedAttempt {
+        let now = self.now();
+        let named = retry::retry_after(|name| headers.get(name).and_then(|value| value.to_str().ok()), now);
+        let ServiceError { code, message } = read_service_error(headers, body);
+        let outcome = Outcome::Status {
+            status: status.as_u16(),
+            retry_after: named,
+            is_refusal: REFUSALS.contains(&code.as_str()) || status == StatusCode::TOO_MANY_REQUESTS,
+        };
+        let clock_behind_s =
+            httpdate::parse_http_date(text(headers, "date")).map_or(0, |theirs| {
+                match theirs.duration_since(now) {
+                    Ok(behind) => behind.as_secs() as i64,
+                    Err(ahead) => -(ahead.duration().as_secs() as i64),
+                }
+            });
+        let failure = Failure {
+            status: Some(status),
+            code,
+            message,
+            request_id: text(headers, REQUEST_ID).to_owned(),
+            clock_behind_s,
+            ..Failure::of(ErrorKind::Service, &operation.title())
+        };
+        FailedAttempt { outcome, failure, is_final: false }
+    }
+
+    /// The request of one attempt, with its date and signature.
+    fn request(
+        &self,
+        pool: &Pool,
+        operation: &Operation,
+        client_request_id: &str,
+    ) -> Result<Request<Full<Bytes>>, NoAnswer> {
+        let unusable = |what: String| NoAnswer { outcome: Outcome::Unsent, what, is_final: true };
+        let value = |text: &str| {
+            HeaderValue::from_str(text).map_err(|_| unusable(format!("'{text}' can't be a header's value")))
+        };
+        let endpoint = &pool.endpoint;
+        let path = format!("{}{}", endpoint.path, operation.path);
+        let mut query = encode_query(&operation.query);
+        if let Credentials::Sas(parameters) = &self.credentials {
+            if !query.is_empty() {
+                query.push('&');
+            }
+            query.push_str(parameters);
+        }
+        let mut target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
+        let mut headers = operation.headers.clone();
+        let is_table = operation.service == Service::Table;
+        let version = if is_table { TABLE_VERSION } else { BLOB_QUEUE_VERSION };
+        headers.insert(X_MS_VERSION, HeaderValue::from_static(version));
+        headers.insert(X_MS_DATE, value(&httpdate::fmt_http_date(self.now()))?);
+        headers.insert(CLIENT_REQUEST_ID, value(client_request_id)?);
+        headers.insert(USER_AGENT, value(&self.settings.user_agent)?);
+        if !operation.body.is_empty() || (operation.method != Method::GET && operation.method != Method::HEAD)
+        {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(operation.body.len()));
+        }
+        if let Credentials::Key(key) = &self.credentials {
+            let unsigned = Unsigned {
+                service: operation.service,
+                method: operation.method.as_str(),
+                account: &self.account,
+                path: &path,
+                query: &operation.query,
+                headers: &headers,
+            };
+            let signature = key.sign(&string_to_sign(&unsigned));
+            headers.insert(AUTHORIZATION, value(&format!("SharedKey {}:{signature}", self.account))?);
+        }
+        headers.insert(HOST, value(&endpoint.authority)?);
+        if let Some(proxy) = pool.plain_proxy()? {
+            target = format!("http://{}{target}", endpoint.authority);
+            if let Some(authorization) = proxy.authorization {
+                headers.insert(PROXY_AUTHORIZATION, authorization);
+            }
+        }
+        let mut request = Request::new(Full::new(operation.body.clone()));
+        *request.method_mut() = operation.method.clone();
+        *request.uri_mut() =
+            target.parse().map_err(|error| unusable(format!("the address can't be used: {error}")))?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    pub(crate) fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + self.surroundings.clock.now().since_unix()
+    }
+
+    /// A random id (GUID, version 4).
+    pub(crate) fn new_id(&self) -> String {
+        let draw = || self.surroundings.random.next_u64();
+        let mut bytes = (u128::from(draw()) << 64 | u128::from(draw())).to_be_bytes();
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        guid_text(&bytes)
+    }
+}
+
+/// Whether an attempt that ended so may have been done.
+fn is_doubtful(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Unsent => false,
+        Outcome::Broken | Outcome::TimedOut => true,
+        Outcome::Status { status, is_refusal, .. } => !is_refusal && (*status >= 500 || *status == 408),
+    }
+}

@@ -1,0 +1,9 @@
+//! Tables: entities and their values, single operations, entity groups, queries.
+
+pub(crate) mod entity;
+pub(crate) mod group;
+pub(crate) mod group_answer;
+pub(crate) mod json;
+pub(crate) mod list;
+pub(crate) mod query;
+pub(crate) mod table_client;

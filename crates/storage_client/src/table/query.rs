@@ -1,0 +1,159 @@
+//! Queries of entities, page by page.
+//!
+//! A page may be short, or empty, and yet not be the last one: only a page without continuation is. What
+//! always holds: no page is asked for twice in a row, which a service that repeats its token would make
+//! endless.
+
+use super::entity::Entity;
+use super::json::read_entities;
+use super::table_client::{TableClient, table_operation};
+use crate::client::Operation;
+use crate::error::Error;
+use crate::wire::address_text::encode;
+use hyper::Method;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// The `$filter`; all entities without one. [`crate::Value::literal`] writes its constants.
+    pub filter: Option<String>,
+    /// Properties to return; all if it is empty.
+    pub select: Vec<String>,
+    /// Entities in a page, at most; the service has 1,000 as its own bound.
+    pub page_size_max: Option<u32>,
+    /// Where to start: a former page's continuation.
+    pub from: Option<Continuation>,
+}
+
+impl Query {
+    /// All entities.
+    pub fn all() -> Self {
+        Query::default()
+    }
+
+    /// Those that match.
+    pub fn matching(filter: impl Into<String>) -> Self {
+        Query { filter: Some(filter.into()), ..Query::default() }
+    }
+}
+
+/// Where the next page begins: the service's own text, to be kept as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continuation {
+    /// `NextPartitionKey`
+    pub partition_key: String,
+    /// `NextRowKey`; the service may leave it out.
+    pub row_key: Option<String>,
+}
+
+/// A part of a query's result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntityPage {
+    /// Its entities, perhaps none, in the order of their keys.
+    pub entities: Vec<Entity>,
+    /// Where the next page begins; none at the end.
+    pub continuation: Option<Continuation>,
+}
+
+/// The pages of a query.
+pub struct QueryPages {
+    table: TableClient,
+    query: Query,
+    is_done: bool,
+}
+
+/// The entities of a query.
+pub struct QueryEntities {
+    pages: QueryPages,
+    page: std::vec::IntoIter<Entity>,
+}
+
+impl TableClient {
+    /// The pages of a query, none of which has been requested yet.
+    pub fn query(&self, query: Query) -> QueryPages {
+        QueryPages { table: self.clone(), query, is_done: false }
+    }
+
+    /// One page of a query.
+    pub async fn query_page(&self, query: &Query) -> Result<EntityPage, Error> {
+        let operation = page_operation(&self.name, query);
+        let answer = self.client.send(&operation).await?;
+        let entities = read_entities(&answer.body).map_err(|why| Error::unreadable(operation.name, why))?;
+        let partition_key = answer.header("x-ms-continuation-nextpartitionkey");
+        let row_key = answer.header("x-ms-continuation-nextrowkey");
+        let continuation = (!partition_key.is_empty()).then(|| Continuation {
+            partition_key: partition_key.to_owned(),
+            row_key: (!row_key.is_empty()).then(|| row_key.to_owned()),
+        });
+        Ok(EntityPage { entities, continuation })
+    }
+}
+
+fn page_operation(table: &str, query: &Query) -> Operation {
+    let mut operation = table_operation("query entities", Method::GET, format!("/{}()", encode(table)));
+    if let Some(filter) = &query.filter {
+        operation = operation.query("$filter", filter);
+    }
+    if !query.select.is_empty() {
+        operation = operation.query("$select", query.select.join(","));
+    }
+    if let Some(count) = query.page_size_max {
+        operation = operation.query("$top", count.to_string());
+    }
+    if let Some(from) = &query.from {
+        operation = operation.query("NextPartitionKey", &from.partition_key);
+        if let Some(row_key) = &from.row_key {
+            operation = operation.query("NextRowKey", row_key);
+        }
+    }
+    operation
+}
+
+impl QueryPages {
+    /// The next page, which may be empty; none after the last one. After an error the same page is requested
+    /// again.
+    pub async fn next_page(&mut self) -> Result<Option<EntityPage>, Error> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let page = self.table.query_page(&self.query).await?;
+        if page.continuation.is_some() && page.continuation == self.query.from {
+            return Err(Error::unreadable("query entities", "the page continues where it began"));
+        }
+        self.is_done = page.continuation.is_none();
+        self.query.from = page.continuation.clone();
+        Ok(Some(page))
+    }
+
+    /// Its entities, one after the other, over all pages.
+    pub fn entities(self) -> QueryEntities {
+        QueryEntities { pages: self, page: Vec::new().into_iter() }
+    }
+}
+
+impl QueryEntities {
+    /// The next entity; none after the last one.
+    pub async fn next(&mut self) -> Result<Option<Entity>, Error> {
+        loop {
+            if let Some(entity) = self.page.next() {
+                return Ok(Some(entity));
+            }
+            match self.pages.next_page().await? {
+                Some(page) => self.page = page.entities.into_iter(),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// All that are left, at most `count_max`.
+    pub async fn take(&mut self, count_max: usize) -> Result<Vec<Entity>, Error> {
+        let mut taken = Vec::new();
+        while taken.len() < count_max {
+            match self.next().await? {
+                Some(entity) => taken.push(entity),
+                None => break,
+            }
+        }
+        Ok(taken)
+    }
+}

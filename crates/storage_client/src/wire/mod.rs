@@ -1,0 +1,12 @@
+//! What is on the wire, below the services: connections, TLS, proxies, signatures, texts in addresses, XML.
+
+pub(crate) mod address_text;
+pub(crate) mod body;
+pub(crate) mod dial;
+pub(crate) mod header_text;
+pub(crate) mod pool;
+pub(crate) mod proxy;
+pub(crate) mod shared_key;
+pub(crate) mod time_out;
+pub(crate) mod tls;
+pub(crate) mod xml;

@@ -1,0 +1,190 @@
+//! Connections to one endpoint: as many as the settings say, kept for the next request while they are fresh.
+//!
+//! What always holds: a request holds a permit from before it has a connection until its answer's body has
+//! ended or is dropped; a connection is made only when none is idle; so there are never more connections than
+//! permits. A connection is lent to one request at a time, and is kept only if its answer was read to the
+//! end.
+
+use super::dial::{DialError, Dialer};
+use super::proxy::Proxy;
+use super::time_out::within;
+use crate::account::endpoint::Endpoint;
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use retry::Outcome;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Connections to one endpoint.
+pub(crate) struct Pool {
+    pub(crate) endpoint: Endpoint,
+    dialer: Arc<Dialer>,
+    surroundings: Surroundings,
+    settings: Settings,
+    permits: Arc<Semaphore>,
+    /// The one that was used last is at the end. Never more than permits.
+    idle: Mutex<Vec<Idle>>,
+}
+
+struct Idle {
+    sender: SendRequest<Full<Bytes>>,
+    since: Duration,
+}
+
+/// A connection that one request has; dropped, it is closed.
+pub(crate) struct Lease {
+    pool: Arc<Pool>,
+    sender: SendRequest<Full<Bytes>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    /// The answer was read to its end: the next request may have the connection.
+    pub(crate) fn put_back(self) {
+        if !self.sender.is_closed() {
+            let since = self.pool.surroundings.clock.monotonic();
+            self.pool.idle.lock().push(Idle { sender: self.sender, since });
+        }
+    }
+}
+
+/// An attempt that brought no answer.
+#[derive(Debug)]
+pub(crate) struct NoAnswer {
+    pub(crate) outcome: Outcome,
+    pub(crate) what: String,
+    /// Another attempt would end the same way.
+    pub(crate) is_final: bool,
+}
+
+impl NoAnswer {
+    fn unsent(what: String) -> Self {
+        NoAnswer { outcome: Outcome::Unsent, what, is_final: false }
+    }
+}
+
+impl From<DialError> for NoAnswer {
+    fn from(error: DialError) -> Self {
+        NoAnswer { outcome: Outcome::Unsent, what: error.what, is_final: error.is_final }
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        dialer: Arc<Dialer>,
+        surroundings: Surroundings,
+        settings: Settings,
+    ) -> Arc<Self> {
+        let permits = Arc::new(Semaphore::new(settings.connections_max.max(1)));
+        Arc::new(Pool { endpoint, dialer, surroundings, settings, permits, idle: Mutex::new(Vec::new()) })
+    }
+
+    /// The proxy of plain requests, which name the whole address to it.
+    pub(crate) fn plain_proxy(&self) -> Result<Option<Proxy>, NoAnswer> {
+        let proxy = self.dialer.proxy(&self.endpoint)?;
+        Ok(proxy.filter(|_| !self.endpoint.origin.is_tls))
+    }
+
+    /// Sends the request and waits for the head of its answer, at most `answer_for`.
+    pub(crate) async fn exchange(
+        self: &Arc<Self>,
+        mut request: Request<Full<Bytes>>,
+        answer_for: Duration,
+    ) -> Result<(Response<Incoming>, Lease), NoAnswer> {
+        let clock = &*self.surroundings.clock;
+        let permit = within(clock, self.settings.attempt_for, self.permits.clone().acquire_owned()).await;
+        let Some(Ok(mut permit)) = permit else {
+            let count = self.settings.connections_max;
+            return Err(NoAnswer::unsent(format!("all {count} connections are busy (connections_max)")));
+        };
+        loop {
+            let (mut lease, was_idle) = match self.fresh_idle(permit).await {
+                Ok(lease) => (lease, true),
+                Err(permit) => (self.connect(permit).await?, false),
+            };
+            match within(clock, answer_for, lease.sender.try_send_request(request)).await {
+                None => {
+                    let what = format!("no answer in {} s", answer_for.as_secs_f32());
+                    return Err(NoAnswer { outcome: Outcome::TimedOut, what, is_final: false });
+                }
+                Some(Ok(response)) => return Ok((response, lease)),
+                Some(Err(mut failed)) => match failed.take_message() {
+                    // Nothing was sent: the connection was closed while it was idle.
+                    Some(unsent) if was_idle => {
+                        request = unsent;
+                        permit = lease._permit;
+                    }
+                    Some(_) => return Err(NoAnswer::unsent("the connection was closed at once".to_owned())),
+                    None => {
+                        let what = format!("the connection broke: {}", with_causes(failed.error()));
+                        return Err(NoAnswer { outcome: Outcome::Broken, what, is_final: false });
+                    }
+                },
+            }
+        }
+    }
+
+    /// An idle connection that is still usable. Each that is not is closed here, so the loop ends.
+    async fn fresh_idle(
+        self: &Arc<Self>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Lease, OwnedSemaphorePermit> {
+        let clock = &self.surroundings.clock;
+        loop {
+            let Some(Idle { mut sender, since }) = self.idle.lock().pop() else { return Err(permit) };
+            let is_fresh = clock.monotonic().saturating_sub(since) < self.settings.idle_for;
+            if is_fresh
+                && matches!(within(&**clock, self.settings.connect_for, sender.ready()).await, Some(Ok(())))
+            {
+                return Ok(Lease { pool: self.clone(), sender, _permit: permit });
+            }
+        }
+    }
+
+    async fn connect(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Result<Lease, NoAnswer> {
+        let proxy = self.dialer.proxy(&self.endpoint)?;
+        let made = async {
+            let socket = self.dialer.dial(&self.endpoint, proxy.as_ref()).await?;
+            http1::handshake(TokioIo::new(socket)).await.map_err(|error| {
+                NoAnswer::unsent(format!("the connection can't be used: {}", with_causes(&error)))
+            })
+        };
+        let made = within(&*self.surroundings.clock, self.settings.connect_for, made).await;
+        let Some(made) = made else {
+            let what = format!(
+                "{} can't be reached in {} s",
+                self.endpoint.authority,
+                self.settings.connect_for.as_secs_f32()
+            );
+            return Err(NoAnswer::unsent(what));
+        };
+        let (sender, connection) = made?;
+        // Its errors are those of the requests on it.
+        let connection = async move {
+            let _ = connection.await;
+        };
+        self.surroundings.spawner.spawn("storage client connection", Box::pin(connection));
+        Ok(Lease { pool: self.clone(), sender, _permit: permit })
+    }
+}
+
+/// An error's text with those of its causes, of which hyper's own texts have none.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,72 @@
+//! TLS to a server: the roots that its certificate is checked against, and the handshake.
+//!
+//! What always holds: certificates and host names are always checked.
+
+use base::Socket;
+use std::io;
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Certificates that servers are trusted by.
+#[derive(Clone, Debug, Default)]
+pub enum TlsRoots {
+    /// Those of the operating system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR`; read when they are first
+    /// needed.
+    #[default]
+    System,
+    /// These, in PEM form, and no others.
+    Pem(Vec<u8>),
+}
+
+/// What handshakes need.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    connector: TlsConnector,
+}
+
+impl Tls {
+    /// Reads the roots; an error says why they can't be used.
+    pub(crate) fn new(roots: &TlsRoots) -> Result<Self, String> {
+        let mut store = RootCertStore::empty();
+        match roots {
+            TlsRoots::System => {
+                let found = rustls_native_certs::load_native_certs();
+                let (added, _) = store.add_parsable_certificates(found.certs);
+                if added == 0 {
+                    let why = found.errors.first().map_or(String::new(), |error| format!(" ({error})"));
+                    return Err(format!(
+                        "this system has no root certificates{why}; install ca-certificates, or give a file"
+                    ));
+                }
+            }
+            TlsRoots::Pem(pem) => {
+                for certificate in CertificateDer::pem_slice_iter(pem) {
+                    let certificate = certificate.map_err(|error| error.to_string())?;
+                    store.add(certificate).map_err(|error| error.to_string())?;
+                }
+                if store.is_empty() {
+                    let why = "it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)";
+                    return Err(why.to_owned());
+                }
+            }
+        }
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(store)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Tls { connector: TlsConnector::from(Arc::new(config)) })
+    }
+
+    /// Shakes hands with the server of that name.
+    pub(crate) async fn shake(&self, host: &str, socket: Box<dyn Socket>) -> io::Result<Box<dyn Socket>> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("{host} is no host name")))?;
+        Ok(Box::new(self.connector.connect(name, socket).await?))
+    }
+}
