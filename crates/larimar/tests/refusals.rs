@@ -193,9 +193,6 @@ fn bad_flags() {
         (&["--tls-key", "x"], "--tls-cert"),
         (&["--oauth", "basic"], "--tls-cert"),
         (&["--oauth", "full"], "full"),
-        (&["--simulate"], "--simulate"),
-        (&["--simulate", ""], "--simulate"),
-        (&["--simulate", "azur"], "did you mean azure?"),
     ] {
         place.refused(arguments, &[word]);
     }
@@ -219,8 +216,6 @@ fn exit_codes() {
         (2, &["--host", "not a host"]),
         (2, &["--accounts-file", "missing"]),
         (2, &["--ready-file", "missing/ready"]),
-        (2, &["--simulate", "azur"]),
-        (2, &["--simulate", "file"]),
         (1, &["--host", "192.0.2.1"]),
         (1, &["--data", "file"]),
         (1, &["check", "file"]),

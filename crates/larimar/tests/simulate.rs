@@ -137,3 +137,24 @@ fn a_profile_is_served() {
     let server = Server::start(folder.path(), "azure");
     assert!(server.list().starts_with("HTTP/1.1 200"));
 }
+
+#[test]
+fn what_is_no_profile_and_no_file_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, expected) in [
+        (&["--simulate"][..], "--simulate"),
+        (&["--simulate", ""], "--simulate"),
+        (&["--simulate", "azur"], "did you mean azure?"),
+        (&["--simulate", "missing.toml"], "missing.toml"),
+    ] {
+        let outcome = Command::new(PROGRAM)
+            .args(["--in-memory", "--table-port", "0", "--queue-port", "0", "--blob-port", "0"])
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .expect("the program");
+        let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(expected), "{arguments:?}: {errors}");
+    }
+}

@@ -33,8 +33,8 @@ pub(crate) const ROOT: &str = "/devstoreaccount1";
 /// Stands for the real monotonic clock.
 const REAL: u64 = u64::MAX;
 
-/// The real monotonic clock with a wall clock that is set by hand. The monotonic clock can be set by hand, too;
-/// then sleeps still take real time.
+/// The real monotonic clock with a wall clock that is set by hand. The monotonic clock can be set by hand,
+/// too; then sleeps still take real time.
 pub(crate) struct SetClock {
     real: base::system::SystemClock,
     wall: AtomicU64,

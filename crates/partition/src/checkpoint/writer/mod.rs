@@ -82,8 +82,8 @@ impl CheckpointWriter {
         }
     }
 
-    /// Goes on behind the rows of an earlier checkpoint: the new one has those, too, where they are. Its stream
-    /// lists their extents.
+    /// Goes on behind the rows of an earlier checkpoint: the new one has those, too, where they are. Its
+    /// stream lists their extents.
     pub(crate) fn continue_after(&mut self, before: &Root) {
         self.root = before.clone();
     }

@@ -2,8 +2,8 @@
 //!
 //! 1. The rows of the next keys are written to a new checkpoint. It goes on where the one of the part before
 //!    ended: its stream lists the extents of that, too, and its root has the parts of both.
-//! 2. One change of the metadata puts it in the place of the one before, and lets the compacted checkpoints be
-//!    read from the next key on only. Those of which nothing is left go.
+//! 2. One change of the metadata puts it in the place of the one before, and lets the compacted checkpoints
+//!    be read from the next key on only. Those of which nothing is left go.
 //! 3. Their extents that only rows before that key needed leave their streams, once nobody reads them as they
 //!    were (`remove_unused`). Then the next part is written.
 //!
