@@ -5,8 +5,8 @@
 //! shows there. Two things give way: free memory, which the allocator returns, and the block cache, whose
 //! blocks can be read again.
 //!
-//! What always holds: decisions are pure (`choose_release`, `choose_cache_limit`); a cache that gave way
-//! grows again in small steps, or it would swing.
+//! What always holds: decisions are pure (`choose_release`, `choose_cache_limit`); the cache gives way only
+//! after free memory was returned, and grows again by half of the room at most, or it would swing.
 
 use allocator::Release;
 use base::Clock;
@@ -19,11 +19,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Free memory that is old goes back to the system this often.
 const RELEASE_EXPIRED_EVERY: u32 = 10;
 /// Memory of the process beyond its budget from which on free memory goes back at once.
-const RELEASED_FROM_BYTES: u64 = 32 << 20;
-/// The same from which on the cache makes room.
-const CACHE_GIVES_WAY_FROM_BYTES: u64 = 96 << 20;
-/// A cache that gave way grows at each look by this part of what it was set to.
-const CACHE_GROWS_BY_DIVISOR: u64 = 64;
+const RELEASED_FROM_BYTES: u64 = 96 << 20;
+/// What the process may have in use beyond its budget; the cache makes room for more. Less than
+/// [`RELEASED_FROM_BYTES`]: the difference is there again before the next release, or each look would return
+/// memory that is needed again at once.
+const IN_USE_BEYOND_BYTES_MAX: u64 = 64 << 20;
+/// A cache gives way down to this part of what it was set to.
+const CACHE_LEAST_DIVISOR: u64 = 16;
+/// A cache that gave way grows by a part of what it was set to that is no larger than this, and no smaller
+/// than the next: it remembers a number of evicted keys that is scaled and rounded down with each change, and
+/// many small steps would leave none.
+const CACHE_GROWS_BY_DIVISOR_MIN: u64 = 8;
+const CACHE_GROWS_BY_DIVISOR_MAX: u64 = 32;
 
 /// What is guarded.
 pub(crate) struct MemoryGuard {
@@ -77,7 +84,11 @@ impl MemoryGuard {
             limit_bytes: self.cache_limit_bytes,
             size_bytes_max: self.cache_size_bytes_max,
         };
-        let limit = choose_cache_limit(resident, self.budget_bytes, cache);
+        let mut limit = choose_cache_limit(resident, self.budget_bytes, cache);
+        if release != Some(Release::All) {
+            // How much of it is in use is not known; if all of it were, the cache could grow.
+            limit = limit.max(self.cache_limit_bytes);
+        }
         if limit != self.cache_limit_bytes {
             self.cache_limit_bytes = limit;
             partitions.limit_cache(limit);
@@ -111,14 +122,18 @@ struct Cache {
 
 /// What the cache may take if so much of the process's memory is in use.
 fn choose_cache_limit(in_use: u64, budget_bytes: u64, cache: Cache) -> u64 {
-    let excess = in_use.saturating_sub(budget_bytes.saturating_add(CACHE_GIVES_WAY_FROM_BYTES));
+    let in_use_max = budget_bytes.saturating_add(IN_USE_BEYOND_BYTES_MAX);
+    let excess = in_use.saturating_sub(in_use_max);
     if excess > 0 {
-        return cache.limit_bytes.min(cache.size_bytes).saturating_sub(excess);
+        let least = cache.size_bytes_max / CACHE_LEAST_DIVISOR;
+        return cache.limit_bytes.min(cache.size_bytes).saturating_sub(excess).max(least);
     }
-    let step = cache.size_bytes_max / CACHE_GROWS_BY_DIVISOR;
-    let is_near =
-        in_use.saturating_add(step) > budget_bytes.saturating_add(CACHE_GIVES_WAY_FROM_BYTES) - step;
-    if is_near { cache.limit_bytes } else { cache.size_bytes_max.min(cache.limit_bytes + step) }
+    // The other half of the room stays, or it would swing.
+    let step = ((in_use_max - in_use) / 2).min(cache.size_bytes_max / CACHE_GROWS_BY_DIVISOR_MIN);
+    if step < cache.size_bytes_max / CACHE_GROWS_BY_DIVISOR_MAX {
+        return cache.limit_bytes;
+    }
+    cache.size_bytes_max.min(cache.limit_bytes + step)
 }
 
 /// Bytes of this process that are resident; `None`: the system does not say.
@@ -141,9 +156,9 @@ mod tests {
         for (resident_mib, is_time, expected) in [
             (100, false, None),
             (100, true, Some(Release::Expired)),
-            (288, true, Some(Release::Expired)),
-            (289, true, Some(Release::All)),
-            (289, false, Some(Release::All)),
+            (352, true, Some(Release::Expired)),
+            (353, true, Some(Release::All)),
+            (353, false, Some(Release::All)),
         ] {
             assert_eq!(choose(resident_mib, is_time), expected, "{resident_mib} MiB");
         }
@@ -161,13 +176,16 @@ mod tests {
         };
         for (in_use, size, limit, expected) in [
             (200, 100, 128, 128),
-            (352, 100, 128, 128),
-            (382, 100, 128, 70),
-            (382, 128, 40, 10),
-            (900, 100, 128, 0),
+            (320, 100, 128, 128),
+            (350, 100, 128, 70),
+            (350, 128, 40, 10),
+            (900, 100, 128, 8),
             // Near the bound it stays as it is.
-            (350, 70, 70, 70),
-            (340, 70, 70, 72),
+            (318, 70, 70, 70),
+            (313, 70, 70, 70),
+            (312, 70, 70, 74),
+            (288, 70, 70, 86),
+            (100, 70, 70, 86),
             (200, 70, 127, 128),
         ] {
             assert_eq!(choose(in_use, size, limit), expected, "{in_use} MiB in use, {size} of {limit}");
