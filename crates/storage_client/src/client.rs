@@ -39,8 +39,16 @@ const BLOB_QUEUE_VERSION: &str = "2021-12-02";
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 const REQUEST_ID: &str = "x-ms-request-id";
 
-/// Codes with which the service refuses before it does anything.
-const REFUSALS: [&str; 2] = ["ServerBusy", "TooManyRequests"];
+/// What an operation changes, and thus where and how often it may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing: it may go to the secondary, and there is no doubt whether it was done.
+    None,
+    /// Doing it twice changes nothing more than doing it once.
+    Repeatable,
+    /// Doing it twice has another effect than doing it once.
+    Unrepeatable,
+}
 
 /// An operation as it goes on the wire.
 #[derive(Clone, Debug)]
@@ -55,13 +63,16 @@ pub(crate) struct Operation {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) is_repeatable: bool,
+    pub(crate) effect: Effect,
 }
 
 impl Operation {
+    /// `GET` and `HEAD` change nothing, others are repeatable, unless [`Operation::unrepeatable`] says more.
     pub(crate) fn new(name: &'static str, service: Service, method: Method, path: String) -> Self {
         let (query, headers) = (Vec::new(), HeaderMap::new());
-        Operation { name, service, method, path, query, headers, body: Bytes::new(), is_repeatable: true }
+        let changes_nothing = method == Method::GET || method == Method::HEAD;
+        let effect = if changes_nothing { Effect::None } else { Effect::Repeatable };
+        Operation { name, service, method, path, query, headers, body: Bytes::new(), effect }
     }
 
     pub(crate) fn query(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -101,9 +112,9 @@ impl Operation {
         self
     }
 
-    /// Doing it twice has another effect than doing it once.
+    /// Doing it twice has another effect than doing it once, whatever its method.
     pub(crate) fn unrepeatable(mut self) -> Self {
-        self.is_repeatable = false;
+        self.effect = Effect::Unrepeatable;
         self
     }
 
@@ -202,10 +213,10 @@ impl Client {
             let label = operation.service.label();
             return Err(Error::invalid(&operation.title(), format!("the account has no {label} endpoint")));
         };
-        let is_read = operation.method == Method::GET || operation.method == Method::HEAD;
-        let has_secondary = self.settings.reads_secondary && is_read && secondary.is_some();
-        let mut attempt =
-            Attempt::first(retry::Request { is_idempotent: operation.is_repeatable, has_secondary });
+        let changes_nothing = operation.effect == Effect::None;
+        let has_secondary = self.settings.reads_secondary && changes_nothing && secondary.is_some();
+        let is_idempotent = operation.effect != Effect::Unrepeatable;
+        let mut attempt = Attempt::first(retry::Request { is_idempotent, has_secondary });
         let client_request_id = self.new_id();
         let started = self.surroundings.clock.monotonic();
         let mut may_be_done = false;
@@ -225,7 +236,7 @@ impl Client {
                 Ok(open) => return Ok(open),
                 Err(failed) => failed,
             };
-            may_be_done |= !is_read && is_doubtful(&failed.outcome);
+            may_be_done |= !changes_nothing && is_doubtful(&failed.outcome);
             let elapsed = self.surroundings.clock.monotonic().saturating_sub(started);
             let draw = self.surroundings.random.next_u64();
             let decision = if failed.is_final {
@@ -315,7 +326,8 @@ impl Client {
         let outcome = Outcome::Status {
             status: status.as_u16(),
             retry_after: named,
-            is_refusal: REFUSALS.contains(&code.as_str()) || status == StatusCode::TOO_MANY_REQUESTS,
+            // Not `ServerBusy`: it also answers a change whose fate the service does not know.
+            is_refusal: status == StatusCode::TOO_MANY_REQUESTS,
         };
         let clock_behind_s =
             httpdate::parse_http_date(text(headers, "date")).map_or(0, |theirs| {
@@ -372,7 +384,7 @@ impl Client {
                 service: operation.service,
                 method: operation.method.as_str(),
                 account: &self.account,
-                path: &path,
+                path: &format!("{}{}", endpoint.signed_path(&self.account), operation.path),
                 query: &operation.query,
                 headers: &headers,
             };

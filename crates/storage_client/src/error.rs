@@ -98,7 +98,8 @@ impl Error {
     pub fn is_retried(&self) -> bool {
         self.0.attempts > 1
     }
-    /// An attempt may have been done though its answer was lost. Of a later attempt `EntityAlreadyExists` of
+    /// An attempt may have been done though its answer was lost, or said that the service failed (5xx,
+    /// `ServerBusy`, too, or 408). Of a later attempt `EntityAlreadyExists` of
     /// an insert, `ResourceNotFound` of a deletion or an unmet condition may be this operation's own success.
     pub fn may_be_done(&self) -> bool {
         self.0.may_be_done

@@ -23,12 +23,14 @@
 //!
 //! **Retries.** Each operation is retried as [`Settings::retry`] says (crate `retry`), with one
 //! `x-ms-client-request-id` and a new date in each attempt. An operation is *repeatable* if doing it twice
-//! changes nothing more than doing it once; all are, but putting a message and appending without a position.
-//! These two are sent again only if nothing of them can have been done, or if the policy asks for it. Some
-//! repeatable operations answer a repetition with an error: an insert with `EntityAlreadyExists`, a deletion
-//! with `ResourceNotFound`, a change of a version with an unmet condition. Such an error is passed on,
-//! because only the caller can know whose entity it is; [`Error::may_be_done`] then says that an attempt may
-//! have been this operation's own success.
+//! changes nothing more than doing it once; all are, but putting a message, getting messages (each attempt
+//! makes others invisible) and appending without a position. These three are sent again only if nothing of
+//! them can have been done, or if the policy asks for it. Nothing was done if no connection was made or if
+//! the answer is 429; `ServerBusy` leaves it open, because a service that does not know whether a change is
+//! in its log answers so, too. Some repeatable operations answer a repetition with an error: an insert with
+//! `EntityAlreadyExists`, a deletion with `ResourceNotFound`, a change of a version with an unmet condition.
+//! Such an error is passed on, because only the caller can know whose entity it is; [`Error::may_be_done`]
+//! then says that an attempt may have been this operation's own success.
 //!
 //! What always holds:
 //!

@@ -8,10 +8,11 @@ use std::time::Duration;
 /// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How requests are retried. [`Policy::retries_not_idempotent`] is about put message and append block
-    /// without a position; see the crate's header.
+    /// How requests are retried. [`Policy::retries_not_idempotent`] is about put message, get messages and
+    /// append block without a position; see the crate's header.
     pub retry: Policy,
-    /// Reads that fail go to the secondary endpoint, too: the account must have one that may be read.
+    /// Reads that fail go to the secondary endpoint, too: the account must have one that may be read. Getting
+    /// messages is no read.
     pub reads_secondary: bool,
     /// Connections to one endpoint, at most.
     pub connections_max: usize,

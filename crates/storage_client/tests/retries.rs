@@ -6,12 +6,19 @@ mod script;
 use retry::Reason;
 use script::{Connection, Script, Step, account, account_with, answer, header, refusal};
 use std::time::Duration;
-use storage_client::{Entity, ErrorKind, GroupOperation, Proxies, PutMessage, Query, TlsRoots};
+use storage_client::{
+    BlobWrite, Entity, ErrorKind, GroupOperation, Proxies, PutMessage, Query, Settings, TlsRoots,
+};
 
 const HOST_STYLE: &str = "AccountName=abc;AccountKey=AAEC;DefaultEndpointsProtocol=http";
 
 fn busy() -> Step {
     refusal(503, "ServerBusy")
+}
+
+/// The one answer that says that nothing was done.
+fn throttled() -> Step {
+    refusal(429, "TooManyRequests")
 }
 
 fn inserted() -> Step {
@@ -50,8 +57,13 @@ async fn a_repeated_insert_that_exists_says_that_it_may_be_its_own() {
     assert!(error.may_be_done() && error.is_retried());
     assert_eq!(error.request_id(), "its-id");
 
-    // A refusal leaves no doubt, and neither does a first answer.
+    // A busy service may have done it.
     let script = Script::of([Connection::Open(vec![busy(), exists()])]);
+    let error = account(&script).table("T").insert(&entity()).await.expect_err("it exists");
+    assert!(error.is_retried() && error.may_be_done());
+
+    // A refusal leaves no doubt, and neither does a first answer.
+    let script = Script::of([Connection::Open(vec![throttled(), exists()])]);
     let error = account(&script).table("T").insert(&entity()).await.expect_err("it exists");
     assert!(error.is_retried() && !error.may_be_done());
     let script = Script::of([Connection::Open(vec![exists()])]);
@@ -68,14 +80,14 @@ async fn a_message_is_put_again_only_if_it_cannot_be_there() {
             "<QueueMessagesList><QueueMessage><MessageId>i</MessageId></QueueMessage></QueueMessagesList>",
         )
     };
-    for broken in [Step::Close, Step::Silence, refusal(500, "InternalError")] {
+    for broken in [Step::Close, Step::Silence, refusal(500, "InternalError"), busy()] {
         let script = Script::of([Connection::Open(vec![broken, put()])]);
         let error =
             account(&script).queue("q").put("text", PutMessage::default()).await.expect_err("unknown");
         assert_eq!((error.attempts(), error.gave_up()), (1, Some(Reason::NotIdempotent)), "{error}");
         assert!(error.may_be_done(), "{error}");
     }
-    let script = Script::of([Connection::Refused, Connection::Open(vec![busy(), put()])]);
+    let script = Script::of([Connection::Refused, Connection::Open(vec![throttled(), put()])]);
     let message = account(&script).queue("q").put("text", PutMessage::default()).await.expect("a message");
     assert_eq!(message.id, "i");
     // If asked for, it is.
@@ -104,6 +116,66 @@ async fn reads_go_to_the_secondary_and_back() {
     let account = account_with(&script, HOST_STYLE, |settings| settings.reads_secondary = true);
     assert!(account.table("T").insert(&self::entity()).await.is_ok());
     assert_eq!(script.hosts().len(), 1);
+}
+
+/// Getting messages is a `GET` that changes the queue.
+#[tokio::test(start_paused = true)]
+async fn messages_are_not_got_of_the_secondary_nor_twice() {
+    let got = || answer(200, "", "<QueueMessagesList />");
+    let reads_secondary = |settings: &mut Settings| settings.reads_secondary = true;
+    for broken in [Step::Close, Step::Silence, refusal(500, "InternalError"), busy()] {
+        let script = Script::of([Connection::Open(vec![broken, got()]), Connection::Open(vec![got()])]);
+        let queue = account_with(&script, HOST_STYLE, reads_secondary).queue("q");
+        let error = queue.get(1, Duration::from_secs(30)).await.expect_err("messages may be invisible");
+        assert_eq!((error.attempts(), error.gave_up()), (1, Some(Reason::NotIdempotent)), "{error}");
+        assert!(error.may_be_done(), "{error}");
+    }
+    let script = Script::of([Connection::Refused, Connection::Open(vec![throttled(), got()])]);
+    let queue = account_with(&script, HOST_STYLE, reads_secondary).queue("q");
+    assert!(queue.get(1, Duration::from_secs(30)).await.is_ok());
+    assert_eq!(script.hosts(), ["abc.queue.core.windows.net:80"; 2]);
+    // Peeking is a read.
+    let script = Script::of([Connection::Open(vec![busy()]), Connection::Open(vec![got()])]);
+    let queue = account_with(&script, HOST_STYLE, reads_secondary).queue("q");
+    assert!(queue.peek(1).await.is_ok());
+    assert_eq!(script.hosts()[1], "abc-secondary.queue.core.windows.net:80");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secondary_in_the_path_is_signed_as_its_primary() {
+    let entity = answer(200, "", "{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}");
+    let script = Script::of([Connection::Open(vec![busy()]), Connection::Open(vec![entity])]);
+    let account =
+        account_with(&script, "UseDevelopmentStorage=true", |settings| settings.reads_secondary = true);
+    assert!(account.table("T").get("p", "r").await.is_ok());
+    let requests = script.requests();
+    assert!(requests[0].starts_with("GET /devstoreaccount1/T("), "{}", requests[0]);
+    assert!(requests[1].starts_with("GET /devstoreaccount1-secondary/T("), "{}", requests[1]);
+    let same = |name: &str| header(&requests[0], name) == header(&requests[1], name);
+    assert!(same("x-ms-date") && same("authorization"), "{requests:?}");
+}
+
+/// A block that was not staged must not be left out of the blob.
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_lost_a_block_is_not_committed() {
+    let staged = || answer(201, "", "");
+    for failed in [refusal(403, "AuthorizationFailure"), Step::Silence] {
+        let script = Script::of([
+            Connection::Open(vec![staged(), failed]),
+            Connection::Open(vec![staged(), staged(), staged()]),
+        ]);
+        let blob = account(&script).container("c").blob("b");
+        let mut upload = blob.upload_in_blocks(BlobWrite::default(), 4);
+        upload.write(&b"0123456"[..]).await.expect("a block");
+        // It fails, or is dropped before an answer is there.
+        let second = tokio::time::timeout(Duration::from_secs(1), upload.write(&b"789"[..])).await;
+        assert!(!matches!(second, Ok(Ok(()))), "{second:?}");
+        let error = upload.write(&b"abcdef"[..]).await.expect_err("a block is missing");
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        let error = upload.finish().await.expect_err("a block is missing");
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert_eq!(script.requests().len(), 2, "nothing is sent any more");
+    }
 }
 
 #[tokio::test(start_paused = true)]

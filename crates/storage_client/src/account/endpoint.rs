@@ -8,6 +8,9 @@
 use hyper::Uri;
 use std::net::IpAddr;
 
+/// Behind the account's name in the secondary's address.
+const SECONDARY: &str = "-secondary";
+
 /// One of the three services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
@@ -102,6 +105,13 @@ impl Endpoint {
         account.filter(|account| !account.is_empty()).map(str::to_owned)
     }
 
+    /// The path that signatures cover: a secondary in the path is signed as its primary is.
+    pub(crate) fn signed_path(&self, account: &str) -> &str {
+        let primary = self.path.strip_suffix(SECONDARY);
+        let is_account = |path: &&str| path.rsplit('/').next() == Some(account);
+        primary.filter(is_account).unwrap_or(&self.path)
+    }
+
     fn is_path_style(&self) -> bool {
         !self.path.is_empty() || self.origin.host.parse::<IpAddr>().is_ok()
     }
@@ -116,11 +126,11 @@ impl Endpoint {
             if !rest.is_empty() {
                 return None;
             }
-            secondary.path.push_str("-secondary");
+            secondary.path.push_str(SECONDARY);
         } else {
             let renamed = |text: &str| {
                 let rest = text.strip_prefix(&account)?;
-                rest.starts_with('.').then(|| format!("{account}-secondary{rest}"))
+                rest.starts_with('.').then(|| format!("{account}{SECONDARY}{rest}"))
             };
             secondary.origin.host = renamed(&self.origin.host)?;
             secondary.authority = renamed(&self.authority)?;

@@ -1,7 +1,8 @@
 //! A block blob made of bytes as they come.
 //!
 //! What always holds: at most one block is in memory; nothing of the blob is visible before
-//! [`Upload::finish`] has returned; a small blob is put in one request.
+//! [`Upload::finish`] has returned; a small blob is put in one request; an upload of which a write failed or
+//! was dropped is never committed, because a block of it may be missing.
 
 use super::blob_client::BlobClient;
 use super::properties::BlobWrite;
@@ -23,6 +24,8 @@ pub struct Upload {
     /// Blocks of other uploads to the same blob must not be taken for this one's.
     id: [u8; 8],
     staged: Vec<Vec<u8>>,
+    /// A block was taken out of `gathered` and may not be staged.
+    is_broken: bool,
 }
 
 impl BlobClient {
@@ -41,11 +44,14 @@ impl Upload {
     pub(crate) fn new(blob: BlobClient, write: BlobWrite, block_size_bytes: usize) -> Self {
         let id = blob.client.surroundings.random.next_u64().to_be_bytes();
         let block_size_bytes = block_size_bytes.max(1);
-        Upload { blob, write, block_size_bytes, gathered: BytesMut::new(), id, staged: Vec::new() }
+        let (gathered, staged) = (BytesMut::new(), Vec::new());
+        Upload { blob, write, block_size_bytes, gathered, id, staged, is_broken: false }
     }
 
-    /// Takes the next bytes; returns once whole blocks among them are staged.
+    /// Takes the next bytes; returns once whole blocks among them are staged. After an error, or if its
+    /// future is dropped while it stages a block, the upload is of no more use: begin a new one.
     pub async fn write(&mut self, mut content: impl Buf) -> Result<(), Error> {
+        self.check()?;
         while content.has_remaining() {
             let free = self.block_size_bytes - self.gathered.len();
             let count = content.remaining().min(free);
@@ -58,8 +64,9 @@ impl Upload {
         Ok(())
     }
 
-    /// Makes the blob; its ETag.
+    /// Makes the blob; its ETag. An error if a write failed or was dropped.
     pub async fn finish(mut self) -> Result<String, Error> {
+        self.check()?;
         if self.staged.is_empty() {
             return self.blob.put(self.gathered.freeze(), &self.write).await;
         }
@@ -67,6 +74,15 @@ impl Upload {
             self.stage().await?;
         }
         self.blob.commit_blocks(&self.staged, &self.write).await
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.is_broken {
+            let why =
+                "a write of this upload failed or was dropped, so a block may be missing: upload it anew";
+            return Err(Error::invalid("upload blob", why));
+        }
+        Ok(())
     }
 
     async fn stage(&mut self) -> Result<(), Error> {
@@ -77,7 +93,10 @@ impl Upload {
         let mut id = self.id.to_vec();
         id.extend_from_slice(&(self.staged.len() as u32).to_be_bytes());
         let content: Bytes = self.gathered.split().freeze();
+        // Until it is known to be staged: the await may fail, or never come back.
+        self.is_broken = true;
         self.blob.stage_block(&id, content).await?;
+        self.is_broken = false;
         self.staged.push(id);
         Ok(())
     }

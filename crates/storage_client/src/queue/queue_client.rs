@@ -123,10 +123,13 @@ impl QueueClient {
     }
 
     /// Receives up to `count` messages (the service gives 32 at most), which nobody else can receive for
-    /// `invisible_for`.
+    /// `invisible_for`. It goes to the primary only, and is not sent twice after a failure that leaves open
+    /// whether messages were received, unless the retry policy says so: such messages are invisible until
+    /// `invisible_for` is over, and [`Error::may_be_done`] says that there may be some.
     pub async fn get(&self, count: u32, invisible_for: Duration) -> Result<Vec<QueueMessage>, Error> {
         let operation = self
             .operation("get messages", Method::GET, "/messages")
+            .unrepeatable()
             .query("numofmessages", count.to_string())
             .query("visibilitytimeout", invisible_for.as_secs().to_string());
         self.messages(&operation).await
