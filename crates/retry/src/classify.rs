@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | no connection, nothing sent | yes | no |
 //! | connection broken, or no answer in time | yes | yes |
-//! | refused before any work (throttling: 429, or 503 `ServerBusy`) | as its status | no |
+//! | refused before any work (throttling: 429) | as its status | no |
 //! | 408, 429, 500, 502, 503, 504 | yes, if the policy has the status | yes |
 //! | 404 of the secondary | yes, at the primary: it may not be replicated yet | no |
 //! | 501, 505, other statuses | no | – |
@@ -37,7 +37,8 @@ pub enum Outcome {
         status: u16,
         /// The wait that it names; see [`crate::retry_after`].
         retry_after: Option<Duration>,
-        /// The service refused the request before it did anything of it, as `ServerBusy` says.
+        /// The service refused the request before it did anything of it, as 429 says; 503 `ServerBusy` does
+        /// not, on each service.
         is_refusal: bool,
     },
 }
