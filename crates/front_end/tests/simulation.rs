@@ -2,7 +2,12 @@
 
 mod stamp;
 
-use front_end::{Simulation, parse_rule_file};
+use bytes::Bytes;
+use front_end::auth::shared_key::SignedService;
+use front_end::{ConnectionInfo, Simulation, parse_rule_file};
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper::header::{HeaderName, HeaderValue};
 use stamp::answers::{Row, Service};
 use stamp::{Answer, ROOT, Stamp};
 use std::io::Write;
@@ -229,23 +234,159 @@ async fn a_client_that_follows_tokens_sees_every_row_once() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_have_small_pages_with_markers() {
-    let (stamp, _) = simulating("[boundaries]\npage_rows = 1").await;
-    for name in ["Aaa", "Bbb"] {
+/// A page that is full, and has another behind it, says why it ended; the last one, and one that ends where
+/// the request wants it to, do not.
+#[tokio::test(flavor = "current_thread")]
+async fn lists_have_small_pages_with_markers_and_marks() {
+    let log = Log::default();
+    let _guard = log.is_written_here();
+    let (stamp, _) = simulating("[boundaries]\npage_rows = 2").await;
+    for name in ["Aaa", "Bbb", "Ccc"] {
         stamp.create_table(name).await;
         let name = name.to_lowercase();
         stamp.send_queue("PUT", &format!("/{name}"), &[], "").await.expect(201);
         Row::of("PUT", format!("/{name}?restype=container")).send(&stamp, Service::Blob).await.expect(201);
+        let blob = Row::of("PUT", format!("/aaa/{name}")).header("x-ms-blob-type", "BlockBlob");
+        blob.send(&stamp, Service::Blob).await.expect(201);
     }
-    let tables = stamp.send("GET", "/Tables", &[], "").await.expect(200);
-    assert_eq!(tables.json()["value"].as_array().map(Vec::len), Some(1));
-    assert!(!tables.header("x-ms-continuation-nexttablename").is_empty());
-    let queues = stamp.send_queue("GET", "/?comp=list", &[], "").await.expect(200);
-    assert!(queues.body.matches("<Queue>").count() == 1 && !queues.body.contains("<NextMarker />"));
-    let containers = Row::of("GET", "/?comp=list").send(&stamp, Service::Blob).await.expect(200);
-    assert!(containers.body.matches("<Container>").count() == 1, "{}", containers.body);
-    assert!(!containers.body.contains("<NextMarker />"), "{}", containers.body);
+    let marked = |answer: &Answer| match answer.header(MARK) {
+        "" => false,
+        mark => mark == "boundary" || panic!("{mark}"),
+    };
+    for (query, count, has_next, is_marked) in [
+        ("", 2, true, true),
+        ("$top=1", 1, true, false),
+        ("$top=2", 2, true, false),
+        ("$filter=TableName%20gt%20'Aaa'", 2, false, false),
+    ] {
+        let tables = stamp.send("GET", &format!("/Tables?{query}"), &[], "").await.expect(200);
+        let found = tables.json()["value"].as_array().map_or(0, Vec::len);
+        let next = !tables.header("x-ms-continuation-nexttablename").is_empty();
+        assert_eq!((found, next, marked(&tables)), (count, has_next, is_marked), "{query}");
+    }
+    for (service, path, element) in [
+        (Service::Queue, "/?comp=list", "<Queue>"),
+        (Service::Blob, "/?comp=list", "<Container>"),
+        (Service::Blob, "/aaa?restype=container&comp=list", "<Blob>"),
+    ] {
+        for (query, count, has_next, is_marked) in [
+            ("", 2, true, true),
+            ("&maxresults=1", 1, true, false),
+            ("&maxresults=2", 2, true, false),
+            ("&prefix=b", 1, false, false),
+        ] {
+            let list = Row::of("GET", format!("{path}{query}")).send(&stamp, service).await.expect(200);
+            let next =
+                !list.body.contains("<NextMarker />") && !list.body.contains("<NextMarker></NextMarker>");
+            let found = (list.body.matches(element).count(), next, marked(&list));
+            assert_eq!(found, (count, has_next, is_marked), "{element} {query}: {}", list.body);
+        }
+    }
+    let lines = log.lines();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for (line, operation) in lines.iter().zip(["QueryTables", "ListQueues", "ListContainers", "ListBlobs"]) {
+        let text = format!("simulated: a page ends with 2 entries, {operation} of devstoreaccount1: ");
+        assert!(line.contains(&text), "{line}");
+    }
+}
+
+/// A batch of deletions: status, whether the connection is reset, and the body.
+async fn delete_in_batch(stamp: &Stamp, paths: &[&str]) -> (u16, bool, String) {
+    let part = |path: &&str| {
+        let path = format!("{ROOT}{path}");
+        let headers = stamp.headers_signed_for(SignedService::BlobOrQueue, "DELETE", &path, &[]);
+        let line = |(name, value): (&HeaderName, &HeaderValue)| {
+            format!("{name}: {}\r\n", value.to_str().expect("text"))
+        };
+        let lines: String = headers.iter().map(line).collect();
+        format!("--b\r\nContent-Type: application/http\r\n\r\nDELETE {path} HTTP/1.1\r\n{lines}\r\n")
+    };
+    let body: String = paths.iter().map(part).collect::<String>() + "--b--";
+    let target = format!("{ROOT}/?comp=batch");
+    let length = body.len().to_string();
+    let headers = [
+        ("x-ms-version", "2026-10-06"),
+        ("content-length", length.as_str()),
+        ("content-type", "multipart/mixed; boundary=b"),
+    ];
+    let signed = stamp.headers_signed_for(SignedService::BlobOrQueue, "POST", &target, &headers);
+    let mut request = Request::builder().method("POST").uri(&target);
+    for (name, value) in &signed {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(Bytes::from(body))).expect("a request");
+    let connection = ConnectionInfo { peer: Some([127, 0, 0, 1].into()), encrypted: false };
+    let (parts, body) = stamp.front_end.handle_blob(connection, request).await.into_parts();
+    let resets = body.resets_connection();
+    let body = body.collect().await.expect("a body").to_bytes().to_vec();
+    (parts.status.as_u16(), resets, String::from_utf8(body).expect("text"))
+}
+
+/// The parts of a batch are requests of their own: each meets its faults in its place, and the batch its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parts_of_a_blob_batch_meet_their_own_faults() {
+    let (stamp, simulation) = simulating("").await;
+    Row::of("PUT", "/box?restype=container").send(&stamp, Service::Blob).await.expect(201);
+    let paths = ["/box/a", "/box/b", "/box/c"];
+    let nothing = [404; 3];
+    for (rule, status, resets, answers, left) in [
+        ("operation = \"BlobBatch\"\nreset = \"after\"", None, true, &[][..], nothing),
+        ("operation = \"BlobBatch\"\nreset = \"before\"", None, true, &[], [200; 3]),
+        ("operation = \"BlobBatch\"\nstatus = 500\nwhen = \"after\"", Some(500), false, &[], nothing),
+        (
+            "operation = \"DeleteBlob\"\nstatus = 500\nwhen = \"after\"",
+            Some(202),
+            false,
+            &["500 ", "500 ", "500 "],
+            nothing,
+        ),
+        (
+            "operation = \"DeleteBlob\"\nevery = 2\nstatus = 500\nwhen = \"after\"",
+            Some(202),
+            false,
+            &["202 ", "500 ", "202 "],
+            nothing,
+        ),
+        (
+            "operation = \"DeleteBlob\"\nevery = 3\nstatus = 503",
+            Some(202),
+            false,
+            &["202 ", "202 ", "503 "],
+            [404, 404, 200],
+        ),
+        (
+            "key_prefix = \"box/b\"\noperation = \"DeleteBlob\"\nreset = \"before\"",
+            None,
+            true,
+            &[],
+            [404, 200, 404],
+        ),
+        ("key_prefix = \"box/b\"\noperation = \"DeleteBlob\"\nreset = \"after\"", None, true, &[], nothing),
+    ] {
+        simulation.replace_settings(parse_rule_file("").expect("good rules"));
+        for path in paths {
+            let blob = Row::of("PUT", path).header("x-ms-blob-type", "BlockBlob");
+            blob.send(&stamp, Service::Blob).await.expect(201);
+        }
+        let rules = format!("[[fault]]\nname = \"it\"\n{rule}");
+        simulation.replace_settings(parse_rule_file(&rules).expect("good rules"));
+        let (found, is_reset, body) = delete_in_batch(&stamp, &paths).await;
+        assert_eq!(is_reset, resets, "{rule}: {found} {body}");
+        assert!(status.is_none_or(|status| status == found), "{rule}: {found} {body}");
+        let parts: Vec<&str> = body.split("HTTP/1.1 ").skip(1).collect();
+        assert_eq!(parts.len(), answers.len(), "{rule}: {body}");
+        for (part, start) in parts.iter().zip(answers) {
+            assert!(part.starts_with(start), "{rule}: {body}");
+            assert_eq!(
+                part.contains("x-larimar-simulated: fault it\r\n"),
+                *start != "202 ",
+                "{rule}: {body}"
+            );
+        }
+        for (path, status) in paths.iter().zip(left) {
+            Row::of("HEAD", *path).send(&stamp, Service::Blob).await.expect(status);
+        }
+    }
 }
 
 /// What is logged on this thread.
@@ -263,6 +404,17 @@ impl Write for Log {
 }
 
 impl Log {
+    /// Takes what is logged on this thread.
+    fn is_written_here(&self) -> tracing::subscriber::DefaultGuard {
+        let writer = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .without_time()
+            .with_writer(move || writer.clone())
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
     fn lines(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().expect("not poisoned").clone()).expect("text");
         text.lines().filter(|line| line.contains("simulated: ")).map(str::to_owned).collect()
@@ -277,13 +429,7 @@ async fn run_with_seed(seed: u64) -> (Vec<String>, Vec<u16>) {
          [[fault]]\nname = \"third\"\nkey_prefix = \"Tasks/q\"\nevery = 3\nreset = \"before\""
     );
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .without_time()
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = log.is_written_here();
     let (stamp, _) = simulating(&rules).await;
     stamp.create_table("Tasks").await;
     let mut statuses = Vec::new();

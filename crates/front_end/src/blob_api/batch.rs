@@ -11,7 +11,8 @@
 //!
 //! What always holds: parts are independent, none may do what its own credentials do not allow, and all of a
 //! batch are of one kind. When the time of the batch is over, the parts that are left fail; a part may ask
-//! for less time than that.
+//! for less time than that. Under simulation each part is admitted by itself, and its faults are its own; one
+//! that resets the connection or cuts it off does so to the whole answer.
 
 use super::admit::admit_route;
 use super::blob_request::BlobRequest;
@@ -27,11 +28,11 @@ use crate::batch::boundary_of;
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use crate::pipeline::{
-    ApiRequest, IncomingBody, RequestBody, ServiceApi, check_timeout, requested_time_limit, timeout_of,
-    within,
+    ApiRequest, Environment, IncomingBody, RequestBody, ServiceApi, check_timeout, requested_time_limit,
+    timeout_of, within,
 };
-use crate::reply::Reply;
 use crate::reply::error_shape::ErrorShape;
+use crate::reply::{Reply, ReplyFault};
 use crate::request::addressing::Address;
 use crate::request::query_string::QueryParameters;
 use crate::request::request_id::RequestId;
@@ -49,6 +50,9 @@ const SIZE_BYTES_MAX: usize = 4 << 20;
 const BATCH_FOR_MAX: Duration = Duration::from_secs(120);
 /// Headers of a part at most.
 const PART_HEADERS_MAX: usize = 64;
+
+/// What ends the body of a part.
+const LINE_END: &[u8] = b"\r\n";
 
 /// One request of a batch.
 struct Part {
@@ -129,6 +133,7 @@ pub(crate) async fn run<B: RequestBody>(
     let version = text(context.headers(), "x-ms-version").unwrap_or(BlobApi::DEFAULT_VERSION);
     let mut out = Vec::new();
     let mut kind = None;
+    let mut fault = None;
     let parts = match read(&whole.bytes, &boundary) {
         Ok(parts) => parts,
         // Told in the place of the first part, and nothing is done (observed).
@@ -142,9 +147,16 @@ pub(crate) async fn run<B: RequestBody>(
     };
     for part in parts {
         let id = RequestId::new(outer.environment.random);
-        let reply = answer_part(api, context, &part.request, &mut kind, deadline).await;
-        let reply = reply.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
+        // Boxed, as that of the whole request.
+        let simulated = outer.environment.simulated.map(|simulated| Box::new(simulated.part()));
+        let environment = Environment { simulated: simulated.as_deref(), ..outer.environment };
+        let mut result = answer_part(api, context, environment, &part.request, &mut kind, deadline).await;
+        if let Some(simulated) = &simulated {
+            result = simulated.finish_part(result);
+        }
+        let reply = result.unwrap_or_else(|error| ErrorShape::Xml.reply(&error, id.as_str(), outer.now));
         put_part(&mut out, &response_boundary, version, part.content_id.as_deref(), (id.as_str(), &reply));
+        fault = fault_of_whole(fault, reply.fault, out.len() as u64, reply.body.len() as u64);
     }
     // The last bytes: one client takes what follows them, were it the end of a line, for a part that it can't
     // read.
@@ -153,7 +165,28 @@ pub(crate) async fn run<B: RequestBody>(
     let content_type = format!("multipart/mixed; boundary={response_boundary}");
     reply.header_bytes(CONTENT_TYPE, content_type.into_bytes());
     reply.body = out;
+    reply.fault = fault;
     Ok(reply)
+}
+
+/// What is done on purpose to the whole answer, now that it ends, at `end`, with a part whose body has `size`
+/// bytes. Nothing of an answer is sent whose connection is reset; otherwise the first cut is the one that is
+/// seen.
+fn fault_of_whole(
+    before: Option<ReplyFault>,
+    part: Option<ReplyFault>,
+    end: u64,
+    size: u64,
+) -> Option<ReplyFault> {
+    match (before, part) {
+        (Some(ReplyFault::Reset), _) | (_, Some(ReplyFault::Reset)) => Some(ReplyFault::Reset),
+        (None, Some(ReplyFault::CutBody(_))) if size == 0 => Some(ReplyFault::CutBody(end)),
+        (None, Some(ReplyFault::CutBody(left))) => {
+            let begin = end.saturating_sub(size + LINE_END.len() as u64);
+            Some(ReplyFault::CutBody(begin + left.min(size)))
+        }
+        (before, _) => before,
+    }
 }
 
 fn put_part(
@@ -187,13 +220,14 @@ fn put_part(
     if !reply.body.is_empty() {
         out.extend_from_slice(mark);
         out.extend_from_slice(&reply.body);
-        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(LINE_END);
     }
 }
 
 async fn answer_part(
     api: &BlobApi,
     context: &BlobRequest<'_>,
+    environment: Environment<'_>,
     parts: &Parts,
     kind: &mut Option<Route>,
     deadline: Duration,
@@ -213,7 +247,7 @@ async fn answer_part(
     check_timeout(&query)?;
     let requested = timeout_of(&query).map(|requested| outer.environment.clock.monotonic() + requested);
     let deadline = requested.map_or(deadline, |requested| requested.min(deadline));
-    let request = ApiRequest { parts, address, query: &query, grant: &grant, ..*outer };
+    let request = ApiRequest { parts, address, query: &query, grant: &grant, environment, ..*outer };
     let target = Target::parse(request.resource(), &query)?;
     let headers = Headers::of_request(parts);
     let route = Route::find(&parts.method, &target, &query, headers)?;
@@ -287,6 +321,26 @@ async fn authenticate(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_of_parts_are_passed_on() {
+        use ReplyFault::{CutBody, Reset};
+        for (before, part, size, expected) in [
+            (None, None, 0, None),
+            (None, Some(Reset), 40, Some(Reset)),
+            (Some(Reset), None, 40, Some(Reset)),
+            (Some(CutBody(7)), Some(Reset), 0, Some(Reset)),
+            (Some(Reset), Some(CutBody(7)), 0, Some(Reset)),
+            (Some(CutBody(7)), None, 0, Some(CutBody(7))),
+            (Some(CutBody(7)), Some(CutBody(0)), 0, Some(CutBody(7))),
+            (None, Some(CutBody(7)), 0, Some(CutBody(100))),
+            // The body is from 58 to 98.
+            (None, Some(CutBody(7)), 40, Some(CutBody(65))),
+            (None, Some(CutBody(90)), 40, Some(CutBody(98))),
+        ] {
+            assert_eq!(fault_of_whole(before, part, 100, size), expected, "{before:?} {part:?} {size}");
+        }
+    }
 
     #[test]
     fn parts() {

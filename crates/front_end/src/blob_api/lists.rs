@@ -8,6 +8,7 @@ use super::headers::reply_headers::{
 };
 use crate::error::ApiError;
 use crate::reply::Reply;
+use crate::simulate::ListedPage;
 use crate::xml::{XML_DECLARATION, put_xml_element, put_xml_tag, put_xml_text};
 use base::Ticks;
 use blob::limits::LIST_PAGE_MAX;
@@ -47,6 +48,15 @@ pub(crate) fn page_size(context: &BlobRequest<'_>, most: usize) -> Result<usize,
 /// Entries that a page of `max` has if pages end early on purpose.
 fn simulated_page_size(context: &BlobRequest<'_>, max: usize) -> usize {
     context.request.environment.simulated.map_or(max, |simulated| simulated.list_page(max))
+}
+
+/// The answer of a list, marked if its page ended early on purpose.
+fn list_reply(context: &BlobRequest<'_>, out: Vec<u8>, listed: ListedPage) -> Reply {
+    let mut reply = Reply::xml(StatusCode::OK, out);
+    if let Some(simulated) = context.request.environment.simulated {
+        simulated.note_list_end(&mut reply, listed);
+    }
+    reply
 }
 
 /// Begins the answer of a list that has pages of `max` entries.
@@ -106,6 +116,8 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     let page_max = simulated_page_size(context, max);
     let page = context.service.list_containers(account, prefix, marker, page_max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
+    let (count, has_next) = (rows.len(), next.is_some());
+    let listed = ListedPage { requested_max: max, count_max: page_max, count, has_next };
     let mut out = open_results(context, None, max);
     put_xml_tag(&mut out, "<", "Containers");
     for row in rows {
@@ -134,7 +146,7 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     put_xml_tag(&mut out, "</", "Containers");
     put_xml_element(&mut out, "NextMarker", next.as_deref().unwrap_or_default());
     put_xml_tag(&mut out, "</", "EnumerationResults");
-    Ok(Reply::xml(StatusCode::OK, out))
+    Ok(list_reply(context, out, listed))
 }
 
 /// What a listing shows of a blob besides the usual.
@@ -163,11 +175,12 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     let container = context.container().await?;
     let name = |parameter| context.query(parameter).map(|text| with_forward_slashes(text.to_owned()));
     let max = page_size(context, LIST_PAGE_MAX)?;
+    let page_max = simulated_page_size(context, max);
     let query = ListQuery {
         prefix: name("prefix").unwrap_or_default(),
         delimiter: context.query("delimiter").map(str::to_owned),
         marker: context.query("marker").map(str::to_owned),
-        max: simulated_page_size(context, max),
+        max: page_max,
         snapshots: has("snapshots"),
         uncommitted: has("uncommittedblobs"),
         deleted: has("deleted"),
@@ -240,7 +253,8 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     put_xml_tag(&mut out, "</", "Blobs");
     put_xml_element(&mut out, "NextMarker", page.marker.as_deref().unwrap_or_default());
     put_xml_tag(&mut out, "</", "EnumerationResults");
-    Ok(Reply::xml(StatusCode::OK, out))
+    let (count, has_next) = (page.entries.len(), page.marker.is_some());
+    Ok(list_reply(context, out, ListedPage { requested_max: max, count_max: page_max, count, has_next }))
 }
 
 /// A name; one that XML can't hold is percent-encoded and marked so.

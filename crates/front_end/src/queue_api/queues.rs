@@ -9,6 +9,7 @@ use crate::pipeline::ApiRequest;
 use crate::reply::Reply;
 use crate::reply::continuation::{decode_token, encode_token};
 use crate::request::query_string::QueryParameters;
+use crate::simulate::ListedPage;
 use crate::xml::{XML_DECLARATION, put_xml_attribute, put_xml_element, put_xml_tag};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
@@ -39,7 +40,14 @@ pub(crate) async fn list(service: &QueueService, request: &ApiRequest<'_>) -> Re
         // What was made of it, as in lists of blobs.
         ("MaxResults", query.find("maxresults").map(|_| results_max.to_string())),
     ];
-    Ok(Reply::xml(StatusCode::OK, write_list(&request.base_address(), asked, &page, with_metadata)))
+    let mut reply =
+        Reply::xml(StatusCode::OK, write_list(&request.base_address(), asked, &page, with_metadata));
+    if let Some(simulated) = request.environment.simulated {
+        let (count, has_next) = (page.queues.len(), page.next.is_some());
+        let listed = ListedPage { requested_max: results_max, count_max: list.count_max, count, has_next };
+        simulated.note_list_end(&mut reply, listed);
+    }
+    Ok(reply)
 }
 
 /// Queues of a page: the requested count, but no more than there may be.

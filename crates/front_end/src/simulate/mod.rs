@@ -29,5 +29,5 @@ pub use simulation::Simulation;
 
 pub(crate) use boundaries::PageEnd;
 pub(crate) use operation::{Operation, Target};
-pub(crate) use simulated_request::SimulatedRequest;
+pub(crate) use simulated_request::{ListedPage, SimulatedRequest};
 pub(crate) use simulation::Requester;

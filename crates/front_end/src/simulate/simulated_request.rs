@@ -1,8 +1,10 @@
 //! One request under simulation: asks for its admission, waits and refuses as decided, and applies afterwards
 //! what is to happen once the work is done. All that is simulated is logged here and marked in the answer.
 //!
+//! A request inside another one, such as a part of a blob batch, has an admission of its own.
+//!
 //! What always holds: a request that is refused was not begun; what is to happen after the work happens
-//! whatever came of it.
+//! whatever came of it; an admission decides about the answer of its own request only.
 
 use super::boundaries::{KeyPair, PageEnd};
 use super::fault_rule::{Disturbance, When};
@@ -44,6 +46,26 @@ pub(crate) struct SimulatedRequest<'a> {
     admitted: Mutex<Option<Admitted>>,
 }
 
+/// A page of a list, of which less may be shown than was requested.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListedPage {
+    /// Entries that the request wants at most.
+    pub(crate) requested_max: usize,
+    /// Entries that it was given at most: [`SimulatedRequest::list_page`].
+    pub(crate) count_max: usize,
+    /// Entries that it has.
+    pub(crate) count: usize,
+    /// Whether there are more behind it.
+    pub(crate) has_next: bool,
+}
+
+impl ListedPage {
+    /// Whether it would have more entries, were it not for the simulation.
+    fn ends_early(self) -> bool {
+        self.has_next && self.count_max < self.requested_max && self.count >= self.count_max
+    }
+}
+
 /// What was admitted, and what is to happen to its answer.
 struct Admitted {
     what: String,
@@ -62,6 +84,11 @@ impl<'a> SimulatedRequest<'a> {
         ingress_bytes: u64,
     ) -> Self {
         SimulatedRequest { simulation, clock, requester, ingress_bytes, admitted: Mutex::new(None) }
+    }
+
+    /// A request inside this one, whose bytes are counted with this one's.
+    pub(crate) fn part(&self) -> Self {
+        SimulatedRequest::new(self.simulation, self.clock, self.requester, 0)
     }
 
     /// Returns when the operation may begin, or why it may not.
@@ -136,6 +163,17 @@ impl<'a> SimulatedRequest<'a> {
         self.simulation.settings().boundaries.page_rows.map_or(count_max, |rows| rows.min(count_max))
     }
 
+    /// Marks the answer with a page of a list if that ended early.
+    pub(crate) fn note_list_end(&self, reply: &mut Reply, page: ListedPage) {
+        if !page.ends_early() {
+            return;
+        }
+        if let Some(Admitted { what, .. }) = &*self.admitted.lock() {
+            tracing::info!("simulated: a page ends with {} entries, {what}", page.count);
+        }
+        Self::mark_boundary(reply);
+    }
+
     /// Charges for the rows of a page, which are in the order of their keys.
     pub(crate) fn admit_rows<'k>(
         &self,
@@ -173,12 +211,20 @@ impl<'a> SimulatedRequest<'a> {
     }
 
     /// What is answered, now that the work is done.
-    pub(crate) fn finish(&self, mut result: Result<Reply, ApiError>) -> Result<Reply, ApiError> {
-        let Some(admitted) = self.admitted.lock().take() else { return result };
-        let egress = result
+    pub(crate) fn finish(&self, result: Result<Reply, ApiError>) -> Result<Reply, ApiError> {
+        let egress_bytes = result
             .as_ref()
             .map_or(0, |reply| reply.stream.as_ref().map_or(reply.body.len() as u64, |stream| stream.size));
-        let moved = Moved { ingress_bytes: self.ingress_bytes, egress_bytes: egress };
+        self.settle(result, Moved { ingress_bytes: self.ingress_bytes, egress_bytes })
+    }
+
+    /// What a part answers, now that its work is done. Its bytes are counted with the whole answer's.
+    pub(crate) fn finish_part(&self, result: Result<Reply, ApiError>) -> Result<Reply, ApiError> {
+        self.settle(result, Moved { ingress_bytes: 0, egress_bytes: 0 })
+    }
+
+    fn settle(&self, mut result: Result<Reply, ApiError>, moved: Moved) -> Result<Reply, ApiError> {
+        let Some(admitted) = self.admitted.lock().take() else { return result };
         let now = self.clock.monotonic();
         self.simulation.charge_bytes(now, self.requester.account_number, moved);
         if let Target::Blob { is_page } = admitted.target
@@ -189,6 +235,10 @@ impl<'a> SimulatedRequest<'a> {
             self.simulation.charge_page_blob(now, &self.requester, &operation, moved);
         }
         let Some(fault) = &admitted.fault else { return result };
+        if result.as_ref().is_ok_and(|reply| reply.fault == Some(ReplyFault::Reset)) {
+            // A part of it resets the connection, so nothing of this answer is sent.
+            return result;
+        }
         match &fault.disturbance {
             Some(Disturbance::CutBody(size)) => {
                 if let Ok(reply) = &mut result {
@@ -296,4 +346,28 @@ fn refusal_error(refusal: &Refusal) -> ApiError {
     };
     let answer = injected(code.status(), code.as_str().into(), mark);
     ApiError::with_message(code, message).injected(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_ends_early_only_where_the_simulation_shortened_it() {
+        for (requested_max, count_max, count, has_next, expected) in [
+            (5000, 2, 2, true, true),
+            // The request wants no more.
+            (2, 2, 2, true, false),
+            (1, 1, 1, true, false),
+            // There is no more.
+            (5000, 2, 2, false, false),
+            (5000, 2, 1, false, false),
+            // It ended before for a reason of its own, such as many deleted entries.
+            (5000, 2, 1, true, false),
+            (5000, 2, 0, true, false),
+        ] {
+            let page = ListedPage { requested_max, count_max, count, has_next };
+            assert_eq!(page.ends_early(), expected, "{page:?}");
+        }
+    }
 }

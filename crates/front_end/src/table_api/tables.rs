@@ -13,6 +13,7 @@ use crate::reply::continuation::{decode_token, encode_token};
 use crate::reply::negotiation::MetadataLevel;
 use crate::reply::{DATA_SERVICE_ID, DATA_SERVICE_VERSION, PREFERENCE_APPLIED, Reply};
 use crate::request::query_string::QueryParameters;
+use crate::simulate::ListedPage;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION};
@@ -51,8 +52,14 @@ pub(crate) async fn list_tables(
     }
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
-    if let Some(next) = page.next.as_ref().filter(|_| list.top > 0) {
+    let next = page.next.as_ref().filter(|_| list.top > 0);
+    if let Some(next) = next {
         reply.header_bytes(NEXT_TABLE_NAME, encode_token(next).into_bytes());
+    }
+    if let Some(simulated) = context.simulated {
+        let (count, has_next) = (page.names.len().min(list.top), next.is_some());
+        let listed = ListedPage { requested_max: top, count_max: list.top, count, has_next };
+        simulated.note_list_end(&mut reply, listed);
     }
     Ok(reply)
 }
