@@ -119,8 +119,9 @@ impl Interlude for NewerFirst<'_> {
 
     fn extent_size_bytes(&self) -> u64 {
         let core = &self.compactor.core;
-        match core.table.has_data() {
-            // Overflows stay in their extents, and these are named one by one.
+        match core.table.has_data() || core.is_scarce() {
+            // Overflows stay in their extents, and these are named one by one. On a full disk each extent has
+            // to be paid for in the logs.
             true => u64::MAX,
             false => choose_extent_size(self.size_bytes, core.shared.settings.compaction_part_size_bytes),
         }
