@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const RELEASE_EXPIRED_EVERY: u32 = 10;
 /// Memory of the process beyond its budget from which on free memory goes back at once.
 const RELEASED_FROM_BYTES: u64 = 96 << 20;
-/// What the process may have in use beyond its budget; the cache makes room for more. Less than
+/// What the process may have in use beyond its budget; the cache shrinks by what is more. Less than
 /// [`RELEASED_FROM_BYTES`]: the difference is there again before the next release, or each look would return
 /// memory that is needed again at once.
 const IN_USE_BEYOND_BYTES_MAX: u64 = 64 << 20;
