@@ -3,9 +3,9 @@
 //! freed all the time costs the journal's thread more than copying a record.
 //!
 //! Records lie side by side in chunks, each at a page's start, from where the disk takes them without a copy.
-//! What always holds: the bytes of a record stay what they are while a reference to them exists; unused memory
-//! is freed when the journal is idle, but for one chunk; chunks in use are as many as their records fill, and a
-//! few.
+//! What always holds: the bytes of a record stay what they are while a reference to them exists; unused
+//! memory is freed when the journal is idle, but for one chunk; chunks in use are as many as their records
+//! fill, and a few.
 
 use crate::record::{END_MARK_SIZE, RECORD_ALIGNMENT, RecordBuilder, padded_size};
 use base::disk::WRITE_ALIGNMENT;
