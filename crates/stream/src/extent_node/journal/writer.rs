@@ -160,7 +160,7 @@ impl JournalWriter {
                         }
                     }
                     () = idle, if self.unmarked => {
-                        self.memory.give_back();
+                        self.memory.release_unused();
                         self.mark().await;
                         continue;
                     }
