@@ -20,12 +20,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const RELEASE_EXPIRED_EVERY: u32 = 10;
 /// Memory of the process beyond its budget from which on free memory goes back at once.
 const RELEASED_FROM_BYTES: u64 = 96 << 20;
+/// And, within a second of the last time, only if so much has come since: what is still there after a release
+/// is in use.
+const GROWN_BYTES_MIN: u64 = 16 << 20;
 /// What the process may have in use beyond its budget; the cache shrinks by what is more. Less than
 /// [`RELEASED_FROM_BYTES`]: the difference is there again before the next release, or each look would return
 /// memory that is needed again at once.
 const IN_USE_BEYOND_BYTES_MAX: u64 = 64 << 20;
-/// A cache gives way down to this part of what it was set to.
-const CACHE_LEAST_DIVISOR: u64 = 16;
 /// A cache that gave way grows by a part of what it was set to that is no larger than this, and no smaller
 /// than the next: it remembers a number of evicted keys that is scaled and rounded down with each change, and
 /// many small steps would leave none.
@@ -40,6 +41,8 @@ pub(crate) struct MemoryGuard {
     cache_size_bytes_max: u64,
     /// What the cache may take at present.
     cache_limit_bytes: u64,
+    /// What was resident after free memory was released last, or less if it has shrunk since.
+    left_bytes: u64,
     /// Looks since old memory was released.
     looks: u32,
 }
@@ -58,6 +61,7 @@ impl MemoryGuard {
             budget_bytes,
             cache_size_bytes_max,
             cache_limit_bytes: cache_size_bytes_max,
+            left_bytes: 0,
             looks: 0,
         }
     }
@@ -73,12 +77,16 @@ impl MemoryGuard {
     fn look(&mut self) -> bool {
         let Some(partitions) = self.partitions.upgrade() else { return false };
         self.looks = (self.looks + 1) % RELEASE_EXPIRED_EVERY;
-        let release = choose_release(resident_bytes(), self.budget_bytes, self.looks == 0);
+        let Some(resident) = resident_bytes() else { return true };
+        self.left_bytes = self.left_bytes.min(resident);
+        let release = choose_release(resident, self.left_bytes, self.budget_bytes, self.looks == 0);
         if let Some(release) = release {
             allocator::release_free_memory(release);
         }
-        // What is resident after that is in use.
         let Some(resident) = resident_bytes() else { return true };
+        if release == Some(Release::All) {
+            self.left_bytes = resident;
+        }
         let cache = Cache {
             size_bytes: partitions.statistics().cache.size_bytes,
             limit_bytes: self.cache_limit_bytes,
@@ -93,7 +101,7 @@ impl MemoryGuard {
             self.cache_limit_bytes = limit;
             partitions.limit_cache(limit);
             if limit < cache.limit_bytes {
-                tracing::debug!(resident, limit, "the cache makes room");
+                tracing::debug!(resident, limit, "the block cache shrinks");
                 allocator::release_free_memory(Release::All);
             }
         }
@@ -101,11 +109,13 @@ impl MemoryGuard {
     }
 }
 
-/// Which free memory is to go back to the system, if so much is resident.
-fn choose_release(resident: Option<u64>, budget_bytes: u64, is_time: bool) -> Option<Release> {
-    match resident {
-        Some(resident) if resident > budget_bytes.saturating_add(RELEASED_FROM_BYTES) => Some(Release::All),
-        _ => is_time.then_some(Release::Expired),
+/// Which free memory is to go back to the system, if so much is resident, and was after the last time.
+fn choose_release(resident: u64, left_bytes: u64, budget_bytes: u64, is_time: bool) -> Option<Release> {
+    let is_too_much = resident > budget_bytes.saturating_add(RELEASED_FROM_BYTES);
+    let has_grown = resident > left_bytes.saturating_add(GROWN_BYTES_MIN);
+    match is_too_much && (has_grown || is_time) {
+        true => Some(Release::All),
+        false => is_time.then_some(Release::Expired),
     }
 }
 
@@ -125,8 +135,7 @@ fn choose_cache_limit(in_use: u64, budget_bytes: u64, cache: Cache) -> u64 {
     let in_use_max = budget_bytes.saturating_add(IN_USE_BEYOND_BYTES_MAX);
     let excess = in_use.saturating_sub(in_use_max);
     if excess > 0 {
-        let least = cache.size_bytes_max / CACHE_LEAST_DIVISOR;
-        return cache.limit_bytes.min(cache.size_bytes).saturating_sub(excess).max(least);
+        return cache.limit_bytes.min(cache.size_bytes).saturating_sub(excess);
     }
     // The other half of the room stays, or it would swing.
     let step = ((in_use_max - in_use) / 2).min(cache.size_bytes_max / CACHE_GROWS_BY_DIVISOR_MIN);
@@ -152,19 +161,21 @@ mod tests {
 
     #[test]
     fn free_memory_goes_back_when_it_is_old_or_too_much() {
-        let choose = |resident_mib: u64, is_time| choose_release(Some(resident_mib * MIB), BUDGET, is_time);
-        for (resident_mib, is_time, expected) in [
-            (100, false, None),
-            (100, true, Some(Release::Expired)),
-            (352, true, Some(Release::Expired)),
-            (353, true, Some(Release::All)),
-            (353, false, Some(Release::All)),
+        for (resident_mib, left_mib, is_time, expected) in [
+            (100, 0, false, None),
+            (100, 0, true, Some(Release::Expired)),
+            (352, 0, true, Some(Release::Expired)),
+            (353, 0, true, Some(Release::All)),
+            (353, 0, false, Some(Release::All)),
+            // What was left is in use.
+            (400, 390, false, None),
+            (400, 390, true, Some(Release::All)),
+            (407, 390, false, Some(Release::All)),
         ] {
-            assert_eq!(choose(resident_mib, is_time), expected, "{resident_mib} MiB");
+            let chosen = choose_release(resident_mib * MIB, left_mib * MIB, BUDGET, is_time);
+            assert_eq!(chosen, expected, "{resident_mib} MiB, {left_mib} left");
         }
-        assert_eq!(choose_release(None, BUDGET, true), Some(Release::Expired));
-        assert_eq!(choose_release(None, BUDGET, false), None);
-        assert_eq!(choose_release(Some(u64::MAX), u64::MAX, false), None);
+        assert_eq!(choose_release(u64::MAX, 0, u64::MAX, false), None);
     }
 
     #[test]
@@ -179,7 +190,7 @@ mod tests {
             (320, 100, 128, 128),
             (350, 100, 128, 70),
             (350, 128, 40, 10),
-            (900, 100, 128, 8),
+            (900, 100, 128, 0),
             // Near the bound it stays as it is.
             (318, 70, 70, 70),
             (313, 70, 70, 70),
