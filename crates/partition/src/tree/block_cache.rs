@@ -23,8 +23,8 @@ use stream::{ExtentId, Location};
 /// Bytes that an entry costs besides its block, roughly.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// A cache that is limited keeps this part of what it was made for, of what checkpoints do not hold. It
-/// remembers keys that it has evicted, to keep what comes again, in a number that is scaled with its capacity:
-/// with a capacity of 0 it would remember none from then on.
+/// remembers keys that it has evicted, to keep what comes again, in a number that is scaled with its
+/// capacity: with a capacity of 0 it would remember none from then on.
 const CACHED_LEAST_DIVISOR: u64 = 16;
 /// What the cache expects a block to take, to size its tables.
 const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
@@ -176,8 +176,8 @@ impl BlockCache {
     }
 
     /// Has all of it take no more than this from now on, as far as blocks that checkpoints hold leave room:
-    /// these stay, and so does a [small part](CACHED_LEAST_DIVISOR) of the others. What is too much is evicted
-    /// at once.
+    /// these stay, and so does a [small part](CACHED_LEAST_DIVISOR) of the others. What is too much is
+    /// evicted at once.
     pub(crate) fn limit(&self, size_bytes_max: u64) {
         let rest = size_bytes_max.saturating_sub(self.held.size_bytes());
         let least = self.cached_size_bytes_max / CACHED_LEAST_DIVISOR;
