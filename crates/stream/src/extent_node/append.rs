@@ -108,8 +108,10 @@ impl ExtentNode {
     }
 
     /// Cuts what lies beyond the length. If that fails, writing stops: the append may not be refused as one
-    /// that left nothing.
+    /// that left nothing. Once writing has stopped nothing is cut: the length may be longer than it shows,
+    /// because the journal's last record may be on the disk although its sync failed.
     async fn cut(&self, extent: &Extent) -> Result<(), StreamError> {
+        self.stop.check()?;
         let what = || format!("extent {}", extent.id);
         cut_to_length(extent).await.map_err(|error| self.stopped(StreamError::write(&what(), &error)))
     }
