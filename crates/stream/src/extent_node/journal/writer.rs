@@ -13,6 +13,7 @@ use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
 use crate::extent_node::drain::Drain;
 use crate::extent_node::extent::Extent;
+use crate::extent_node::large_run::LargeRun;
 use crate::extent_node::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use crate::extent_node::stop::Stop;
 use crate::ids::{ExtentId, Location, OwnerEpoch};
@@ -25,7 +26,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, mpsc, oneshot};
+use tokio::sync::{OwnedRwLockReadGuard, mpsc, oneshot};
 
 /// Where a request's outcome goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StreamError>>;
@@ -59,8 +60,8 @@ pub(crate) enum Request {
         size: u64,
         /// Of the extent with those bytes.
         digest: Option<ExtentDigest>,
-        /// As for an append.
-        tail: OwnedRwLockWriteGuard<()>,
+        /// Of which it is a part; it has the extent's tail.
+        run: Arc<LargeRun>,
         reply: Reply<()>,
     },
     /// The extent's empty file is there.
@@ -90,7 +91,7 @@ enum Effect {
     Changed {
         extent: Arc<Extent>,
         state: ExtentState,
-        _tail: Option<OwnedRwLockWriteGuard<()>>,
+        _run: Option<Arc<LargeRun>>,
         reply: Reply<()>,
     },
     Fenced {
@@ -394,16 +395,16 @@ impl JournalWriter {
                 let offset = state.length - size as u64;
                 Some(Effect::Appended { extent, state, offset, start, end, locations, _tail: tail, reply })
             }
-            Request::Length { extent, epoch, offset, size, digest, tail, reply } => {
+            Request::Length { extent, epoch, offset, size, digest, run, reply } => {
                 let entry = Entry::Length { extent: extent.id, epoch, offset, size, digest };
                 match self.change(&entry, extent.id, body) {
-                    Ok(state) => Some(Effect::Changed { extent, state, _tail: Some(tail), reply }),
+                    Ok(state) => Some(Effect::Changed { extent, state, _run: Some(run), reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
             Request::Create { extent, epoch, reply } => {
                 match self.change(&Entry::Create { extent: extent.id, epoch }, extent.id, body) {
-                    Ok(state) => Some(Effect::Changed { extent, state, _tail: None, reply }),
+                    Ok(state) => Some(Effect::Changed { extent, state, _run: None, reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
