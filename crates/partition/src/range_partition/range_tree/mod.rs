@@ -83,6 +83,8 @@ pub(super) struct Gate {
     pub(super) leaving: AtomicBool,
     /// A hand-over copies what is in memory: nothing is flushed.
     pub(super) keeps_memory: AtomicBool,
+    /// When the flush under way began, in microseconds of monotonic time; 0: there is none.
+    pub(super) flush_began_us: AtomicU64,
     /// Notified after each flush, for writers that wait for one. They wake in the order in which they came: a
     /// simulation would not be the same each time with a `watch`, which draws lots.
     pub(super) flushed: Notify,
@@ -151,6 +153,7 @@ impl RangeTree {
                 merging: tokio::sync::Mutex::new(()),
                 leaving: AtomicBool::new(false),
                 keeps_memory: AtomicBool::new(false),
+                flush_began_us: AtomicU64::new(0),
                 flushed: Notify::new(),
             },
         }

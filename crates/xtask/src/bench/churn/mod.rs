@@ -11,6 +11,7 @@ mod memory;
 mod neighbours;
 mod rows;
 mod small_blobs;
+mod writers;
 
 use crate::bench::disk_usage::used_bytes;
 use crate::bench::measured::MeasuredServer;
@@ -35,10 +36,19 @@ enum Part {
     Memory,
     /// One account's small requests beside another's many groups.
     Neighbours,
+    /// More writers than flushes keep up with.
+    Writers,
 }
 
-const PARTS: [Part; 6] =
-    [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Memory, Part::Neighbours];
+const PARTS: [Part; 7] = [
+    Part::Deletions,
+    Part::Flow,
+    Part::Blobs,
+    Part::Cache,
+    Part::Memory,
+    Part::Neighbours,
+    Part::Writers,
+];
 
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
@@ -67,6 +77,15 @@ pub(crate) struct ChurnArguments {
     /// Seconds of each measurement of one account beside another.
     #[arg(long, default_value_t = 10)]
     neighbour_seconds: u64,
+    /// Numbers of writers of batches, one after the other; the last is compared with the first.
+    #[arg(long, value_delimiter = ',', default_values_t = [8, 16])]
+    writers: Vec<u64>,
+    /// Seconds that each number of writers writes.
+    #[arg(long, default_value_t = 20)]
+    writers_seconds: u64,
+    /// Bytes of text of each of their rows.
+    #[arg(long, default_value_t = 1000)]
+    writers_text_size: usize,
     /// Seconds of quiet in which tombstones must be gone.
     #[arg(long, default_value_t = 30)]
     quiet_seconds: u64,
@@ -92,6 +111,9 @@ impl ChurnArguments {
             overwrites: 2,
             memory: memory::MemoryArguments { memory_rows: 10_000, memory_idle_seconds: 1 },
             neighbour_seconds: 1,
+            writers: vec![2, 4],
+            writers_seconds: 1,
+            writers_text_size: 1000,
             quiet_seconds: 12,
             space_seconds: 1,
             server: MeasuredServer::smoke(bin),
@@ -194,6 +216,7 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
             Part::Cache => cache::run(&stage)?,
             Part::Memory => memory::run(&stage)?,
             Part::Neighbours => neighbours::run(&stage)?,
+            Part::Writers => writers::run(&stage)?,
         };
         let status = stage.server.terminate()?;
         if !status.success() {
