@@ -329,6 +329,7 @@ mod tests {
             let fair = time_of(WRITE_SIZE_BYTES * count, FLUSH_RATE);
             assert!(stopped.longest > 10 * fair.min(Duration::from_millis(30)), "{stopped:?}");
             assert!(slowed.longest <= 2 * fair, "{fair:?} would be fair: {slowed:?}");
+            assert!(slowed.longest <= slowed.p99 * 4 / 3, "it is not flat: {slowed:?}");
             assert!(slowed.bytes_per_second >= stopped.bytes_per_second / 100 * 98, "{slowed:?} {stopped:?}");
         }
     }
