@@ -18,8 +18,9 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// With as many frozen tables as may wait, writers go on until the table behind them is full up to this part:
-/// so far they have been slowed.
+/// With as many frozen tables as may wait, writers go on until the table behind them is full up to this part,
+/// while much is free: so far they have been slowed. On a disk that may soon be full they stop before, because
+/// the reserve has no room for a third table's checkpoint.
 const ACTIVE_PART_DIVISOR: u64 = 2;
 
 impl CommitPipeline {
@@ -34,6 +35,7 @@ impl CommitPipeline {
         let table_size_bytes = self.core.shared.settings.memory_table_size_bytes;
         tree.active.size_bytes() >= table_size_bytes / ACTIVE_PART_DIVISOR
             || !self.may_be_slowed()
+            || !self.core.shared.streams.is_ample()
             || tree.frozen.len() > FROZEN_TABLE_COUNT_MAX
     }
 

@@ -40,15 +40,8 @@ enum Part {
     Writers,
 }
 
-const PARTS: [Part; 7] = [
-    Part::Deletions,
-    Part::Flow,
-    Part::Blobs,
-    Part::Cache,
-    Part::Memory,
-    Part::Neighbours,
-    Part::Writers,
-];
+const PARTS: [Part; 7] =
+    [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Memory, Part::Neighbours, Part::Writers];
 
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
