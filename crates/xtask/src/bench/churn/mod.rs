@@ -7,6 +7,7 @@
 mod cache;
 mod deletions;
 mod flow;
+mod growth;
 mod memory;
 mod neighbours;
 mod rows;
@@ -38,6 +39,8 @@ enum Part {
     Neighbours,
     /// More writers than flushes keep up with.
     Writers,
+    /// Many new rows in scattered order with a small memory budget.
+    Growth,
 }
 
 const PARTS: [Part; 7] =
@@ -70,6 +73,9 @@ pub(crate) struct ChurnArguments {
     /// Seconds of each measurement of one account beside another.
     #[arg(long, default_value_t = 10)]
     neighbour_seconds: u64,
+    /// Rows that are inserted in scattered order with a small memory budget.
+    #[arg(long, default_value_t = 5_000_000)]
+    growth_rows: u64,
     /// Numbers of writers of batches, one after the other; the last is compared with the first.
     #[arg(long, value_delimiter = ',', default_values_t = [8, 16])]
     writers: Vec<u64>,
@@ -104,6 +110,7 @@ impl ChurnArguments {
             overwrites: 2,
             memory: memory::MemoryArguments { memory_rows: 10_000, memory_idle_seconds: 1 },
             neighbour_seconds: 1,
+            growth_rows: 10_000,
             writers: vec![2, 4],
             writers_seconds: 1,
             writers_text_size: 1000,
@@ -197,8 +204,7 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
         }
         println!("{part:?}");
         let scratch = workspace::Scratch::create("bench-churn")?;
-        // Only one part is about a small budget.
-        let flags = if part == Part::Memory { &flags[..] } else { &flags[..4] };
+        let flags = if matches!(part, Part::Memory | Part::Growth) { &flags[..] } else { &flags[..4] };
         let server =
             ServerProcess::start_larimar_with(&programs.larimar, &scratch.path().join("data"), flags)?;
         let mut stage = Stage { arguments, binary: &programs.larimar, server, scratch };
@@ -210,6 +216,7 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
             Part::Memory => memory::run(&stage)?,
             Part::Neighbours => neighbours::run(&stage)?,
             Part::Writers => writers::run(&stage)?,
+            Part::Growth => growth::run(&stage)?,
         };
         let status = stage.server.terminate()?;
         if !status.success() {
