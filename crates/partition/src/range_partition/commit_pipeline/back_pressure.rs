@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// With as many frozen tables as may wait, writers go on until the table behind them is full up to this part,
-/// while much is free: so far they have been slowed. On a disk that may soon be full they stop before, because
-/// the reserve has no room for a third table's checkpoint.
+/// while much is free: so far they have been slowed. On a disk that may soon be full they stop before,
+/// because the reserve has no room for a third table's checkpoint.
 const ACTIVE_PART_DIVISOR: u64 = 2;
 
 impl CommitPipeline {

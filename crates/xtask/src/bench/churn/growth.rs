@@ -12,8 +12,15 @@ const STEPS: u64 = 10;
 /// Slower than the first rows at most by so much.
 const SLOWER_PERCENT_MAX: f64 = 25.0;
 
+#[derive(clap::Args)]
+pub(crate) struct GrowthArguments {
+    /// Rows that are inserted in scattered order with a small memory budget.
+    #[arg(long, default_value_t = 5_000_000)]
+    pub(super) growth_rows: u64,
+}
+
 pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
-    let (rows, address) = (stage.arguments.growth_rows, stage.server.address);
+    let (rows, address) = (stage.arguments.growth.growth_rows, stage.server.address);
     TableClient::connect(address)?.create_table()?;
     // A partition for each group, so that all keys of a group are new ones of a place that nobody foresees.
     let partition = |row: u64| format!("p{:016x}", (row / GROUP_ROWS).wrapping_mul(0x9E37_79B9_7F4A_7C15));

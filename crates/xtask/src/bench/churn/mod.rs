@@ -62,40 +62,35 @@ pub(crate) struct ChurnArguments {
     /// Small blobs of which half are deleted.
     #[arg(long, default_value_t = 300_000)]
     blobs: u64,
-    /// Hot rows of 1 KiB that are overwritten.
-    #[arg(long, default_value_t = 190_000)]
-    hot_rows: u64,
-    /// Times that they are overwritten.
-    #[arg(long, default_value_t = 10)]
-    overwrites: u64,
+    #[command(flatten)]
+    cache: cache::CacheArguments,
     #[command(flatten)]
     memory: memory::MemoryArguments,
     /// Seconds of each measurement of one account beside another.
     #[arg(long, default_value_t = 10)]
     neighbour_seconds: u64,
-    /// Rows that are inserted in scattered order with a small memory budget.
-    #[arg(long, default_value_t = 5_000_000)]
-    growth_rows: u64,
-    /// Numbers of writers of batches, one after the other; the last is compared with the first.
-    #[arg(long, value_delimiter = ',', default_values_t = [8, 16])]
-    writers: Vec<u64>,
-    /// Seconds that each number of writers writes.
-    #[arg(long, default_value_t = 20)]
-    writers_seconds: u64,
-    /// Bytes of text of each of their rows.
-    #[arg(long, default_value_t = 1000)]
-    writers_text_size: usize,
+    #[command(flatten)]
+    growth: growth::GrowthArguments,
+    #[command(flatten)]
+    writers: writers::WritersArguments,
+    #[command(flatten)]
+    waits: WaitArguments,
+    #[command(flatten)]
+    server: MeasuredServer,
+    /// Fail if a part misses its target.
+    #[arg(long)]
+    check: bool,
+}
+
+/// How long the server is left alone.
+#[derive(clap::Args)]
+struct WaitArguments {
     /// Seconds of quiet in which tombstones must be gone.
     #[arg(long, default_value_t = 30)]
     quiet_seconds: u64,
     /// Seconds after which the space of what was deleted must be back.
     #[arg(long, default_value_t = 60)]
     space_seconds: u64,
-    #[command(flatten)]
-    server: MeasuredServer,
-    /// Fail if a part misses its target.
-    #[arg(long)]
-    check: bool,
 }
 
 impl ChurnArguments {
@@ -106,16 +101,16 @@ impl ChurnArguments {
             rows: 60_000,
             flow: flow::FlowArguments { flow_seconds: 3, flow_rate: 5_000 },
             blobs: 2_000,
-            hot_rows: 5_000,
-            overwrites: 2,
+            cache: cache::CacheArguments { hot_rows: 5_000, overwrites: 2 },
             memory: memory::MemoryArguments { memory_rows: 10_000, memory_idle_seconds: 1 },
             neighbour_seconds: 1,
-            growth_rows: 10_000,
-            writers: vec![2, 4],
-            writers_seconds: 1,
-            writers_text_size: 1000,
-            quiet_seconds: 12,
-            space_seconds: 1,
+            growth: growth::GrowthArguments { growth_rows: 10_000 },
+            writers: writers::WritersArguments {
+                writers: vec![2, 4],
+                writers_seconds: 1,
+                writers_text_size: 1000,
+            },
+            waits: WaitArguments { quiet_seconds: 12, space_seconds: 1 },
             server: MeasuredServer::smoke(bin),
             check: false,
         }

@@ -18,9 +18,9 @@ const LONG_MS: f64 = 40.0;
 fn write(stage: &Stage<'_>, partition: &str, began_at: Instant) -> Result<Vec<(Duration, f64)>, String> {
     let mut client = TableClient::connect(stage.server.address).map_err(|error| error.to_string())?;
     let (mut took, mut first) = (Vec::new(), 0);
-    while began_at.elapsed() < Duration::from_secs(stage.arguments.writers_seconds) {
+    while began_at.elapsed() < Duration::from_secs(stage.arguments.writers.writers_seconds) {
         let batch_at = Instant::now();
-        let put = Change::Put { text_size: stage.arguments.writers_text_size };
+        let put = Change::Put { text_size: stage.arguments.writers.writers_text_size };
         client.change(partition, first..first + GROUP_ROWS, put).map_err(|error| error.to_string())?;
         took.push((began_at.elapsed(), batch_at.elapsed().as_secs_f64() * 1e3));
         first += GROUP_ROWS;
@@ -28,10 +28,23 @@ fn write(stage: &Stage<'_>, partition: &str, began_at: Instant) -> Result<Vec<(D
     Ok(took)
 }
 
+#[derive(clap::Args)]
+pub(crate) struct WritersArguments {
+    /// Numbers of writers of batches, one after the other; the last is compared with the first.
+    #[arg(long, value_delimiter = ',', default_values_t = [8, 16])]
+    pub(super) writers: Vec<u64>,
+    /// Seconds that each number of writers writes.
+    #[arg(long, default_value_t = 20)]
+    pub(super) writers_seconds: u64,
+    /// Bytes of text of each of their rows.
+    #[arg(long, default_value_t = 1000)]
+    pub(super) writers_text_size: usize,
+}
+
 pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
     TableClient::connect(stage.server.address)?.create_table()?;
     let mut p99s = Vec::new();
-    for (at, writer_count) in stage.arguments.writers.iter().copied().enumerate() {
+    for (at, writer_count) in stage.arguments.writers.writers.iter().copied().enumerate() {
         if at > 0 {
             std::thread::sleep(REST_FOR);
         }
