@@ -98,6 +98,7 @@ impl Flusher {
             let closed = matches!(self.core.serial.lock().standing, Standing::Closed(_));
             return Ok(if closed { Flush::Nothing } else { Flush::NotYet });
         }
+        let began_at = self.core.shared.clock.monotonic();
         let under_way = UnderWay::begin(&self.core, frozen.memory.size_bytes());
         // Those that are there now are all that is older, whatever compactions make of them meanwhile.
         let tombstones = self.core.tombstones_over(tree.checkpoints.clone());
@@ -117,6 +118,9 @@ impl Flusher {
         self.core.adopt(&mut metadata, next, &written).await?;
         self.core.replace_tree(|tree| tree.with_flushed(checkpoint));
         under_way.note_written();
+        let metrics = &self.core.shared.metrics;
+        metrics.flush.record_duration(self.core.shared.clock.monotonic().saturating_sub(began_at));
+        metrics.flushed_bytes.add(frozen.memory.size_bytes());
         if let Some(start) = metadata.log_start {
             self.core.trim(&self.core.names.log, start.extent).await;
         }

@@ -4,6 +4,7 @@
 //! What always holds: a reply leaves after the sync of the record that holds its entry. Entries are applied
 //! in the order of the record. After a failed write or sync nothing is written any more.
 
+use super::journal_metrics::JournalMetrics;
 use super::layout::{KIND_GROUP, SEGMENT_COUNT};
 use super::record_memory::RecordMemory;
 use super::recover::put_header;
@@ -111,6 +112,7 @@ pub(crate) struct JournalFiles {
     pub(crate) segment_size_bytes: u64,
     pub(crate) table_copies: TableCopies,
     pub(crate) synced_mark: SyncedMark,
+    pub(crate) metrics: JournalMetrics,
 }
 
 /// The newest segment, and where it ends.
@@ -243,6 +245,7 @@ impl JournalWriter {
             }
         }
         if !effects.is_empty() {
+            self.files.metrics.group_size.record(effects.len() as u64);
             match self.write_group(record, false).await {
                 Ok(bytes) => self.publish(effects, &bytes),
                 Err(error) => {
@@ -324,6 +327,7 @@ impl JournalWriter {
         let mut record = RecordBuilder::new();
         put_header(&mut record, self.newest.oldest_generation, &self.table);
         self.newest.offset = 0;
+        self.files.metrics.segments.increment();
         self.write(record).await?;
         self.files.table_copies.write(&self.table_copy(false)).await
     }
@@ -350,10 +354,14 @@ impl JournalWriter {
             ));
         }
         let file = &self.files.segments[self.newest.file];
+        let began_at = self.clock.monotonic();
         file.write_at(self.newest.offset, bytes.clone())
             .await
             .map_err(|error| StreamError::write("journal", &error))?;
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
+        let JournalMetrics { sync, written_bytes, .. } = &self.files.metrics;
+        sync.record_duration(self.clock.monotonic().saturating_sub(began_at));
+        written_bytes.add(len as u64);
         self.newest.sequence += 1;
         self.files
             .synced_mark
