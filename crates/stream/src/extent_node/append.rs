@@ -20,8 +20,10 @@ async fn cut_to_length(extent: &Extent) -> std::io::Result<()> {
     let length = extent.state().length;
     if extent.file.size().await? > length {
         extent.file.set_len(length).await?;
-        extent.file.sync_data().await?;
     }
+    // Also if it is short enough: another may have cut it and gone before its sync.
+    let _syncing = extent.syncing.lock().await;
+    extent.file.sync_data().await?;
     extent.note_cut();
     Ok(())
 }
@@ -134,7 +136,7 @@ impl ExtentNode {
             self.space.give_up(given_up).await;
             return Err(StreamError::DiskFull);
         }
-        extent.file.sync_data().await.map_err(|error| self.stopped(StreamError::write(&what, &error)))?;
+        self.stop.sync(extent).await?;
         if !place.turn().await {
             return Ok(None);
         }

@@ -25,6 +25,9 @@ pub(crate) struct Extent {
     pub(crate) tail: Arc<tokio::sync::RwLock<()>>,
     /// The newest run, if one is under way; locked by the append that begins the next.
     pub(super) large_run: tokio::sync::Mutex<Weak<LargeRun>>,
+    /// Held during a sync: the kernel reports a failed write-back to one of those that sync a file at the
+    /// same time, and the others must not take it for durable.
+    pub(super) syncing: tokio::sync::Mutex<()>,
     /// Up to where large appends have written. An unfinished one, perhaps because its requester was dropped,
     /// has left bytes beyond the length.
     written_to: AtomicU64,
@@ -40,8 +43,8 @@ struct PublishedState {
 impl Extent {
     pub(crate) fn new(id: ExtentId, file: Arc<dyn DiskFile>, state: ExtentState) -> Self {
         let published = Mutex::new(PublishedState { state, pending: BTreeMap::new() });
-        let (tail, large_run) = (Arc::default(), tokio::sync::Mutex::default());
-        Extent { id, file, tail, large_run, written_to: AtomicU64::new(0), published }
+        let (tail, large_run, syncing) = Default::default();
+        Extent { id, file, tail, large_run, syncing, written_to: AtomicU64::new(0), published }
     }
 
     /// Whether bytes beyond the length have to be cut off before the next append. To be called with the tail
