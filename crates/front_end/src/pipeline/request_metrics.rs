@@ -31,7 +31,7 @@ static REQUEST_BYTES: Family = Family::counter(
     "larimar_request_body_bytes_total",
     Unit::Bytes,
     &["service"],
-    "Bytes of bodies that requests announced.",
+    "Bytes of bodies of requests, but of those that were refused with 4xx.",
 );
 static RESPONSE_BYTES: Family = Family::counter(
     "larimar_response_body_bytes_total",
@@ -127,7 +127,8 @@ impl RequestMetrics {
             let make = || self.metrics.counter(&ERRORS, &[self.service, code]);
             record(&self.errors, code, make, Counter::increment);
         }
-        if answered.request_bytes > 0 {
+        // What a refused request announces is nobody's figure: it may be anything.
+        if answered.request_bytes > 0 && !answered.status.is_client_error() {
             self.request_bytes.add(answered.request_bytes);
         }
         if answered.response_bytes > 0 {
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "larimar_request_body_bytes_total table 40",
+                "larimar_request_body_bytes_total table 20",
                 "larimar_request_duration_seconds table GetEntity 3",
                 "larimar_request_duration_seconds table unknown 1",
                 "larimar_request_errors_total table AuthenticationFailed 1",

@@ -7,7 +7,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use tokio::sync::Semaphore;
 const CONNECTIONS_MAX: usize = 64;
 /// A connection is closed after so long, whatever its request has come to.
 const CONNECTION_FOR_MAX: Duration = Duration::from_secs(10);
+/// A connection whose request has not come whole by then is closed: silent ones keep no health check waiting.
+const HEAD_FOR_MAX: Duration = Duration::from_secs(1);
 /// Bytes of a request's head.
 const HEAD_SIZE_BYTES_MAX: usize = 8 << 10;
 /// How long accepting rests after a failure, such as too many open files.
@@ -77,6 +79,8 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>) -> Infallible {
             let answers = service_fn(|request| std::future::ready(answer(&admin, &request)));
             let connection = http1::Builder::new()
                 .keep_alive(false)
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_FOR_MAX)
                 .max_buf_size(HEAD_SIZE_BYTES_MAX)
                 .serve_connection(TokioIo::new(stream), answers);
             match tokio::time::timeout(CONNECTION_FOR_MAX, connection).await {

@@ -58,7 +58,7 @@ impl Standing {
 
     /// The layers are about to be closed.
     pub(crate) fn ends(&self) {
-        self.now.lock().1 = None;
+        *self.now.lock() = (Phase::Draining, None);
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -257,7 +257,6 @@ fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
         (BLOB_PORT_FLAG, arguments.addresses.blob_port),
         (QUEUE_PORT_FLAG, arguments.addresses.queue_port),
         (TABLE_PORT_FLAG, arguments.addresses.table_port),
-        (ADMIN_PORT_FLAG, arguments.addresses.admin_port.0.unwrap_or(0)),
     ];
     for (index, &(second, port)) in ports.iter().enumerate() {
         if let Some(&(first, _)) = ports[..index].iter().find(|other| port != 0 && other.1 == port) {

@@ -22,6 +22,8 @@ const WHOLE_PERMILLE: u64 = 1000;
 const FLUSHED_PERMILLE_MAX: u64 = 900;
 /// Used parts of the budget of all memory tables, and the levels that they count as.
 const BUDGET_PERMILLE_MIN: u64 = 750;
+/// A range whose own tables are at most at this level has no part in that: others fill the budget.
+const OWN_PERMILLE_MIN: u64 = 500;
 /// Compactions lag if there are more than so many times as many checkpoints as are compacted at once, and
 /// most at so many times.
 const DEBT_COUNT_FACTOR_MIN: usize = 4;
@@ -68,7 +70,7 @@ impl Pressure {
     fn level_permille(&self) -> u64 {
         let of_range = permille(self.frozen_bytes + self.active_bytes, self.table_size_bytes);
         let of_budget = permille(self.used_bytes, self.used_bytes_max);
-        if of_budget <= BUDGET_PERMILLE_MIN {
+        if of_budget <= BUDGET_PERMILLE_MIN || of_range <= OWN_PERMILLE_MIN {
             return of_range;
         }
         let (low, high) = (FACTORS[0].0, FACTORS[FACTORS.len() - 1].0);

@@ -1,8 +1,9 @@
 //! The turns of writers that are slowed, and how fast flushes are: the state behind `choose_write_delay`.
 //!
-//! Why one for the process: flushes of all ranges are done one after the other, so that the writers of all
-//! ranges that lag share their speed. What always holds: the bytes of a write are not known before it is
-//! decided, so a turn is taken for as many as writes had lately, and set right afterwards.
+//! Flushes of all ranges are done one after the other, so their speed is one for the process. Each range has
+//! turns of its own: writers of one that lags far must not delay those of another. What always holds: the
+//! bytes of a write are not known before it is decided, so a turn is taken for as many as writes had lately,
+//! and set right afterwards.
 
 use crate::memory::choose_write_delay::{choose_write_delay, time_of};
 use parking_lot::Mutex;
@@ -14,10 +15,9 @@ const KEPT_DIVISOR: u32 = 2;
 /// What a write counts towards the mean size.
 const MEAN_DIVISOR: u64 = 16;
 
-/// The turns of all ranges.
+/// How fast the flushes of all ranges are, and how many writes were delayed.
 #[derive(Default)]
 pub(crate) struct WritePace {
-    turns: Mutex<Turns>,
     flushed: Mutex<Flushed>,
     /// 0: not known yet.
     flush_bytes_per_second: AtomicU64,
@@ -25,8 +25,14 @@ pub(crate) struct WritePace {
     slowed_us: AtomicU64,
 }
 
+/// The turns of one range.
 #[derive(Default)]
-struct Turns {
+pub(crate) struct WriteTurns {
+    next: Mutex<NextTurn>,
+}
+
+#[derive(Default)]
+struct NextTurn {
     /// In monotonic time.
     next_at: Duration,
     mean_size_bytes: u64,
@@ -41,7 +47,7 @@ struct Flushed {
 
 /// A writer's turn: what was taken for its bytes is set right when it is dropped.
 pub(crate) struct Turn<'a> {
-    pace: &'a WritePace,
+    turns: &'a WriteTurns,
     bytes_per_second: u64,
     taken_bytes: u64,
     pub(crate) delay: Duration,
@@ -65,18 +71,23 @@ impl WritePace {
         self.flush_bytes_per_second.load(Ordering::Relaxed)
     }
 
-    /// Takes the next turn for a write of which so many bytes a second are admitted.
-    pub(crate) fn take_turn(&self, now: Duration, bytes_per_second: u64) -> Turn<'_> {
-        let mut turns = self.turns.lock();
-        let taken_bytes = turns.mean_size_bytes;
-        let (delay, next_at) = choose_write_delay(turns.next_at, now, taken_bytes, bytes_per_second);
-        turns.next_at = next_at;
-        drop(turns);
+    /// Takes the range's next turn for a write of which so many bytes a second are admitted.
+    pub(crate) fn take_turn<'a>(
+        &self,
+        turns: &'a WriteTurns,
+        now: Duration,
+        bytes_per_second: u64,
+    ) -> Turn<'a> {
+        let mut next = turns.next.lock();
+        let taken_bytes = next.mean_size_bytes;
+        let (delay, next_at) = choose_write_delay(next.next_at, now, taken_bytes, bytes_per_second);
+        next.next_at = next_at;
+        drop(next);
         if !delay.is_zero() {
             self.slowed.fetch_add(1, Ordering::Relaxed);
             self.slowed_us.fetch_add(delay.as_micros() as u64, Ordering::Relaxed);
         }
-        Turn { pace: self, bytes_per_second, taken_bytes, delay, written_bytes: 0 }
+        Turn { turns, bytes_per_second, taken_bytes, delay, written_bytes: 0 }
     }
 
     /// Writes that were delayed, and for how long, added up.
@@ -88,13 +99,13 @@ impl WritePace {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut turns = self.pace.turns.lock();
+        let mut next = self.turns.next.lock();
         let (taken, written) = (self.taken_bytes, self.written_bytes);
-        turns.mean_size_bytes = (turns.mean_size_bytes * (MEAN_DIVISOR - 1) + written) / MEAN_DIVISOR;
+        next.mean_size_bytes = (next.mean_size_bytes * (MEAN_DIVISOR - 1) + written) / MEAN_DIVISOR;
         let of = |size_bytes| time_of(size_bytes, self.bytes_per_second);
-        turns.next_at = match written >= taken {
-            true => turns.next_at.saturating_add(of(written - taken)),
-            false => turns.next_at.saturating_sub(of(taken - written)),
+        next.next_at = match written >= taken {
+            true => next.next_at.saturating_add(of(written - taken)),
+            false => next.next_at.saturating_sub(of(taken - written)),
         };
     }
 }
@@ -119,14 +130,26 @@ mod tests {
         assert_eq!(pace.flush_bytes_per_second() / 100_000, 160);
     }
 
+    #[test]
+    fn writers_of_a_range_that_lags_far_delay_no_others() {
+        let (pace, far, little) = (WritePace::default(), WriteTurns::default(), WriteTurns::default());
+        for _ in 0..2 {
+            for _ in 0..1000 {
+                pace.take_turn(&far, Duration::ZERO, 1_000_000).written_bytes = 40_000;
+            }
+        }
+        assert!(pace.take_turn(&far, Duration::ZERO, 1_000_000).delay > Duration::from_millis(900));
+        assert_eq!(pace.take_turn(&little, Duration::ZERO, 80_000_000).delay, Duration::ZERO);
+    }
+
     /// The turns of writers whose sizes are not known come as far apart as their bytes take.
     #[test]
     fn a_turn_is_set_right_once_the_size_is_known() {
-        let pace = WritePace::default();
+        let (pace, turns) = (WritePace::default(), WriteTurns::default());
         let mut now = Duration::ZERO;
         let mut admitted_bytes = 0;
         for at in 0..10_000u64 {
-            let mut turn = pace.take_turn(now, 40_000_000);
+            let mut turn = pace.take_turn(&turns, now, 40_000_000);
             now += turn.delay;
             // Every tenth one is refused, and the others are of all sizes.
             turn.written_bytes = if at % 10 == 3 { 0 } else { at % 7 * 20_000 };

@@ -86,14 +86,17 @@ impl CommitPipeline {
         choose_write_rate(&pressure, flush_bytes_per_second)
     }
 
-    /// Slows writers down while flushes lag, and stops them while there is no room for what they write. A
-    /// turn that a writer had is to be kept until it has written.
-    pub(crate) async fn wait_for_room(&self) -> Result<Option<Turn<'_>>, PartitionError> {
+    /// Slows writers down while flushes lag, and stops them while there is no room for what they write. What
+    /// collection writes is stopped only. A turn that a writer had is to be kept until it has written.
+    pub(crate) async fn wait_for_room(
+        &self,
+        is_collection: bool,
+    ) -> Result<Option<Turn<'_>>, PartitionError> {
         if self.lacks_room() {
             // In a box, and the others as well: else each request would have room for it.
             Box::pin(self.stop()).await?;
         }
-        match self.write_rate() {
+        match self.write_rate().filter(|_| !is_collection) {
             Some(rate) => Box::pin(self.slow_down(rate)).await.map(Some),
             None => Ok(None),
         }
@@ -102,7 +105,8 @@ impl CommitPipeline {
     /// Waits for a turn, and then for room, if there is none any more.
     async fn slow_down(&self, bytes_per_second: u64) -> Result<Turn<'_>, PartitionError> {
         let shared = &self.core.shared;
-        let turn = shared.memory.pace.take_turn(shared.clock.monotonic(), bytes_per_second);
+        let turn =
+            shared.memory.pace.take_turn(&self.core.gate.turns, shared.clock.monotonic(), bytes_per_second);
         if !turn.delay.is_zero() {
             shared.clock.sleep(turn.delay).await;
             if self.lacks_room() {

@@ -136,7 +136,7 @@ impl CommitPipeline {
             .acquire()
             .await
             .map_err(|_| PartitionError::Unavailable("range is closed".to_owned()))?;
-        let mut turn = self.wait_for_room().await?;
+        let mut turn = self.wait_for_room(operation.is_collection()).await?;
         let mut spare = RANGE_READ_SPARE_COUNT;
         let mut stale_count = 0;
         let mut aside = Aside::default();
