@@ -21,7 +21,7 @@ use partition::{PartitionError, PartitionSettings, Partitions};
 use queue::QueueService;
 use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
 use std::sync::Arc;
 use stream::{StreamError, StreamSettings, Streams};
@@ -247,13 +247,17 @@ fn start_admin(
     let Some(port) = configuration.addresses.admin_port else { return Ok(None) };
     let listener = match AdminListener::bind(port) {
         Ok(listener) => listener,
-        Err(error) => {
+        Err(error) if matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) => {
             tracing::warn!(
                 port,
                 %error,
                 "the admin side is off, because its port can't be listened on; choose another with {ADMIN_PORT_FLAG}, or none"
             );
             return Ok(None);
+        }
+        Err(error) => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            return Err(ServeError::Listen { flag: ADMIN_PORT_FLAG, address, error });
         }
     };
     let address = listener.address();

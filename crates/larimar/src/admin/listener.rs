@@ -13,6 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 
 /// Connections at once; further ones wait until one is closed.
@@ -48,14 +49,29 @@ impl AdminListener {
     /// Answers for as long as the process lives, on a thread of its own: a start that reads much, and workers
     /// that are busy, keep nobody from an answer.
     pub(crate) fn start(self, admin: Admin) -> std::io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listener = {
-            let _entered = runtime.enter();
-            TcpListener::from_std(self.listener)?
+        // The thread first: one that is refused must not take a runtime with it, which may not end here.
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<(Runtime, TcpListener)>(1);
+        let serve = move || {
+            if let Ok((runtime, listener)) = receiver.recv() {
+                match runtime.block_on(serve(listener, Arc::new(admin))) {}
+            }
         };
-        let serve = move || match runtime.block_on(serve(listener, Arc::new(admin))) {};
         std::thread::Builder::new().name("admin".to_owned()).spawn(serve)?;
-        Ok(())
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let entered = runtime.enter();
+        let listener = TcpListener::from_std(self.listener);
+        drop(entered);
+        match listener {
+            Ok(listener) => {
+                // The thread is there for as long as nothing has come.
+                let _ = sender.send((runtime, listener));
+                Ok(())
+            }
+            Err(error) => {
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
     }
 }
 

@@ -181,12 +181,14 @@ mod tests {
     #[test]
     fn a_full_budget_and_lagging_compactions_slow_writers_too() {
         let rate = |pressure: Pressure| choose_write_rate(&pressure, FLUSH_RATE).map(|rate| rate / MIB);
-        let of_budget = |used_mib| rate(Pressure { used_bytes: used_mib * MIB, ..pressure(0, 1) });
+        let of_budget = |used_mib| rate(Pressure { used_bytes: used_mib * MIB, ..pressure(0, 17) });
         for (used_mib, expected) in
             [(0, None), (384, None), (448, Some(38)), (480, Some(29)), (512, Some(20)), (900, Some(20))]
         {
             assert_eq!(of_budget(used_mib), expected, "{used_mib}");
         }
+        // Half a table or less: others fill the budget.
+        assert_eq!(rate(Pressure { used_bytes: 900 * MIB, ..pressure(0, 16) }), None);
         let of_debt = |checkpoint_count, pressure| rate(Pressure { checkpoint_count, ..pressure });
         for (checkpoint_count, alone, beside_a_full_table) in [
             (40, None, Some(40)),
