@@ -13,10 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
-/// Every port that is free, and no admin side: its own warning, where another test has its port, is one line
-/// more.
-const PORTS: [&str; 8] =
-    ["--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--admin-port", "none"];
+/// Every port that is free, and no admin side: its warning would be one line more.
+const PORTS: [&str; 4] = ["--table-port=0", "--queue-port=0", "--blob-port=0", "--admin-port=none"];
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../front_end/tests/certificates/server.pem");
 const CERTIFICATE_KEY: &str =
