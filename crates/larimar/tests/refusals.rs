@@ -512,8 +512,7 @@ fn damaged_data() {
     let name = data.to_str().expect("text");
     // Layers below the damaged one may have recovered before it is found; each start must find it again.
     for _ in 0..2 {
-        let line = place
-            .line_of(&["--data", name, "--table-port", "0", "--queue-port", "0", "--blob-port", "0"], &[]);
+        let line = place.line_of(&[&PORTS[..], &["--data", name]].concat(), &[]);
         assert!(line.contains(name) && line.contains("damaged"), "{line}");
     }
 }
