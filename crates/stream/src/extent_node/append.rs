@@ -12,22 +12,6 @@ use base::disk::write_buffer;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Cuts off what lies beyond the extent's length, for certain: it is never read, it would occupy the disk's
-/// last free bytes, and a start that does not know where the journal ended takes whole blocks that lie there
-/// for appends that were not refused. To be called while no large append is under way; the drain writes below
-/// the length only.
-async fn cut_to_length(extent: &Extent) -> std::io::Result<()> {
-    let length = extent.state().length;
-    if extent.file.size().await? > length {
-        extent.file.set_len(length).await?;
-    }
-    // Also if it is short enough: another may have cut it and gone before its sync.
-    let _syncing = extent.syncing.lock().await;
-    extent.file.sync_data().await?;
-    extent.note_cut();
-    Ok(())
-}
-
 /// Bytes one append may have, blocks and headers together.
 pub(super) const APPEND_SIZE_BYTES_MAX: u64 = 256 << 20;
 
@@ -163,13 +147,29 @@ impl ExtentNode {
         if extent.is_written_beyond() { self.cut(extent).await } else { Ok(()) }
     }
 
-    /// Cuts what lies beyond the length. If that fails, writing stops: the append may not be refused as one
-    /// that left nothing. Once writing has stopped nothing is cut: the length may be longer than it shows,
-    /// because the journal's last record may be on the disk although its sync failed.
+    /// Cuts off what lies beyond the extent's length, for certain: it is never read, it would occupy the
+    /// disk's last free bytes, and a start that does not know where the journal ended takes whole blocks that
+    /// lie there for appends that were not refused. To be called while no large append is under way; the
+    /// drain writes below the length only.
+    ///
+    /// If that fails, writing stops: the append may not be refused as one that left nothing. Once writing has
+    /// stopped nothing is cut: the length may be longer than it shows, because the journal's last record may
+    /// be on the disk although its sync failed.
     async fn cut(&self, extent: &Extent) -> Result<(), StreamError> {
         self.stop.check()?;
-        let what = || format!("extent {}", extent.id);
-        cut_to_length(extent).await.map_err(|error| self.stopped(StreamError::write(&what(), &error)))
+        let length = extent.state().length;
+        let cut = async {
+            if extent.file.size().await? > length {
+                extent.file.set_len(length).await?;
+            }
+            Ok(())
+        };
+        let failed = |error| self.stopped(StreamError::write(&format!("extent {}", extent.id), &error));
+        cut.await.map_err(failed)?;
+        // Also if it was short enough: another may have cut it and gone before its sync.
+        self.stop.sync(extent).await?;
+        extent.note_cut();
+        Ok(())
     }
 
     fn stopped(&self, error: StreamError) -> StreamError {

@@ -1,4 +1,6 @@
 //! What is counted of the journal's records.
+//!
+//! What always holds: handles are made once, where the layer is opened.
 
 use base::metrics::{Counter, Family, Histogram, Metrics, Unit};
 
@@ -25,7 +27,7 @@ static SEGMENTS: Family = Family::counter(
     "Segments of the journal that were begun.",
 );
 
-/// The figures of a journal.
+/// The metrics of a journal.
 pub(crate) struct JournalMetrics {
     pub(super) group_size: Histogram,
     pub(super) written_bytes: Counter,
