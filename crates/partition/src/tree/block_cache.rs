@@ -201,10 +201,12 @@ impl BlockCache {
         CountedRows { count, all: self.row_count.clone() }
     }
 
-    /// Bits of each key in the filters of a checkpoint that takes the place of others.
-    pub(crate) fn filter_bits_per_key(&self) -> u64 {
+    /// Bits of each key in the filters of a checkpoint that takes the place of others, of which so many rows
+    /// are open a second time already, as its first parts.
+    pub(crate) fn filter_bits_per_key(&self, written_row_count: u64) -> u64 {
         let size_bytes_max = self.held.size_bytes_max / 100 * FILTERS_AIM_PERCENT;
-        choose_bits_per_key(self.row_count.load(Ordering::Relaxed), size_bytes_max)
+        let row_count = self.row_count.load(Ordering::Relaxed).saturating_sub(written_row_count);
+        choose_bits_per_key(row_count, size_bytes_max)
     }
 
     /// Has all of it take no more than this from now on, as far as blocks that checkpoints hold leave room:
