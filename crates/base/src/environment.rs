@@ -17,6 +17,6 @@ pub struct Environment {
     pub disk: Arc<dyn Disk>,
     /// Where tasks are started.
     pub spawner: Arc<dyn Spawner>,
-    /// Where figures are recorded.
+    /// Where layers record what they measure.
     pub metrics: Metrics,
 }

@@ -1,7 +1,7 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
 //! from the top down.
 
-use crate::admin::{Admin, AdminListener, Layers, Standing};
+use crate::admin::{Admin, AdminListener, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::memory_shares::limits_for;
 use crate::configuration::simulation::Simulated;
@@ -127,8 +127,8 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     if let Some(path) = &configuration.ready_file {
         report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
     }
-    let standing = Standing::starting();
-    let admin = start_admin(&configuration, &standing, &env.metrics)?;
+    let readiness = Readiness::starting();
+    let admin = start_admin(&configuration, &readiness, &env.metrics)?;
     let addresses = Addresses { blob, queue, table, admin };
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     env.spawner =
@@ -146,7 +146,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
     let services = services(&configuration, &env, &partitions);
     let front_end = front_end(&configuration, services, &env, limits);
-    standing.serves(Layers { streams: streams.clone(), partitions: partitions.clone() });
+    readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone() });
     let sas = StartSas::new(&configuration, addresses, env.clock.now());
     report::started(&configuration, addresses, sas.as_ref());
     if let Some(path) = &configuration.ready_file {
@@ -167,7 +167,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     };
     let draining = async {
         stopped(stop.clone()).await;
-        standing.drains();
+        readiness.note_draining();
         std::future::pending::<Infallible>().await
     };
     let serve = async {
@@ -183,7 +183,7 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
         never = follow_rules => match never {},
         never = draining => match never {},
     }
-    standing.ends();
+    readiness.note_closing();
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
@@ -241,7 +241,7 @@ fn memory_guard(
 /// serve.
 fn start_admin(
     configuration: &Configuration,
-    standing: &Arc<Standing>,
+    readiness: &Arc<Readiness>,
     metrics: &Metrics,
 ) -> Result<Option<SocketAddr>, ServeError> {
     let Some(port) = configuration.addresses.admin_port else { return Ok(None) };
@@ -261,7 +261,7 @@ fn start_admin(
         }
     };
     let address = listener.address();
-    let admin = Admin::new(standing.clone(), metrics.clone(), VERSION);
+    let admin = Admin::new(readiness.clone(), metrics.clone(), VERSION);
     listener.start(admin).map_err(ServeError::Runtime)?;
     Ok(Some(address))
 }

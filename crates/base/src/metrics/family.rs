@@ -1,4 +1,6 @@
-//! What a figure is called, what it means, and in what it is counted.
+//! What a metric is called, what it means, and in what it is counted.
+//!
+//! What always holds: a name stands for one kind, one unit and one set of labels.
 
 /// How the values of a family behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl Unit {
     }
 }
 
-/// Figures of one name, which differ by their labels. Declared once, as a constant.
+/// Metrics of one name, which differ by their labels. Declared once, as a constant.
 #[derive(Debug)]
 pub struct Family {
     /// In the words of the Prometheus naming rules: prefix, what, unit, and `_total` for counters.
@@ -58,7 +60,7 @@ const DURATION_BOUNDS_US: &[u64] = &[
 const COUNT_BOUNDS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 impl Family {
-    /// A figure that only grows.
+    /// A metric that only grows.
     pub const fn counter(
         name: &'static str,
         unit: Unit,
@@ -68,7 +70,7 @@ impl Family {
         Family { name, kind: Kind::Counter, unit, help, labels, bounds: &[] }
     }
 
-    /// A figure that goes up and down.
+    /// A metric that goes up and down.
     pub const fn gauge(
         name: &'static str,
         unit: Unit,

@@ -1,4 +1,6 @@
-//! What a layer records with.
+//! What a layer records with: handles to the atomic numbers of one series.
+//!
+//! What always holds: recording takes no lock and allocates nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +19,6 @@ impl Counter {
     /// So many more.
     pub fn add(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// So much longer.
-    pub fn add_duration(&self, duration: Duration) {
-        self.add(microseconds(duration));
     }
 
     /// Takes over a sum that is kept elsewhere.
@@ -98,25 +95,6 @@ impl Histogram {
     /// Something took so long.
     pub fn record_duration(&self, duration: Duration) {
         self.record(microseconds(duration));
-    }
-
-    /// Something begins, by this clock.
-    pub fn begin(&self, began_at: Duration) -> Timing<'_> {
-        Timing { histogram: self, began_at }
-    }
-}
-
-/// Something that takes its time.
-#[derive(Debug)]
-pub struct Timing<'a> {
-    histogram: &'a Histogram,
-    began_at: Duration,
-}
-
-impl Timing<'_> {
-    /// It has ended, by the same clock.
-    pub fn end(self, now: Duration) {
-        self.histogram.record_duration(now.saturating_sub(self.began_at));
     }
 }
 

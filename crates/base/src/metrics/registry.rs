@@ -1,4 +1,6 @@
-//! All figures of a process, by family and labels.
+//! All metrics of a process, by family and labels.
+//!
+//! What always holds: a series that was made stays, and the series of a family are bounded.
 
 use super::family::{Family, Kind};
 use super::handle::{Buckets, Counter, Gauge, Histogram};
@@ -13,7 +15,7 @@ pub const SERIES_COUNT_MAX: usize = 1000;
 /// Each label of the series that takes what is beyond the bound.
 pub const OTHER: &str = "other";
 
-/// All figures of a process. Cheap to clone.
+/// All metrics of a process. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Metrics {
     families: Arc<Mutex<BTreeMap<&'static str, Registered>>>,
@@ -113,7 +115,7 @@ impl Metrics {
         registered.series.entry(labels).or_insert_with(new).clone()
     }
 
-    /// All figures, families in the order of their names.
+    /// All metrics, families in the order of their names.
     pub fn read(&self) -> Vec<FamilyReading> {
         let families = self.families.lock();
         let of_series = |(labels, cells): (&Vec<String>, &Cells)| SeriesReading {

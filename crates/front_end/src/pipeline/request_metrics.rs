@@ -31,7 +31,7 @@ static REQUEST_BYTES: Family = Family::counter(
     "larimar_request_body_bytes_total",
     Unit::Bytes,
     &["service"],
-    "Bytes of bodies of requests, but of those that were refused with 4xx.",
+    "Bytes that requests announced for their bodies, of those that succeeded; a body of unknown length counts as 0.",
 );
 static RESPONSE_BYTES: Family = Family::counter(
     "larimar_response_body_bytes_total",
@@ -80,7 +80,7 @@ pub(super) struct Answered {
 
 type Handles<T> = ArcSwap<BTreeMap<&'static str, T>>;
 
-/// The figures of one service's requests.
+/// The metrics of one service's requests.
 pub(crate) struct RequestMetrics {
     metrics: Metrics,
     service: &'static str,
@@ -127,8 +127,8 @@ impl RequestMetrics {
             let make = || self.metrics.counter(&ERRORS, &[self.service, code]);
             record(&self.errors, code, make, Counter::increment);
         }
-        // What a refused request announces is nobody's figure: it may be anything.
-        if answered.request_bytes > 0 && !answered.status.is_client_error() {
+        // Nothing was read of a refused request, whose announcement may be anything.
+        if answered.request_bytes > 0 && answered.status.is_success() {
             self.request_bytes.add(answered.request_bytes);
         }
         if answered.response_bytes > 0 {

@@ -1,4 +1,6 @@
 //! What is counted of connections.
+//!
+//! What always holds: handles are made once, where the layer is opened.
 
 use base::metrics::{Counter, Family, Gauge, Held, Metrics, Unit};
 
@@ -17,7 +19,7 @@ static REFUSED: Family = Family::counter(
     "Connections that were closed at once, because their client held as many as one may.",
 );
 
-/// The figures of one service's connections.
+/// The metrics of one service's connections.
 pub(crate) struct ConnectionMetrics {
     open: Gauge,
     opened: Counter,

@@ -1,6 +1,8 @@
 //! What the admin side answers, without sockets.
+//!
+//! What always holds: an answer changes nothing but the metrics that are sampled for it, and shows no secret.
 
-use super::readiness::Standing;
+use super::readiness::Readiness;
 use super::route::{Answer, Refused, Route};
 use super::{exposition, sampled};
 use base::Metrics;
@@ -8,15 +10,15 @@ use std::sync::Arc;
 
 /// What the admin side answers from.
 pub(crate) struct Admin {
-    standing: Arc<Standing>,
+    readiness: Arc<Readiness>,
     metrics: Metrics,
     version: &'static str,
 }
 
 impl Admin {
     /// Answers from these.
-    pub(crate) fn new(standing: Arc<Standing>, metrics: Metrics, version: &'static str) -> Self {
-        Admin { standing, metrics, version }
+    pub(crate) fn new(readiness: Arc<Readiness>, metrics: Metrics, version: &'static str) -> Self {
+        Admin { readiness, metrics, version }
     }
 
     /// Answers a request of this verb and path; `host` is its `Host` header, `crosses` whether a page of
@@ -24,7 +26,7 @@ impl Admin {
     pub(super) fn answer(&self, method: &str, path: &str, host: Option<&str>, crosses: bool) -> Answer {
         match Route::find(method, path, host, crosses) {
             Ok(Route::Health) => Answer::text(200, "ok\n"),
-            Ok(Route::Ready) => match self.standing.reason() {
+            Ok(Route::Ready) => match self.readiness.reason() {
                 None => Answer::text(200, "ready\n"),
                 Some(reason) => Answer::text(503, format!("{reason}\n")),
             },
@@ -37,7 +39,7 @@ impl Admin {
     }
 
     fn metrics(&self) -> Answer {
-        sampled::sample(&self.metrics, &self.standing, self.version);
+        sampled::sample(&self.metrics, &self.readiness, self.version);
         match exposition::text_of(&self.metrics.read()) {
             Ok(text) => Answer {
                 status: 200,

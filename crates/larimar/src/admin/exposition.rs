@@ -1,5 +1,7 @@
-//! Figures as Prometheus reads them: its text format, version 0.0.4
+//! Metrics as Prometheus reads them: its text format, version 0.0.4
 //! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+//!
+//! What always holds: all values are in base units, seconds and bytes.
 
 use base::metrics::{Family, FamilyReading, Kind, SeriesReading, Value};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -8,7 +10,7 @@ use prometheus::{TEXT_FORMAT, TextEncoder};
 /// The media type of the text.
 pub(super) const CONTENT_TYPE: &str = TEXT_FORMAT;
 
-/// All figures as text. An error says what can't be shown.
+/// All metrics as text. An error says what can't be shown.
 pub(super) fn text_of(readings: &[FamilyReading]) -> Result<String, String> {
     // The encoder takes no family without series.
     let known = readings.iter().filter(|reading| !reading.series.is_empty());
@@ -80,7 +82,7 @@ mod tests {
     fn figures_are_text_that_prometheus_reads() {
         let metrics = Metrics::default();
         metrics.counter(&REQUESTS, &["a\"b\\c\nd"]).add(3);
-        metrics.counter(&WAITED, &[]).add_duration(Duration::from_millis(1500));
+        metrics.counter(&WAITED, &[]).set_duration(Duration::from_millis(1500));
         metrics.histogram(&TOOK, &["x"]).record_duration(Duration::from_millis(3));
         let text = text_of(&metrics.read()).unwrap();
         for line in [

@@ -1,5 +1,5 @@
 //! The admin side: a port of its own on which operators and their monitoring learn whether the server lives
-//! and serves, which version it is, and its figures.
+//! and serves, which version it is, and its metrics.
 //!
 //! What always holds: it listens on this machine only, answers what is read and changes nothing; it is
 //! bounded in connections and time; whatever comes of it, the services go on.
@@ -14,4 +14,4 @@ mod sampled;
 
 pub(crate) use answers::Admin;
 pub(crate) use listener::AdminListener;
-pub(crate) use readiness::{Layers, Standing};
+pub(crate) use readiness::{Layers, Readiness};

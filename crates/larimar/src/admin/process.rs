@@ -1,10 +1,13 @@
-//! Figures of the process, as the kernel has them.
+//! Metrics of the process, as the kernel has them.
+//!
+//! What always holds: what the kernel does not say is 0, never an error: the other metrics are shown all the
+//! same.
 
 use std::fs;
 
-/// What the kernel knows of this process. A figure that is not found is 0.
+/// What the kernel knows of this process. A metric that is not found is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ProcessFigures {
+pub(super) struct ProcessMetrics {
     pub(super) resident_bytes: u64,
     pub(super) virtual_bytes: u64,
     pub(super) threads: u64,
@@ -13,7 +16,7 @@ pub(super) struct ProcessFigures {
     pub(super) open_files: u64,
 }
 
-impl ProcessFigures {
+impl ProcessMetrics {
     /// Of now.
     pub(super) fn read() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -32,7 +35,7 @@ impl ProcessFigures {
         let fields = statistics.rsplit_once(')').map_or("", |(_, fields)| fields);
         let ticks: u64 =
             fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-        ProcessFigures {
+        ProcessMetrics {
             resident_bytes: of("VmRSS:") * 1024,
             virtual_bytes: of("VmSize:") * 1024,
             threads: of("Threads:"),
@@ -50,8 +53,8 @@ mod tests {
     fn figures_are_found_in_what_the_kernel_prints() {
         let status = "Name:\ta\nVmSize:\t  2048 kB\nVmRSS:\t    16 kB\nThreads:\t9\n";
         let statistics = "12 (a b) c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0\n";
-        let found = ProcessFigures::parse(status, statistics, 100);
-        let expected = ProcessFigures {
+        let found = ProcessMetrics::parse(status, statistics, 100);
+        let expected = ProcessMetrics {
             resident_bytes: 16 << 10,
             virtual_bytes: 2 << 20,
             threads: 9,
@@ -59,7 +62,7 @@ mod tests {
             open_files: 0,
         };
         assert_eq!(found, expected);
-        assert_eq!(ProcessFigures::parse("", "", 100), ProcessFigures::default());
-        assert!(ProcessFigures::read().resident_bytes > 0);
+        assert_eq!(ProcessMetrics::parse("", "", 100), ProcessMetrics::default());
+        assert!(ProcessMetrics::read().resident_bytes > 0);
     }
 }

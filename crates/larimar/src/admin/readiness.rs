@@ -19,7 +19,7 @@ pub(crate) enum Phase {
     Draining,
 }
 
-/// The layers that figures come from.
+/// The layers that metrics come from.
 #[derive(Clone)]
 pub(crate) struct Layers {
     pub(crate) streams: Arc<Streams>,
@@ -27,7 +27,7 @@ pub(crate) struct Layers {
 }
 
 /// What is known of the server.
-pub(crate) struct Standing {
+pub(crate) struct Readiness {
     now: Mutex<(Phase, Option<Layers>)>,
 }
 
@@ -40,24 +40,24 @@ struct Trouble {
     damaged_ranges: u64,
 }
 
-impl Standing {
+impl Readiness {
     /// Of a server that has just been started.
     pub(crate) fn starting() -> Arc<Self> {
-        Arc::new(Standing { now: Mutex::new((Phase::Starting, None)) })
+        Arc::new(Readiness { now: Mutex::new((Phase::Starting, None)) })
     }
 
     /// The layers are open, and requests are answered.
-    pub(crate) fn serves(&self, layers: Layers) {
+    pub(crate) fn note_serving(&self, layers: Layers) {
         *self.now.lock() = (Phase::Serving, Some(layers));
     }
 
     /// A stop has begun.
-    pub(crate) fn drains(&self) {
+    pub(crate) fn note_draining(&self) {
         self.now.lock().0 = Phase::Draining;
     }
 
     /// The layers are about to be closed.
-    pub(crate) fn ends(&self) {
+    pub(crate) fn note_closing(&self) {
         *self.now.lock() = (Phase::Draining, None);
     }
 

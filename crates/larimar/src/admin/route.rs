@@ -12,7 +12,7 @@ pub(super) enum Route {
     Ready,
     /// Which version it is.
     Version,
-    /// Its figures.
+    /// Its metrics.
     Metrics,
 }
 

@@ -1,8 +1,11 @@
-//! Figures that the layers keep for themselves: read when somebody asks for them, so that they cost nothing
+//! Metrics that the layers keep for themselves: read when somebody asks for them, so that they cost nothing
 //! else.
+//!
+//! What always holds: until the layers are open, and once they close, only what is known of the process is
+//! brought up to date.
 
-use super::process::ProcessFigures;
-use super::readiness::{Layers, Phase, Standing};
+use super::process::ProcessMetrics;
+use super::readiness::{Layers, Phase, Readiness};
 use Unit::{Bytes, Count, Seconds};
 use base::metrics::{Family, Metrics, Unit};
 use partition::{ObjectTable, PartitionStatistics};
@@ -206,23 +209,23 @@ static DELETED_CONTAINERS: Family = Family::gauge(
     "Deleted tables, queues and blob containers whose rows are still being removed.",
 );
 
-/// Brings the figures up to date.
-pub(super) fn sample(into: &Metrics, standing: &Standing, version: &str) {
+/// Brings the metrics up to date.
+pub(super) fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.gauge(&BUILD, &[version]).set(1);
-    let now = standing.phase();
+    let now = readiness.phase();
     for (phase, name) in
         [(Phase::Starting, "starting"), (Phase::Serving, "serving"), (Phase::Draining, "draining")]
     {
         into.gauge(&PHASE, &[name]).set(u64::from(now == phase));
     }
-    into.gauge(&READY, &[]).set(u64::from(standing.reason().is_none()));
-    let process = ProcessFigures::read();
+    into.gauge(&READY, &[]).set(u64::from(readiness.reason().is_none()));
+    let process = ProcessMetrics::read();
     into.gauge(&RESIDENT, &[]).set(process.resident_bytes);
     into.gauge(&VIRTUAL, &[]).set(process.virtual_bytes);
     into.counter(&CPU, &[]).set(process.cpu_us);
     into.gauge(&THREADS, &[]).set(process.threads);
     into.gauge(&OPEN_FILES, &[]).set(process.open_files);
-    if let Some(layers) = standing.layers() {
+    if let Some(layers) = readiness.layers() {
         sample_streams(into, &layers);
         sample_partitions(into, &layers.partitions.statistics());
         sample_ranges(into, &layers);

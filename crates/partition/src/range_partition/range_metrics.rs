@@ -1,4 +1,6 @@
 //! What is counted of commits and flushes, of all ranges together.
+//!
+//! What always holds: handles are made once, where the layer is opened.
 
 use base::metrics::{Counter, Family, Histogram, Metrics, Unit};
 
@@ -22,7 +24,7 @@ static FLUSHED: Family = Family::counter(
     "Bytes of memory tables that became checkpoints.",
 );
 
-/// The figures of all ranges.
+/// The metrics of all ranges.
 pub(crate) struct RangeMetrics {
     pub(crate) commit: Histogram,
     pub(crate) committed_bytes: Counter,
