@@ -79,9 +79,11 @@ pub use document::format::FORMAT;
 pub use key::encoded::{Bound, EncodedKey};
 pub use key::error::KeyError;
 pub use key::hash::{KeyHash, VIRTUAL_SHARDS_MAX};
-pub use key::key_type::{COLUMNS_MAX, KEY_BYTES_MAX, KeyType};
-pub use key::value::{KeyKind, KeyValue};
+pub use key::key_type::KeyType;
+pub use key::kind::KeyKind;
+pub use key::value::KeyValue;
 pub use limits::{
-    EPOCH_MAX, LOCATION_BYTES_MAX, MAPS_MAX, PINS_MAX, RANGES_MAX, SHARDS_MAX, TAG_BYTES_MAX, TAGS_MAX,
+    COLUMNS_MAX, EPOCH_MAX, KEY_BYTES_MAX, LOCATION_BYTES_MAX, MAPS_MAX, PINS_MAX, RANGES_MAX, SHARDS_MAX,
+    TAG_BYTES_MAX, TAGS_MAX,
 };
 pub use name::{NAME_LEN_MAX, Name, NameError};

@@ -1,4 +1,10 @@
-//! Bounds of a catalog. A catalog that breaks one is refused, when it is read as when it is changed.
+//! Bounds of a catalog and its keys. What breaks one is refused, when it is read as when it is changed.
+
+/// Columns of a key, at most.
+pub const COLUMNS_MAX: usize = 8;
+/// Bytes of an encoded key, at most: what the Table service takes as a key, and far less than an index row of
+/// Postgres (2.7 KB).
+pub const KEY_BYTES_MAX: usize = 1024;
 
 /// Shards of a catalog, at most.
 pub const SHARDS_MAX: usize = 4096;

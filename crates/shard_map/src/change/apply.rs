@@ -11,7 +11,8 @@ use crate::catalog::placement::State;
 use crate::catalog::shard::Shard;
 use crate::catalog::stamp::stamp_catalog;
 use crate::diff::difference::Diff;
-use crate::key::value::{KeyKind, KeyValue};
+use crate::key::kind::KeyKind;
+use crate::key::value::KeyValue;
 use crate::name::Name;
 
 /// A change of a catalog. Bounds of ranges may have fewer values than the key has columns; without values

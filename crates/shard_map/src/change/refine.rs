@@ -12,7 +12,7 @@ use crate::catalog::placement::Placement;
 use crate::key::encoded::Bound;
 use crate::key::error::KeyError;
 use crate::key::key_type::KeyType;
-use crate::key::value::KeyKind;
+use crate::key::kind::KeyKind;
 
 pub(super) fn refine(map: &mut ShardMap, columns: &[KeyKind]) -> Result<(), ChangeError> {
     let former = map.key.clone();

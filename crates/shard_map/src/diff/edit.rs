@@ -9,7 +9,7 @@ use crate::catalog::shard::Shard;
 use crate::key::hash::KeyHash;
 use crate::key::hex::{from_hex, to_hex};
 use crate::key::key_type::KeyType;
-use crate::key::value::KeyKind;
+use crate::key::kind::KeyKind;
 use crate::name::Name;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

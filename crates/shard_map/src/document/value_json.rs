@@ -2,7 +2,8 @@
 
 use crate::key::error::KeyError;
 use crate::key::key_type::KeyType;
-use crate::key::value::{KeyKind, KeyValue};
+use crate::key::kind::KeyKind;
+use crate::key::value::KeyValue;
 use serde_json::Value;
 
 /// A key or bound: one value, or a list.

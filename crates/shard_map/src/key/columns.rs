@@ -12,7 +12,8 @@
 //! that is not the last shows where it ends. `00 01` is less than `00 FF` and than any byte but `00`, so a
 //! text comes before all that it begins.
 
-use super::value::{KeyKind, KeyValue};
+use super::kind::KeyKind;
+use super::value::KeyValue;
 use base::Ticks;
 use base::date_time::TICKS_MAX;
 use smallvec::SmallVec;

@@ -1,7 +1,7 @@
 //! Why values are no key of a map, or bytes no encoded key.
 
-use super::key_type::{COLUMNS_MAX, KEY_BYTES_MAX};
-use super::value::KeyKind;
+use super::kind::KeyKind;
+use crate::limits::{COLUMNS_MAX, KEY_BYTES_MAX};
 
 /// What is wrong with a key, a bound or a key type. Columns count from 1, as their readers do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -17,17 +17,12 @@ use super::columns::{KeyBytes, fixed_size, push_column, take_bytes, take_column}
 use super::encoded::{Bound, EncodedKey};
 use super::error::KeyError;
 use super::hex::to_hex;
-use super::value::{KeyKind, KeyValue};
+use super::kind::KeyKind;
+use super::value::KeyValue;
+use crate::limits::{COLUMNS_MAX, KEY_BYTES_MAX};
 use base::date_time::TICKS_MAX;
 use smallvec::SmallVec;
 use std::fmt;
-
-/// Columns of a key, at most.
-pub const COLUMNS_MAX: usize = 8;
-
-/// Bytes of an encoded key, at most: what the Table service takes as a key, and far less than an index row of
-/// Postgres (2.7 KB).
-pub const KEY_BYTES_MAX: usize = 1024;
 
 /// A bound may be the next one after a key of [`KEY_BYTES_MAX`]: a byte 0 more, escaped.
 const BOUND_BYTES_MAX: usize = KEY_BYTES_MAX + 2;

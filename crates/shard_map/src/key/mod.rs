@@ -6,4 +6,5 @@ pub(crate) mod error;
 pub(crate) mod hash;
 pub(crate) mod hex;
 pub(crate) mod key_type;
+pub(crate) mod kind;
 pub(crate) mod value;

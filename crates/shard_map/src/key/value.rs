@@ -6,45 +6,13 @@
 
 use super::error::KeyError;
 use super::hex::{from_hex, to_hex};
+use super::kind::KeyKind;
 use base::Ticks;
 use base::date_time::{date_time_text, parse_date_time};
 use base::guid::{guid_text, parse_bare_guid, parse_guid};
 use std::fmt;
 
-/// The kind of a key's column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KeyKind {
-    /// A signed integer of 32 bits.
-    Int32,
-    /// A signed integer of 64 bits.
-    Int64,
-    /// A Guid, ordered by its 16 bytes as they are printed.
-    Guid,
-    /// Bytes.
-    Binary,
-    /// Text, ordered by the bytes of its UTF-8.
-    Text,
-    /// An instant in UTC from 1601 to 9999, in units of 100 ns.
-    DateTime,
-}
-
 impl KeyKind {
-    /// All kinds.
-    pub const ALL: [KeyKind; 6] =
-        [KeyKind::Int32, KeyKind::Int64, KeyKind::Guid, KeyKind::Binary, KeyKind::Text, KeyKind::DateTime];
-
-    /// Its name in documents and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            KeyKind::Int32 => "int32",
-            KeyKind::Int64 => "int64",
-            KeyKind::Guid => "guid",
-            KeyKind::Binary => "binary",
-            KeyKind::Text => "text",
-            KeyKind::DateTime => "date-time",
-        }
-    }
-
     /// The kind of a name.
     pub fn parse(name: &str) -> Result<Self, KeyError> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
@@ -66,12 +34,6 @@ impl KeyKind {
     /// What the error of a text that is no value of this kind says.
     pub(crate) fn no_value(self, text: &str) -> KeyError {
         KeyError::NoValue { kind: self, text: shortened(text), wanted: self.wanted() }
-    }
-}
-
-impl fmt::Display for KeyKind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Random histories of changes of a catalog with maps of every form, under a seed.
 //!
 //! At each epoch: every key has exactly one mapping, as a plain model finds it; an earlier route that a shard
-//! would still let pass is the key's route now (the fence); the difference, the document and the undo give
-//! back what they should. A failure names its seed; `LARIMAR_SIM_SEED` runs it alone.
+//! would still let pass is the key's route now (the fence); the difference, the document and the undo make
+//! of it what they should. A failure names its seed; `LARIMAR_SIM_SEED` runs it alone.
 
 mod changes;
 mod model;

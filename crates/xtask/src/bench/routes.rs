@@ -1,5 +1,5 @@
-//! What a route of a shard map costs: builds and runs the program `route_cost` of `crates/shard_map/examples`, with
-//! the profile of figures.
+//! What a route of a shard map costs: builds and runs the program `route_cost` of
+//! `crates/shard_map/examples`, with the profile of figures.
 
 use crate::bench::measured::Profile;
 use crate::{Outcome, workspace};
