@@ -16,6 +16,7 @@ pub mod date_time;
 pub mod disk;
 mod environment;
 pub mod guid;
+pub mod metrics;
 pub mod random;
 pub mod spawner;
 pub mod system;
@@ -27,6 +28,7 @@ pub use clock::{Clock, Ticks};
 pub use connector::{Connector, Socket};
 pub use disk::{Disk, DiskFile, OpenMode, memory_disk, overlay_disk};
 pub use environment::Environment;
+pub use metrics::Metrics;
 pub use random::Random;
 pub use spawner::{Spawner, TaskThread, give_way};
 

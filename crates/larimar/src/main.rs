@@ -2,6 +2,7 @@
 //! `configuration`), then `serve` opens the layers from the bottom up and closes them from the top down.
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
+mod admin;
 mod arguments;
 mod check;
 mod configuration;

@@ -9,11 +9,12 @@ use crate::output::error_line::print_error;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Version, commit and its date.
-const VERSION: &str = env!("LARIMAR_VERSION");
+pub(crate) const VERSION: &str = env!("LARIMAR_VERSION");
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -222,6 +223,35 @@ pub(crate) struct AddressArguments {
     /// Port of the Table service; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 10002)]
     pub(crate) table_port: u16,
+
+    /// Port of the admin side, on this machine only: /health, /ready, /version, /metrics; none: it is off
+    #[arg(long, value_name = "PORT|none", default_value_t = AdminPort(Some(10010)), value_parser = AdminPort::parse)]
+    pub(crate) admin_port: AdminPort,
+}
+
+/// Where the admin side listens, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AdminPort(pub(crate) Option<u16>);
+
+impl AdminPort {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(AdminPort(None)),
+            port => port
+                .parse()
+                .map(|port| AdminPort(Some(port)))
+                .map_err(|_| "give a port from 1 to 65535, 0 for a free one, or none".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for AdminPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(port) => port.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
 }
 
 /// Whose data is served.

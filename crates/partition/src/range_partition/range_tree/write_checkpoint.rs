@@ -133,6 +133,7 @@ impl RangeTree {
             writer.continue_after(before);
         }
         if let First::Interlude(interlude) = first {
+            writer.set_filter_bits(self.shared.cache.filter_bits_per_key());
             writer.end_extents_at(interlude.extent_size_bytes());
         }
         let mut written_bytes: u64 = 0;
