@@ -17,6 +17,7 @@ mod profiles;
 mod queries;
 pub(crate) mod queues;
 pub(crate) mod rounds;
+mod routes;
 
 use crate::bench::engine::EngineBenchArguments;
 use crate::bench::measured::{MeasuredServer, Programs};
@@ -80,6 +81,8 @@ enum Part {
     Pairs(pairs::PairArguments),
     /// Growth and churn: what deletions, overwrites and a steady flow leave behind.
     Churn(churn::ChurnArguments),
+    /// What a route of a shard map costs.
+    Routes,
 }
 
 impl BenchArguments {
@@ -116,6 +119,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Churn(churn)) => churn::run(churn),
         Some(Part::ColdBuild(build)) => cold_build::run(build),
         Some(Part::Profiles(profiles)) => profiles::run(profiles),
+        Some(Part::Routes) => routes::run(),
         None => run_server(arguments),
     }
 }
