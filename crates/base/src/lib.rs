@@ -16,6 +16,7 @@ pub mod date_time;
 pub mod disk;
 mod environment;
 pub mod guid;
+pub mod nearest;
 pub mod random;
 pub mod spawner;
 pub mod system;
