@@ -235,7 +235,7 @@ impl Client {
             };
             let failed = match self.attempt(pool, operation, &client_request_id, taken).await {
                 Ok(TakenAnswer::Whole(answer)) => {
-                    self.observe(operation.name, &repeated, true);
+                    self.observe(operation.name, &repeated, Ok(()));
                     return Ok(TakenAnswer::Whole(Answer {
                         attempts: attempt.number,
                         may_be_done,
@@ -243,7 +243,7 @@ impl Client {
                     }));
                 }
                 Ok(open) => {
-                    self.observe(operation.name, &repeated, true);
+                    self.observe(operation.name, &repeated, Ok(()));
                     return Ok(open);
                 }
                 Err(failed) => failed,
@@ -267,23 +267,29 @@ impl Client {
                     attempt = next;
                 }
                 Decision::GiveUp(reason) => {
-                    self.observe(operation.name, &repeated, false);
-                    return Err(Error::new(Failure {
+                    let error = Error::new(Failure {
                         attempts: attempt.number,
                         client_request_id,
                         may_be_done,
                         gave_up: Some(reason),
                         ..failed.failure
-                    }));
+                    });
+                    self.observe(operation.name, &repeated, Err(&error));
+                    return Err(error);
                 }
             }
         }
     }
 
     /// Reports what retries made of an operation, if there were any.
-    pub(crate) fn observe(&self, operation: &'static str, repeated: &[RepeatedAttempt], is_done: bool) {
+    pub(crate) fn observe(
+        &self,
+        operation: &'static str,
+        repeated: &[RepeatedAttempt],
+        end: Result<(), &Error>,
+    ) {
         if let Some(observer) = self.settings.observer.as_ref().filter(|_| !repeated.is_empty()) {
-            observer.ended(operation, repeated, is_done);
+            observer.ended(operation, repeated, end);
         }
     }
 

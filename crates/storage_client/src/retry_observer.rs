@@ -2,7 +2,7 @@
 //!
 //! What always holds: nothing is called, and nothing is kept, for an operation whose first attempt succeeds.
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use std::fmt;
 
 /// An attempt that failed and was followed by another one.
@@ -19,7 +19,6 @@ pub struct RepeatedAttempt {
 /// Is called once for each operation that needed more than one attempt, when it has ended.
 pub trait RetryObserver: fmt::Debug + Send + Sync {
     /// `operation` is a name such as `insert entity`; `repeated` are the attempts that failed, but for the
-    /// last one; `is_done` says whether the last one succeeded. Of a download `repeated` has the breaks after
-    /// which it went on.
-    fn ended(&self, operation: &'static str, repeated: &[RepeatedAttempt], is_done: bool);
+    /// last one; `end` is what came of that. Of a download `repeated` has the breaks after which it went on.
+    fn ended(&self, operation: &'static str, repeated: &[RepeatedAttempt], end: Result<(), &Error>);
 }

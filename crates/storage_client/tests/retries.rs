@@ -8,8 +8,8 @@ use script::{Connection, Script, Step, account, account_with, answer, header, re
 use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
-    BlobWrite, Entity, ErrorKind, GroupOperation, Proxies, PutMessage, Query, RepeatedAttempt, RetryObserver,
-    Settings, TlsRoots,
+    BlobWrite, Entity, Error, ErrorKind, GroupOperation, Proxies, PutMessage, Query, RepeatedAttempt,
+    RetryObserver, Settings, TlsRoots,
 };
 
 const HOST_STYLE: &str = "AccountName=abc;AccountKey=AAEC;DefaultEndpointsProtocol=http";
@@ -345,10 +345,14 @@ async fn an_observer_learns_what_retries_made_of_an_operation() {
     #[derive(Debug, Default)]
     struct Seen(parking_lot::Mutex<Vec<String>>);
     impl RetryObserver for Seen {
-        fn ended(&self, operation: &'static str, repeated: &[RepeatedAttempt], is_done: bool) {
+        fn ended(&self, operation: &'static str, repeated: &[RepeatedAttempt], end: Result<(), &Error>) {
             let codes: Vec<String> =
                 repeated.iter().map(|one| format!("{:?} {}", one.status, one.code)).collect();
-            self.0.lock().push(format!("{operation}: {} {is_done}", codes.join(", ")));
+            self.0.lock().push(format!(
+                "{operation}: {}; {}",
+                codes.join(", "),
+                end.map_or_else(Error::code, |()| "done")
+            ));
         }
     }
     let seen = Arc::new(Seen::default());
@@ -363,7 +367,9 @@ async fn an_observer_learns_what_retries_made_of_an_operation() {
     table.insert(&entity()).await.expect("at once, which nobody is called for");
     table.insert(&entity()).await.expect("the third attempt");
     table.insert(&entity()).await.expect_err("it exists");
-    let expected =
-        ["insert entity: Some(503) ServerBusy, None  true", "insert entity: Some(503) ServerBusy false"];
+    let expected = [
+        "insert entity: Some(503) ServerBusy, None ; done",
+        "insert entity: Some(503) ServerBusy; EntityAlreadyExists",
+    ];
     assert_eq!(*seen.0.lock(), expected);
 }

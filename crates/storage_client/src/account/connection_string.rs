@@ -129,6 +129,11 @@ impl AccountAddress {
         &self.name
     }
 
+    /// The primary endpoint of a service, if it is known.
+    pub fn endpoint_url(&self, service: Service) -> Option<String> {
+        self.endpoints.get(&service).map(|(primary, _)| primary.url())
+    }
+
     /// The emulators' account on this machine.
     pub fn development() -> Self {
         match development(Values::new()) {

@@ -99,7 +99,7 @@ impl Download {
                 if let Some(mut body) = self.body.take() {
                     let _ = body.part().await;
                 }
-                self.blob.client.observe(NAME, &std::mem::take(&mut self.repeated), true);
+                self.blob.client.observe(NAME, &std::mem::take(&mut self.repeated), Ok(()));
                 return Ok(None);
             }
             let broken = match &mut self.body {
@@ -147,13 +147,14 @@ impl Download {
                 Ok(())
             }
             Decision::GiveUp(reason) => {
-                client.observe(NAME, &self.repeated, false);
-                Err(Error::new(Failure {
+                let error = Error::new(Failure {
                     message: broken.what,
                     attempts: self.attempt.number,
                     gave_up: Some(reason),
                     ..Failure::of(ErrorKind::Connection, NAME)
-                }))
+                });
+                client.observe(NAME, &self.repeated, Err(&error));
+                Err(error)
             }
         }
     }
