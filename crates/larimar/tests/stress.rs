@@ -1,5 +1,5 @@
-//! `larimar stress` against a server of this build: it reports, leaves nothing behind, and refuses bad input in
-//! one line.
+//! `larimar stress` against a server of this build: it reports, leaves nothing behind, and refuses bad input
+//! in one line.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 use rustix::process::{Pid, Signal, kill_process};

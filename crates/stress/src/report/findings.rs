@@ -3,10 +3,10 @@
 //!
 //! Sources of the targets: "Scalability and performance targets" of
 //! [Table](https://learn.microsoft.com/azure/storage/tables/scalability-targets),
-//! [Queue](https://learn.microsoft.com/azure/storage/queues/scalability-targets),
-//! [Blob storage](https://learn.microsoft.com/azure/storage/blobs/scalability-targets) and
-//! [standard accounts](https://learn.microsoft.com/azure/storage/common/scalability-targets-standard-account).
-//! They speak of items of 1 KiB.
+//! [Queue](https://learn.microsoft.com/azure/storage/queues/scalability-targets), [Blob
+//! storage](https://learn.microsoft.com/azure/storage/blobs/scalability-targets) and [standard
+//! accounts](https://learn.microsoft.com/azure/storage/common/scalability-targets-standard-account). They
+//! speak of items of 1 KiB.
 
 use super::numbers::{percent, rate, thousands};
 use crate::measure::key_pattern::KeyPattern;

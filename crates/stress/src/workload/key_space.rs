@@ -4,8 +4,11 @@
 //! |---|---|---|---|
 //! | uniform | spread over the partitions in turn | any loaded row, evenly | behind any loaded row |
 //! | zipf | the same | popular rows, which lie scattered | behind popular rows |
-//! | append | in order, a partition after the other | one of the last loaded rows | behind all others, in order; with several partitions a new one begins whenever one is as full as the loaded ones |
-//! | prepend | the same | one of the first loaded rows | before all others, likewise |
+//! | append | in order, a partition after the other | one of the last loaded rows | behind all others |
+//! | prepend | the same | one of the first loaded rows | before all others |
+//!
+//! Under the last two, with several partitions, new rows begin a new one whenever one is as full as the
+//! loaded ones.
 //!
 //! What always holds: no two new rows have the same key, whichever client inserts them; the rows of a group
 //! lie in one partition.

@@ -11,8 +11,8 @@ use crate::workload::operation::OperationKind;
 use std::sync::Arc;
 use storage_client::{Entity, GroupOperation, Query, TableClient};
 
-/// Bytes of an entity's JSON beside its data: `{"PartitionKey":"p500000000","RowKey":"1000000000042-0000001f",
-/// "Data":""}`.
+/// Bytes of an entity's JSON beside its data:
+/// `{"PartitionKey":"p500000000","RowKey":"1000000000042-0000001f", "Data":""}`.
 pub(crate) const ENTITY_FRAME_BYTES: u64 = 73;
 
 /// Rows that a service gives in one page, at most.
