@@ -71,7 +71,7 @@ impl ErrorCode {
     fn of(kind: ErrorKind, status: Option<u16>, code: &str) -> Self {
         let code = match (kind, code) {
             (ErrorKind::Service, code) => code.chars().take(CODE_LEN_MAX).collect(),
-            (ErrorKind::Connection, _) => "no connection".to_owned(),
+            (ErrorKind::Connection, _) => "connection failed".to_owned(),
             (ErrorKind::TimedOut, _) => "no answer in time".to_owned(),
             (ErrorKind::UnreadableAnswer, _) => "unreadable answer".to_owned(),
             (ErrorKind::Invalid, _) => "not sent".to_owned(),
@@ -183,7 +183,7 @@ mod tests {
             .iter()
             .map(|(code, count)| format!("{code}: {} {} {}", count.repeated, count.done_after, count.failed))
             .collect();
-        assert_eq!(found, ["503 ServerBusy: 3 1 0", "no connection: 1 1 0", "wrong answer: 0 0 1"]);
+        assert_eq!(found, ["503 ServerBusy: 3 1 0", "connection failed: 1 1 0", "wrong answer: 0 0 1"]);
         assert_eq!(counts.with_status(503), 3);
         let mut both = counts.clone();
         both.add(&counts);

@@ -10,9 +10,9 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 240.0;
 /// Of the field in which lines are, from the drawing's edges.
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 30.0;
 const TOP: f64 = 12.0;
-const BOTTOM: f64 = 38.0;
+const BOTTOM: f64 = 42.0;
 /// Ticks of an axis, about.
 const TICKS: f64 = 5.0;
 /// Up to so many points of a line are marked one by one.
@@ -201,7 +201,7 @@ fn put_axes(out: &mut String, plot: &Plot, x: &Field, y: &Field) {
                 out,
                 "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\
                  <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 15.0,
+                bottom + 18.0,
                 escaped(&text)
             );
         }
@@ -260,16 +260,16 @@ mod tests {
     #[test]
     fn points_are_where_their_values_are() {
         let svg = plot(Scale::Linear, vec![(0.0, 0.0), (10.0, 100.0)]);
-        assert_eq!(numbers(&svg, "points"), [62.0, 202.0, 626.0, 12.0]);
+        assert_eq!(numbers(&svg, "points"), [62.0, 198.0, 610.0, 12.0]);
         assert!(svg.contains("A &amp; B") && svg.contains("&lt;done&gt;") && !svg.contains("<done>"));
         assert!(svg.contains(">20</text>") && svg.contains(">100</text>"), "{svg}");
         // The published value is half way up.
         assert!(
-            svg.contains("<line class=\"mark\" x1=\"62\" x2=\"626.0\" y1=\"107.0\" y2=\"107.0\"/>"),
+            svg.contains("<line class=\"mark\" x1=\"62\" x2=\"610.0\" y1=\"105.0\" y2=\"105.0\"/>"),
             "{svg}"
         );
         let log = plot(Scale::Log, vec![(0.0, 1.0), (1.0, 0.0), (2.0, 100.0)]);
-        assert_eq!(numbers(&log, "points"), [62.0, 202.0, 626.0, 12.0], "0 has no place");
+        assert_eq!(numbers(&log, "points"), [62.0, 198.0, 610.0, 12.0], "0 has no place");
     }
 
     #[test]

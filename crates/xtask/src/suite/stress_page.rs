@@ -19,6 +19,8 @@ const HEIGHT: u32 = 2400;
 /// What the page is measured by, in its own units.
 const PLOT_WIDTH_MIN: f64 = 300.0;
 const PLOT_HEIGHT_MIN: f64 = 100.0;
+/// What was done, operations, steps, targets; without errors there is no table of them.
+const TABLES_MIN: f64 = 4.0;
 /// A screenshot of an empty page is smaller.
 const SCREENSHOT_SIZE_BYTES_MIN: u64 = 20_000;
 /// Before what the script found.
@@ -123,7 +125,7 @@ fn judge(found: &Value) -> Outcome<()> {
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     let mut wrong = Vec::new();
-    if plots.len() != 4 || number(&found["tables"]) < 5.0 {
+    if plots.len() != 4 || number(&found["tables"]) < TABLES_MIN {
         wrong.push(format!("{} plots and {} tables", plots.len(), found["tables"]));
     }
     if number(&found["width"]) > number(&found["window"]) {
