@@ -176,7 +176,9 @@ fn retries_repair_what_a_faulty_server_breaks() {
     let mix = ["--mix", "both.toml", "--key-count", "100", "--seconds", "5", "--clients", "8"];
     let (text, report) = server.report(&mix);
     let errors = report["errors"].as_array().expect("rows");
-    for (code, is_there) in [("ServerBusy", true), ("connection failed", true), ("EntityAlreadyExists", false)] {
+    for (code, is_there) in
+        [("ServerBusy", true), ("connection failed", true), ("EntityAlreadyExists", false)]
+    {
         let row = errors.iter().find(|row| row["code"] == code);
         assert_eq!(row.is_some(), is_there, "{code}: {text}");
         assert!(row.is_none_or(|row| row["done_after"].as_u64() > Some(0) && row["failed"] == 0), "{text}");

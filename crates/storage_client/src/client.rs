@@ -259,7 +259,7 @@ impl Client {
             match decision {
                 Decision::Retry { after, next } => {
                     if self.settings.observer.is_some() {
-                        repeated.push(failed.failure.into_repeated());
+                        repeated.push(RepeatedAttempt::of(failed.failure));
                     }
                     if !after.is_zero() {
                         self.surroundings.clock.sleep(after).await;

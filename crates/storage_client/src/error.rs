@@ -3,7 +3,6 @@
 //! What always holds: an error says which operation failed on what, after how many attempts, and whether an
 //! earlier attempt may have done it; neither a key nor a signature is in it.
 
-use crate::retry_observer::RepeatedAttempt;
 use hyper::StatusCode;
 use retry::Reason;
 use std::fmt;
@@ -176,12 +175,6 @@ impl Failure {
             batch_index: None,
             clock_behind_s: 0,
         }
-    }
-
-    /// What is kept of it if another attempt follows.
-    pub(crate) fn into_repeated(self) -> RepeatedAttempt {
-        let status = self.status.map(|status| status.as_u16());
-        RepeatedAttempt { kind: self.kind, status, code: self.code }
     }
 
     fn authentication_remedy(&self) -> String {

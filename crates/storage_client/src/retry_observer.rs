@@ -2,7 +2,7 @@
 //!
 //! What always holds: nothing is called, and nothing is kept, for an operation whose first attempt succeeds.
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Failure};
 use std::fmt;
 
 /// An attempt that failed and was followed by another one.
@@ -14,6 +14,14 @@ pub struct RepeatedAttempt {
     pub status: Option<u16>,
     /// The service's code; empty without one.
     pub code: String,
+}
+
+impl RepeatedAttempt {
+    /// What is kept of a failure if another attempt follows.
+    pub(crate) fn of(failure: Failure) -> Self {
+        let status = failure.status.map(|status| status.as_u16());
+        RepeatedAttempt { kind: failure.kind, status, code: failure.code }
+    }
 }
 
 /// Is called once for each operation that needed more than one attempt, when it has ended.

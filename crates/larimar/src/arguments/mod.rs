@@ -64,8 +64,8 @@ enum Command {
     Sas(Box<SasArguments>),
     /// Load one partition of a table, a queue or some blobs of any endpoint, and report what it does
     ///
-    /// Makes a table, queue or container of its own, loads it, runs operations on it for a while, and deletes it
-    /// again, after Ctrl-C, too. Ends with 130 if it was stopped, and with 1 if something stays behind.
+    /// Makes a table, queue or container of its own, loads it, runs operations on it for a while, and deletes
+    /// it again, after Ctrl-C, too. Ends with 130 if it was stopped, and with 1 if something stays behind.
     Stress(Box<StressArguments>),
     /// Print what a shell needs to complete command lines
     Completions(CompletionsArguments),

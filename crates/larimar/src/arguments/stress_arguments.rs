@@ -104,11 +104,11 @@ pub(crate) struct LoadArguments {
 
     /// Open loop: so many operations are due a second, whether the server keeps up or not. Without it each
     /// client sends its next request when the last one is answered
-    #[arg(long, value_name = "PER_SECOND")]
+    #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<f64>,
 
     /// Open loop with a rate that rises step by step until it is reached, or the server no longer keeps up
-    #[arg(long, value_name = "PER_SECOND", conflicts_with = "rate")]
+    #[arg(long, value_name = "RATE", conflicts_with = "rate")]
     pub(crate) until_rate: Option<f64>,
 
     /// First a closed loop for so many seconds shows what the server does at most

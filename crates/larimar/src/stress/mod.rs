@@ -19,7 +19,7 @@ use base::system::{SystemClock, SystemRandom, TokioSpawner};
 use output_file::OutputFile;
 use rustix::time::{ClockId, clock_gettime};
 use settings::{StressSettingError, plan_of};
-use signals::Interrupt;
+use signals::{EXIT_INTERRUPTED, Interrupt};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,9 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage_client::Surroundings;
 use threads::Threads;
-
-/// Exit code of a run that was stopped: what shells have for Ctrl-C.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Runs what was asked for, and reports.
 pub(crate) fn stress(arguments: &StressArguments) -> Result<ExitCode, Failure> {

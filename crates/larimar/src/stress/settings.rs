@@ -295,10 +295,10 @@ mod tests {
         std::fs::write(path, "[operations]\nget = 3\nquery = 1\n").expect("a file");
         let mix = plan(&["--mix", path]).expect("a plan").mix;
         assert_eq!((mix.name.as_str(), mix.weights().len()), (path, 2));
-        std::fs::write(path, "[operations]\ngte = 3\n").expect("a file");
+        std::fs::write(path, "[operations]\ngett = 3\n").expect("a file");
         let error = plan(&["--mix", path]).expect_err("a mistake");
         assert!(
-            error.ends_with("mine.toml: line 2: operations has no key \"gte\"; did you mean get?"),
+            error.ends_with("mine.toml: line 2: operations has no key \"gett\"; did you mean get?"),
             "{error}"
         );
     }

@@ -1,10 +1,12 @@
 //! Ctrl-C and its like: the first ends the run cleanly, the second at once.
 
-use super::EXIT_INTERRUPTED;
 use crate::output::error_line::print_error;
 use ::stress::{Stop, stop_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Exit code of a run that was stopped: what shells have for Ctrl-C.
+pub(super) const EXIT_INTERRUPTED: u8 = 130;
 
 /// Waits for signals while it lives.
 pub(super) struct Interrupt {

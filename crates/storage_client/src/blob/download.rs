@@ -140,7 +140,7 @@ impl Download {
         match client.settings.retry.decide(&self.attempt, &broken.outcome, elapsed, draw) {
             Decision::Retry { after, next } => {
                 if client.settings.observer.is_some() && self.repeated.len() < BREAKS_OBSERVED_MAX {
-                    self.repeated.push(Failure::of(ErrorKind::Connection, NAME).into_repeated());
+                    self.repeated.push(RepeatedAttempt::of(Failure::of(ErrorKind::Connection, NAME)));
                 }
                 client.surroundings.clock.sleep(after).await;
                 self.attempt = next;

@@ -38,7 +38,7 @@ impl Heat {
         self.elsewhere = 0;
     }
 
-    /// Whether places are told apart at all.
+    /// Whether places are distinguished at all.
     pub(crate) fn tells_apart(&self) -> bool {
         !self.counts.is_empty()
     }

@@ -5,7 +5,7 @@
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// The longest latency that is told from longer ones: an hour.
+/// The longest latency that differs from longer ones: an hour.
 pub(crate) const LATENCY_US_MAX: u64 = 3_600_000_000;
 const DIGITS: u8 = 3;
 

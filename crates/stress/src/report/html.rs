@@ -24,7 +24,7 @@ th { color: var(--soft); font-weight: 500; } th:first-child, td:first-child { te
 .about th, .about td { text-align: left; border: 0; padding-top: .1rem; padding-bottom: .1rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.5rem; }
 figure { margin: 0; min-width: 0; } figcaption { font-weight: 500; }
-figcaption span { font-weight: 400; font-size: .85rem; margin-left: .9rem; color: var(--soft); }
+figcaption span { display: inline-block; font-weight: 400; font-size: .85rem; margin-left: .9rem; color: var(--soft); }
 figcaption span::before { content: ''; display: inline-block; width: .8rem; height: .2rem; margin-right: .3rem;
   vertical-align: middle; background: currentColor; }
 figcaption .l0::before { background: var(--l0); } figcaption .l1::before { background: var(--l1); }
@@ -34,7 +34,7 @@ svg .grid { stroke: var(--rule); stroke-width: 1; } svg .mark { stroke: var(--ma
 polyline { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
 polyline.l0 { stroke: var(--l0); } polyline.l1 { stroke: var(--l1); } polyline.l2 { stroke: var(--l2); }
 circle.l0 { fill: var(--l0); } circle.l1 { fill: var(--l1); } circle.l2 { fill: var(--l2); }
-ul { padding-left: 1.2rem; } .soft { color: var(--soft); }
+ul { padding-left: 1.2rem; } p, li, .about td { overflow-wrap: anywhere; } .soft { color: var(--soft); }
 ";
 
 /// The report as a page.

@@ -19,7 +19,7 @@ pub(crate) struct Arrivals {
     begun: AtomicU64,
 }
 
-/// Waits of requests that were not begun, with how many have each: so few are told apart.
+/// Waits of requests that were not begun, with how many have each: so few are distinguished.
 const WAITS_TOLD_APART_MAX: u64 = 10_000;
 
 impl Arrivals {

@@ -232,7 +232,7 @@ impl<'a> Conductor<'a> {
         match self.plan.service {
             Service::Table => self.plan.keys.partitions,
             Service::Queue => 1,
-            // Load of single blobs beyond is not told apart.
+            // Load of single blobs beyond is not distinguished.
             Service::Blob if self.plan.keys.loaded > PLACES_MAX => 0,
             Service::Blob => self.plan.keys.loaded,
         }
