@@ -46,6 +46,8 @@ export class Server {
     rmSync(readyFile, { force: true });
     const log = openSync(join(this.folder, "server.log"), "a");
     const args = ["--data", join(this.folder, "data"), "--host", "127.0.0.1", "--ready-file", readyFile];
+    // Rules that every server of a run follows, such as boundaries at every page.
+    if (process.env.LARIMAR_SIMULATE) args.push("--simulate", process.env.LARIMAR_SIMULATE);
     args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0", ...this.args);
     const env = { ...process.env };
     delete env.LARIMAR_ACCOUNTS;
@@ -137,6 +139,18 @@ export class Server {
     await table.createTable();
     return table;
   }
+}
+
+// The next page; where every page ends early, as the step `boundaries` has them do, of so many pages that it has that
+// size. It has the token of the last one.
+export async function nextPage(pages, size) {
+  const page = (await pages.next()).value;
+  while (process.env.LARIMAR_SIMULATE && page.length < size) {
+    const next = (await pages.next()).value;
+    page.push(...next);
+    page.continuationToken = next.continuationToken;
+  }
+  return page;
 }
 
 export function newName() {

@@ -17,6 +17,7 @@ pub mod disk;
 mod environment;
 pub mod guid;
 pub mod metrics;
+pub mod nearest;
 pub mod random;
 pub mod spawner;
 pub mod system;

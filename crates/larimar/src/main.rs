@@ -15,6 +15,7 @@ mod places;
 mod repair;
 mod sas;
 mod serve;
+mod stress;
 
 use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use base::Clock;
@@ -78,6 +79,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             sas::sas(&arguments, &environment, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)
         }
+        Chore::Stress(arguments) => stress::stress(&arguments),
         Chore::Completions(arguments) => {
             let written = manual::completions(arguments.shell, &mut std::io::stdout());
             printed(written.map_err(|error| Failure::of_work(&error)))
