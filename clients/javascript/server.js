@@ -48,7 +48,8 @@ export class Server {
     const args = ["--data", join(this.folder, "data"), "--host", "127.0.0.1", "--ready-file", readyFile];
     // Rules that every server of a run follows, such as boundaries at every page.
     if (process.env.LARIMAR_SIMULATE) args.push("--simulate", process.env.LARIMAR_SIMULATE);
-    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0", ...this.args);
+    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0");
+    args.push("--admin-port", "none", ...this.args);
     const env = { ...process.env };
     delete env.LARIMAR_ACCOUNTS;
     delete env.AZURITE_ACCOUNTS;

@@ -65,7 +65,8 @@ class Server:
         # Rules that every server of a run follows, such as boundaries at every page.
         if PAGES_END_EARLY:
             command += ["--simulate", os.environ["LARIMAR_SIMULATE"]]
-        command += ["--table-port", "0", "--blob-port", "0", "--queue-port", "0", "--ready-file", ready_file]
+        command += ["--table-port", "0", "--blob-port", "0", "--queue-port", "0", "--admin-port", "none"]
+        command += ["--ready-file", ready_file]
         self.process = subprocess.Popen(
             [str(part) for part in command + list(self.arguments)],
             stdin=subprocess.DEVNULL,
