@@ -85,6 +85,11 @@ impl Streams {
         })
     }
 
+    /// How many streams there are.
+    pub fn count(&self) -> u64 {
+        self.manager.with(|state| state.streams.len() as u64)
+    }
+
     /// Whether the stream is there.
     pub fn exists(&self, stream: &StreamName) -> bool {
         self.manager.with(|state| state.streams.contains_key(stream))

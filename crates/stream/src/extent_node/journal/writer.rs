@@ -146,9 +146,22 @@ pub(crate) struct JournalWriter {
     pub(crate) memory: RecordMemory,
 }
 
+/// A writer's task that panicked may have left a record half done: nothing is written after it, the drain's
+/// syncs included.
+struct StopOnPanic(Arc<Stop>);
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.writes(StreamError::WritesStopped("the journal's task panicked".to_owned()));
+        }
+    }
+}
+
 impl JournalWriter {
     /// The writer's task: ends when the node closes or drops its sender.
     pub(crate) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let _stops = StopOnPanic(self.stop.clone());
         let mut waiting = VecDeque::new();
         let mut taken = Vec::new();
         loop {
@@ -525,5 +538,31 @@ fn refuse(request: Request, error: &StreamError) {
             drop(reply.send(Err(error.clone())));
         }
         Request::Close { reply } => drop(reply.send(())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use std::panic::AssertUnwindSafe;
+
+    #[test]
+    fn a_panic_of_the_journal_s_task_stops_writing() {
+        let stop = Arc::new(Stop::default());
+        let task = async {
+            let _stops = StopOnPanic(stop.clone());
+            futures_util::future::ready(()).await;
+            panic!("in the midst of a record");
+        };
+        assert!(AssertUnwindSafe(task).catch_unwind().now_or_never().expect("no wait").is_err());
+        assert!(stop.check().is_err());
+    }
+
+    #[test]
+    fn an_end_of_the_journal_s_task_does_not() {
+        let stop = Arc::new(Stop::default());
+        drop(StopOnPanic(stop.clone()));
+        assert_eq!(stop.check(), Ok(()));
     }
 }
