@@ -19,6 +19,7 @@ use crate::bench::measured::MeasuredServer;
 use crate::client::server_process::ServerProcess;
 use crate::client::shared_key::{ACCOUNT, account_argument};
 use crate::{Outcome, workspace};
+use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,9 +43,6 @@ enum Part {
     /// Many new rows in scattered order with a small memory budget.
     Growth,
 }
-
-const PARTS: [Part; 7] =
-    [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Memory, Part::Neighbours, Part::Writers];
 
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
@@ -193,7 +191,7 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
     let budget = format!("{}MiB", memory::BUDGET_MIB);
     let flags = ["--account", &accounts[0], "--account", &accounts[1], "--memory-budget", &budget];
     let mut verdicts = Vec::new();
-    for part in PARTS {
+    for part in Part::value_variants().iter().copied() {
         if !arguments.only.is_empty() && !arguments.only.contains(&part) {
             continue;
         }
