@@ -18,6 +18,7 @@ mod queries;
 pub(crate) mod queues;
 pub(crate) mod rounds;
 mod routes;
+mod stress;
 
 use crate::bench::engine::EngineBenchArguments;
 use crate::bench::measured::{MeasuredServer, Programs};
@@ -83,6 +84,9 @@ enum Part {
     Churn(churn::ChurnArguments),
     /// What a route of a shard map costs.
     Routes,
+    /// The load test `larimar stress` beside the bench's own clients; with --peer against the peer emulator,
+    /// too.
+    Stress(stress::StressArguments),
 }
 
 impl BenchArguments {
@@ -106,7 +110,8 @@ pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
     queries::run(&queries::QueryArguments::smoke(bin.to_path_buf()))?;
     groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))?;
     blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))?;
-    churn::run(&churn::ChurnArguments::smoke(bin.to_path_buf()))
+    churn::run(&churn::ChurnArguments::smoke(bin.to_path_buf()))?;
+    stress::run(&stress::StressArguments::smoke(bin.to_path_buf()))
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
@@ -120,6 +125,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::ColdBuild(build)) => cold_build::run(build),
         Some(Part::Profiles(profiles)) => profiles::run(profiles),
         Some(Part::Routes) => routes::run(),
+        Some(Part::Stress(stress)) => stress::run(stress),
         None => run_server(arguments),
     }
 }

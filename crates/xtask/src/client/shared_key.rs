@@ -24,6 +24,11 @@ pub(crate) fn connection_string(server: &ServerProcess) -> Outcome<String> {
     Ok(text)
 }
 
+/// What clients of tables take to find an emulator and sign.
+pub(crate) fn table_connection_string(address: SocketAddr) -> String {
+    format!("AccountName={ACCOUNT};AccountKey={KEY};TableEndpoint=http://{address}/{ACCOUNT};")
+}
+
 /// What current queue and blob clients send.
 const VERSION: &str = "2026-04-06";
 
