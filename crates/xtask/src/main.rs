@@ -13,6 +13,7 @@ mod damage;
 mod full_disk;
 mod fuzz;
 mod kill9;
+mod model;
 mod simulation;
 mod suite;
 mod tidy;
@@ -60,6 +61,8 @@ enum Chore {
     FullDisk(full_disk::FullDiskArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
+    /// Every state of a small stamp of several processes, and planted faults that must be found.
+    Model(model::ModelArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
     #[command(hide = true)]
     BareServer(bench::bare_server::BareServerArguments),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Chore::Damage(arguments) => damage::run(&arguments),
         Chore::FullDisk(arguments) => full_disk::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
+        Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };
     match outcome {

@@ -12,17 +12,19 @@
 //! 3. every extent without a length is sealed, the lengths are recorded;
 //! 4. a complete backup is made, and collection is turned on.
 //!
-//! What always holds: only extents of the backup's own generation are appended; a missing ordinal is an
-//! error, never an end. Extents of streams and ranges that the backup does not have are left out. They are
-//! orphans of what was gone before the backup, or of streams that are younger: what those say, the extents
-//! that the backup names say too, and these were not deleted since. A younger range has no parts before a
-//! backup has the range (`first_part.rs`).
+//! What always holds: only extents of the backup's own generation are appended; a missing ordinal in front of
+//! a part is an error, never an end. In front of empty seals alone it is the end: a taker seals its tails
+//! side by side, so the seal of a later one may land first, and a part would have waited for the earlier
+//! one's. Extents of streams and ranges that the backup does not have are left out. They are orphans of what
+//! was gone before the backup, or of streams that are younger: what those say, the extents that the backup
+//! names say too, and these were not deleted since. A younger range has no parts before a backup has the
+//! range (`first_part.rs`).
 
 use crate::backup::choose_backup::BackedUp;
 use crate::document::change::push_extent;
 use crate::document::range_document::{OwnEntry, RangeDocument, StreamEntry};
 use crate::error::StoredError;
-use crate::extent::part_header::{PartHeader, StampLife};
+use crate::extent::part_header::{PartHeader, PartKind, StampLife};
 use crate::ids::{Generation, Incarnation, Mark, RangeId, StreamId, next_epoch};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -109,6 +111,10 @@ fn roll_forward(
 ) -> Result<(), StoredError> {
     for (ordinal, header) in found.range(stream.next_ordinal..) {
         if *ordinal != stream.next_ordinal {
+            let mut behind = found.range(ordinal..);
+            let Some((ordinal, header)) = behind.find(|(_, header)| header.kind == PartKind::Part) else {
+                break;
+            };
             let (extent, missing) = (header.place.extent, stream.next_ordinal);
             let why = format_args!("extent {extent} has ordinal {ordinal}, and {missing} is missing");
             return Err(StoredError::malformed(&format_args!("stream {id}"), &why));
@@ -122,7 +128,7 @@ fn roll_forward(
 mod tests {
     use super::*;
     use crate::document::range_document::{ExtentEntry, KeyLimits};
-    use crate::extent::part_header::{ExtentPlace, PartKind};
+    use crate::extent::part_header::ExtentPlace;
     use crate::ids::{ExtentName, Owner, StampId};
     use std::sync::Arc;
 
@@ -203,6 +209,28 @@ mod tests {
             let error = restore(&found).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    /// A taker seals its tails side by side; a store of metadata that was lost in between left the later tail
+    /// sealed and the earlier one without any object, and the restore called that damage.
+    #[test]
+    fn an_empty_seal_behind_a_gap_is_the_end() {
+        let seal = |counter, ordinal| PartHeader {
+            kind: PartKind::Seal,
+            body_length: 0,
+            ..first_object(counter, ordinal, 4)
+        };
+        for (found, listed) in [
+            (vec![seal(12, 5)], vec![10]),
+            (vec![first_object(11, 4, 4), seal(13, 6), seal(14, 7)], vec![10, 11]),
+        ] {
+            let restored = restore(&found).unwrap();
+            let stream = restored.documents[0].streams.values().next().unwrap();
+            let names: Vec<u64> = stream.extents.iter().map(|entry| entry.name.0.counter).collect();
+            assert_eq!(names, listed);
+        }
+        let error = restore(&[seal(12, 5), first_object(13, 6, 4)]).unwrap_err().to_string();
+        assert!(error.contains("has ordinal 6, and 4 is missing"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! The parent's document and own entry go; each heir gets a document that lists the parent's extents, limited
 //! to its own keys. What always holds: every extent that is copied has a recorded length; the transaction
 //! compares the parent's document, which is what the heirs are copied from; no extent is dropped.
+//!
+//! Until the outcome of the split is known its owner takes none of the heirs, although they name it as their
+//! owner once it is committed: it would write to an heir and answer reads of the parent from before.
 
 use crate::document::change::{ChangeError, push_extent};
 use crate::document::range_document::{ExtentEntry, KeyLimits, OwnEntry, RangeDocument, StreamEntry};

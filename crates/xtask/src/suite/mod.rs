@@ -8,15 +8,15 @@ mod boundaries;
 mod examples;
 mod stress_page;
 
-use crate::{Outcome, bench, kill9, simulation, tidy, workspace};
+use crate::{Outcome, bench, kill9, model, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
-    /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python,
-    /// javascript, rust, boundaries, examples, stress-page, kill9, kill9-queues, kill9-blobs, bench.
+    /// Only these steps, in their usual order: format, tidy, lints, crates, histories, model, build,
+    /// python, javascript, rust, boundaries, examples, stress-page, kill9, kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
             "histories",
             Box::new(|| simulation::run(&simulation::SimulationArguments { seeds: arguments.seeds })),
         ),
+        ("model", Box::new(|| model::run(&model::ModelArguments::short()))),
         ("build", Box::new(|| workspace::server_binary(None).map(drop))),
         ("python", Box::new(|| test_python(&root, &binary))),
         ("javascript", Box::new(|| test_javascript(&root, &binary))),
