@@ -15,6 +15,7 @@ pub mod connector;
 pub mod date_time;
 pub mod disk;
 mod environment;
+pub mod file_lock;
 pub mod guid;
 pub mod random;
 pub mod spawner;
@@ -27,6 +28,7 @@ pub use clock::{Clock, Ticks};
 pub use connector::{Connector, Socket};
 pub use disk::{Disk, DiskFile, OpenMode, memory_disk, overlay_disk};
 pub use environment::Environment;
+pub use file_lock::FileLock;
 pub use random::Random;
 pub use spawner::{Spawner, TaskThread, give_way};
 

@@ -1,5 +1,6 @@
 //! Runs the examples, each as its reader does, against one server on free ports.
 
+use super::debian;
 use crate::client::server_process::ServerProcess;
 use crate::client::shared_key::connection_string;
 use crate::workspace::{self, Scratch};
@@ -57,12 +58,5 @@ fn set_up_go() -> Outcome<()> {
     if has_go && GO_LIBRARY_FOLDERS.iter().all(|folder| sources.join(folder).is_dir()) {
         return Ok(());
     }
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        suite::finish(&mut command)
-            .map_err(|error| format!("{error}; the example in Go needs {}", GO_PACKAGES.join(", ")))
-    };
-    apt(&["update", "-qq"])?;
-    Ok(apt(&[&["install", "-qq", "--yes", "--no-install-recommends"], &GO_PACKAGES[..]].concat())?)
+    debian::install(&GO_PACKAGES, "the example in Go")
 }

@@ -4,6 +4,7 @@
 //! The first failing step ends the run. What the set-up installs goes under the target folder and into
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
 
+mod debian;
 mod examples;
 
 use crate::{Outcome, bench, kill9, simulation, tidy, workspace};
@@ -83,8 +84,10 @@ fn lint() -> Outcome<()> {
 /// Fewer than the release build runs in its own step: here they run with debug assertions, and slowly.
 const DEBUG_SEED_COUNT: &str = "100";
 
-/// With nextest where it is installed, else with cargo's own runner.
+/// With Postgres for the tests that start one, and with nextest where it is installed, else with cargo's own
+/// runner.
 fn test_crates() -> Outcome<()> {
+    debian::set_up_postgres()?;
     let has_nextest = Command::new("cargo-nextest").args(["nextest", "--version"]).output().is_ok();
     let arguments: &[&str] = if has_nextest {
         &["nextest", "run", "--workspace"]
