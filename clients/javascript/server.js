@@ -46,7 +46,10 @@ export class Server {
     rmSync(readyFile, { force: true });
     const log = openSync(join(this.folder, "server.log"), "a");
     const args = ["--data", join(this.folder, "data"), "--host", "127.0.0.1", "--ready-file", readyFile];
-    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0", ...this.args);
+    // Rules that every server of a run follows, such as boundaries at every page.
+    if (process.env.LARIMAR_SIMULATE) args.push("--simulate", process.env.LARIMAR_SIMULATE);
+    args.push("--table-port", "0", "--blob-port", "0", "--queue-port", "0");
+    args.push("--admin-port", "none", ...this.args);
     const env = { ...process.env };
     delete env.LARIMAR_ACCOUNTS;
     delete env.AZURITE_ACCOUNTS;
@@ -137,6 +140,18 @@ export class Server {
     await table.createTable();
     return table;
   }
+}
+
+// The next page; where every page ends early, as the step `boundaries` has them do, of so many pages that it has that
+// size. It has the token of the last one.
+export async function nextPage(pages, size) {
+  const page = (await pages.next()).value;
+  while (process.env.LARIMAR_SIMULATE && page.length < size) {
+    const next = (await pages.next()).value;
+    page.push(...next);
+    page.continuationToken = next.continuationToken;
+  }
+  return page;
 }
 
 export function newName() {

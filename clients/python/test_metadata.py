@@ -79,7 +79,7 @@ def test_one_entity(server, wire, stored, name):
 @pytest.mark.parametrize("name", LEVELS)
 def test_a_list(server, wire, stored, name):
     table, _, etag = stored
-    answer = wire.send("GET", f"/{table}()", accept=level(name))
+    answer = wire.query(f"/{table}()", accept=level(name))
     body = answer.json()
     base = server.endpoint()
     metadata = None if name == "nometadata" else f"{base}/$metadata#{table}"

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Server, collect, odata, refusal } from "../server.js";
+import { Server, collect, nextPage, odata, refusal } from "../server.js";
 
 const server = new Server();
 let table;
@@ -64,7 +64,7 @@ test("select", async () => {
 
 test("pages and tokens", async () => {
   const pages = table.listEntities().byPage({ maxPageSize: 2 });
-  const first = (await pages.next()).value;
+  const first = await nextPage(pages, 2);
   assert.deepEqual(first.map((entity) => entity.rowKey), ["r0", "r1"]);
   assert.ok(first.continuationToken);
   const rest = [];

@@ -3,7 +3,7 @@
 //! What always holds: a layer reaches time, randomness, disk and tasks through this only, so that the
 //! simulation can replace each.
 
-use crate::{Clock, Disk, Random, Spawner};
+use crate::{Clock, Disk, Metrics, Random, Spawner};
 use std::sync::Arc;
 
 /// What a layer may touch outside itself. Cheap to clone; each holder keeps only the parts it needs.
@@ -17,4 +17,6 @@ pub struct Environment {
     pub disk: Arc<dyn Disk>,
     /// Where tasks are started.
     pub spawner: Arc<dyn Spawner>,
+    /// Where layers record what they measure.
+    pub metrics: Metrics,
 }

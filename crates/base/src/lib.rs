@@ -17,6 +17,8 @@ pub mod disk;
 mod environment;
 pub mod file_lock;
 pub mod guid;
+pub mod metrics;
+pub mod nearest;
 pub mod random;
 pub mod spawner;
 pub mod system;
@@ -29,6 +31,7 @@ pub use connector::{Connector, Socket};
 pub use disk::{Disk, DiskFile, OpenMode, memory_disk, overlay_disk};
 pub use environment::Environment;
 pub use file_lock::FileLock;
+pub use metrics::Metrics;
 pub use random::Random;
 pub use spawner::{Spawner, TaskThread, give_way};
 

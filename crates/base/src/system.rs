@@ -3,7 +3,7 @@
 use crate::disk::direct::{self, LargeWrites};
 use crate::disk::reads::{self, Readers};
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::{BoxFuture, Clock, Environment, Random, Spawner, TaskThread, Ticks};
+use crate::{BoxFuture, Clock, Environment, Metrics, Random, Spawner, TaskThread, Ticks};
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -30,6 +30,7 @@ pub fn environment_on(disk: Arc<dyn Disk>) -> Environment {
         random: Arc::new(SystemRandom::new()),
         disk,
         spawner: Arc::new(TokioSpawner::current()),
+        metrics: Metrics::default(),
     }
 }
 

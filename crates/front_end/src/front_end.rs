@@ -8,10 +8,10 @@ use crate::pipeline::{Pipeline, RequestHandler, Shared};
 use crate::queue_api::QueueApi;
 use crate::reply::body::ResponseBody;
 use crate::request::connection_info::ConnectionInfo;
-use crate::server::{TlsIdentity, serve};
+use crate::server::{ConnectionMetrics, TlsIdentity, serve};
 use crate::simulate::Simulation;
 use crate::table_api::TableApi;
-use base::{BoxFuture, Clock, Random, Spawner};
+use base::{BoxFuture, Clock, Metrics, Random, Spawner};
 use blob::BlobService;
 use bytes::Bytes;
 use hyper::body::Body;
@@ -37,6 +37,8 @@ pub struct FrontEndSettings {
     pub takes_customer_keys: bool,
     /// With it requests meet limits, page boundaries and faults on purpose.
     pub simulation: Option<Arc<Simulation>>,
+    /// Where requests and connections are counted.
+    pub metrics: Metrics,
 }
 
 impl FrontEndSettings {
@@ -49,6 +51,7 @@ impl FrontEndSettings {
             bearer: None,
             takes_customer_keys: false,
             simulation: None,
+            metrics: Metrics::default(),
         }
     }
 }
@@ -73,6 +76,7 @@ pub struct FrontEnd {
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
+    metrics: Metrics,
 }
 
 impl FrontEnd {
@@ -84,14 +88,15 @@ impl FrontEnd {
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let FrontEndSettings { accounts, limits, tls, bearer, takes_customer_keys, simulation } = settings;
+        let FrontEndSettings { accounts, limits, tls, bearer, takes_customer_keys, simulation, metrics } =
+            settings;
         let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
         let blob = BlobApi::new(services.blob, takes_customer_keys);
-        let blob = Arc::new(Pipeline::new(shared.clone(), blob, simulation.clone()));
+        let blob = Arc::new(Pipeline::new(shared.clone(), blob, simulation.clone(), &metrics));
         let table = TableApi::new(services.table);
-        let table = Arc::new(Pipeline::new(shared.clone(), table, simulation.clone()));
-        let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue), simulation));
-        FrontEnd { blob, table, queue, limits, tls, clock, spawner }
+        let table = Arc::new(Pipeline::new(shared.clone(), table, simulation.clone(), &metrics));
+        let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue), simulation, &metrics));
+        FrontEnd { blob, table, queue, limits, tls, clock, spawner, metrics }
     }
 
     /// Serves the Blob service on a bound listener, as [`Self::serve_table`] does.
@@ -140,7 +145,16 @@ impl FrontEnd {
         shutdown: BoxFuture<'a, ()>,
     ) -> BoxFuture<'a, ()> {
         let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
-        Box::pin(serve(handler, &self.limits, self.tls.clone(), clock, spawner, listener, shutdown))
+        let metrics = ConnectionMetrics::new(&self.metrics, handler.label());
+        Box::pin(serve(
+            handler,
+            &self.limits,
+            self.tls.clone(),
+            clock,
+            spawner,
+            (listener, metrics),
+            shutdown,
+        ))
     }
 
     /// Answers one request to the Table service without a socket.

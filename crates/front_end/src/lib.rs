@@ -42,7 +42,4 @@ pub use request::addressing::SignedPath;
 pub use request::connection_info::ConnectionInfo;
 pub use request::query_string::{MalformedQuery, QueryParameters};
 pub use server::{TlsError, TlsIdentity};
-pub use simulate::{
-    PROFILES, RULE_FILE_SIZE_BYTES_MAX, RuleFileError, Simulation, SimulationSettings, nearest,
-    parse_rule_file,
-};
+pub use simulate::{PROFILES, Simulation, SimulationSettings, parse_rule_file};

@@ -2,6 +2,7 @@
 //! `configuration`), then `serve` opens the layers from the bottom up and closes them from the top down.
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
+mod admin;
 mod arguments;
 mod check;
 mod configuration;
@@ -14,6 +15,7 @@ mod places;
 mod repair;
 mod sas;
 mod serve;
+mod stress;
 
 use arguments::{Arguments, Chore, EXIT_BAD_ARGUMENTS, ServeArguments};
 use base::Clock;
@@ -77,6 +79,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             sas::sas(&arguments, &environment, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)
         }
+        Chore::Stress(arguments) => stress::stress(&arguments),
         Chore::Completions(arguments) => {
             let written = manual::completions(arguments.shell, &mut std::io::stdout());
             printed(written.map_err(|error| Failure::of_work(&error)))

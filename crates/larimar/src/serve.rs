@@ -1,23 +1,27 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
 //! from the top down.
 
-use crate::arguments::OauthMode;
+use crate::admin::{Admin, AdminListener, Layers, Readiness};
+use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::memory_shares::limits_for;
 use crate::configuration::simulation::Simulated;
-use crate::configuration::{BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG};
+use crate::configuration::{
+    ADMIN_PORT_FLAG, BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG,
+};
 use crate::data_folder;
 use crate::memory_guard::MemoryGuard;
 use crate::open_files::choose_connections_max;
 use crate::output::report::{self, Addresses, StartSas};
-use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
+use base::{Environment, Metrics};
 use blob::BlobService;
 use front_end::{FrontEnd, FrontEndSettings, Limits, Services};
 use partition::{PartitionError, PartitionSettings, Partitions};
 use queue::QueueService;
+use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZero;
 use std::sync::Arc;
 use stream::{StreamError, StreamSettings, Streams};
@@ -103,7 +107,6 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.addresses.blob)?;
     let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.addresses.table)?;
     let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.addresses.queue)?;
-    let addresses = Addresses { blob, queue, table };
     let limits = limits_for(limits(), configuration.partitions.memory_budget_size_bytes());
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
@@ -124,6 +127,9 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     if let Some(path) = &configuration.ready_file {
         report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
     }
+    let readiness = Readiness::starting();
+    let admin = start_admin(&configuration, &readiness, &env.metrics)?;
+    let addresses = Addresses { blob, queue, table, admin };
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     env.spawner =
         Arc::new(WorkerSpawner::start(cores, configuration.pin_workers).map_err(ServeError::Runtime)?);
@@ -138,22 +144,9 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
     let guard_thread = env.spawner.start_thread("memory").map_err(ServeError::Runtime)?;
     guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
-    let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
-    let services = Services {
-        blob: Arc::new(BlobService::new(
-            partitions.clone(),
-            env.clock.clone(),
-            configuration.versioned.clone(),
-        )),
-        table: Arc::new(TableService::new(partitions.clone(), env.clock.clone())),
-        queue: Arc::new(queues),
-    };
-    services.queue.start_sweeping(&*env.spawner);
-    services.blob.start_sweeping(&*env.spawner);
-    services.blob.start_retiring(&*env.spawner);
-    services.table.start_retiring(&*env.spawner);
-    services.queue.start_retiring(&*env.spawner);
+    let services = services(&configuration, &env, &partitions);
     let front_end = front_end(&configuration, services, &env, limits);
+    readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone() });
     let sas = StartSas::new(&configuration, addresses, env.clock.now());
     report::started(&configuration, addresses, sas.as_ref());
     if let Some(path) = &configuration.ready_file {
@@ -172,23 +165,50 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
             _ => std::future::pending().await,
         }
     };
+    let draining = async {
+        stopped(stop.clone()).await;
+        readiness.note_draining();
+        std::future::pending::<Infallible>().await
+    };
     let serve = async {
         tokio::join!(
             front_end.serve_blob(blob_listener, Box::pin(stopped(stop.clone()))),
             front_end.serve_table(table_listener, Box::pin(stopped(stop.clone()))),
-            front_end.serve_queue(queue_listener, Box::pin(stopped(stop))),
+            front_end.serve_queue(queue_listener, Box::pin(stopped(stop.clone()))),
         )
     };
     tokio::select! {
         _ = serve => {}
         never = follow => match never {},
         never = follow_rules => match never {},
+        never = draining => match never {},
     }
+    readiness.note_closing();
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The services over the ranges, with what they do in the background.
+fn services(configuration: &Configuration, env: &Environment, partitions: &Arc<Partitions>) -> Services {
+    let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
+    let services = Services {
+        blob: Arc::new(BlobService::new(
+            partitions.clone(),
+            env.clock.clone(),
+            configuration.versioned.clone(),
+        )),
+        table: Arc::new(TableService::new(partitions.clone(), env.clock.clone())),
+        queue: Arc::new(queues),
+    };
+    services.queue.start_sweeping(&*env.spawner);
+    services.blob.start_sweeping(&*env.spawner);
+    services.blob.start_retiring(&*env.spawner);
+    services.table.start_retiring(&*env.spawner);
+    services.queue.start_retiring(&*env.spawner);
+    services
 }
 
 /// The settings of the lower layers, with the sizes that suit the disk.
@@ -215,6 +235,35 @@ fn memory_guard(
         Storage::Folder(_) => settings.memory_budget_size_bytes(),
     };
     MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
+}
+
+/// Starts the admin side, if it is on; it answers from here on. That its port is taken is no reason not to
+/// serve.
+fn start_admin(
+    configuration: &Configuration,
+    readiness: &Arc<Readiness>,
+    metrics: &Metrics,
+) -> Result<Option<SocketAddr>, ServeError> {
+    let Some(port) = configuration.addresses.admin_port else { return Ok(None) };
+    let listener = match AdminListener::bind(port) {
+        Ok(listener) => listener,
+        Err(error) if matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) => {
+            tracing::warn!(
+                port,
+                %error,
+                "the admin side is off, because its port can't be listened on; choose another with {ADMIN_PORT_FLAG}, or none"
+            );
+            return Ok(None);
+        }
+        Err(error) => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            return Err(ServeError::Listen { flag: ADMIN_PORT_FLAG, address, error });
+        }
+    };
+    let address = listener.address();
+    let admin = Admin::new(readiness.clone(), metrics.clone(), VERSION);
+    listener.start(admin).map_err(ServeError::Runtime)?;
+    Ok(Some(address))
 }
 
 /// Connections that the system keeps for each service until they are taken; it may keep fewer
@@ -261,6 +310,7 @@ fn front_end(
         takes_customer_keys: configuration.development.takes_customer_keys,
         tls: configuration.tls.as_ref().map(|certificate| certificate.identity.clone()),
         bearer: configuration.development.oauth.map(OauthMode::authority),
+        metrics: env.metrics.clone(),
         simulation: configuration
             .development
             .simulated

@@ -16,7 +16,7 @@ use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::{ObjectTable, Operation, Row, RowPart, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::range_moment::RangeMoment;
-use crate::range_partition::{DataPin, Shared};
+use crate::range_partition::{DataPin, RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
 use crate::statistics::{PartitionStatistics, RangeStatistics};
 use crate::tree::block_cache::BlockCache;
@@ -53,6 +53,7 @@ impl Partitions {
                 maintenance: Maintenance::start(&*env.spawner, &env.clock)?,
                 data_writer,
                 row_data_writer,
+                metrics: Arc::new(RangeMetrics::new(&env.metrics)),
             };
             Ok(Partitions { server: PartitionServer::open(shared).await? })
         })

@@ -3,7 +3,7 @@
 
 use crate::disk::SimDisk;
 use crate::random::SimRandom;
-use base::{BoxFuture, Clock, Environment, Spawner, TaskThread, Ticks};
+use base::{BoxFuture, Clock, Environment, Metrics, Spawner, TaskThread, Ticks};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -167,6 +167,7 @@ impl World {
                 spawner: Arc::new(SimSpawner {
                     threads_left: (*self.threads_max.lock()).map(AtomicUsize::new),
                 }),
+                metrics: Metrics::default(),
             };
             let outcome = tokio::select! {
                 biased;

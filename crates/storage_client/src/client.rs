@@ -10,6 +10,7 @@ use crate::account::connection_string::AccountAddress;
 use crate::account::credentials::Credentials;
 use crate::account::endpoint::{Endpoint, Service};
 use crate::error::{Error, ErrorKind, Failure};
+use crate::retry_observer::RepeatedAttempt;
 use crate::service_error::{ServiceError, read_service_error};
 use crate::settings::{ANSWER_SIZE_BYTES_MAX, Settings, UPLOAD_RATE_MIN_BYTES_PER_S};
 use crate::surroundings::Surroundings;
@@ -25,7 +26,7 @@ use http_body_util::Full;
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
 };
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 use retry::{Attempt, Decision, Location, Outcome};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ const BLOB_QUEUE_VERSION: &str = "2021-12-02";
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 const REQUEST_ID: &str = "x-ms-request-id";
+/// Headers that a request has beside those of its operation, at most.
+const OWN_HEADERS_MAX: usize = 8;
 
 /// What an operation changes, and thus where and how often it may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +175,8 @@ pub(crate) struct Client {
     account: String,
     credentials: Credentials,
     pools: BTreeMap<Service, (Arc<Pool>, Option<Arc<Pool>>)>,
+    /// None if the setting can't be a header.
+    user_agent: Option<HeaderValue>,
     pub(crate) surroundings: Surroundings,
     pub(crate) settings: Settings,
 }
@@ -184,7 +189,9 @@ impl Client {
         let pools = address.endpoints.into_iter();
         let pools =
             pools.map(|(service, (first, second))| (service, (pool(first), second.map(pool)))).collect();
-        Client { account: address.name, credentials: address.credentials, pools, surroundings, settings }
+        let user_agent = HeaderValue::from_str(&settings.user_agent).ok();
+        let (account, credentials) = (address.name, address.credentials);
+        Client { account, credentials, pools, user_agent, surroundings, settings }
     }
 
     /// The primary endpoint of a service.
@@ -220,6 +227,7 @@ impl Client {
         let client_request_id = self.new_id();
         let started = self.surroundings.clock.monotonic();
         let mut may_be_done = false;
+        let mut repeated = Vec::new();
         loop {
             let pool = match (attempt.location, secondary) {
                 (Location::Secondary, Some(secondary)) => secondary,
@@ -227,13 +235,17 @@ impl Client {
             };
             let failed = match self.attempt(pool, operation, &client_request_id, taken).await {
                 Ok(TakenAnswer::Whole(answer)) => {
+                    self.observe(operation.name, &repeated, Ok(()));
                     return Ok(TakenAnswer::Whole(Answer {
                         attempts: attempt.number,
                         may_be_done,
                         ..answer
                     }));
                 }
-                Ok(open) => return Ok(open),
+                Ok(open) => {
+                    self.observe(operation.name, &repeated, Ok(()));
+                    return Ok(open);
+                }
                 Err(failed) => failed,
             };
             may_be_done |= !changes_nothing && is_doubtful(&failed.outcome);
@@ -246,21 +258,38 @@ impl Client {
             };
             match decision {
                 Decision::Retry { after, next } => {
+                    if self.settings.observer.is_some() {
+                        repeated.push(RepeatedAttempt::of(failed.failure));
+                    }
                     if !after.is_zero() {
                         self.surroundings.clock.sleep(after).await;
                     }
                     attempt = next;
                 }
                 Decision::GiveUp(reason) => {
-                    return Err(Error::new(Failure {
+                    let error = Error::new(Failure {
                         attempts: attempt.number,
                         client_request_id,
                         may_be_done,
                         gave_up: Some(reason),
                         ..failed.failure
-                    }));
+                    });
+                    self.observe(operation.name, &repeated, Err(&error));
+                    return Err(error);
                 }
             }
+        }
+    }
+
+    /// Reports what retries made of an operation, if there were any.
+    pub(crate) fn observe(
+        &self,
+        operation: &'static str,
+        repeated: &[RepeatedAttempt],
+        end: Result<(), &Error>,
+    ) {
+        if let Some(observer) = self.settings.observer.as_ref().filter(|_| !repeated.is_empty()) {
+            observer.ended(operation, repeated, end);
         }
     }
 
@@ -355,9 +384,11 @@ impl Client {
         client_request_id: &str,
     ) -> Result<Request<Full<Bytes>>, NoAnswer> {
         let unusable = |what: String| NoAnswer { outcome: Outcome::Unsent, what, is_final: true };
-        let value = |text: &str| {
-            HeaderValue::from_str(text).map_err(|_| unusable(format!("'{text}' can't be a header's value")))
-        };
+        let no_value = |text: &str| unusable(format!("'{text}' can't be a header's value"));
+        let value = |text: &str| HeaderValue::from_str(text).map_err(|_| no_value(text));
+        // Without a copy. The text may hold a signature, so an error has the account's name.
+        let owned = |text: String| HeaderValue::try_from(text).map_err(|_| no_value(&self.account));
+        let prepared = |value: &Option<HeaderValue>, text: &str| value.clone().ok_or_else(|| no_value(text));
         let endpoint = &pool.endpoint;
         let path = format!("{}{}", endpoint.path, operation.path);
         let mut query = encode_query(&operation.query);
@@ -368,13 +399,15 @@ impl Client {
             query.push_str(parameters);
         }
         let mut target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
-        let mut headers = operation.headers.clone();
+        // Those of the operation, and those of each request.
+        let mut headers = HeaderMap::with_capacity(operation.headers.len() + OWN_HEADERS_MAX);
+        headers.extend(operation.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         let is_table = operation.service == Service::Table;
         let version = if is_table { TABLE_VERSION } else { BLOB_QUEUE_VERSION };
         headers.insert(X_MS_VERSION, HeaderValue::from_static(version));
-        headers.insert(X_MS_DATE, value(&httpdate::fmt_http_date(self.now()))?);
+        headers.insert(X_MS_DATE, owned(httpdate::fmt_http_date(self.now()))?);
         headers.insert(CLIENT_REQUEST_ID, value(client_request_id)?);
-        headers.insert(USER_AGENT, value(&self.settings.user_agent)?);
+        headers.insert(USER_AGENT, prepared(&self.user_agent, &self.settings.user_agent)?);
         if !operation.body.is_empty() || (operation.method != Method::GET && operation.method != Method::HEAD)
         {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(operation.body.len()));
@@ -389,19 +422,19 @@ impl Client {
                 headers: &headers,
             };
             let signature = key.sign(&string_to_sign(&unsigned));
-            headers.insert(AUTHORIZATION, value(&format!("SharedKey {}:{signature}", self.account))?);
+            headers.insert(AUTHORIZATION, owned(format!("SharedKey {}:{signature}", self.account))?);
         }
-        headers.insert(HOST, value(&endpoint.authority)?);
+        headers.insert(HOST, prepared(&pool.host, &endpoint.authority)?);
         if let Some(proxy) = pool.plain_proxy()? {
             target = format!("http://{}{target}", endpoint.authority);
-            if let Some(authorization) = proxy.authorization {
-                headers.insert(PROXY_AUTHORIZATION, authorization);
+            if let Some(authorization) = &proxy.authorization {
+                headers.insert(PROXY_AUTHORIZATION, authorization.clone());
             }
         }
         let mut request = Request::new(Full::new(operation.body.clone()));
         *request.method_mut() = operation.method.clone();
         *request.uri_mut() =
-            target.parse().map_err(|error| unusable(format!("the address can't be used: {error}")))?;
+            Uri::try_from(target).map_err(|error| unusable(format!("the address can't be used: {error}")))?;
         *request.headers_mut() = headers;
         Ok(request)
     }

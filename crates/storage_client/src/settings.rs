@@ -1,8 +1,10 @@
 //! What can be set of a client, each with its default.
 
+use crate::retry_observer::RetryObserver;
 use crate::wire::proxy::Proxies;
 use crate::wire::tls::TlsRoots;
 use retry::Policy;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of a client.
@@ -31,6 +33,8 @@ pub struct Settings {
     pub proxies: Proxies,
     /// What the `User-Agent` header says.
     pub user_agent: String,
+    /// Learns what retries made of operations.
+    pub observer: Option<Arc<dyn RetryObserver>>,
 }
 
 /// The slowest upload that does not run out of time.
@@ -63,6 +67,7 @@ impl Default for Settings {
             tls_roots: TlsRoots::default(),
             proxies: Proxies::from_environment(),
             user_agent: concat!("larimar-storage-client/", env!("CARGO_PKG_VERSION")).to_owned(),
+            observer: None,
         }
     }
 }

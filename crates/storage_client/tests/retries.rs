@@ -5,9 +5,11 @@ mod script;
 
 use retry::Reason;
 use script::{Connection, Script, Step, account, account_with, answer, header, refusal};
+use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
-    BlobWrite, Entity, ErrorKind, GroupOperation, Proxies, PutMessage, Query, Settings, TlsRoots,
+    BlobWrite, Entity, Error, ErrorKind, GroupOperation, Proxies, PutMessage, Query, RepeatedAttempt,
+    RetryObserver, Settings, TlsRoots,
 };
 
 const HOST_STYLE: &str = "AccountName=abc;AccountKey=AAEC;DefaultEndpointsProtocol=http";
@@ -335,4 +337,39 @@ async fn a_large_group_is_refused_before_it_is_sent() {
     let error = account(&script).table("T").submit(&operations).await.expect_err("too many");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(script.hosts().is_empty());
+}
+
+/// A load test counts by code what retries repaired, and what they did not.
+#[tokio::test(start_paused = true)]
+async fn an_observer_learns_what_retries_made_of_an_operation() {
+    #[derive(Debug, Default)]
+    struct Seen(parking_lot::Mutex<Vec<String>>);
+    impl RetryObserver for Seen {
+        fn ended(&self, operation: &'static str, repeated: &[RepeatedAttempt], end: Result<(), &Error>) {
+            let codes: Vec<String> =
+                repeated.iter().map(|one| format!("{:?} {}", one.status, one.code)).collect();
+            self.0.lock().push(format!(
+                "{operation}: {}; {}",
+                codes.join(", "),
+                end.map_or_else(Error::code, |()| "done")
+            ));
+        }
+    }
+    let seen = Arc::new(Seen::default());
+    let script = Script::of([
+        Connection::Open(vec![inserted(), busy(), Step::Close]),
+        Connection::Open(vec![inserted(), busy(), refusal(409, "EntityAlreadyExists")]),
+        Connection::Open(vec![]),
+    ]);
+    let account =
+        account_with(&script, HOST_STYLE, |settings| settings.observer = Some(seen.clone() as Arc<_>));
+    let table = account.table("T");
+    table.insert(&entity()).await.expect("at once, which nobody is called for");
+    table.insert(&entity()).await.expect("the third attempt");
+    table.insert(&entity()).await.expect_err("it exists");
+    let expected = [
+        "insert entity: Some(503) ServerBusy, None ; done",
+        "insert entity: Some(503) ServerBusy; EntityAlreadyExists",
+    ];
+    assert_eq!(*seen.0.lock(), expected);
 }

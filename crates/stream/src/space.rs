@@ -169,6 +169,14 @@ impl Space {
         self.is_scarce() || self.disk.free_bytes().await.is_ok_and(|free_bytes| free_bytes < tight_bytes)
     }
 
+    /// Whether far more is free than is kept back, as measured last; no, if nothing was measured.
+    pub(crate) fn is_ample(&self) -> bool {
+        let free_bytes = self.measurement.free_bytes.load(Ordering::Relaxed);
+        let ample_bytes = TIGHT_RESERVE_COUNT * self.sizes.whole_bytes;
+        self.sizes.whole_bytes == 0
+            || !self.is_scarce() && free_bytes != u64::MAX && free_bytes >= ample_bytes
+    }
+
     /// Whether there is so little that a start should write nothing that can wait: the next start would not
     /// have the bytes that this one takes.
     pub(crate) async fn is_spent(&self) -> bool {

@@ -282,6 +282,12 @@ impl Streams {
         self.space.is_scarce()
     }
 
+    /// Whether far more is free than is kept back for a full disk, as measured last; always, if nothing is
+    /// kept back. No, if nothing was measured yet.
+    pub fn is_ample(&self) -> bool {
+        self.space.is_ample()
+    }
+
     /// Whether the disk was full and its reserve was given up and is not whole again.
     pub fn has_given_up_reserve(&self) -> bool {
         self.space.is_given_up()

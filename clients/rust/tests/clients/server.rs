@@ -38,6 +38,7 @@ impl Server {
         let _ = std::fs::remove_file(&ready_file);
         let mut command = Command::new(&binary);
         command.args(["--in-memory", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
+        command.args(["--admin-port", "none"]);
         command.arg("--ready-file").arg(&ready_file).args(arguments);
         command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
         let process = command

@@ -140,6 +140,7 @@ impl ServiceApi for BlobApi {
         let parts = request.parts;
         let headers = Headers::of_request(parts);
         let route = Route::find(&parts.method, &target, request.query, headers)?;
+        request.environment.operation.note(route.name());
         let context = BlobRequest { service: &self.service, request, route, target: &target, headers };
         if matches!(target, Target::Blob { .. }) && !route.takes_snapshot() {
             // A signature for a snapshot or version must not reach what is not one.

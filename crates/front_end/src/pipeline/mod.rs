@@ -15,6 +15,7 @@ pub(crate) mod cors;
 mod dates;
 mod handler;
 mod request;
+mod request_metrics;
 mod request_timer;
 mod response;
 mod service_api;
@@ -38,7 +39,7 @@ use crate::request::connection_info::ConnectionInfo;
 use crate::request::query_string::QueryParameters;
 use crate::request::request_id::RequestId;
 use crate::simulate::{Requester, SimulatedRequest, Simulation};
-use base::{BoxFuture, Random, Ticks};
+use base::{BoxFuture, Metrics, Random, Ticks};
 use cors::CorsRules;
 use futures_util::future::{Either, select};
 use hyper::body::{Body, Incoming};
@@ -58,6 +59,8 @@ pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use connection_state::ConnectionState;
 pub(crate) use handler::RequestHandler;
 pub(crate) use request::{check_timeout, time_limit as requested_time_limit, timeout_of, within};
+pub(crate) use request_metrics::NotedOperation;
+use request_metrics::{Answered, RequestMetrics};
 pub(crate) use request_timer::RequestTimer;
 pub(crate) use service_api::ServiceApi;
 pub(crate) use shared::Shared;
@@ -72,12 +75,19 @@ pub(crate) struct Pipeline<S> {
     cors: CorsRules,
     /// With it requests meet limits and faults on purpose.
     simulation: Option<Arc<Simulation>>,
+    metrics: RequestMetrics,
 }
 
 impl<S: ServiceApi> Pipeline<S> {
     /// For this service; what is shared is shared with the other services, and so is a simulation.
-    pub(crate) fn new(shared: Arc<Shared>, service: S, simulation: Option<Arc<Simulation>>) -> Self {
-        Pipeline { shared, service, cors: CorsRules::default(), simulation }
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        service: S,
+        simulation: Option<Arc<Simulation>>,
+        metrics: &Metrics,
+    ) -> Self {
+        let metrics = RequestMetrics::new(metrics, S::LABEL);
+        Pipeline { shared, service, cors: CorsRules::default(), simulation, metrics }
     }
 
     /// For a connection that is served by this worker.
@@ -102,19 +112,23 @@ impl<S: ServiceApi> Pipeline<S> {
         let now = shared.clock.now();
         let begun_at = shared.clock.monotonic();
         let request_id = RequestId::new(&*shared.random);
+        let _under_way = self.metrics.under_way.hold();
+        let operation = NotedOperation::default();
+        let request_bytes = request::announced_body_size(&parts, &body).unwrap_or(0);
         // Known once the operation is; until then the headers decide the form of errors.
         let mut shape = None;
         let result = match shared.requests.admit() {
             None => Err(ErrorCode::ServerBusy.into()),
             Some(_permit) => {
                 let target = (&parts, host, address);
-                let from = (connection, state);
+                let from = (connection, state, &operation);
                 let work = pin!(self.answer(from, target, &mut body, request_id.as_str(), now, &mut shape));
                 self.within_time_limit(&parts, work, &state.timer).await
             }
         };
         // Also of a body that an operation does not use: the connection's next request starts behind it.
         body.discard_rest(&parts, &*shared.clock).await;
+        let mut error_code = result.as_ref().err().map(|error| error.code.as_str());
         let failure = |error| self.error_reply(error, &parts, shape, request_id.as_str(), now);
         let mut reply = result.unwrap_or_else(failure);
         if S::COMPRESSES {
@@ -122,6 +136,7 @@ impl<S: ServiceApi> Pipeline<S> {
         }
         let memory = self.admit_reply(connection, &address, &parts, reply.body.len());
         if memory.is_err() {
+            error_code = Some(ErrorCode::ServerBusy.as_str());
             reply = failure(ErrorCode::ServerBusy.into());
         }
         if let (Some(stream), Some(account)) = (reply.stream.take(), shared.accounts.find(address.account)) {
@@ -148,6 +163,14 @@ impl<S: ServiceApi> Pipeline<S> {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
         }
         self.add_cors(&parts, &address, now, response.headers_mut()).await;
+        self.metrics.note(&Answered {
+            operation: operation.name(),
+            status: response.status(),
+            error_code,
+            took_for: shared.clock.monotonic().saturating_sub(begun_at),
+            request_bytes,
+            response_bytes: response.body().size_hint().exact().unwrap_or(0),
+        });
         response
     }
 
@@ -241,7 +264,7 @@ impl<S: ServiceApi> Pipeline<S> {
 
     async fn answer<B: RequestBody>(
         &self,
-        (connection, state): (ConnectionInfo, &ConnectionState),
+        (connection, state, operation): (ConnectionInfo, &ConnectionState, &NotedOperation),
         (parts, host, address): (&Parts, Option<&str>, Address<'_>),
         body: B,
         request_id: &str,
@@ -307,6 +330,7 @@ impl<S: ServiceApi> Pipeline<S> {
                 clock: &*shared.clock,
                 random: &*shared.random,
                 cors: &self.cors,
+                operation,
                 simulated: simulated.as_deref(),
             },
         };

@@ -85,6 +85,7 @@ impl ServiceApi for QueueApi {
         *shape = Some(ErrorShape::Xml);
         let resource = QueueResource::parse(request.resource())?;
         let route = Route::find(&request.parts.method, resource, request.query)?;
+        request.environment.operation.note(route.name());
         if route == Route::GetUserDelegationKey {
             find_principal(request)?;
         }

@@ -5,6 +5,7 @@
 //! time.
 
 use super::connection::{ConnectionSettings, serve_connection};
+use super::connection_metrics::ConnectionMetrics;
 use super::phase::Phase;
 use super::tls::TlsIdentity;
 use crate::bounds::limits::Limits;
@@ -31,7 +32,7 @@ pub(crate) async fn serve(
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
-    listener: TcpListener,
+    (listener, metrics): (TcpListener, ConnectionMetrics),
     shutdown: BoxFuture<'_, ()>,
 ) {
     let permits = u32::try_from(limits.connections_max).unwrap_or(u32::MAX).max(1);
@@ -56,6 +57,7 @@ pub(crate) async fn serve(
             Either::Right((accepted, _)) => accepted,
         };
         let Some(of_peer) = peers.take(Some(peer.ip()), 1) else {
+            metrics.refused.increment();
             if is_due(&mut told_share_at, &*clock) {
                 tracing::warn!(
                     service = handler.label(),
@@ -67,9 +69,10 @@ pub(crate) async fn serve(
         };
         let info = ConnectionInfo { peer: Some(peer.ip()), encrypted };
         let (served_by, settings, phase) = (handler.clone(), settings.clone(), phase_of_connections.clone());
+        let open = metrics.open();
         let task = async move {
             serve_connection(served_by, info, stream, &settings, phase).await;
-            drop((permit, of_peer));
+            drop((permit, of_peer, open));
         };
         spawner.spawn(handler.connection_name(), Box::pin(task));
     }

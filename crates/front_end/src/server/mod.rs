@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod connection_metrics;
 mod listener;
 mod opening;
 mod phase;
@@ -10,5 +11,6 @@ mod preface;
 mod tls;
 mod watched_socket;
 
+pub(crate) use connection_metrics::ConnectionMetrics;
 pub(crate) use listener::serve;
 pub use tls::{TlsError, TlsIdentity};

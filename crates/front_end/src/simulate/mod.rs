@@ -13,7 +13,6 @@ mod balancing;
 mod boundaries;
 mod chance;
 mod fault_rule;
-mod nearest;
 mod operation;
 mod places;
 mod rule_file;
@@ -22,8 +21,7 @@ mod simulated_request;
 mod simulation;
 mod token_bucket;
 
-pub use nearest::nearest;
-pub use rule_file::{RULE_FILE_SIZE_BYTES_MAX, RuleFileError, parse_rule_file};
+pub use rule_file::parse_rule_file;
 pub use settings::{PROFILES, SimulationSettings};
 pub use simulation::Simulation;
 

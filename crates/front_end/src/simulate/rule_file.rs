@@ -19,20 +19,13 @@ use super::balancing::BalancingSettings;
 use super::boundaries::Boundaries;
 use super::fault_rule::FaultRule;
 use super::settings::{PROFILES, SimulationSettings, TargetLimits};
+use settings_file::{SECONDS_MAX, Section, SettingsFileError, meant};
 use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use table::limits::PAGE_ROWS_MAX;
-use toml::de::DeTable;
 
 mod fault;
-mod section;
-
-pub use section::RuleFileError;
-use section::{SECONDS_MAX, Section, line_of, meant};
-
-/// Bytes of a rule file at most.
-pub const RULE_FILE_SIZE_BYTES_MAX: usize = 1 << 20;
 
 /// Fault rules at most: each request is compared with all of them.
 pub(crate) const FAULT_RULES_MAX: usize = 256;
@@ -41,16 +34,8 @@ pub(crate) const FAULT_RULES_MAX: usize = 256;
 const SPEED_RANGE: RangeInclusive<f64> = 1e-3..=1e6;
 
 /// Reads a rule file.
-pub fn parse_rule_file(text: &str) -> Result<SimulationSettings, RuleFileError> {
-    if text.len() > RULE_FILE_SIZE_BYTES_MAX {
-        let what = format!("the file has more than {RULE_FILE_SIZE_BYTES_MAX} bytes");
-        return Err(RuleFileError { line: 1, what });
-    }
-    let parsed = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        let words: Vec<&str> = error.message().split_whitespace().collect();
-        RuleFileError { line: line_of(text, at), what: format!("this is not TOML: {}", words.join(" ")) }
-    })?;
+pub fn parse_rule_file(text: &str) -> Result<SimulationSettings, SettingsFileError> {
+    let parsed = settings_file::parse(text)?;
     let keys = &["profile", "seed", "speed", "limits", "boundaries", "balancing", "fault"];
     let file = Section::new(text, "the file", parsed.get_ref(), keys)?;
     let mut settings = match file.text("profile")? {
@@ -92,7 +77,7 @@ const LIMIT_KEYS: [&str; 8] = [
 ];
 
 /// 0 stands for no limit.
-fn read_limits(section: &Section<'_>, limits: &mut TargetLimits) -> Result<(), RuleFileError> {
+fn read_limits(section: &Section<'_>, limits: &mut TargetLimits) -> Result<(), SettingsFileError> {
     let slots = [
         &mut limits.partition_entities,
         &mut limits.queue_messages,
@@ -111,7 +96,7 @@ fn read_limits(section: &Section<'_>, limits: &mut TargetLimits) -> Result<(), R
     Ok(())
 }
 
-fn read_boundaries(section: &Section<'_>, boundaries: &mut Boundaries) -> Result<(), RuleFileError> {
+fn read_boundaries(section: &Section<'_>, boundaries: &mut Boundaries) -> Result<(), SettingsFileError> {
     if let Some(share) = section.number("partitions", 0.0..=1.0)? {
         boundaries.partitions = share;
     }
@@ -142,8 +127,8 @@ const BALANCING_KEYS: [&str; 8] = [
 fn read_balancing(
     section: &Section<'_>,
     usual: BalancingSettings,
-) -> Result<Option<BalancingSettings>, RuleFileError> {
-    let seconds = |key, usual| -> Result<Duration, RuleFileError> {
+) -> Result<Option<BalancingSettings>, SettingsFileError> {
+    let seconds = |key, usual| -> Result<Duration, SettingsFileError> {
         let given = section.number(key, 1e-6..=SECONDS_MAX)?;
         Ok(given.map_or(usual, Duration::from_secs_f64))
     };
@@ -163,7 +148,7 @@ fn read_balancing(
     Ok(section.flag("enabled")?.unwrap_or(true).then_some(balancing))
 }
 
-fn read_rules(file: &Section<'_>) -> Result<Vec<FaultRule>, RuleFileError> {
+fn read_rules(file: &Section<'_>) -> Result<Vec<FaultRule>, SettingsFileError> {
     let Some((key, value)) = file.table.get_key_value("fault") else { return Ok(Vec::new()) };
     let wanted = || file.refuse_at(key.span().start, "fault rules are written as [[fault]]".to_owned());
     let tables = value.get_ref().as_array().ok_or_else(wanted)?;

@@ -21,16 +21,7 @@ pub(super) async fn admit_route(simulated: &SimulatedRequest<'_>, route: &Route)
         | Route::DeleteEntity(_)
         | Route::Batch
         | Route::BelowTable { .. } => return Ok(()),
-        Route::QueryEntities(_) => "QueryEntities",
-        Route::ReadServiceProperties => "GetTableServiceProperties",
-        Route::WriteServiceProperties => "SetTableServiceProperties",
-        Route::ReadServiceStats => "GetTableServiceStats",
-        Route::ListTables => "QueryTables",
-        Route::ReadTable(_) => "GetTable",
-        Route::CreateTable => "CreateTable",
-        Route::DeleteTable(_) => "DeleteTable",
-        Route::ReadPolicies(_) => "GetTableACL",
-        Route::WritePolicies(_) => "SetTableACL",
+        other => other.name(false),
     };
     let table = route.table();
     simulated.admit(Operation { name, key: table.as_slice(), target: Target::Account, cost: 1 }).await

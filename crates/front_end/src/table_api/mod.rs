@@ -108,6 +108,7 @@ impl ServiceApi for TableApi {
             *shape = Some(ErrorShape::MetadataXml);
         }
         let conditional = headers.contains_key(hyper::header::IF_MATCH);
+        request.environment.operation.note(route.name(conditional));
         request.grant.check(route.need(conditional), route.table())?;
         let is_policies = route.need(conditional) == need::TableNeed::Policies;
         if is_policies && !policies::are_open_to(request) {

@@ -37,6 +37,33 @@ pub(crate) enum Route {
     },
 }
 
+impl Route {
+    /// The operation's name, as the protocol's logs have it; `conditional`: the request names a version.
+    pub(crate) fn name(&self, conditional: bool) -> &'static str {
+        match self {
+            Route::ReadServiceProperties => "GetTableServiceProperties",
+            Route::WriteServiceProperties => "SetTableServiceProperties",
+            Route::ReadServiceStats => "GetTableServiceStats",
+            Route::ListTables => "QueryTables",
+            Route::ReadTable(_) => "GetTable",
+            Route::CreateTable => "CreateTable",
+            Route::DeleteTable(_) => "DeleteTable",
+            Route::ReadPolicies(_) => "GetTableACL",
+            Route::WritePolicies(_) => "SetTableACL",
+            Route::QueryEntities(_) => "QueryEntities",
+            Route::InsertEntity(_) => "InsertEntity",
+            Route::ReadEntity(_) => "GetEntity",
+            Route::ReplaceEntity(_) if conditional => "UpdateEntity",
+            Route::ReplaceEntity(_) => "InsertOrReplaceEntity",
+            Route::MergeEntity(_) if conditional => "MergeEntity",
+            Route::MergeEntity(_) => "InsertOrMergeEntity",
+            Route::DeleteEntity(_) => "DeleteEntity",
+            Route::Batch => "EntityGroupTransaction",
+            Route::BelowTable { .. } => "NotServed",
+        }
+    }
+}
+
 /// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {

@@ -2,18 +2,21 @@
 
 pub(crate) mod byte_size;
 pub(crate) mod sas_arguments;
+pub(crate) mod stress_arguments;
 
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::sas_arguments::SasArguments;
+use crate::arguments::stress_arguments::StressArguments;
 use crate::output::error_line::print_error;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Version, commit and its date.
-const VERSION: &str = env!("LARIMAR_VERSION");
+pub(crate) const VERSION: &str = env!("LARIMAR_VERSION");
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -24,6 +27,7 @@ Examples:
   larimar check /srv/larimar                  tell what is damaged in a folder that no server holds
   larimar repair /srv/larimar --apply         make it whole, and tell what is lost
   larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
+  larimar stress --endpoint UseDevelopmentStorage=true   what one partition of a table does at most
   larimar completions bash > /etc/bash_completion.d/larimar
   larimar man | man -l -
 
@@ -59,6 +63,11 @@ enum Command {
     Repair(RepairArguments),
     /// Make a shared access signature for an account, or for one container, blob, queue or table
     Sas(Box<SasArguments>),
+    /// Load one partition of a table, a queue or some blobs of any endpoint, and report what it does
+    ///
+    /// Makes a table, queue or container of its own, loads it, runs operations on it for a while, and deletes
+    /// it again, after Ctrl-C, too. Ends with 130 if it was stopped, and with 1 if something stays behind.
+    Stress(Box<StressArguments>),
     /// Print what a shell needs to complete command lines
     Completions(CompletionsArguments),
     /// Print the manual page of larimar, or of one of its commands
@@ -112,6 +121,7 @@ pub(crate) enum Chore {
     Check(CheckArguments),
     Repair(RepairArguments),
     Sas(Box<SasArguments>),
+    Stress(Box<StressArguments>),
     Completions(CompletionsArguments),
     Man(ManArguments),
 }
@@ -139,6 +149,7 @@ impl Arguments {
             Some(Command::Check(check)) => Chore::Check(check),
             Some(Command::Repair(repair)) => Chore::Repair(repair),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
+            Some(Command::Stress(stress)) => Chore::Stress(stress),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
             None => Chore::Serve(Box::new(self.serve)),
@@ -222,6 +233,35 @@ pub(crate) struct AddressArguments {
     /// Port of the Table service; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value_t = 10002)]
     pub(crate) table_port: u16,
+
+    /// Port of the admin side, on this machine only: /health, /ready, /version, /metrics; none: it is off
+    #[arg(long, value_name = "PORT|none", default_value_t = AdminPort(Some(10010)), value_parser = AdminPort::parse)]
+    pub(crate) admin_port: AdminPort,
+}
+
+/// Where the admin side listens, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AdminPort(pub(crate) Option<u16>);
+
+impl AdminPort {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(AdminPort(None)),
+            port => port
+                .parse()
+                .map(|port| AdminPort(Some(port)))
+                .map_err(|_| "give a port from 1 to 65535, 0 for a free one, or none".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for AdminPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(port) => port.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
 }
 
 /// Whose data is served.

@@ -25,6 +25,7 @@ use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings};
 pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
 pub(crate) const QUEUE_PORT_FLAG: &str = "--queue-port";
 pub(crate) const TABLE_PORT_FLAG: &str = "--table-port";
+pub(crate) const ADMIN_PORT_FLAG: &str = "--admin-port";
 
 /// Where the data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub(crate) struct ServiceAddresses {
     pub(crate) blob: SocketAddr,
     pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
+    /// The port of the admin side, if it is on.
+    pub(crate) admin_port: Option<u16>,
 }
 
 /// What the server is asked to be.
@@ -181,6 +184,7 @@ impl Configuration {
                 blob: SocketAddr::new(host, arguments.addresses.blob_port),
                 queue: SocketAddr::new(host, arguments.addresses.queue_port),
                 table: SocketAddr::new(host, arguments.addresses.table_port),
+                admin_port: arguments.addresses.admin_port.0,
             },
             accounts,
             versioned,

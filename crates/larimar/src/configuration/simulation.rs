@@ -3,10 +3,9 @@
 //! What always holds: a rule file that can't be used changes nothing while the server runs, and is refused at
 //! the start.
 
-use front_end::{
-    PROFILES, RULE_FILE_SIZE_BYTES_MAX, RuleFileError, Simulation, SimulationSettings, nearest,
-    parse_rule_file,
-};
+use base::nearest::nearest;
+use front_end::{PROFILES, Simulation, SimulationSettings, parse_rule_file};
+use settings_file::{FILE_SIZE_BYTES_MAX, SettingsFileError};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ pub(crate) enum SimulateError {
     #[error("--simulate {}: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
     #[error("--simulate {}: {error}", path.display())]
-    Rules { path: PathBuf, error: RuleFileError },
+    Rules { path: PathBuf, error: SettingsFileError },
 }
 
 fn meant(given: &OsStr) -> String {
@@ -101,7 +100,7 @@ fn read_rules(path: &Path) -> Result<SimulationSettings, SimulateError> {
 /// Reads no more than tells that the file is too large.
 fn read_bounded(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    std::fs::File::open(path)?.take(RULE_FILE_SIZE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    std::fs::File::open(path)?.take(FILE_SIZE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 

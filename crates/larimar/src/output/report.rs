@@ -25,6 +25,8 @@ pub(crate) struct Addresses {
     pub(crate) blob: SocketAddr,
     pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
+    /// Of the admin side, if it is there.
+    pub(crate) admin: Option<SocketAddr>,
 }
 
 /// Says where the server listens and how to connect.
@@ -93,6 +95,9 @@ fn started_text(configuration: &Configuration, addresses: Addresses, sas: Option
     let _ = writeln!(text, "  blob   {blob}");
     let _ = writeln!(text, "  queue  {queue}");
     let _ = writeln!(text, "  table  {table}");
+    if let Some(admin) = addresses.admin {
+        let _ = writeln!(text, "  admin  http://{admin} (/health, /ready, /version, /metrics)");
+    }
     let key = if configuration.development_account { DEVELOPMENT_ACCOUNT_KEY } else { "<your key>" };
     let _ = writeln!(
         text,
@@ -197,6 +202,9 @@ pub(crate) fn write_ready_file(
         "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),
     });
+    if let Some(admin) = addresses.admin {
+        content["admin"] = format!("http://{admin}").into();
+    }
     if let Some(StartSas { blob, queue, table, .. }) = sas {
         content["sas"] = serde_json::json!({ "blob": blob, "queue": queue, "table": table });
     }
@@ -219,7 +227,7 @@ mod tests {
         let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
         let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
         let address = address.parse().unwrap();
-        let addresses = Addresses { blob: address, queue: address, table: address };
+        let addresses = Addresses { blob: address, queue: address, table: address, admin: None };
         let now = service::parse_date_time("2026-11-26T10:00:00.5Z").unwrap();
         started_text(&configuration, addresses, StartSas::new(&configuration, addresses, now).as_ref())
     }

@@ -8,12 +8,21 @@
 //! touches one cache line (source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom
 //! Filters", 2007). With 20 bits a key about 1 missing key in 1,000 passes, so that over 99 of 100 cost no
 //! block read even when ten checkpoints are asked.
+//!
+//! Where the filters of all rows would outgrow the memory that is meant for them, those that compactions
+//! write get fewer bits: most keys are in few large checkpoints, and a filter that must be read anew costs a
+//! look-up more than a row block that is read in vain now and then (source: Dayan, Athanassoulis, Idreos,
+//! "Monkey: Optimal Navigable Key-Value Store", 2017). The number of bits is not stored: it follows from the
+//! number of blocks.
 
 use base::codec::{DecodeError, Decoder};
 use bytes::Bytes;
 use std::sync::Arc;
 
-const BITS_PER_KEY: usize = 20;
+/// Bits of a key in a filter that has the room.
+pub(crate) const BITS_PER_KEY_MAX: u64 = 20;
+/// Fewer let too many missing keys pass, with as many probes.
+const BITS_PER_KEY_MIN: u64 = 6;
 const BLOCK_SIZE: usize = 64;
 const PROBE_COUNT: u32 = 8;
 const KIND_FILTER: u8 = 3;
@@ -39,9 +48,15 @@ impl<'a> HashedKey<'a> {
     }
 }
 
+/// How many bits of each key a filter should have where all filters together, of so many rows, should take no
+/// more than `size_bytes_max`, as far as that can be.
+pub(crate) fn choose_bits_per_key(row_count: u64, size_bytes_max: u64) -> u64 {
+    (size_bytes_max.saturating_mul(8) / row_count.max(1)).clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX)
+}
+
 /// The filter of the keys with these hashes.
-pub(crate) fn build(hashes: &[u64]) -> Bytes {
-    let block_count = (hashes.len() * BITS_PER_KEY).div_ceil(BLOCK_SIZE * 8).max(1);
+pub(crate) fn build(hashes: &[u64], bits_per_key: u64) -> Bytes {
+    let block_count = (hashes.len() * bits_per_key as usize).div_ceil(BLOCK_SIZE * 8).max(1);
     let mut out = vec![0; HEADER_SIZE + block_count * BLOCK_SIZE];
     out[0] = KIND_FILTER;
     out[1] = FORMAT;
@@ -129,10 +144,35 @@ mod tests {
     #[test]
     fn every_key_is_found_and_few_others() {
         let hash = |index: u32| key_hash(format!("key {index}").as_bytes());
-        let filter = Filter::parse(build(&(0..10_000).map(hash).collect::<Vec<_>>())).unwrap();
-        assert!((0..10_000).all(|index| filter.may_contain(hash(index))));
-        let wrong = (10_000..110_000).filter(|&index| filter.may_contain(hash(index))).count();
-        assert!(wrong < 200, "{wrong} of 100,000 missing keys pass the filter");
+        let hashes: Vec<u64> = (0..10_000).map(hash).collect();
+        for (bits_per_key, wrong_max) in
+            [(20, 100), (16, 200), (12, 800), (10, 1_500), (8, 4_000), (6, 11_000)]
+        {
+            let filter = Filter::parse(build(&hashes, bits_per_key)).unwrap();
+            assert!(filter.size_bytes() as u64 <= 10_000 * bits_per_key / 8 + BLOCK_SIZE as u64);
+            assert!((0..10_000).all(|index| filter.may_contain(hash(index))));
+            let wrong = (10_000..110_000).filter(|&index| filter.may_contain(hash(index))).count();
+            assert!(
+                wrong < wrong_max,
+                "{bits_per_key} bits: {wrong} of 100,000 missing keys pass the filter"
+            );
+        }
+    }
+
+    #[test]
+    fn filters_have_fewer_bits_where_they_would_outgrow_their_memory() {
+        for (row_count, size_bytes_max, bits_per_key) in [
+            (0, 0, 6),
+            (0, 1 << 20, 20),
+            (1_000, 2_500, 20),
+            (1_000, 2_499, 19),
+            (1_000, 1_250, 10),
+            (1_000, 100, 6),
+            (u64::MAX, 1 << 20, 6),
+            (1, u64::MAX, 20),
+        ] {
+            assert_eq!(choose_bits_per_key(row_count, size_bytes_max), bits_per_key, "{row_count} rows");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::background::maintenance::Maintenance;
 use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
 use crate::memory::memory_budget::MemoryBudget;
-use crate::range_partition::Shared;
+use crate::range_partition::{RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::overlay_disk::OverlayDisk;
@@ -99,5 +99,6 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
         dead: Arc::default(),
         settings,
         maintenance: Arc::new(Maintenance::default()),
+        metrics: Arc::new(RangeMetrics::new(&env.metrics)),
     })
 }

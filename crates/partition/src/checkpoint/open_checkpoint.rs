@@ -15,7 +15,7 @@ use crate::bloom::key_filter::KeyLine;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::operation::{RowPart, RowVersion};
-use crate::tree::block_cache::{BlockCache, CachedBlock, HeldBlock};
+use crate::tree::block_cache::{BlockCache, CachedBlock, CountedRows, HeldBlock};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -29,6 +29,8 @@ pub(crate) struct Checkpoint {
     part_heads: Arc<AbbreviatedKeys>,
     /// For each part of the root.
     held: Arc<[HeldPart]>,
+    /// Its rows, once however often it is reopened.
+    counted: Arc<CountedRows>,
     streams: Arc<Streams>,
     cache: Arc<BlockCache>,
 }
@@ -102,7 +104,8 @@ impl Checkpoint {
         let root = Root::decode(&payload).map_err(|error| damaged(location, &error.to_string()))?;
         let held = root.parts.iter().map(|_| HeldPart::default()).collect();
         let part_heads = Arc::new(AbbreviatedKeys::of(root.parts.len(), |at| &root.parts[at].last_key));
-        Ok(Checkpoint { root, part_heads, held, streams, cache })
+        let counted = Arc::new(cache.count_rows(root.row_count));
+        Ok(Checkpoint { root, part_heads, held, counted, streams, cache })
     }
 
     /// The same checkpoint for another range: a wait for readers of one does not include for those of the
@@ -112,6 +115,7 @@ impl Checkpoint {
             root: self.root.clone(),
             part_heads: self.part_heads.clone(),
             held: self.held.clone(),
+            counted: self.counted.clone(),
             streams: self.streams.clone(),
             cache: self.cache.clone(),
         }

@@ -3,10 +3,11 @@
 //! memory budget.
 //!
 //! What always holds: every memory table counts from its first row until its last reader is done with it.
-//! From half of the budget on, tables are frozen early (`choose_flush` says which); at the whole of it
-//! writers wait until a flush has given something back. So memory follows the budget, not the number of
-//! ranges.
+//! From half of the budget on, tables are frozen early (`choose_flush` says which); from three quarters of it
+//! on writers are slowed (`choose_write_delay` says how much), and at the whole of it they wait until a flush
+//! has given something back. So memory follows the budget, not the number of ranges.
 
+use crate::memory::write_pace::WritePace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) struct MemoryBudget {
     waiting: AtomicU64,
     waits: AtomicU64,
     waited_us: AtomicU64,
+    /// How writers are slowed before they wait.
+    pub(crate) pace: WritePace,
 }
 
 /// How writers fared under the budget.
@@ -33,14 +36,18 @@ pub struct MemoryStatistics {
     pub waits: u64,
     /// How long they waited, added up.
     pub waited_for: Duration,
+    /// Operations that were delayed because flushes or compactions lagged.
+    pub slowed: u64,
+    /// How long they were delayed, added up.
+    pub slowed_for: Duration,
 }
 
 impl MemoryBudget {
     /// A budget of `size_bytes_max`.
     pub(crate) fn new(size_bytes_max: u64) -> Arc<Self> {
-        let (used_bytes, waiting, waits, waited_us) = Default::default();
+        let (used_bytes, waiting, waits, waited_us, pace) = Default::default();
         let freed = Notify::new();
-        Arc::new(MemoryBudget { size_bytes_max, used_bytes, freed, waiting, waits, waited_us })
+        Arc::new(MemoryBudget { size_bytes_max, used_bytes, freed, waiting, waits, waited_us, pace })
     }
 
     /// Bytes of tables that take changes from which on the largest of them are frozen: the other half of the
@@ -57,6 +64,11 @@ impl MemoryBudget {
     /// Whether writers must wait.
     pub(crate) fn is_full(&self) -> bool {
         self.used_bytes.load(Ordering::Relaxed) >= self.size_bytes_max
+    }
+
+    /// Bytes that tables take, and may take.
+    pub(crate) fn used_of_max(&self) -> (u64, u64) {
+        (self.used_bytes.load(Ordering::Relaxed), self.size_bytes_max)
     }
 
     /// Until the budget, full at present, is so no longer: to be made before looking whether it is.
@@ -83,10 +95,13 @@ impl MemoryBudget {
 
     /// How writers have fared so far.
     pub(crate) fn statistics(&self) -> MemoryStatistics {
+        let (slowed, slowed_for) = self.pace.slowed();
         MemoryStatistics {
             table_size_bytes: self.used_bytes.load(Ordering::Relaxed),
             waits: self.waits.load(Ordering::Relaxed),
             waited_for: Duration::from_micros(self.waited_us.load(Ordering::Relaxed)),
+            slowed,
+            slowed_for,
         }
     }
 

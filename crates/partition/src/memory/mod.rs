@@ -1,5 +1,8 @@
-//! Rows in memory: memory tables, the budget that they share, and which of them is flushed.
+//! Rows in memory: memory tables, the budget that they share, which of them is flushed, and how writers are
+//! slowed when flushes lag.
 
 pub(crate) mod choose_flush;
+pub(crate) mod choose_write_delay;
 pub(crate) mod memory_budget;
 pub(crate) mod memory_table;
+pub(crate) mod write_pace;

@@ -4,6 +4,7 @@ use crate::background::maintenance::Maintenance;
 use crate::blob_data::data_writer::DataWriter;
 use crate::map::dead_containers::DeadContainers;
 use crate::memory::memory_budget::MemoryBudget;
+use crate::range_partition::range_metrics::RangeMetrics;
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::{Clock, Spawner};
@@ -24,4 +25,5 @@ pub(crate) struct Shared {
     pub(crate) maintenance: Arc<Maintenance>,
     pub(crate) data_writer: Arc<DataWriter>,
     pub(crate) row_data_writer: Arc<DataWriter>,
+    pub(crate) metrics: Arc<RangeMetrics>,
 }

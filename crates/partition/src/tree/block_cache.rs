@@ -8,6 +8,7 @@
 //! What always holds: a cached block is what its location holds for ever, because extents never change.
 //! Blocks of extents that nothing names any more are evicted when their checkpoint is removed.
 
+use crate::bloom::block_filter::choose_bits_per_key;
 use crate::bloom::key_groups::KeyGroup;
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};
 use base::FixedHasher;
@@ -33,6 +34,10 @@ const TYPICAL_BLOCK_SIZE_BYTES: u64 = 32 << 10;
 /// of 1 KiB rows, those included that a merge of half of them is writing. A filter without room costs each
 /// look-up more than a row block does that was pushed out.
 const HELD_SHARE_PERCENT: u64 = 40;
+
+/// Filters that compactions write should take so much of it, those of all rows together: the rest is for rows
+/// that come until the next compaction, for index blocks, and for filters that were written before.
+const FILTERS_AIM_PERCENT: u64 = 60;
 
 /// The share of that which index blocks may fill. Each look-up probes every filter, but the index only where
 /// a filter says that the row may be there; index blocks are the larger ones, and first come they would leave
@@ -74,6 +79,8 @@ pub(crate) struct BlockCache {
     held: Arc<HeldBytes>,
     /// What the rest may take, unless it is [limited](Self::limit).
     cached_size_bytes_max: u64,
+    /// Of all open checkpoints.
+    row_count: Arc<AtomicU64>,
     /// Counted only where a block is read, which costs far more than the counting.
     row_blocks_read: AtomicU64,
 }
@@ -145,6 +152,18 @@ impl<T> Drop for HeldBlock<T> {
     }
 }
 
+/// Rows of an open checkpoint, which count until it is dropped.
+pub(crate) struct CountedRows {
+    count: u64,
+    all: Arc<AtomicU64>,
+}
+
+impl Drop for CountedRows {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.count, Ordering::Relaxed);
+    }
+}
+
 /// What the cache has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStatistics {
@@ -172,7 +191,22 @@ impl BlockCache {
             groups_size_bytes: AtomicU64::new(0),
             size_bytes_max: held_max,
         });
-        BlockCache { blocks, held, cached_size_bytes_max: cached_max, row_blocks_read: AtomicU64::new(0) }
+        let (row_count, row_blocks_read) = (Arc::default(), AtomicU64::new(0));
+        BlockCache { blocks, held, cached_size_bytes_max: cached_max, row_count, row_blocks_read }
+    }
+
+    /// Counts the rows of a checkpoint while it is open.
+    pub(crate) fn count_rows(&self, count: u64) -> CountedRows {
+        self.row_count.fetch_add(count, Ordering::Relaxed);
+        CountedRows { count, all: self.row_count.clone() }
+    }
+
+    /// Bits of each key in the filters of a checkpoint that takes the place of others, of which so many rows
+    /// are open a second time already, as its first parts.
+    pub(crate) fn filter_bits_per_key(&self, written_row_count: u64) -> u64 {
+        let size_bytes_max = self.held.size_bytes_max / 100 * FILTERS_AIM_PERCENT;
+        let row_count = self.row_count.load(Ordering::Relaxed).saturating_sub(written_row_count);
+        choose_bits_per_key(row_count, size_bytes_max)
     }
 
     /// Has all of it take no more than this from now on, as far as blocks that checkpoints hold leave room:

@@ -10,3 +10,4 @@ mod refused_threads;
 #[path = "../rows/mod.rs"]
 mod rows;
 mod same_seed;
+mod slowed_writers;

@@ -200,11 +200,12 @@ fn a_reserve_that_is_too_small_is_caught() {
     assert!(caught > 0, "the disk came back each time");
 }
 
-/// A collection that takes space and gives none back must be noticed.
+/// A collection that takes space and gives none back must be noticed. Of rows without overflows the whole
+/// checkpoints that go are enough.
 #[test]
 fn a_collection_that_needs_more_than_it_frees_is_caught() {
     let fault = Some(PlantedFault::FruitlessReclaim);
-    let caught =
-        (0..4).filter(|seed| !comes_back(&live(Kind::Plain, *seed, RESERVE_SIZE_BYTES, fault))).count();
-    assert!(caught > 0, "the disk came back each time");
+    let caught = |seed: &u64| !comes_back(&live(Kind::Overflowing, *seed, RESERVE_SIZE_BYTES, fault));
+    let found = (0..8).find(caught);
+    assert!(found.is_some(), "the disk came back each time");
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use shard_map::Diff;
 
 /// The newest format, which is written.
-pub const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 1;
 
 /// The record `catalog`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod collect;
 pub(crate) mod entry;
+pub(crate) mod floors;
 #[expect(clippy::module_inception, reason = "the facade of the folder")]
 pub(crate) mod home;
 pub(crate) mod home_error;

@@ -23,7 +23,7 @@ use shard_map::{Bytes, Epoch, Hashed, KeyType, MappingId, Name, Shard, State, VI
 use std::collections::BTreeMap;
 
 /// The newest format, which is written.
-pub const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 1;
 
 /// Why a text is no copy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -66,7 +66,7 @@ impl Records for SqliteRecords {
         Box::pin(self.run(move |transaction| {
             let select =
                 "SELECT key, value FROM larimar_shard_map WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3";
-            let mut statement = transaction.prepare_cached(select)?;
+            let mut statement = transaction.prepare(select)?;
             let rows = statement.query_map(params![from, to, count_max], |row| {
                 Ok(Record { key: row.get(0)?, value: row.get(1)? })
             })?;

@@ -9,7 +9,6 @@ use super::losses::Losses;
 use crate::error::StoreError;
 use crate::home::home::CatalogHome;
 use crate::home::home_error::HomeError;
-use crate::home::keys;
 use crate::local::copy::LocalCopy;
 use crate::local::local_store::{LocalStore, Replaced, Revision};
 use futures_util::future::join_all;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 const READS_AT_ONCE: usize = 32;
 /// How often a publish begins again because another wrote a copy, or a shard went.
 const ROUNDS_MAX: u32 = 8;
-/// Records that are requested at once.
+/// Changes that are requested at once.
 const PAGE: usize = 100;
 
 /// The shards that can be reached, by their names in the catalog.
@@ -147,31 +146,6 @@ impl CatalogHome {
             }
         }
         Ok(is_whole)
-    }
-
-    /// The epochs that shards' copies are known to have reached.
-    async fn floors(&self) -> Result<BTreeMap<Name, Epoch>, HomeError> {
-        let (mut from, to) = (keys::PUBLISHED.to_owned(), keys::behind(keys::PUBLISHED));
-        let mut floors = BTreeMap::new();
-        loop {
-            let page = self.records.list(&from, &to, PAGE).await?;
-            // The last one of a shard is the highest.
-            floors.extend(page.iter().filter_map(|record| keys::read_published(&record.key)));
-            match page.last() {
-                Some(last) if page.len() == PAGE => from = format!("{}0", last.key),
-                _ => return Ok(floors),
-            }
-        }
-    }
-
-    async fn put_floor(&self, shard: &Name, epoch: Epoch) -> Result<(), HomeError> {
-        let key = keys::published(shard, epoch);
-        self.records.put(&key, "").await?;
-        let (from, _) = keys::published_of(shard);
-        for former in self.records.list(&from, &key, PAGE).await? {
-            self.records.remove(&former.key).await?;
-        }
-        Ok(())
     }
 
     /// What shards lost since the epochs of their copies, or since what is known of them.

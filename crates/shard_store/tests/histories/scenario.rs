@@ -1,7 +1,7 @@
 //! What happens in a history: writers, publishers, shards that go, and a map that is lost.
 
 use crate::observed::{KEYS, Observed, name};
-use base::{Clock, Environment};
+use base::Environment;
 use shard_map::{
     Catalog, Change, Hashed, KeyHash, KeyKind, KeyType, KeyValue, MapBuilder, MapChange, Name, Placement,
     Selection, Shard, State,

@@ -12,6 +12,7 @@
 
 use super::credentials::{AccountKey, Credentials};
 use super::endpoint::{Endpoint, Service};
+use base::nearest::changes;
 use std::collections::BTreeMap;
 
 /// The emulators' account.
@@ -128,6 +129,11 @@ impl AccountAddress {
         &self.name
     }
 
+    /// The primary endpoint of a service, if it is known.
+    pub fn endpoint_url(&self, service: Service) -> Option<String> {
+        self.endpoints.get(&service).map(|(primary, _)| primary.url())
+    }
+
     /// The emulators' account on this machine.
     pub fn development() -> Self {
         match development(Values::new()) {
@@ -160,24 +166,13 @@ fn split(text: &str) -> Result<Values, ConnectionStringError> {
     if values.is_empty() { Err(ConnectionStringError::Empty) } else { Ok(values) }
 }
 
-/// The known name with the fewest edits from `lower`.
-fn nearest(lower: &str) -> &'static str {
-    NAMES.iter().min_by_key(|(known, _)| edits(known, lower)).map_or("", |(_, name)| name)
-}
+/// Characters of an unknown name that are compared.
+const COMPARED_LEN: usize = 64;
 
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (index, a) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for at in 0..b.len() {
-            let changed = diagonal + usize::from(a != b[at]);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[b.len()]
+/// The known name with the fewest changes from `lower`.
+fn nearest(lower: &str) -> &'static str {
+    let lower: String = lower.chars().take(COMPARED_LEN).collect();
+    NAMES.iter().min_by_key(|(known, _)| changes(known, &lower)).map_or("", |(_, name)| name)
 }
 
 fn development(mut values: Values) -> Result<AccountAddress, ConnectionStringError> {

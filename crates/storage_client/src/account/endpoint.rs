@@ -23,8 +23,8 @@ pub enum Service {
 }
 
 impl Service {
-    /// Its label in host names.
-    pub(crate) fn label(self) -> &'static str {
+    /// Its label in host names: `blob`, `queue` or `table`.
+    pub fn label(self) -> &'static str {
         match self {
             Service::Blob => "blob",
             Service::Queue => "queue",

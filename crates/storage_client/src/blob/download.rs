@@ -7,6 +7,7 @@ use super::blob_client::BlobClient;
 use super::properties::{BlobProperties, read_properties};
 use crate::client::{OpenAnswer, Operation};
 use crate::error::{Error, ErrorKind, Failure};
+use crate::retry_observer::RepeatedAttempt;
 use crate::settings::ANSWER_SIZE_BYTES_MAX;
 use crate::wire::body::{AnswerBody, BrokenBody};
 use bytes::{Bytes, BytesMut};
@@ -16,6 +17,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 const NAME: &str = "get blob";
+/// Breaks of one download that are observed.
+const BREAKS_OBSERVED_MAX: usize = 64;
 
 /// Bytes of a blob that are coming.
 pub struct Download {
@@ -28,6 +31,8 @@ pub struct Download {
     /// The breaks since the last byte.
     attempt: Attempt,
     broken_since: Duration,
+    /// Those after which it went on, if they are observed, the first [`BREAKS_OBSERVED_MAX`].
+    repeated: Vec<RepeatedAttempt>,
 }
 
 const READ: retry::Request = retry::Request { is_idempotent: true, has_secondary: false };
@@ -77,7 +82,8 @@ impl Download {
     fn of(blob: BlobClient, properties: BlobProperties, range: Range<u64>, body: Option<AnswerBody>) -> Self {
         let (next, end) = (range.start, range.end);
         let attempt = Attempt::first(READ);
-        Download { blob, properties, next, end, body, attempt, broken_since: Duration::ZERO }
+        let (broken_since, repeated) = (Duration::ZERO, Vec::new());
+        Download { blob, properties, next, end, body, attempt, broken_since, repeated }
     }
 
     /// The blob's properties when the download began.
@@ -93,6 +99,7 @@ impl Download {
                 if let Some(mut body) = self.body.take() {
                     let _ = body.part().await;
                 }
+                self.blob.client.observe(NAME, &std::mem::take(&mut self.repeated), Ok(()));
                 return Ok(None);
             }
             let broken = match &mut self.body {
@@ -132,16 +139,23 @@ impl Download {
         let draw = client.surroundings.random.next_u64();
         match client.settings.retry.decide(&self.attempt, &broken.outcome, elapsed, draw) {
             Decision::Retry { after, next } => {
+                if client.settings.observer.is_some() && self.repeated.len() < BREAKS_OBSERVED_MAX {
+                    self.repeated.push(RepeatedAttempt::of(Failure::of(ErrorKind::Connection, NAME)));
+                }
                 client.surroundings.clock.sleep(after).await;
                 self.attempt = next;
                 Ok(())
             }
-            Decision::GiveUp(reason) => Err(Error::new(Failure {
-                message: broken.what,
-                attempts: self.attempt.number,
-                gave_up: Some(reason),
-                ..Failure::of(ErrorKind::Connection, NAME)
-            })),
+            Decision::GiveUp(reason) => {
+                let error = Error::new(Failure {
+                    message: broken.what,
+                    attempts: self.attempt.number,
+                    gave_up: Some(reason),
+                    ..Failure::of(ErrorKind::Connection, NAME)
+                });
+                client.observe(NAME, &self.repeated, Err(&error));
+                Err(error)
+            }
         }
     }
 

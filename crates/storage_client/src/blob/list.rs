@@ -6,7 +6,8 @@ use super::properties::BlobProperties;
 use crate::account::endpoint::Service;
 use crate::client::{Client, Operation};
 use crate::error::Error;
-use crate::wire::xml::{Element, parse};
+use crate::list_page::list_page;
+use crate::wire::xml::Element;
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 
@@ -67,7 +68,8 @@ impl ContainerClient {
         if let Some(count) = query.page_size_max {
             operation = operation.query("maxresults", count.to_string());
         }
-        let (root, marker) = page(&self.client, operation, &query.prefix, query.marker.as_deref()).await?;
+        let (root, marker) =
+            list_page(&self.client, operation, &query.prefix, query.marker.as_deref()).await?;
         let entries = root.child("Blobs").map(|blobs| blobs.children.as_slice()).unwrap_or_default();
         let of = |kind: &'static str| entries.iter().filter(move |entry| entry.name == kind);
         Ok(BlobPage {
@@ -101,31 +103,9 @@ pub(crate) async fn container_page(
 ) -> Result<ContainerPage, Error> {
     let operation =
         Operation::new("list containers", Service::Blob, Method::GET, "/".to_owned()).query("comp", "list");
-    let (root, marker) = page(client, operation, prefix, marker).await?;
+    let (root, marker) = list_page(client, operation, prefix, marker).await?;
     let entries = root.child("Containers").map(|entries| entries.children.as_slice()).unwrap_or_default();
     Ok(ContainerPage { names: entries.iter().map(name).collect(), marker })
-}
-
-/// The document of a page, and the next marker.
-async fn page(
-    client: &Client,
-    mut operation: Operation,
-    prefix: &str,
-    marker: Option<&str>,
-) -> Result<(Element, Option<String>), Error> {
-    if !prefix.is_empty() {
-        operation = operation.query("prefix", prefix);
-    }
-    if let Some(marker) = marker {
-        operation = operation.query("marker", marker);
-    }
-    let answer = client.send(&operation).await?;
-    let root = parse(&answer.body).map_err(|why| Error::unreadable(operation.name, why))?;
-    let next = root.text_of("NextMarker").trim().to_owned();
-    if !next.is_empty() && marker == Some(next.as_str()) {
-        return Err(Error::unreadable(operation.name, "the page continues where it began"));
-    }
-    Ok((root, (!next.is_empty()).then_some(next)))
 }
 
 fn name(entry: &Element) -> String {
@@ -163,6 +143,7 @@ fn listed_blob(entry: &Element) -> ListedBlob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::xml::parse;
 
     #[test]
     fn a_listed_blob_is_read() {

@@ -3,7 +3,7 @@
 use crate::account::endpoint::Service;
 use crate::client::{Client, Operation};
 use crate::error::Error;
-use crate::wire::xml::parse;
+use crate::list_page::list_page;
 use hyper::Method;
 
 /// Names of queues, and where the next page begins.
@@ -21,23 +21,9 @@ pub(crate) async fn queue_page(
     prefix: &str,
     marker: Option<&str>,
 ) -> Result<QueuePage, Error> {
-    let mut operation =
+    let operation =
         Operation::new("list queues", Service::Queue, Method::GET, "/".to_owned()).query("comp", "list");
-    if !prefix.is_empty() {
-        operation = operation.query("prefix", prefix);
-    }
-    if let Some(marker) = marker {
-        operation = operation.query("marker", marker);
-    }
-    let answer = client.send(&operation).await?;
-    let root = parse(&answer.body).map_err(|why| Error::unreadable(operation.name, why))?;
-    let next = root.text_of("NextMarker").trim();
-    if !next.is_empty() && marker == Some(next) {
-        return Err(Error::unreadable(operation.name, "the page continues where it began"));
-    }
+    let (root, marker) = list_page(client, operation, prefix, marker).await?;
     let queues = root.child("Queues").map(|queues| queues.children.as_slice()).unwrap_or_default();
-    Ok(QueuePage {
-        names: queues.iter().map(|queue| queue.text_of("Name").to_owned()).collect(),
-        marker: (!next.is_empty()).then(|| next.to_owned()),
-    })
+    Ok(QueuePage { names: queues.iter().map(|queue| queue.text_of("Name").to_owned()).collect(), marker })
 }

@@ -52,7 +52,7 @@ impl Dialer {
         Dialer { connector, proxies, roots, tls: Mutex::new(None) }
     }
 
-    /// The proxy that plain requests to the endpoint name it to.
+    /// The proxy of an endpoint.
     pub(crate) fn proxy(&self, endpoint: &Endpoint) -> Result<Option<Proxy>, DialError> {
         self.proxies.of(endpoint).map_err(DialError::fixed)
     }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::HeaderValue;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -26,6 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Connections to one endpoint.
 pub(crate) struct Pool {
     pub(crate) endpoint: Endpoint,
+    /// The `Host` header; none if the endpoint's can't be one.
+    pub(crate) host: Option<HeaderValue>,
+    /// The endpoint's proxy, which stays the same, or why it can't be used.
+    proxy: Result<Option<Proxy>, String>,
     dialer: Arc<Dialer>,
     surroundings: Surroundings,
     settings: Settings,
@@ -85,13 +90,22 @@ impl Pool {
         settings: Settings,
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.connections_max.max(1)));
-        Arc::new(Pool { endpoint, dialer, surroundings, settings, permits, idle: Mutex::new(Vec::new()) })
+        let host = HeaderValue::from_str(&endpoint.authority).ok();
+        let proxy = dialer.proxy(&endpoint).map_err(|error| error.what);
+        let idle = Mutex::new(Vec::new());
+        Arc::new(Pool { endpoint, host, proxy, dialer, surroundings, settings, permits, idle })
     }
 
     /// The proxy of plain requests, which name the whole address to it.
-    pub(crate) fn plain_proxy(&self) -> Result<Option<Proxy>, NoAnswer> {
-        let proxy = self.dialer.proxy(&self.endpoint)?;
-        Ok(proxy.filter(|_| !self.endpoint.origin.is_tls))
+    pub(crate) fn plain_proxy(&self) -> Result<Option<&Proxy>, NoAnswer> {
+        Ok(self.proxy()?.filter(|_| !self.endpoint.origin.is_tls))
+    }
+
+    fn proxy(&self) -> Result<Option<&Proxy>, NoAnswer> {
+        match &self.proxy {
+            Ok(proxy) => Ok(proxy.as_ref()),
+            Err(what) => Err(NoAnswer { is_final: true, ..NoAnswer::unsent(what.clone()) }),
+        }
     }
 
     /// Sends the request and waits for the head of its answer, at most `answer_for`.
@@ -151,9 +165,9 @@ impl Pool {
     }
 
     async fn connect(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Result<Lease, NoAnswer> {
-        let proxy = self.dialer.proxy(&self.endpoint)?;
+        let proxy = self.proxy()?;
         let made = async {
-            let socket = self.dialer.dial(&self.endpoint, proxy.as_ref()).await?;
+            let socket = self.dialer.dial(&self.endpoint, proxy).await?;
             http1::handshake(TokioIo::new(socket)).await.map_err(|error| {
                 NoAnswer::unsent(format!("the connection can't be used: {}", with_causes(&error)))
             })

@@ -69,6 +69,10 @@ fn value(headers: &HeaderMap, name: HeaderName) -> &[u8] {
 
 /// The service reads header bytes as Latin-1 and signs them as UTF-8.
 fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    if text.is_ascii() {
+        out.extend_from_slice(text);
+        return;
+    }
     for byte in text {
         out.extend_from_slice(char::from(*byte).encode_utf8(&mut [0; 2]).as_bytes());
     }

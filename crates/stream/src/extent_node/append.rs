@@ -3,25 +3,14 @@
 use super::ExtentNode;
 use super::extent::Extent;
 use super::journal::Request;
+use super::large_run::{LargeRun, Place};
 use crate::block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX, put_block};
 use crate::error::{StreamError, is_disk_full};
 use crate::ids::{ExtentId, Location, OwnerEpoch};
+use crate::sealed::ExtentDigest;
 use base::disk::write_buffer;
 use bytes::Bytes;
-
-/// Cuts off what lies beyond the extent's length, for certain: it is never read, it would occupy the disk's
-/// last free bytes, and a start that does not know where the journal ended takes whole blocks that lie there
-/// for appends that were not refused. To be called while no large append is under way; the drain writes below
-/// the length only.
-async fn cut_to_length(extent: &Extent) -> std::io::Result<()> {
-    let length = extent.state().length;
-    if extent.file.size().await? > length {
-        extent.file.set_len(length).await?;
-        extent.file.sync_data().await?;
-    }
-    extent.note_written_to(length);
-    Ok(())
-}
+use std::sync::Arc;
 
 /// Bytes one append may have, blocks and headers together.
 pub(super) const APPEND_SIZE_BYTES_MAX: u64 = 256 << 20;
@@ -53,52 +42,103 @@ impl ExtentNode {
             let request = |reply| Request::Append { extent: extent.clone(), epoch, blocks, tail, reply };
             return self.ask(request).await;
         }
-        // Nothing else extends the extent while this lock is held, so its length stands still.
+        loop {
+            let place = self.place(&extent, epoch, size_bytes).await?;
+            if let Some(locations) = self.append_at(place, &extent, epoch, &blocks, size_bytes).await? {
+                return Ok(locations);
+            }
+            self.stop.check()?;
+        }
+    }
+
+    /// A place for a large append: behind others that are under way, or at the extent's end.
+    async fn place(
+        &self,
+        extent: &Arc<Extent>,
+        epoch: OwnerEpoch,
+        size_bytes: u64,
+    ) -> Result<Place, StreamError> {
+        let is_taken = || {
+            let state = extent.state();
+            if state.frozen {
+                return Err(StreamError::Sealed(extent.id));
+            }
+            if epoch < state.epoch {
+                return Err(StreamError::OldEpoch { extent: extent.id, seen: state.epoch, given: epoch });
+            }
+            Ok(())
+        };
+        is_taken()?;
+        let too_large = || StreamError::TooLarge { size_bytes, size_bytes_max: APPEND_SIZE_BYTES_MAX };
+        // One begins the next run; those that wait behind it have part in that.
+        let mut run = extent.large_run.lock().await;
+        if let Some(place) = run.upgrade().and_then(|run| run.place(size_bytes)) {
+            return Ok(place);
+        }
         let tail = extent.tail.clone().write_owned().await;
         if extent.is_written_beyond() {
-            self.cut(&extent).await?;
+            self.cut(extent).await?;
         }
-        let state = extent.state();
-        if state.frozen {
-            return Err(StreamError::Sealed(extent.id));
-        }
-        if epoch < state.epoch {
-            return Err(StreamError::OldEpoch { extent: extent.id, seen: state.epoch, given: epoch });
-        }
-        let (mut encoded, start) = write_buffer(state.length, size_bytes as usize);
+        is_taken()?;
+        // Nothing but the run extends the extent from here on.
+        let begun = LargeRun::begin(tail, extent.state().length);
+        *run = Arc::downgrade(&begun);
+        begun.place(size_bytes).ok_or_else(too_large)
+    }
+
+    /// Writes and syncs `blocks` at their place, and has the length journaled when the place's turn has come.
+    /// `None`: an append before it failed, so that they need another place.
+    async fn append_at(
+        &self,
+        mut place: Place,
+        extent: &Arc<Extent>,
+        epoch: OwnerEpoch,
+        blocks: &[Bytes],
+        size_bytes: u64,
+    ) -> Result<Option<Vec<Location>>, StreamError> {
+        let offset = place.offset;
+        let (mut encoded, start) = write_buffer(offset, size_bytes as usize);
         let mut locations = Vec::with_capacity(blocks.len());
-        let mut digest = state.digest;
-        for block in &blocks {
-            let offset = state.length + (encoded.len() - start) as u64;
+        let mut checksums = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let offset = offset + (encoded.len() - start) as u64;
             locations.push(Location { extent: extent.id, offset, len: block.len() as u32 });
-            let checksum = put_block(&mut encoded, extent.id, offset, block);
-            digest = digest.map(|digest| digest.then(checksum));
+            checksums.push(put_block(&mut encoded, extent.id, offset, block));
         }
         let what = format!("extent {}", extent.id);
         let given_up = self.space.given_up();
-        extent.note_written_to(state.length.saturating_add(size_bytes));
-        if let Err(error) = extent.file.write_at(state.length, Bytes::from(encoded).slice(start..)).await {
+        extent.note_written_to(offset.saturating_add(size_bytes));
+        if let Err(error) = extent.file.write_at(offset, Bytes::from(encoded).slice(start..)).await {
             if !is_disk_full(&error) {
                 return Err(self.stopped(StreamError::write(&what, &error)));
             }
             // Beyond the length nothing exists, so a write that failed for want of space has changed nothing.
-            self.cut(&extent).await?;
+            drop(place);
+            self.settle_tail(extent).await?;
             // The reserve may not be meant for this append: the requester tries again, or reports the
             // failure.
             self.space.give_up(given_up).await;
             return Err(StreamError::DiskFull);
         }
-        extent.file.sync_data().await.map_err(|error| self.stopped(StreamError::write(&what, &error)))?;
-        let (offset, size) = (state.length, size_bytes);
+        self.stop.sync(extent).await?;
+        if !place.turn().await {
+            return Ok(None);
+        }
+        let digest = extent.state().digest;
+        let digest = digest.map(|digest| checksums.into_iter().fold(digest, ExtentDigest::then));
+        let (size, run) = (size_bytes, place.run());
         let length =
-            |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, tail, reply };
+            |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, run, reply };
         let asked = self.ask(length).await;
         if let Err(StreamError::DiskFull | StreamError::Sealed(_) | StreamError::OldEpoch { .. }) = asked {
-            // Refused, so the journal for certain has nothing of these bytes. The lock went with the request.
-            self.settle_tail(&extent).await?;
+            // Refused, so the journal for certain has nothing of these bytes.
+            drop(place);
+            self.settle_tail(extent).await?;
+            return asked.map(|()| None);
         }
         asked?;
-        Ok(locations)
+        place.end_durable();
+        Ok(Some(locations))
     }
 
     /// Cuts off what an unfinished large append has left beyond the length.
@@ -107,11 +147,29 @@ impl ExtentNode {
         if extent.is_written_beyond() { self.cut(extent).await } else { Ok(()) }
     }
 
-    /// Cuts what lies beyond the length. If that fails, writing stops: the append may not be refused as one
-    /// that left nothing.
+    /// Cuts off what lies beyond the extent's length, for certain: it is never read, it would occupy the
+    /// disk's last free bytes, and a start that does not know where the journal ended takes whole blocks that
+    /// lie there for appends that were not refused. To be called while no large append is under way; the
+    /// drain writes below the length only.
+    ///
+    /// If that fails, writing stops: the append may not be refused as one that left nothing. Once writing has
+    /// stopped nothing is cut: the length may be longer than it shows, because the journal's last record may
+    /// be on the disk although its sync failed.
     async fn cut(&self, extent: &Extent) -> Result<(), StreamError> {
-        let what = || format!("extent {}", extent.id);
-        cut_to_length(extent).await.map_err(|error| self.stopped(StreamError::write(&what(), &error)))
+        self.stop.check()?;
+        let length = extent.state().length;
+        let cut = async {
+            if extent.file.size().await? > length {
+                extent.file.set_len(length).await?;
+            }
+            Ok(())
+        };
+        let failed = |error| self.stopped(StreamError::write(&format!("extent {}", extent.id), &error));
+        cut.await.map_err(failed)?;
+        // Also if it was short enough: another may have cut it and gone before its sync.
+        self.stop.sync(extent).await?;
+        extent.note_cut();
+        Ok(())
     }
 
     fn stopped(&self, error: StreamError) -> StreamError {

@@ -271,8 +271,7 @@ impl Drain {
             if syncs { std::mem::take(&mut queues.unsynced) } else { BTreeMap::new() }
         };
         for extent in unsynced.into_values() {
-            let what = || format!("extent {}", extent.id);
-            extent.file.sync_data().await.map_err(|error| StreamError::write(&what(), &error))?;
+            self.stop.sync(&extent).await?;
         }
         let mut queues = self.queues.lock();
         if let Some(reached) = reached {

@@ -4,6 +4,7 @@
 //! What always holds: bytes below the published length are readable, from `pending` or from the file; bytes
 //! at or beyond it are not.
 
+use super::large_run::LargeRun;
 use super::state::ExtentState;
 use crate::block::{self, BLOCK_HEADER_SIZE};
 use crate::error::StreamError;
@@ -12,16 +13,21 @@ use base::DiskFile;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 pub(crate) struct Extent {
     pub(crate) id: ExtentId,
     pub(crate) file: Arc<dyn DiskFile>,
-    /// Shared by appends through the journal until they are durable; exclusive for an append straight to the
-    /// file, which needs its offset before the journal assigns one. The journal's requests hold it, because
-    /// their requesters may be dropped.
+    /// Shared by appends through the journal until they are durable; exclusive for a run of appends straight
+    /// to the file, which need their offsets before the journal assigns any. The journal's requests hold it,
+    /// because their requesters may be dropped.
     pub(crate) tail: Arc<tokio::sync::RwLock<()>>,
+    /// The newest run, if one is under way; locked by the append that begins the next.
+    pub(super) large_run: tokio::sync::Mutex<Weak<LargeRun>>,
+    /// Held during a sync: the kernel reports a failed write-back to one of those that sync a file at the
+    /// same time, and the others must not take it for durable.
+    pub(super) syncing: tokio::sync::Mutex<()>,
     /// Up to where large appends have written. An unfinished one, perhaps because its requester was dropped,
     /// has left bytes beyond the length.
     written_to: AtomicU64,
@@ -37,7 +43,8 @@ struct PublishedState {
 impl Extent {
     pub(crate) fn new(id: ExtentId, file: Arc<dyn DiskFile>, state: ExtentState) -> Self {
         let published = Mutex::new(PublishedState { state, pending: BTreeMap::new() });
-        Extent { id, file, tail: Arc::default(), written_to: AtomicU64::new(0), published }
+        let (tail, large_run, syncing) = Default::default();
+        Extent { id, file, tail, large_run, syncing, written_to: AtomicU64::new(0), published }
     }
 
     /// Whether bytes beyond the length have to be cut off before the next append. To be called with the tail
@@ -47,9 +54,14 @@ impl Extent {
         written_to > 0 && written_to > self.state().length
     }
 
-    /// Notes that the file is about to be written up to there, or was cut to its length.
+    /// Notes that the file is about to be written up to there.
     pub(super) fn note_written_to(&self, end: u64) {
-        self.written_to.store(end, Ordering::Relaxed);
+        self.written_to.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Notes that the file was cut to its length.
+    pub(super) fn note_cut(&self) {
+        self.written_to.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn state(&self) -> ExtentState {

@@ -17,6 +17,7 @@ mod damage;
 mod drain;
 mod extent;
 mod journal;
+mod large_run;
 mod lifecycle;
 mod node;
 mod paths;

@@ -215,7 +215,7 @@ fn processor_time() -> Outcome<Duration> {
 }
 
 /// How long all threads of a process have been on a processor.
-fn processor_time_of(process_id: u32) -> Outcome<Duration> {
+pub(crate) fn processor_time_of(process_id: u32) -> Outcome<Duration> {
     let statistics = std::fs::read_to_string(format!("/proc/{process_id}/stat"))?;
     // The name before it may hold anything; user and system time are the 12th and 13th field after it.
     let (_, fields) = statistics.rsplit_once(')').ok_or("stat of a process without its name")?;

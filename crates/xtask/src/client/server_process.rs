@@ -160,13 +160,24 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The command that serves a data folder on free ports.
+/// The command that serves a data folder on free ports, and without the admin side where the program has one:
+/// servers side by side would dispute its port, and warn of it.
 fn larimar(binary: &Path, data: &Path) -> Command {
     let mut command = Command::new(binary);
     command.arg("--data").arg(data);
     command.args(["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
+    if has_admin_side(binary) {
+        command.args(["--admin-port", "none"]);
+    }
     command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
     command
+}
+
+/// Whether a program knows `--admin-port`; programs of before, to compare with, do not. One that does not start is
+/// reported when it is to serve.
+fn has_admin_side(binary: &Path) -> bool {
+    let help = Command::new(binary).arg("--help").output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--admin-port"))
 }
 
 /// Where the services listen.

@@ -4,8 +4,10 @@
 //! The first failing step ends the run. What the set-up installs goes under the target folder and into
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
 
-mod debian;
+mod boundaries;
 mod examples;
+mod postgres;
+mod stress_page;
 
 use crate::{Outcome, bench, kill9, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python,
-    /// javascript, rust, examples, kill9, kill9-queues, kill9-blobs, bench.
+    /// javascript, rust, boundaries, examples, stress-page, kill9, kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -43,7 +45,9 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("python", Box::new(|| test_python(&root, &binary))),
         ("javascript", Box::new(|| test_javascript(&root, &binary))),
         ("rust", Box::new(|| test_rust(&root, &binary))),
+        ("boundaries", Box::new(|| test_boundaries(&root, &binary))),
         ("examples", Box::new(|| test_examples(&root, &binary))),
+        ("stress-page", Box::new(|| stress_page::run(&binary))),
         ("kill9", Box::new(|| kill9::run(&short_kill_run(arguments, &binary)))),
         (
             "kill9-queues",
@@ -87,7 +91,7 @@ const DEBUG_SEED_COUNT: &str = "100";
 /// With Postgres for the tests that start one, and with nextest where it is installed, else with cargo's own
 /// runner.
 fn test_crates() -> Outcome<()> {
-    debian::set_up_postgres()?;
+    postgres::set_up()?;
     let has_nextest = Command::new("cargo-nextest").args(["nextest", "--version"]).output().is_ok();
     let arguments: &[&str] = if has_nextest {
         &["nextest", "run", "--workspace"]
@@ -149,6 +153,13 @@ fn test_rust(root: &Path, binary: &Path) -> Outcome<()> {
 }
 
 /// With the clients of the other steps.
+fn test_boundaries(root: &Path, binary: &Path) -> Outcome<()> {
+    set_up_python(root)?;
+    set_up_javascript(root)?;
+    boundaries::run(root, binary, &python_environment()?.join("bin/python"))
+}
+
+/// With the clients of the other steps.
 fn test_examples(root: &Path, binary: &Path) -> Outcome<()> {
     set_up_python(root)?;
     set_up_javascript(root)?;
@@ -164,6 +175,17 @@ fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill9::KillArgume
         // How fast it is back is measured by `kill9` itself; here only what is there counts.
         ready_ms_max: 10_000,
     }
+}
+
+/// Installs Debian's packages, which needs root.
+fn install_packages(what: &str, packages: &[&str]) -> Outcome<()> {
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        finish(&mut command).map_err(|error| format!("{error}; {what} needs {}", packages.join(", ")))
+    };
+    apt(&["update", "-qq"])?;
+    Ok(apt(&[&["install", "-qq", "--yes", "--no-install-recommends"], packages].concat())?)
 }
 
 /// Runs a command with its output shown; a missing program or a failure is an error that names it.

@@ -1,9 +1,9 @@
 //! A `[[fault]]` table, from its keys to a rule.
 
-use super::section::{RuleFileError, SECONDS_MAX, Section, meant};
 use crate::simulate::fault_rule::{Choice, Disturbance, FaultRule, Match, When};
 use crate::simulate::operation::OPERATIONS;
 use hyper::StatusCode;
+use settings_file::{SECONDS_MAX, Section, SettingsFileError, meant};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -44,7 +44,11 @@ fn usual_code(status: u64) -> Option<&'static str> {
 }
 
 /// Reads the rule that is the `number`th of its file, and begins at `at`.
-pub(super) fn read_rule(section: &Section<'_>, number: usize, at: usize) -> Result<FaultRule, RuleFileError> {
+pub(super) fn read_rule(
+    section: &Section<'_>,
+    number: usize,
+    at: usize,
+) -> Result<FaultRule, SettingsFileError> {
     let name = match section.text("name")? {
         None => format!("fault-{number}"),
         Some((name, _)) if is_name(name) => name.to_owned(),
@@ -76,7 +80,7 @@ fn is_name(text: &str) -> bool {
     (1..=NAME_LEN_MAX).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-fn read_match(section: &Section<'_>) -> Result<Match, RuleFileError> {
+fn read_match(section: &Section<'_>) -> Result<Match, SettingsFileError> {
     let service = section.text("service")?;
     if let Some((given, at)) = service
         && !SERVICES.contains(&given)
@@ -98,7 +102,7 @@ fn read_match(section: &Section<'_>) -> Result<Match, RuleFileError> {
     })
 }
 
-fn read_choice(section: &Section<'_>) -> Result<Choice, RuleFileError> {
+fn read_choice(section: &Section<'_>) -> Result<Choice, SettingsFileError> {
     let every = section.count("every", 1..=u64::MAX >> 1)?.and_then(NonZeroU64::new);
     let probability = section.number("probability", 0.0..=1.0)?;
     match (every, probability) {
@@ -110,7 +114,7 @@ fn read_choice(section: &Section<'_>) -> Result<Choice, RuleFileError> {
     }
 }
 
-fn read_disturbance(section: &Section<'_>) -> Result<Option<Disturbance>, RuleFileError> {
+fn read_disturbance(section: &Section<'_>) -> Result<Option<Disturbance>, SettingsFileError> {
     let given: Vec<&str> = ["status", "reset", "cut_body_bytes"]
         .into_iter()
         .filter(|key| section.table.contains_key(*key))
@@ -132,7 +136,7 @@ fn read_disturbance(section: &Section<'_>) -> Result<Option<Disturbance>, RuleFi
     Ok(section.count("cut_body_bytes", 0..=1 << 50)?.map(Disturbance::CutBody))
 }
 
-fn read_answer(section: &Section<'_>, status: u64) -> Result<Disturbance, RuleFileError> {
+fn read_answer(section: &Section<'_>, status: u64) -> Result<Disturbance, SettingsFileError> {
     let code = match section.text("code")? {
         Some((code, _)) if is_name(code) => code.to_owned(),
         Some((_, at)) => return Err(section.wrong("code", at, NAME_WANTED)),
@@ -155,7 +159,7 @@ fn read_answer(section: &Section<'_>, status: u64) -> Result<Disturbance, RuleFi
     Ok(Disturbance::Answer { status, code, message: message.map(|(text, _)| text.to_owned()), when })
 }
 
-fn read_when(section: &Section<'_>, key: &str) -> Result<Option<When>, RuleFileError> {
+fn read_when(section: &Section<'_>, key: &str) -> Result<Option<When>, SettingsFileError> {
     match section.text(key)? {
         None => Ok(None),
         Some(("before", _)) => Ok(Some(When::Before)),

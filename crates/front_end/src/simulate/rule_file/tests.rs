@@ -180,7 +180,7 @@ fn each_mistake_names_its_line() {
     }
     let many = "[[fault]]\ndelay_ms = 1\n".repeat(FAULT_RULES_MAX + 1);
     assert_eq!(parse_rule_file(&many).expect_err("too many").line, 1);
-    let large = "#".repeat(RULE_FILE_SIZE_BYTES_MAX + 1);
+    let large = "#".repeat(settings_file::FILE_SIZE_BYTES_MAX + 1);
     assert!(parse_rule_file(&large).is_err());
 }
 

@@ -17,6 +17,7 @@ use super::overflow::OverflowPlace;
 use super::root::{Part, Root};
 use super::row_block::ROW_BLOCK_SIZE_BYTES;
 use crate::blob_data::data_writer::{DataWriter, UnderWay};
+use crate::bloom::block_filter::BITS_PER_KEY_MAX;
 use crate::error::PartitionError;
 use crate::operation::RowVersion;
 use base::give_way;
@@ -75,11 +76,16 @@ impl CheckpointWriter {
             destination: Destination { streams, stream, epoch, beside, extent_size_bytes: u64::MAX },
             overflows: Overflows::new(left),
             blocks: RowBlocks::new(with_overflow),
-            part: OpenPart::default(),
+            part: OpenPart::new(BITS_PER_KEY_MAX),
             root: Root { lowest_version: u64::MAX, ..Root::default() },
             stride_left: 1,
             stride: 1,
         }
+    }
+
+    /// Filters have so many bits of each key. To be called before the first row.
+    pub(crate) fn set_filter_bits(&mut self, bits_per_key: u64) {
+        self.part = OpenPart::new(bits_per_key);
     }
 
     /// Goes on behind the rows of an earlier checkpoint: the new one has those, too, where they are. Its

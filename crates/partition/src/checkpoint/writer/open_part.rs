@@ -16,8 +16,8 @@ const PART_BLOCK_COUNT_MAX: usize = 1024;
 const PART_KEY_COUNT_MAX: usize = 64 << 10;
 
 /// A part that is not finished.
-#[derive(Default)]
 pub(super) struct OpenPart {
+    filter_bits_per_key: u64,
     /// Of row blocks that were appended.
     index: Vec<IndexEntry>,
     /// Of the keys of the whole checkpoint, as long as they are few enough for a group, and of its last part.
@@ -27,6 +27,11 @@ pub(super) struct OpenPart {
 }
 
 impl OpenPart {
+    /// The first part, and those after it, with such filters.
+    pub(super) fn new(filter_bits_per_key: u64) -> Self {
+        OpenPart { filter_bits_per_key, index: Vec::new(), hashes: Vec::new(), part_hashes_start: 0 }
+    }
+
     /// A row with this key lies in it.
     pub(super) fn note_key(&mut self, key: &[u8]) {
         self.hashes.push(key_hash(key));
@@ -57,7 +62,7 @@ impl OpenPart {
     pub(super) fn finish(&mut self) -> Option<(Bytes, Vec<Bytes>)> {
         let last_key = self.index.last()?.last_key.clone();
         let hashes = &self.hashes[self.part_hashes_start..];
-        let blocks = vec![index_block::build(&self.index), filter::build(hashes)];
+        let blocks = vec![index_block::build(&self.index), filter::build(hashes, self.filter_bits_per_key)];
         self.index.clear();
         if self.hashes.len() > MEMBER_KEY_COUNT_MAX {
             // None are kept any more but those of the part, which are few.

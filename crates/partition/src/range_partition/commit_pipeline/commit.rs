@@ -136,7 +136,11 @@ impl CommitPipeline {
 
     /// Makes the bytes of a group durable and its rows visible.
     async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
+        let (clock, metrics) = (&self.core.shared.clock, &self.core.shared.metrics);
+        let began_at = clock.monotonic();
         let location = self.append_group(bytes.clone()).await?;
+        metrics.commit.record_duration(clock.monotonic().saturating_sub(began_at));
+        metrics.committed_bytes.add(bytes.len() as u64);
         self.core.log.positions.lock().note(location, self.core.visible());
         let show = || {
             if let Some(last) = group.last_version {

@@ -11,6 +11,7 @@ use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
 use crate::memory::memory_table::Found;
+use crate::memory::write_pace::Turn;
 use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use crate::range_partition::commit_pipeline::CommitPipeline;
 use crate::range_partition::data::names_new_bytes;
@@ -135,7 +136,7 @@ impl CommitPipeline {
             .acquire()
             .await
             .map_err(|_| PartitionError::Unavailable("range is closed".to_owned()))?;
-        self.wait_for_room().await?;
+        let mut turn = self.wait_for_room(operation.is_collection()).await?;
         let mut spare = RANGE_READ_SPARE_COUNT;
         let mut stale_count = 0;
         let mut aside = Aside::default();
@@ -143,7 +144,7 @@ impl CommitPipeline {
             let tree = self.core.tree.load();
             let size_bytes_max = self.core.shared.settings.operation_read_size_bytes_max;
             let fetched = fetch(&tree, &reads, spare, size_bytes_max, &mut aside).await?;
-            match self.decide(operation, &reads, &tree, fetched)? {
+            match self.decide(operation, &reads, &tree, fetched, turn.as_mut())? {
                 Verdict::Moved => return Ok(Executed::Moved(reads)),
                 Verdict::Reply => {
                     aside.keep_in(&self.core.shared.cache);
@@ -159,7 +160,7 @@ impl CommitPipeline {
                     if operation.reclaims() != Some(true) {
                         operation.drop_operation();
                     }
-                    drop((reads, tree));
+                    drop((reads, tree, turn));
                     self.core.log.wake.notify_one();
                     waiting.await?;
                     return Ok(Executed::Done(()));
@@ -178,12 +179,18 @@ impl CommitPipeline {
         reads: &[Read],
         fetched_from: &Arc<Tree>,
         fetched: Vec<Fetched>,
+        turn: Option<&mut Turn<'_>>,
     ) -> Result<Verdict, PartitionError> {
         let mut serial = self.core.serial.lock();
+        let memory = turn.map(|turn| (turn, self.core.tree.load().active.clone()));
+        let before_bytes = memory.as_ref().map_or(0, |(_, active)| active.size_bytes());
         let clock = &*self.core.shared.clock;
         // In this order: the version is noted with a moment that is not before its wall clock's.
         let entered = Entered { wall: clock.now(), monotonic: clock.monotonic() };
         let verdict = self.decide_in(&mut serial, entered, operation, reads, fetched_from, fetched);
+        if let Some((turn, active)) = memory {
+            turn.written_bytes = active.size_bytes().saturating_sub(before_bytes);
+        }
         self.load.note_serial_section(clock.monotonic().saturating_sub(entered.monotonic));
         verdict
     }

@@ -21,6 +21,55 @@ const LOCK_POLL_AFTER: Duration = Duration::from_millis(1);
 /// A flush whose table is not durable yet looks again after this long.
 const DURABILITY_POLL_AFTER: Duration = Duration::from_millis(1);
 
+/// A flush of a table that is smaller than one part in so many of a full one says little of how fast flushes
+/// are: most of what it takes is for syncs.
+const MEASURED_TABLE_DIVISOR: u64 = 4;
+
+/// Writers are slowed by how far the flush is, until it has ended, whatever becomes of it.
+struct UnderWay<'a> {
+    core: &'a RangeTree,
+    began_at: Duration,
+    size_bytes: u64,
+}
+
+impl<'a> UnderWay<'a> {
+    fn begin(core: &'a RangeTree, size_bytes: u64) -> Self {
+        let began_at = core.shared.clock.monotonic();
+        core.gate.flush_began_us.store((began_at.as_micros() as u64).max(1), Ordering::Relaxed);
+        UnderWay { core, began_at, size_bytes }
+    }
+
+    /// The table has left memory: what else is to be done is not part of how far the next one is.
+    fn note_written(&self) {
+        self.core.gate.flush_began_us.store(0, Ordering::Relaxed);
+    }
+
+    /// It took so long.
+    fn note_done(&self) {
+        let shared = &self.core.shared;
+        if self.size_bytes >= shared.settings.memory_table_size_bytes / MEASURED_TABLE_DIVISOR {
+            let took_for = shared.clock.monotonic().saturating_sub(self.began_at);
+            shared.memory.pace.note_flush(self.size_bytes, took_for);
+            let (slowed, slowed_for) = shared.memory.pace.slowed();
+            tracing::debug!(
+                size_bytes = self.size_bytes,
+                took_ms = took_for.as_millis() as u64,
+                flush_bytes_per_second = shared.memory.pace.flush_bytes_per_second(),
+                slowed,
+                slowed_ms = slowed_for.as_millis() as u64,
+                waits = shared.memory.statistics().waits,
+                "how fast flushes are, and how writers fare"
+            );
+        }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.note_written();
+    }
+}
+
 /// Brings memory tables to checkpoints.
 pub(crate) struct Flusher {
     pub(crate) core: Arc<RangeTree>,
@@ -49,6 +98,8 @@ impl Flusher {
             let closed = matches!(self.core.serial.lock().standing, Standing::Closed(_));
             return Ok(if closed { Flush::Nothing } else { Flush::NotYet });
         }
+        let began_at = self.core.shared.clock.monotonic();
+        let under_way = UnderWay::begin(&self.core, frozen.memory.size_bytes());
         // Those that are there now are all that is older, whatever compactions make of them meanwhile.
         let tombstones = self.core.tombstones_over(tree.checkpoints.clone());
         let rows = MergingIterator::over_memory(frozen.memory.clone(), self.core.table.has_data());
@@ -66,6 +117,10 @@ impl Flusher {
         next.log_start = log_start.or(metadata.log_start);
         self.core.adopt(&mut metadata, next, &written).await?;
         self.core.replace_tree(|tree| tree.with_flushed(checkpoint));
+        under_way.note_written();
+        let metrics = &self.core.shared.metrics;
+        metrics.flush.record_duration(self.core.shared.clock.monotonic().saturating_sub(began_at));
+        metrics.flushed_bytes.add(frozen.memory.size_bytes());
         if let Some(start) = metadata.log_start {
             self.core.trim(&self.core.names.log, start.extent).await;
         }
@@ -75,6 +130,8 @@ impl Flusher {
             version = frozen.last_version.0,
             "memory table is flushed"
         );
+        under_way.note_done();
+        drop(under_way);
         self.core.gate.flushed.notify_waiters();
         Ok(Flush::Done)
     }

@@ -23,6 +23,7 @@ use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::memory::choose_flush::RangeMemory;
 use crate::memory::memory_budget::MemoryBudget;
+use crate::memory::write_pace::WriteTurns;
 use crate::operation::{ObjectTable, RowVersion};
 use crate::range_partition::load::{Loaded, RangeStreams};
 use crate::range_partition::shared::Shared;
@@ -83,6 +84,10 @@ pub(super) struct Gate {
     pub(super) leaving: AtomicBool,
     /// A hand-over copies what is in memory: nothing is flushed.
     pub(super) keeps_memory: AtomicBool,
+    /// When the flush under way began, in microseconds of monotonic time; 0: there is none.
+    pub(super) flush_began_us: AtomicU64,
+    /// Of writers that are slowed.
+    pub(super) turns: WriteTurns,
     /// Notified after each flush, for writers that wait for one. They wake in the order in which they came: a
     /// simulation would not be the same each time with a `watch`, which draws lots.
     pub(super) flushed: Notify,
@@ -151,6 +156,8 @@ impl RangeTree {
                 merging: tokio::sync::Mutex::new(()),
                 leaving: AtomicBool::new(false),
                 keeps_memory: AtomicBool::new(false),
+                flush_began_us: AtomicU64::new(0),
+                turns: WriteTurns::default(),
                 flushed: Notify::new(),
             },
         }

@@ -133,6 +133,11 @@ impl RangeTree {
             writer.continue_after(before);
         }
         if let First::Interlude(interlude) = first {
+            let written_row_count = match &room {
+                Room::Part { after: Some(before), .. } => before.row_count,
+                _ => 0,
+            };
+            writer.set_filter_bits(self.shared.cache.filter_bits_per_key(written_row_count));
             writer.end_extents_at(interlude.extent_size_bytes());
         }
         let mut written_bytes: u64 = 0;

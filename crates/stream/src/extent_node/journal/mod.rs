@@ -19,6 +19,7 @@
 //! it goes on in the newest one.
 
 mod go_on;
+mod journal_metrics;
 mod layout;
 mod record_memory;
 mod recover;
@@ -27,6 +28,7 @@ mod synced_mark;
 mod table_copies;
 mod writer;
 
+pub(crate) use journal_metrics::JournalMetrics;
 pub(crate) use layout::{SEGMENT_COUNT, segment_path};
 pub(crate) use record_memory::RecordMemory;
 pub(crate) use recover::{Finding, JournalContents, JournalRecovery, OpenSegment, recover};

@@ -4,6 +4,7 @@
 //! What always holds: a reply leaves after the sync of the record that holds its entry. Entries are applied
 //! in the order of the record. After a failed write or sync nothing is written any more.
 
+use super::journal_metrics::JournalMetrics;
 use super::layout::{KIND_GROUP, SEGMENT_COUNT};
 use super::record_memory::RecordMemory;
 use super::recover::put_header;
@@ -13,6 +14,7 @@ use crate::block::{BLOCK_HEADER_SIZE, put_block};
 use crate::error::StreamError;
 use crate::extent_node::drain::Drain;
 use crate::extent_node::extent::Extent;
+use crate::extent_node::large_run::LargeRun;
 use crate::extent_node::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use crate::extent_node::stop::Stop;
 use crate::ids::{ExtentId, Location, OwnerEpoch};
@@ -25,7 +27,7 @@ use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, mpsc, oneshot};
+use tokio::sync::{OwnedRwLockReadGuard, mpsc, oneshot};
 
 /// Where a request's outcome goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StreamError>>;
@@ -59,8 +61,8 @@ pub(crate) enum Request {
         size: u64,
         /// Of the extent with those bytes.
         digest: Option<ExtentDigest>,
-        /// As for an append.
-        tail: OwnedRwLockWriteGuard<()>,
+        /// Of which it is a part; it has the extent's tail.
+        run: Arc<LargeRun>,
         reply: Reply<()>,
     },
     /// The extent's empty file is there.
@@ -90,7 +92,7 @@ enum Effect {
     Changed {
         extent: Arc<Extent>,
         state: ExtentState,
-        _tail: Option<OwnedRwLockWriteGuard<()>>,
+        _run: Option<Arc<LargeRun>>,
         reply: Reply<()>,
     },
     Fenced {
@@ -110,6 +112,7 @@ pub(crate) struct JournalFiles {
     pub(crate) segment_size_bytes: u64,
     pub(crate) table_copies: TableCopies,
     pub(crate) synced_mark: SyncedMark,
+    pub(crate) metrics: JournalMetrics,
 }
 
 /// The newest segment, and where it ends.
@@ -242,6 +245,7 @@ impl JournalWriter {
             }
         }
         if !effects.is_empty() {
+            self.files.metrics.group_size.record(effects.len() as u64);
             match self.write_group(record, false).await {
                 Ok(bytes) => self.publish(effects, &bytes),
                 Err(error) => {
@@ -323,6 +327,7 @@ impl JournalWriter {
         let mut record = RecordBuilder::new();
         put_header(&mut record, self.newest.oldest_generation, &self.table);
         self.newest.offset = 0;
+        self.files.metrics.segments.increment();
         self.write(record).await?;
         self.files.table_copies.write(&self.table_copy(false)).await
     }
@@ -349,10 +354,14 @@ impl JournalWriter {
             ));
         }
         let file = &self.files.segments[self.newest.file];
+        let began_at = self.clock.monotonic();
         file.write_at(self.newest.offset, bytes.clone())
             .await
             .map_err(|error| StreamError::write("journal", &error))?;
         file.sync_data().await.map_err(|error| StreamError::write("journal", &error))?;
+        let JournalMetrics { sync, written_bytes, .. } = &self.files.metrics;
+        sync.record_duration(self.clock.monotonic().saturating_sub(began_at));
+        written_bytes.add(len as u64);
         self.newest.sequence += 1;
         self.files
             .synced_mark
@@ -394,16 +403,16 @@ impl JournalWriter {
                 let offset = state.length - size as u64;
                 Some(Effect::Appended { extent, state, offset, start, end, locations, _tail: tail, reply })
             }
-            Request::Length { extent, epoch, offset, size, digest, tail, reply } => {
+            Request::Length { extent, epoch, offset, size, digest, run, reply } => {
                 let entry = Entry::Length { extent: extent.id, epoch, offset, size, digest };
                 match self.change(&entry, extent.id, body) {
-                    Ok(state) => Some(Effect::Changed { extent, state, _tail: Some(tail), reply }),
+                    Ok(state) => Some(Effect::Changed { extent, state, _run: Some(run), reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
             Request::Create { extent, epoch, reply } => {
                 match self.change(&Entry::Create { extent: extent.id, epoch }, extent.id, body) {
-                    Ok(state) => Some(Effect::Changed { extent, state, _tail: None, reply }),
+                    Ok(state) => Some(Effect::Changed { extent, state, _run: None, reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }

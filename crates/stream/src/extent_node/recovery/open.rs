@@ -12,8 +12,9 @@ use crate::error::{StreamError, is_disk_full, not_made};
 use crate::extent_node::drain::Drain;
 use crate::extent_node::extent::Extent;
 use crate::extent_node::journal::{
-    JournalContents, JournalFiles, JournalRecovery, JournalWriter, NewestSegment, OpenSegment, RecordMemory,
-    SEGMENT_COUNT, SYNCED_PATH, SyncedMark, TABLE_PATHS, TableCopies, recover, segment_path,
+    JournalContents, JournalFiles, JournalMetrics, JournalRecovery, JournalWriter, NewestSegment,
+    OpenSegment, RecordMemory, SEGMENT_COUNT, SYNCED_PATH, SyncedMark, TABLE_PATHS, TableCopies, recover,
+    segment_path,
 };
 use crate::extent_node::node::{ExtentNode, JOURNAL_QUEUE_COUNT_MAX};
 use crate::extent_node::state::{Entry, ExtentTable};
@@ -371,6 +372,7 @@ async fn new_writer(
             segment_size_bytes,
             table_copies,
             synced_mark: SyncedMark::open(&*env.disk).await?,
+            metrics: JournalMetrics::new(&env.metrics),
         },
         newest: NewestSegment { file, generation, oldest_generation: generation, sequence, offset: 0 },
         position: 0,

@@ -38,8 +38,8 @@ fn verdicts(when: &str, look: First) -> [Verdict; 2] {
 
 pub(super) fn run(stage: &mut Stage<'_>) -> Outcome<Vec<Verdict>> {
     let (rows, address) = (stage.arguments.rows, stage.server.address);
-    let quiet = Duration::from_secs(stage.arguments.quiet_seconds);
-    let space = Duration::from_secs(stage.arguments.space_seconds);
+    let quiet = Duration::from_secs(stage.arguments.waits.quiet_seconds);
+    let space = Duration::from_secs(stage.arguments.waits.space_seconds);
     let mut client = TableClient::connect(address)?;
     client.create_table()?;
     let empty_mib = stage.empty_mib()?;

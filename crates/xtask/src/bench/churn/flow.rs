@@ -90,7 +90,7 @@ pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
 }
 
 /// The median and the 99th part of a hundred.
-fn quantiles<'a>(looks: impl Iterator<Item = &'a (Duration, f64)>) -> (f64, f64) {
+pub(super) fn quantiles<'a>(looks: impl Iterator<Item = &'a (Duration, f64)>) -> (f64, f64) {
     let mut looks: Vec<f64> = looks.map(|(_, took)| *took).collect();
     looks.sort_by(f64::total_cmp);
     let at = |share: f64| looks.get((looks.len() as f64 * share) as usize).copied().unwrap_or(0.0);

@@ -7,10 +7,12 @@
 mod cache;
 mod deletions;
 mod flow;
+mod growth;
 mod memory;
 mod neighbours;
 mod rows;
 mod small_blobs;
+mod writers;
 
 use crate::bench::disk_usage::used_bytes;
 use crate::bench::measured::MeasuredServer;
@@ -35,10 +37,14 @@ enum Part {
     Memory,
     /// One account's small requests beside another's many groups.
     Neighbours,
+    /// More writers than flushes keep up with.
+    Writers,
+    /// Many new rows in scattered order with a small memory budget.
+    Growth,
 }
 
-const PARTS: [Part; 6] =
-    [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Memory, Part::Neighbours];
+const PARTS: [Part; 7] =
+    [Part::Deletions, Part::Flow, Part::Blobs, Part::Cache, Part::Memory, Part::Neighbours, Part::Writers];
 
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
@@ -56,28 +62,35 @@ pub(crate) struct ChurnArguments {
     /// Small blobs of which half are deleted.
     #[arg(long, default_value_t = 300_000)]
     blobs: u64,
-    /// Hot rows of 1 KiB that are overwritten.
-    #[arg(long, default_value_t = 190_000)]
-    hot_rows: u64,
-    /// Times that they are overwritten.
-    #[arg(long, default_value_t = 10)]
-    overwrites: u64,
+    #[command(flatten)]
+    cache: cache::CacheArguments,
     #[command(flatten)]
     memory: memory::MemoryArguments,
     /// Seconds of each measurement of one account beside another.
     #[arg(long, default_value_t = 10)]
     neighbour_seconds: u64,
+    #[command(flatten)]
+    growth: growth::GrowthArguments,
+    #[command(flatten)]
+    writers: writers::WritersArguments,
+    #[command(flatten)]
+    waits: WaitArguments,
+    #[command(flatten)]
+    server: MeasuredServer,
+    /// Fail if a part misses its target.
+    #[arg(long)]
+    check: bool,
+}
+
+/// How long the server is left alone.
+#[derive(clap::Args)]
+struct WaitArguments {
     /// Seconds of quiet in which tombstones must be gone.
     #[arg(long, default_value_t = 30)]
     quiet_seconds: u64,
     /// Seconds after which the space of what was deleted must be back.
     #[arg(long, default_value_t = 60)]
     space_seconds: u64,
-    #[command(flatten)]
-    server: MeasuredServer,
-    /// Fail if a part misses its target.
-    #[arg(long)]
-    check: bool,
 }
 
 impl ChurnArguments {
@@ -88,12 +101,16 @@ impl ChurnArguments {
             rows: 60_000,
             flow: flow::FlowArguments { flow_seconds: 3, flow_rate: 5_000 },
             blobs: 2_000,
-            hot_rows: 5_000,
-            overwrites: 2,
+            cache: cache::CacheArguments { hot_rows: 5_000, overwrites: 2 },
             memory: memory::MemoryArguments { memory_rows: 10_000, memory_idle_seconds: 1 },
             neighbour_seconds: 1,
-            quiet_seconds: 12,
-            space_seconds: 1,
+            growth: growth::GrowthArguments { growth_rows: 10_000 },
+            writers: writers::WritersArguments {
+                writers: vec![2, 4],
+                writers_seconds: 1,
+                writers_text_size: 1000,
+            },
+            waits: WaitArguments { quiet_seconds: 12, space_seconds: 1 },
             server: MeasuredServer::smoke(bin),
             check: false,
         }
@@ -182,8 +199,7 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
         }
         println!("{part:?}");
         let scratch = workspace::Scratch::create("bench-churn")?;
-        // Only one part is about a small budget.
-        let flags = if part == Part::Memory { &flags[..] } else { &flags[..4] };
+        let flags = if matches!(part, Part::Memory | Part::Growth) { &flags[..] } else { &flags[..4] };
         let server =
             ServerProcess::start_larimar_with(&programs.larimar, &scratch.path().join("data"), flags)?;
         let mut stage = Stage { arguments, binary: &programs.larimar, server, scratch };
@@ -194,6 +210,8 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
             Part::Cache => cache::run(&stage)?,
             Part::Memory => memory::run(&stage)?,
             Part::Neighbours => neighbours::run(&stage)?,
+            Part::Writers => writers::run(&stage)?,
+            Part::Growth => growth::run(&stage)?,
         };
         let status = stage.server.terminate()?;
         if !status.success() {

@@ -19,6 +19,10 @@ pub(super) enum Change {
     Put {
         text_size: usize,
     },
+    /// Inserts it, which must not be there, with so many bytes of text.
+    Insert {
+        text_size: usize,
+    },
     Delete,
 }
 
@@ -46,6 +50,12 @@ impl TableClient {
         }
     }
 
+    fn set_text(&mut self, size: usize) {
+        if self.text.len() != size {
+            self.text = "churn ".chars().cycle().take(size).collect();
+        }
+    }
+
     /// Changes up to a hundred rows of a partition at once. A row that is to be deleted must be there.
     pub(super) fn change(&mut self, partition: &str, rows: Range<u64>, change: Change) -> Outcome<()> {
         let base = self.http.base_url();
@@ -56,10 +66,15 @@ impl TableClient {
                 "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n",
             );
             match change {
+                Change::Insert { text_size } => {
+                    self.set_text(text_size);
+                    body.push_str(&format!(
+                        "POST {base}/{TABLE} HTTP/1.1\r\nContent-Type: application/json\r\nPrefer: return-no-content\r\n\r\n{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"r{row:010}\",\"Number\":{row},\"Text\":\"{}\"}}\r\n",
+                        self.text
+                    ));
+                }
                 Change::Put { text_size } => {
-                    if self.text.len() != text_size {
-                        self.text = "churn ".chars().cycle().take(text_size).collect();
-                    }
+                    self.set_text(text_size);
                     body.push_str(&format!(
                         "PUT {target} HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{{\"Number\":{row},\"Text\":\"{}\"}}\r\n",
                         self.text

@@ -62,12 +62,12 @@ pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
     let put_rate = all(stage, blobs, |client, blob| {
         client.expect("PUT", &path(blob), &[], &[BLOCK_BLOB], &content(blob), &[201]).map(drop)
     })?;
-    std::thread::sleep(Duration::from_secs(stage.arguments.quiet_seconds));
+    std::thread::sleep(Duration::from_secs(stage.arguments.waits.quiet_seconds));
     let full_mib = stage.stored_mib()? - empty_mib;
     let delete_rate = all(stage, blobs / 2, |client, pair| {
         client.expect("DELETE", &path(2 * pair), &[], &[], b"", &[202]).map(drop)
     })?;
-    std::thread::sleep(Duration::from_secs(stage.arguments.space_seconds));
+    std::thread::sleep(Duration::from_secs(stage.arguments.waits.space_seconds));
     let left_mib = stage.stored_mib()? - empty_mib;
     println!(
         "  {blobs} blobs put, {put_rate:.0}/s: {full_mib:.0} MiB; every second deleted, {delete_rate:.0}/s: {left_mib:.0} MiB"

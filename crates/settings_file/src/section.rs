@@ -1,48 +1,29 @@
-//! A table of a rule file whose keys are known, and its typed values; each mistake names its line.
+//! A table of a file whose keys are known, and its typed values.
+//!
+//! What always holds: each mistake names its line; a key that is not known is refused, with the nearest name.
 
-use crate::simulate::nearest::nearest;
+use crate::mistake::{SettingsFileError, line_of, meant};
 use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// The longest duration that a file may name.
-pub(super) const SECONDS_MAX: f64 = 1e6;
-
-/// What is wrong with a rule file, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct RuleFileError {
-    /// Counted from 1.
-    pub line: usize,
-    /// What is wrong there.
-    pub what: String,
-}
-
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
-    1 + before.iter().filter(|byte| **byte == b'\n').count()
-}
-
-/// The end of a message about an unknown name.
-pub(super) fn meant<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(given, names).map_or_else(String::new, |name| format!("; did you mean {name}?"))
-}
-
 /// A table whose keys are known.
-pub(super) struct Section<'a> {
+pub struct Section<'a> {
     /// The whole file, for lines.
-    pub(super) text: &'a str,
+    pub text: &'a str,
     name: &'static str,
-    pub(super) table: &'a DeTable<'a>,
+    /// Its keys and values.
+    pub table: &'a DeTable<'a>,
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn new(
+    /// A table of the file, called `name` in errors, that has no other keys than these.
+    pub fn new(
         text: &'a str,
         name: &'static str,
         table: &'a DeTable<'a>,
         known: &[&'static str],
-    ) -> Result<Self, RuleFileError> {
+    ) -> Result<Self, SettingsFileError> {
         let section = Section { text, name, table };
         let mut unknown: Vec<&Spanned<DeString<'_>>> =
             table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
@@ -57,44 +38,49 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn refuse_at(&self, at: usize, what: String) -> RuleFileError {
-        RuleFileError { line: line_of(self.text, at), what }
+    /// A mistake at a byte of the file.
+    pub fn refuse_at(&self, at: usize, what: String) -> SettingsFileError {
+        SettingsFileError { line: line_of(self.text, at), what }
     }
 
     /// Blames a key, which is there, or the table's first one.
-    pub(super) fn refuse(&self, key: &str, what: String) -> RuleFileError {
+    pub fn refuse(&self, key: &str, what: String) -> SettingsFileError {
         let place = self.table.get_key_value(key).map(|(key, _)| key.span().start);
         let first = || self.table.keys().map(|key| key.span().start).min();
         self.refuse_at(place.or_else(first).unwrap_or(0), what)
     }
 
-    pub(super) fn value(&self, key: &str) -> Option<(&'a DeValue<'a>, usize)> {
+    /// A key's value, and where the key stands.
+    pub fn value(&self, key: &str) -> Option<(&'a DeValue<'a>, usize)> {
         let (key, value) = self.table.get_key_value(key)?;
         Some((value.get_ref(), key.span().start))
     }
 
-    pub(super) fn wrong(&self, key: &str, at: usize, wanted: &str) -> RuleFileError {
+    /// A mistake of a key, which stands at that byte: what its value must be.
+    pub fn wrong(&self, key: &str, at: usize, wanted: &str) -> SettingsFileError {
         self.refuse_at(at, format!("{key} in {} must be {wanted}", self.name))
     }
 
-    pub(super) fn section(
+    /// A table in this one, which has no other keys than these.
+    pub fn section(
         &self,
         key: &'static str,
         known: &[&'static str],
-    ) -> Result<Option<Section<'a>>, RuleFileError> {
+    ) -> Result<Option<Section<'a>>, SettingsFileError> {
         let Some((value, at)) = self.value(key) else { return Ok(None) };
         let table = value.as_table().ok_or_else(|| self.wrong(key, at, "a table"))?;
         Section::new(self.text, key, table, known).map(Some)
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<Option<(&'a str, usize)>, RuleFileError> {
+    /// A text, and where its key stands.
+    pub fn text(&self, key: &str) -> Result<Option<(&'a str, usize)>, SettingsFileError> {
         let Some((value, at)) = self.value(key) else { return Ok(None) };
         let text = value.as_str().ok_or_else(|| self.wrong(key, at, "a text, in quotes"))?;
         Ok(Some((text, at)))
     }
 
-    /// A text, or a list of texts.
-    pub(super) fn texts(&self, key: &str) -> Result<(Vec<&'a str>, usize), RuleFileError> {
+    /// A text, or a list of texts, and where their key stands; empty without the key.
+    pub fn texts(&self, key: &str) -> Result<(Vec<&'a str>, usize), SettingsFileError> {
         let Some((value, at)) = self.value(key) else { return Ok((Vec::new(), 0)) };
         let wrong = || self.wrong(key, at, "a text, in quotes, or a list of texts");
         let texts = match value {
@@ -108,12 +94,14 @@ impl<'a> Section<'a> {
         Ok((texts, at))
     }
 
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, RuleFileError> {
+    /// True or false.
+    pub fn flag(&self, key: &str) -> Result<Option<bool>, SettingsFileError> {
         let Some((value, at)) = self.value(key) else { return Ok(None) };
         value.as_bool().map(Some).ok_or_else(|| self.wrong(key, at, "true or false"))
     }
 
-    pub(super) fn number(&self, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>, RuleFileError> {
+    /// A number of that range, with or without fraction.
+    pub fn number(&self, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>, SettingsFileError> {
         let Some((value, at)) = self.value(key) else { return Ok(None) };
         let number: Option<f64> = match value {
             DeValue::Integer(number) => integer(number).map(|number| number as f64),
@@ -129,19 +117,31 @@ impl<'a> Section<'a> {
         }
     }
 
-    pub(super) fn count(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, RuleFileError> {
+    /// A whole number of that range.
+    pub fn count(&self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, SettingsFileError> {
         let Some((value, at)) = self.value(key) else { return Ok(None) };
-        let number = match value {
-            DeValue::Integer(number) => integer(number),
-            _ => None,
+        let wanted = || format!("a whole number from {} to {}", range.start(), range.end());
+        count_of(value, &range).map(Some).ok_or_else(|| self.wrong(key, at, &wanted()))
+    }
+
+    /// A whole number of that range, or a list of some; empty without the key.
+    pub fn counts(&self, key: &str, range: RangeInclusive<u64>) -> Result<Vec<u64>, SettingsFileError> {
+        let Some((value, at)) = self.value(key) else { return Ok(Vec::new()) };
+        let counts = match value {
+            DeValue::Array(values) => values.iter().map(|value| count_of(value.get_ref(), &range)).collect(),
+            value => count_of(value, &range).map(|count| vec![count]),
         };
-        match number.filter(|number| range.contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => {
-                let wanted = format!("a whole number from {} to {}", range.start(), range.end());
-                Err(self.wrong(key, at, &wanted))
-            }
-        }
+        counts.filter(|counts: &Vec<u64>| !counts.is_empty()).ok_or_else(|| {
+            let (from, to) = (range.start(), range.end());
+            self.wrong(key, at, &format!("a whole number from {from} to {to}, or a list of them"))
+        })
+    }
+}
+
+fn count_of(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Option<u64> {
+    match value {
+        DeValue::Integer(number) => integer(number).filter(|number| range.contains(number)),
+        _ => None,
     }
 }
 

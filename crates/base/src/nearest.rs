@@ -10,14 +10,14 @@ const BEGINNING_LETTERS_MIN: usize = 3;
 pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     let changes_max = given.chars().count().div_ceil(LETTERS_PER_CHANGE);
-    let distances = names.into_iter().map(|name| (distance(&given, &name.to_lowercase()), name));
+    let distances = names.into_iter().map(|name| (changes(&given, &name.to_lowercase()), name));
     let (changes, name) = distances.min_by_key(|(changes, _)| *changes)?;
     let begins = given.len() >= BEGINNING_LETTERS_MIN && name.to_lowercase().starts_with(&given);
     (changes <= changes_max || begins).then_some(name)
 }
 
-/// Letters to add, to leave out or to replace.
-fn distance(from: &str, to: &str) -> usize {
+/// Letters to add, to leave out or to replace, so that one text becomes the other.
+pub fn changes(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.chars().enumerate() {

@@ -1,0 +1,129 @@
+//! Whether the server serves, and if not, why.
+//!
+//! What always holds: it is ready only while requests of every kind are admitted. A full disk, on which reads
+//! and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
+
+use parking_lot::Mutex;
+use partition::Partitions;
+use std::sync::Arc;
+use stream::Streams;
+
+/// Where the process is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The data folder is being read.
+    Starting,
+    /// Requests are answered.
+    Serving,
+    /// A stop has begun: requests under way are finished, no others are taken.
+    Draining,
+}
+
+/// The layers that metrics come from.
+#[derive(Clone)]
+pub(crate) struct Layers {
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) partitions: Arc<Partitions>,
+}
+
+/// What is known of the server.
+pub(crate) struct Readiness {
+    now: Mutex<(Phase, Option<Layers>)>,
+}
+
+/// What keeps the server from serving all requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trouble {
+    phase: Phase,
+    stopped: Option<String>,
+    missing_bytes: u64,
+    damaged_ranges: u64,
+}
+
+impl Readiness {
+    /// Of a server that has just been started.
+    pub(crate) fn starting() -> Arc<Self> {
+        Arc::new(Readiness { now: Mutex::new((Phase::Starting, None)) })
+    }
+
+    /// The layers are open, and requests are answered.
+    pub(crate) fn note_serving(&self, layers: Layers) {
+        *self.now.lock() = (Phase::Serving, Some(layers));
+    }
+
+    /// A stop has begun.
+    pub(crate) fn note_draining(&self) {
+        self.now.lock().0 = Phase::Draining;
+    }
+
+    /// The layers are about to be closed.
+    pub(crate) fn note_closing(&self) {
+        *self.now.lock() = (Phase::Draining, None);
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.now.lock().0
+    }
+
+    /// The layers, once they are open.
+    pub(super) fn layers(&self) -> Option<Layers> {
+        self.now.lock().1.clone()
+    }
+
+    /// Why it does not serve; `None`: it does.
+    pub(super) fn reason(&self) -> Option<String> {
+        let (phase, layers) = self.now.lock().clone();
+        let mut trouble = Trouble { phase, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
+        if let Some(layers) = layers {
+            trouble.stopped = layers.streams.check_writes().err().map(|error| error.to_string());
+            trouble.missing_bytes = layers.partitions.missing_space_bytes();
+            trouble.damaged_ranges = layers.partitions.statistics().damaged_ranges;
+        }
+        trouble.reason()
+    }
+}
+
+impl Trouble {
+    fn reason(&self) -> Option<String> {
+        match self.phase {
+            Phase::Starting => Some("starting: the data folder is being read".to_owned()),
+            Phase::Draining => Some("draining: the server is stopping".to_owned()),
+            Phase::Serving => match &self.stopped {
+                Some(error) => Some(format!("nothing is written any more, restart the server: {error}")),
+                None if self.missing_bytes > 0 => Some(format!(
+                    "the disk is full: {} bytes must become free before writes are taken",
+                    self.missing_bytes
+                )),
+                None if self.damaged_ranges > 0 => Some(format!(
+                    "{} ranges are damaged: stop the server and run larimar check",
+                    self.damaged_ranges
+                )),
+                None => None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reason_that_holds_is_given() {
+        let well = Trouble { phase: Phase::Serving, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
+        assert_eq!(well.reason(), None);
+        for (trouble, reason) in [
+            (Trouble { phase: Phase::Starting, missing_bytes: 1, ..well.clone() }, "starting"),
+            (Trouble { phase: Phase::Draining, ..well.clone() }, "draining"),
+            (
+                Trouble { stopped: Some("journal".into()), missing_bytes: 1, ..well.clone() },
+                "nothing is written",
+            ),
+            (Trouble { missing_bytes: 7, damaged_ranges: 1, ..well.clone() }, "the disk is full: 7 bytes"),
+            (Trouble { damaged_ranges: 2, ..well.clone() }, "2 ranges are damaged"),
+        ] {
+            let given = trouble.reason().unwrap();
+            assert!(given.starts_with(reason), "{given}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What is counted of commits and flushes, of all ranges together.
+//!
+//! What always holds: handles are made once, where the layer is opened.
+
+use base::metrics::{Counter, Family, Histogram, Metrics, Unit};
+
+static COMMIT: Family = Family::durations(
+    "larimar_commit_seconds",
+    &[],
+    "How long a group of operations takes to become durable in its range's commit log.",
+);
+static COMMITTED: Family = Family::counter(
+    "larimar_committed_bytes_total",
+    Unit::Bytes,
+    &[],
+    "Bytes of operations that were written to commit logs.",
+);
+static FLUSH: Family =
+    Family::durations("larimar_flush_seconds", &[], "How long a memory table takes to become a checkpoint.");
+static FLUSHED: Family = Family::counter(
+    "larimar_flushed_bytes_total",
+    Unit::Bytes,
+    &[],
+    "Bytes of memory tables that became checkpoints.",
+);
+
+/// The metrics of all ranges.
+pub(crate) struct RangeMetrics {
+    pub(crate) commit: Histogram,
+    pub(crate) committed_bytes: Counter,
+    pub(crate) flush: Histogram,
+    pub(crate) flushed_bytes: Counter,
+}
+
+impl RangeMetrics {
+    /// With nothing counted.
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        RangeMetrics {
+            commit: metrics.histogram(&COMMIT, &[]),
+            committed_bytes: metrics.counter(&COMMITTED, &[]),
+            flush: metrics.histogram(&FLUSH, &[]),
+            flushed_bytes: metrics.counter(&FLUSHED, &[]),
+        }
+    }
+}
