@@ -74,9 +74,10 @@ impl PostgresDatabase {
     {
         let mut slot = self.client.lock().await;
         // Taken out, so that it is dropped with an operation that fails or is abandoned.
-        let mut client = match slot.take().filter(|client| !client.is_closed()) {
-            Some(client) => client,
-            None => self.connect().await?,
+        let mut client = match slot.take() {
+            // The server may have ended it meanwhile; before anything is done that is no failure.
+            Some(client) if client.check_connection().await.is_ok() => client,
+            _ => self.connect().await?,
         };
         let refused = |error: tokio_postgres::Error| StoreError::refused(&self.place, shown(&error));
         let transaction = client.transaction().await.map_err(refused)?;

@@ -24,17 +24,14 @@ pub struct SqliteLocal {
 }
 
 impl SqliteLocal {
-    /// Those of a database; the tables are made with the first operation.
+    /// Those of a database; the tables are made with the first copy.
     pub fn new(file: SqliteFile) -> Self {
         SqliteLocal { file }
     }
 
     async fn read_copy(&self) -> Result<Option<StoredCopy>, StoreError> {
-        let row = self.file.run(|transaction| {
-            transaction.execute_batch(TABLES)?;
-            row(transaction)
-        });
-        let Some((revision, Some(text))) = row.await? else { return Ok(None) };
+        let row = self.file.read("larimar_shard", row);
+        let Some(Some((revision, Some(text)))) = row.await? else { return Ok(None) };
         let copy = LocalCopy::from_json(&text).map_err(|error| StoreError::refused(self.place(), error))?;
         Ok(Some(StoredCopy { copy, revision: Revision(revision.to_string()) }))
     }
@@ -100,7 +97,7 @@ impl LocalStore for SqliteLocal {
         let (text, rows) = (copy.map(LocalCopy::to_json), fence_rows(copy));
         Box::pin(
             self.file
-                .run(move |transaction| replace(transaction, expected.as_deref(), text.as_deref(), &rows)),
+                .change(move |transaction| replace(transaction, expected.as_deref(), text.as_deref(), &rows)),
         )
     }
 }

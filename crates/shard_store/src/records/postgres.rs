@@ -9,31 +9,47 @@ use tokio_postgres::{Row, Transaction};
 
 /// Keys are compared by their bytes, whatever the database's collation is. Two sessions that make it at one
 /// time would collide in the catalog of Postgres, so they take turns.
-const TABLE: &str = "SELECT pg_advisory_xact_lock(7310577386914342960);
+const CREATE: &str = "SELECT pg_advisory_xact_lock(7310577386914342960);
     CREATE TABLE IF NOT EXISTS larimar_shard_map (key text COLLATE \"C\" PRIMARY KEY, value text NOT NULL)";
 
 /// Records in a Postgres database.
 pub struct PostgresRecords {
     database: PostgresDatabase,
+    /// It was seen; until then each operation looks.
     has_table: AtomicBool,
 }
 
 impl PostgresRecords {
-    /// The records of a database; its table is made with the first operation.
+    /// The records of a database; its table is made with the first put. A reader needs `SELECT` on it only.
     pub fn new(database: PostgresDatabase) -> Self {
         PostgresRecords { database, has_table: AtomicBool::new(false) }
     }
 
-    async fn run<T, F>(&self, change: F) -> Result<T, StoreError>
+    async fn has_table(&self) -> Result<bool, StoreError> {
+        if self.has_table.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        let has_table = self.database.run(|transaction| {
+            Box::pin(async move {
+                let select = "SELECT to_regclass('larimar_shard_map') IS NOT NULL";
+                transaction.query_one(select, &[]).await?.try_get(0)
+            })
+        });
+        let has_table = has_table.await?;
+        self.has_table.store(has_table, Ordering::Relaxed);
+        Ok(has_table)
+    }
+
+    /// Runs a transaction over the table; none if there is no table.
+    async fn run<T, F>(&self, work: F) -> Result<Option<T>, StoreError>
     where
         T: Send,
         F: for<'a> FnOnce(&'a Transaction<'a>) -> BoxFuture<'a, Result<T, tokio_postgres::Error>> + Send,
     {
-        if !self.has_table.load(Ordering::Relaxed) {
-            self.database.run(|transaction| Box::pin(transaction.batch_execute(TABLE))).await?;
-            self.has_table.store(true, Ordering::Relaxed);
+        match self.has_table().await? {
+            true => self.database.run(work).await.map(Some),
+            false => Ok(None),
         }
-        self.database.run(change).await
     }
 }
 
@@ -49,7 +65,10 @@ impl Records for PostgresRecords {
     fn put<'a>(&'a self, key: &'a str, value: &'a str) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
             let (key, value) = (key.to_owned(), value.to_owned());
-            let put = self.run(move |transaction| {
+            if !self.has_table().await? {
+                self.database.run(|transaction| Box::pin(transaction.batch_execute(CREATE))).await?;
+            }
+            let put = self.database.run(move |transaction| {
                 Box::pin(async move {
                     let insert =
                         "INSERT INTO larimar_shard_map (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
@@ -62,13 +81,14 @@ impl Records for PostgresRecords {
 
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let key = key.to_owned();
-        Box::pin(self.run(move |transaction| {
+        let read = self.run(move |transaction| {
             Box::pin(async move {
                 let select = "SELECT value FROM larimar_shard_map WHERE key = $1";
                 let row = transaction.query_opt(select, &[&key]).await?;
                 row.map(|row| row.try_get(0)).transpose()
             })
-        }))
+        });
+        Box::pin(async move { Ok(read.await?.flatten()) })
     }
 
     fn list<'a>(
@@ -79,21 +99,23 @@ impl Records for PostgresRecords {
     ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
         let (from, to) = (from.to_owned(), to.to_owned());
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
-        Box::pin(self.run(move |transaction| {
+        let read = self.run(move |transaction| {
             Box::pin(async move {
                 let select =
                     "SELECT key, value FROM larimar_shard_map WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
                 transaction.query(select, &[&from, &to, &count_max]).await?.iter().map(record).collect()
             })
-        }))
+        });
+        Box::pin(async move { Ok(read.await?.unwrap_or_default()) })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         let key = key.to_owned();
-        Box::pin(self.run(move |transaction| {
+        let removal = self.run(move |transaction| {
             Box::pin(async move {
                 transaction.execute("DELETE FROM larimar_shard_map WHERE key = $1", &[&key]).await.map(drop)
             })
-        }))
+        });
+        Box::pin(async move { Ok(removal.await?.unwrap_or_default()) })
     }
 }

@@ -4,10 +4,12 @@ use super::records::{Put, Record, Records};
 use crate::error::StoreError;
 use crate::sqlite_file::SqliteFile;
 use base::BoxFuture;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, params};
 
-/// The table. Keys are compared by their bytes, which is SQLite's default.
-const TABLE: &str =
+/// The table's name.
+const TABLE: &str = "larimar_shard_map";
+/// Keys are compared by their bytes, which is SQLite's default.
+const CREATE: &str =
     "CREATE TABLE IF NOT EXISTS larimar_shard_map (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID";
 
 /// Records in a SQLite database.
@@ -16,20 +18,9 @@ pub struct SqliteRecords {
 }
 
 impl SqliteRecords {
-    /// The records of a database; its table is made with the first operation.
+    /// The records of a database; its table is made with the first put.
     pub fn new(file: SqliteFile) -> Self {
         SqliteRecords { file }
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let with_table = move |transaction: &Transaction<'_>| {
-            transaction.execute(TABLE, [])?;
-            change(transaction)
-        };
-        self.file.run(with_table).await
     }
 }
 
@@ -40,7 +31,8 @@ impl Records for SqliteRecords {
 
     fn put<'a>(&'a self, key: &'a str, value: &'a str) -> BoxFuture<'a, Result<Put, StoreError>> {
         let (key, value) = (key.to_owned(), value.to_owned());
-        Box::pin(self.run(move |transaction| {
+        Box::pin(self.file.change(move |transaction| {
+            transaction.execute(CREATE, [])?;
             let insert = "INSERT INTO larimar_shard_map (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
             let count = transaction.execute(insert, params![key, value])?;
             Ok(if count == 1 { Put::Done } else { Put::Taken })
@@ -49,10 +41,11 @@ impl Records for SqliteRecords {
 
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let key = key.to_owned();
-        Box::pin(self.run(move |transaction| {
+        let read = self.file.read(TABLE, move |transaction| {
             let select = "SELECT value FROM larimar_shard_map WHERE key = ?1";
             transaction.query_row(select, params![key], |row| row.get(0)).optional()
-        }))
+        });
+        Box::pin(async move { Ok(read.await?.flatten()) })
     }
 
     fn list<'a>(
@@ -63,7 +56,7 @@ impl Records for SqliteRecords {
     ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
         let (from, to) = (from.to_owned(), to.to_owned());
         let count_max = i64::try_from(count_max).unwrap_or(i64::MAX);
-        Box::pin(self.run(move |transaction| {
+        let read = self.file.read(TABLE, move |transaction| {
             let select =
                 "SELECT key, value FROM larimar_shard_map WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3";
             let mut statement = transaction.prepare(select)?;
@@ -71,12 +64,14 @@ impl Records for SqliteRecords {
                 Ok(Record { key: row.get(0)?, value: row.get(1)? })
             })?;
             rows.collect()
-        }))
+        });
+        Box::pin(async move { Ok(read.await?.unwrap_or_default()) })
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         let key = key.to_owned();
-        Box::pin(self.run(move |transaction| {
+        Box::pin(self.file.change(move |transaction| {
+            transaction.execute(CREATE, [])?;
             transaction.execute("DELETE FROM larimar_shard_map WHERE key = ?1", params![key]).map(drop)
         }))
     }

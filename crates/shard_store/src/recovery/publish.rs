@@ -101,7 +101,16 @@ impl CatalogHome {
             }
             let floors = self.floors().await?;
             let losses = self.losses(&catalog, &copies, &floors).await?;
-            let writes = choose_writes(&catalog, &copies, &floors, &losses)?;
+            let writes = match choose_writes(&catalog, &copies, &floors, &losses) {
+                Ok(writes) => writes,
+                // Between the reads of the map and of the copies another publisher may have been here.
+                Err(CopyMismatch::OldCatalog { .. })
+                    if self.refresh(&catalog).await?.epoch() > catalog.epoch() =>
+                {
+                    continue;
+                }
+                Err(mismatch) => return Err(mismatch.into()),
+            };
             let held = writes.held.clone();
             if !self.write_all(writes, stores, &mut written, &mut failed).await? {
                 continue;

@@ -1,12 +1,14 @@
 //! What a home holds in every place.
 
-use crate::place::{Place, Postgres};
+use crate::place::{Place, Postgres, Sqlite, clock, random};
 use futures_util::future::join_all;
 use shard_map::{
     Catalog, Change, Epoch, KeyKind, KeyType, KeyValue, MapBuilder, MapChange, Name, Placement, Selection,
     Shard,
 };
-use shard_store::{CatalogHome, Collected, HomeError, LOST_EPOCHS_MAX, PostgresRecords};
+use shard_store::{
+    CatalogHome, Collected, HomeError, LOST_EPOCHS_MAX, LocalStore, PostgresLocal, PostgresRecords, SqliteLocal,
+};
 use std::sync::Arc;
 
 pub(crate) fn name(text: &str) -> Name {
@@ -148,10 +150,42 @@ pub(crate) async fn a_home_of_a_recovered_catalog_is_seen_by_old_clients(place: 
 pub(crate) async fn a_database_that_is_not_there_is_named(place: &Postgres) {
     let home = CatalogHome::new(
         Arc::new(PostgresRecords::new(place.database_as_is("nowhere"))),
-        crate::place::clock(),
-        crate::place::random(),
+        clock(),
+        random(),
     );
     let error = home.load().await.expect_err("no database").to_string();
     assert!(error.contains("Postgres database nowhere on 127.0.0.1:"), "{error}");
     assert!(error.contains("database \"nowhere\" does not exist") && !error.contains('\n'), "{error}");
+}
+
+/// A mistyped path must not leave an empty database behind.
+pub(crate) async fn a_reader_makes_no_sqlite_database(place: &Sqlite) {
+    let error = place.home("mistyped").load().await.expect_err("nothing there").to_string();
+    assert!(error.contains("there is no shard map here"), "{error}");
+    assert_eq!(SqliteLocal::new(place.file("mistyped")).read().await, Ok(None));
+    assert!(!place.path("mistyped").exists());
+}
+
+/// `CREATE TABLE IF NOT EXISTS` needs the right to create, even if the table is there.
+pub(crate) async fn a_reader_in_postgres_needs_no_right_to_write(place: &Postgres) {
+    let home = place.home("reading");
+    let empty = home.create(&name("app")).await.expect("a catalog");
+    let first = make(&home, &empty, first_changes()).await.expect("changes");
+    let database = place.database_for_reading("reading");
+    let reader = CatalogHome::new(Arc::new(PostgresRecords::new(database.clone())), clock(), random());
+    assert_eq!(reader.load().await.expect("a catalog"), first);
+    assert_eq!(PostgresLocal::new(database).read().await, Ok(None));
+    let error = make(&reader, &first, vec![pin(1, "two")]).await.expect_err("no right").to_string();
+    assert!(
+        error.contains("permission denied for table larimar_shard_map; grant it, or use another user"),
+        "{error}"
+    );
+}
+
+/// The server is restarted, or ends connections that are idle.
+pub(crate) async fn a_connection_that_postgres_ended_is_made_again(place: &Postgres) {
+    let home = place.home("ended");
+    let empty = home.create(&name("app")).await.expect("a catalog");
+    place.end_connections("ended");
+    assert_eq!(home.load().await.expect("a catalog"), empty);
 }

@@ -33,7 +33,8 @@ pub(crate) async fn a_copy_is_replaced_as_a_whole_or_not(place: &dyn Place) {
         async move { store.replace(expected.as_ref(), copy.as_ref()).await.expect("an answer") }
     };
     assert_eq!(store.read().await, Ok(None));
-    assert_eq!(replace(&store, Some(&Revision("1".to_owned())), Some(&empty)).await, Replaced::Conflict);
+    let of_another = revision(replace(&place.local("another-copy"), None, Some(&empty)).await);
+    assert_eq!(replace(&store, Some(&of_another), Some(&empty)).await, Replaced::Conflict);
     let first = revision(replace(&store, None, Some(&empty)).await);
     assert_eq!(replace(&other, None, Some(&pinned)).await, Replaced::Conflict);
     let there = other.read().await.expect("an answer").expect("a copy");

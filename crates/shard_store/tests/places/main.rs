@@ -40,6 +40,7 @@ async fn sqlite_is_a_place() {
     let place = place::Sqlite::default();
     keep_contracts(&place).await;
     locals::fence_rows_in_sqlite_are_those_of_the_copy(&place).await;
+    homes::a_reader_makes_no_sqlite_database(&place).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,4 +54,6 @@ async fn postgres_is_a_place() {
     keep_contracts(&place).await;
     locals::a_replacement_in_postgres_waits_for_writers(&place).await;
     homes::a_database_that_is_not_there_is_named(&place).await;
+    homes::a_reader_in_postgres_needs_no_right_to_write(&place).await;
+    homes::a_connection_that_postgres_ended_is_made_again(&place).await;
 }

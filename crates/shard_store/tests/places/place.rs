@@ -153,16 +153,36 @@ impl Postgres {
     }
 
     pub(crate) fn database_as_is(&self, name: &str) -> PostgresDatabase {
-        let surroundings = PostgresSurroundings {
-            connector: Arc::new(base::connector::SystemConnector),
-            spawner: Arc::new(TokioSpawner::current()),
-            clock: clock(),
-        };
-        PostgresDatabase::new(self.server.config(name), surroundings)
+        PostgresDatabase::new(self.server.config(name), surroundings())
+    }
+
+    /// The database of a name for a user that may read all tables that are there, and nothing else.
+    pub(crate) fn database_for_reading(&self, name: &str) -> PostgresDatabase {
+        self.server.run(name, "CREATE USER reader");
+        self.server.run(name, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader");
+        let mut config = self.server.config(name);
+        config.user("reader");
+        PostgresDatabase::new(config, surroundings())
+    }
+
+    /// Ends all connections to the database of a name.
+    pub(crate) fn end_connections(&self, name: &str) {
+        let end = format!(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
+        );
+        self.server.run("postgres", &end);
     }
 
     pub(crate) fn config(&self, name: &str) -> tokio_postgres::Config {
         self.server.config(name)
+    }
+}
+
+fn surroundings() -> PostgresSurroundings {
+    PostgresSurroundings {
+        connector: Arc::new(base::connector::SystemConnector),
+        spawner: Arc::new(TokioSpawner::current()),
+        clock: clock(),
     }
 }
 

@@ -92,6 +92,11 @@ impl PostgresServer {
         }
     }
 
+    /// Runs a statement.
+    pub(crate) fn run(&self, database: &str, statement: &str) {
+        run(&mut self.psql(database, statement));
+    }
+
     /// How a database is reached.
     pub(crate) fn config(&self, database: &str) -> tokio_postgres::Config {
         let mut config = tokio_postgres::Config::new();
