@@ -129,6 +129,10 @@ impl Claims {
     /// A new epoch for what came from an old map, and for what lies below something newer: no copy vouches
     /// for what is left of it.
     fn stamp(&self, won: &mut BTreeMap<MappingId, Claim>, epoch: Epoch) {
+        for claim in won.values_mut().filter(|claim| !claim.is_of_copy) {
+            claim.since = epoch;
+        }
+        // With these: keys that an old map gives to a pin were perhaps the range's, whose clients know it.
         let newest = |won: &BTreeMap<MappingId, Claim>, is_above: &dyn Fn(&MappingId) -> bool| {
             won.iter().filter(|(id, _)| is_above(id)).map(|(_, claim)| claim.since).max().unwrap_or_default()
         };
@@ -140,7 +144,7 @@ impl Claims {
                 MappingId::Range(_) => pins,
                 MappingId::Virtual(_) => ranges,
             };
-            if !claim.is_of_copy || above > claim.since {
+            if above > claim.since {
                 claim.since = epoch;
             }
         }

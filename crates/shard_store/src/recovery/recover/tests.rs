@@ -94,6 +94,20 @@ fn what_no_copy_has_is_where_the_old_map_has_it_at_a_new_epoch() {
     );
 }
 
+/// After the backup the pin was unpinned, so clients know the range as where its key is.
+#[test]
+fn below_a_pin_of_an_old_map_nothing_keeps_its_epoch() {
+    let old = catalog();
+    let unpin = Change::Map(name("m"), MapChange::Unpin { key: vec![3.into()] });
+    let newer = old.apply(&[unpin]).expect("no pin").catalog;
+    let copies = copies(&newer);
+    let (recovered, recovery) = recover(Some(&old), &copies, &all(&copies)).expect("a map");
+    assert_eq!(recovery.from_map, [(name("m"), "pin-80000003".to_owned(), name("b"))]);
+    assert_eq!(placed(&recovered, "m", 3), ("b".to_owned(), recovered.epoch().0));
+    assert_eq!(placed(&recovered, "m", 1), ("a".to_owned(), recovered.epoch().0));
+    assert_eq!(placed(&recovered, "h", 1).1, 1, "the other map keeps its epochs");
+}
+
 #[test]
 fn of_two_claims_the_newer_one_is_right() {
     let old = catalog();
