@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn the_newest_complete_backup_and_the_changes_after_it() {
         let split = object(5, 0, 30, &[2, 3], Some(1));
-        let cases: [(Vec<Backup>, &[(u64, u64)]); 6] = [
+        type Case<'a> = (Vec<Backup>, &'a [(u64, u64)]);
+        let cases: [Case<'_>; 6] = [
             (vec![], &[]),
             (vec![split.clone()], &[]),
             (vec![object(5, 0, 10, &[1], None), object(5, 0, 20, &[1], None)], &[(1, 20)]),

@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn what_goes_when() {
         let second = Duration::from_secs(1);
-        let cases: [(&[u64], Duration, Option<u64>, &[SweepAction]); 12] = [
+        type Case<'a> = (&'a [u64], Duration, Option<u64>, &'a [SweepAction]);
+        let cases: [Case<'_>; 12] = [
             (&[0, 10, 20], HOUR, Some(5), &[Delete(path(2, 0)), Delete(path(2, 10))]),
             (&[0, 10, 20], HOUR - second, Some(5), &[]),
             (&[0, 10, 20], HOUR, Some(4), &[]),

@@ -322,7 +322,8 @@ mod tests {
             extents: extents.iter().map(|counter| extent(*counter)).collect(),
         };
         let delete = |counter| Change::DeleteStream { stream: stream(counter) };
-        let cases: [(Vec<Change>, &[u64], &[u64], &[u64]); 7] = [
+        type Case<'a> = (Vec<Change>, &'a [u64], &'a [u64], &'a [u64]);
+        let cases: [Case<'_>; 7] = [
             (vec![add(13)], &[10, 11, 12, 13], &[], &[]),
             (vec![trim(1)], &[11, 12], &[], &[10]),
             (vec![trim(2)], &[12], &[], &[10, 11]),

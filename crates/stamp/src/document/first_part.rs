@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn the_first_part_waits_for_the_seal_before_it() {
         use FirstPart::{AfterSealOf, May, Never};
-        let cases: [(&[Option<u64>], u64, Option<u64>, FirstPart); 9] = [
+        type Case<'a> = (&'a [Option<u64>], u64, Option<u64>, FirstPart);
+        let cases: [Case<'_>; 9] = [
             (&[None], 0, None, May),
             (&[Some(5), None], 1, None, May),
             (&[None, None], 1, None, AfterSealOf(name(0))),

@@ -173,8 +173,8 @@ fn larimar(binary: &Path, data: &Path) -> Command {
     command
 }
 
-/// Whether a program knows `--admin-port`; programs of before, to compare with, do not. One that does not start is
-/// reported when it is to serve.
+/// Whether a program knows `--admin-port`; programs of before, to compare with, do not. One that does not
+/// start is reported when it is to serve.
 fn has_admin_side(binary: &Path) -> bool {
     let help = Command::new(binary).arg("--help").output();
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--admin-port"))
