@@ -156,7 +156,7 @@ impl CatalogHome {
 
     async fn wait(&self, attempt: u32) {
         let share = self.random.next_u64() >> 32;
-        let wait = WAIT_MAX.as_nanos() as u64 * u64::from(attempt) * share >> 32;
+        let wait = (WAIT_MAX.as_nanos() as u64 * u64::from(attempt) * share) >> 32;
         self.clock.sleep(Duration::from_nanos(wait)).await;
     }
 }

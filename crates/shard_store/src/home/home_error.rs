@@ -64,7 +64,7 @@ pub enum HomeError {
         /// Of which epoch.
         epoch: Epoch,
         /// What is wrong.
-        error: DocumentError,
+        error: Box<DocumentError>,
     },
     /// The catalog in memory is not the one of this home.
     #[error("{place} has catalog `{there}`, and the change is one of catalog `{given}`, with another id")]

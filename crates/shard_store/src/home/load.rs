@@ -117,7 +117,7 @@ impl CatalogHome {
         let catalog = Catalog::from_json(&text).map_err(|error| HomeError::Snapshot {
             place: self.place().to_owned(),
             epoch,
-            error,
+            error: Box::new(error),
         })?;
         if catalog.epoch() != epoch || catalog.id() != header.id() {
             let what = format!("it is catalog `{}` at epoch {}", catalog.name(), catalog.epoch());

@@ -116,6 +116,6 @@ impl Records for PostgresRecords {
                 transaction.execute("DELETE FROM larimar_shard_map WHERE key = $1", &[&key]).await.map(drop)
             })
         });
-        Box::pin(async move { Ok(removal.await?.unwrap_or_default()) })
+        Box::pin(async move { removal.await.map(drop) })
     }
 }

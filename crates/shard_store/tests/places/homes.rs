@@ -7,7 +7,8 @@ use shard_map::{
     Shard,
 };
 use shard_store::{
-    CatalogHome, Collected, HomeError, LOST_EPOCHS_MAX, LocalStore, PostgresLocal, PostgresRecords, SqliteLocal,
+    CatalogHome, Collected, HomeError, LOST_EPOCHS_MAX, LocalStore, PostgresLocal, PostgresRecords,
+    SqliteLocal,
 };
 use std::sync::Arc;
 
@@ -148,11 +149,8 @@ pub(crate) async fn a_home_of_a_recovered_catalog_is_seen_by_old_clients(place: 
 }
 
 pub(crate) async fn a_database_that_is_not_there_is_named(place: &Postgres) {
-    let home = CatalogHome::new(
-        Arc::new(PostgresRecords::new(place.database_as_is("nowhere"))),
-        clock(),
-        random(),
-    );
+    let home =
+        CatalogHome::new(Arc::new(PostgresRecords::new(place.database_as_is("nowhere"))), clock(), random());
     let error = home.load().await.expect_err("no database").to_string();
     assert!(error.contains("Postgres database nowhere on 127.0.0.1:"), "{error}");
     assert!(error.contains("database \"nowhere\" does not exist") && !error.contains('\n'), "{error}");

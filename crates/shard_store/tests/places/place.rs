@@ -167,9 +167,8 @@ impl Postgres {
 
     /// Ends all connections to the database of a name.
     pub(crate) fn end_connections(&self, name: &str) {
-        let end = format!(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
-        );
+        let end =
+            format!("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'");
         self.server.run("postgres", &end);
     }
 

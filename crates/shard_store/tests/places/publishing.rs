@@ -45,7 +45,8 @@ pub(crate) async fn moves_are_published_and_recovered(place: &dyn Place) {
     let (recovered, _) = recover(None, &copies, &believed).expect("a map");
     let home = place.home("map-again");
     home.create_from(&recovered, "recovered").await.expect("a home");
-    // The range is older than the pin over it: no copy says what is left of it, so late clients of it are refused.
+    // The range is older than the pin over it: no copy says what is left of it, so late clients of it are
+    // refused.
     let found = differences(&recovered, &read_copies(&recovered, &stores).await);
     let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
     let epoch = recovered.epoch();
