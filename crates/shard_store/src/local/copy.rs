@@ -28,6 +28,8 @@ pub struct LocalMap {
     pub key: KeyType,
     /// How they are hashed.
     pub hash: Option<Hashed>,
+    /// Whether the map has ranges, here or on other shards: without a hash they hold all keys.
+    pub has_ranges: bool,
     /// The mappings that are here.
     pub mappings: BTreeMap<MappingId, LocalMapping>,
 }
@@ -124,6 +126,7 @@ impl LocalMap {
         LocalMap {
             key: map.key_type().clone(),
             hash: map.virtual_shards().map(|layer| layer.hashed()),
+            has_ranges: map.ranges().len() > 0,
             mappings: mappings.collect(),
         }
     }

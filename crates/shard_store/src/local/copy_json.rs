@@ -7,6 +7,7 @@
 //!   "maps": [{
 //!     "name": "tenants", "key": ["int64"],
 //!     "hash": {"name": "sha256", "version": 1, "columns": 1, "count": 64},
+//!     "has_ranges": true,
 //!     "mappings": [{"mapping": "range-80", "high": "81", "state": "read-only", "since": 5}],
 //!     "virtual_shards": [{"first": 0, "last": 31, "since": 2}]
 //!   }]
@@ -61,6 +62,7 @@ struct MapText {
     key: KeyType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<Hashed>,
+    has_ranges: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     mappings: Vec<MappingText>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,7 +141,8 @@ fn map_text(name: &Name, map: &LocalMap) -> MapText {
             }
         }
     }
-    MapText { name: name.clone(), key: map.key.clone(), hash: map.hash, mappings, virtual_shards }
+    let (name, key) = (name.clone(), map.key.clone());
+    MapText { name, key, hash: map.hash, has_ranges: map.has_ranges, mappings, virtual_shards }
 }
 
 fn read_map(text: MapText) -> Result<LocalMap, CopyError> {
@@ -160,5 +163,60 @@ fn read_map(text: MapText) -> Result<LocalMap, CopyError> {
         let run = (first..=last).map(MappingId::Virtual);
         mappings.extend(run.map(|id| (id, LocalMapping { high: None, state, since })));
     }
-    Ok(LocalMap { key: text.key, hash: text.hash, mappings })
+    Ok(LocalMap { key: text.key, hash: text.hash, has_ranges: text.has_ranges, mappings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shard_map::{Catalog, Change, KeyHash, KeyKind, MapBuilder, Placement};
+
+    /// Shard `one` of a catalog with a map of ranges and a pin, and one of virtual shards, in two states.
+    fn copy() -> LocalCopy {
+        let name = |text| Name::parse(text).expect("a name");
+        let on = |shard, state| Placement { state, ..Placement::on(name(shard)) };
+        let key = || KeyType::new([KeyKind::Int32]).expect("a type");
+        let mut ranges = MapBuilder::new(name("ranges"), key());
+        ranges.range(&[], Some(&[10.into()]), on("one", State::ReadOnly)).expect("a range");
+        ranges.range(&[10.into()], None, on("two", State::Online)).expect("a range");
+        ranges.pin(&[12.into()], on("one", State::Offline)).expect("a pin");
+        let mut hash = MapBuilder::new(name("hash"), key());
+        hash.hash(Hashed { hash: KeyHash::Sha256V1, columns: 1, count: 6 }).expect("a hash");
+        hash.place(0, 2, on("one", State::Online)).expect("virtual shards");
+        hash.place(3, 3, on("one", State::ReadOnly)).expect("a virtual shard");
+        hash.place(4, 4, on("two", State::Online)).expect("a virtual shard");
+        hash.place(5, 5, on("one", State::ReadOnly)).expect("a virtual shard");
+        let mut changes: Vec<Change> =
+            ["one", "two"].map(|shard| Change::AddShard(Shard::new(name(shard), shard))).into();
+        changes.extend([ranges, hash].map(|map| Change::AddMap(map.build().expect("a map"))));
+        let catalog = Catalog::new(name("app"), [7; 16]).apply(&changes).expect("a catalog").catalog;
+        LocalCopy::of(&catalog, "one").expect("the shard")
+    }
+
+    #[test]
+    fn a_copy_is_read_as_it_was_written() {
+        let text = copy().to_json();
+        assert_eq!(LocalCopy::from_json(&text), Ok(copy()), "{text}");
+        // Virtual shards in a row are one entry, unless their states differ.
+        assert_eq!(text.matches("\"first\"").count(), 3, "{text}");
+        assert!(text.contains("{\"mapping\":\"range-\",\"high\":\"8000000a\""), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_copy_is_refused_with_the_reason() {
+        let text = copy().to_json();
+        for (from, to, expected) in [
+            ("\"format\":1", "\"format\":2", "format 2, and this version reads formats up to 1"),
+            ("\"epoch\":1,", "", "missing field `epoch`"),
+            ("\"epoch\":1,", "\"epoch\":1,\"more\":2,", "unknown field `more`"),
+            ("range-\"", "range-8\"", "map `ranges`: `range-8` is no mapping of keys that are int32"),
+            ("8000000a", "80", "map `ranges`: "),
+            ("\"last\":2", "\"last\":6", "map `hash`: there are no virtual shards 0 to 6"),
+            ("07070707-", "7-", "its id is no guid"),
+        ] {
+            assert!(text.contains(from), "{from} in {text}");
+            let error = LocalCopy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+    }
 }

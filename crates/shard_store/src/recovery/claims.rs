@@ -31,16 +31,19 @@ pub(super) struct Claims {
     pub(super) hash: Option<Hashed>,
     /// The shard whose copy, or the map that, says so.
     pub(super) source: String,
+    /// Whether a copy says that the map has ranges.
+    has_ranges: bool,
     claims: Vec<(MappingId, Claim)>,
 }
 
 impl Claims {
     pub(super) fn new(name: Name, key: KeyType, hash: Option<Hashed>, source: String) -> Self {
-        Claims { name, key, hash, source, claims: Vec::new() }
+        Claims { name, key, hash, source, has_ranges: false, claims: Vec::new() }
     }
 
     /// All mappings of a shard's copy.
     pub(super) fn add_copy(&mut self, shard: &Name, map: &LocalMap) {
+        self.has_ranges |= map.has_ranges;
         for (id, LocalMapping { high, state, since }) in &map.mappings {
             let (shard, high) = (shard.clone(), high.clone());
             let claim = Claim { shard, high, state: *state, since: *since, is_of_copy: true };
@@ -74,7 +77,11 @@ impl Claims {
                 Some(_) => {}
             }
         }
-        self.stamp(&mut won, epoch);
+        let is_range = |id: &MappingId| matches!(id, MappingId::Range(_));
+        if self.has_ranges && self.hash.is_none() && !won.keys().any(is_range) {
+            return Err(RecoverError::NoRanges { map: self.name });
+        }
+        stamp(&mut won, epoch);
         self.build(won).map_err(|error| RecoverError::Map { error })
     }
 
@@ -126,30 +133,6 @@ impl Claims {
         }
     }
 
-    /// A new epoch for what came from an old map, and for what lies below something newer: no copy vouches
-    /// for what is left of it.
-    fn stamp(&self, won: &mut BTreeMap<MappingId, Claim>, epoch: Epoch) {
-        for claim in won.values_mut().filter(|claim| !claim.is_of_copy) {
-            claim.since = epoch;
-        }
-        // With these: keys that an old map gives to a pin were perhaps the range's, whose clients know it.
-        let newest = |won: &BTreeMap<MappingId, Claim>, is_above: &dyn Fn(&MappingId) -> bool| {
-            won.iter().filter(|(id, _)| is_above(id)).map(|(_, claim)| claim.since).max().unwrap_or_default()
-        };
-        let pins = newest(won, &|id| matches!(id, MappingId::Pin(_)));
-        let ranges = newest(won, &|id| !matches!(id, MappingId::Virtual(_)));
-        for (id, claim) in won {
-            let above = match id {
-                MappingId::Pin(_) => Epoch(0),
-                MappingId::Range(_) => pins,
-                MappingId::Virtual(_) => ranges,
-            };
-            if above > claim.since {
-                claim.since = epoch;
-            }
-        }
-    }
-
     fn build(&self, won: BTreeMap<MappingId, Claim>) -> Result<ShardMap, MapError> {
         let mut map = MapBuilder::new(self.name.clone(), self.key.clone());
         let key_error = |error| MapError::Key { map: self.name.clone(), error };
@@ -174,5 +157,15 @@ impl Claims {
             }
         }
         map.build()
+    }
+}
+
+/// A new epoch for all but pins that a copy vouches for. Of what lies below, no copy says whether another
+/// shard has, or was about to get, a pin of one of its keys that clients know.
+fn stamp(won: &mut BTreeMap<MappingId, Claim>, epoch: Epoch) {
+    for (id, claim) in won {
+        if !claim.is_of_copy || !matches!(id, MappingId::Pin(_)) {
+            claim.since = epoch;
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Which shards a log of changes took keys from, and when.
 //!
 //! What always holds: if a key's mapping was on a shard before a change, and not on it in the same way after
-//! it, the change is a loss of that shard in that map.
+//! it, the change is a loss of that shard in that map. What was lost in epochs that no log has is unknown:
+//! those that were pruned, and those that a recovery jumps over.
 
 use shard_map::{Diff, Epoch, Name};
 use std::collections::BTreeMap;
@@ -15,10 +16,13 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Of changes in a row, which are all that there are after `known_after`.
+    /// Of changes in a row, which are all that the log has after `known_after`.
     pub(crate) fn of<'a>(diffs: impl IntoIterator<Item = &'a Diff>, known_after: Epoch) -> Self {
-        let mut last = BTreeMap::new();
+        let (mut last, mut known_after) = (BTreeMap::new(), known_after);
         for diff in diffs {
+            if diff.to > diff.from.next() {
+                known_after = known_after.max(diff.to);
+            }
             for map in &diff.maps {
                 let pins = map.pins.iter().map(|edit| edit.old.as_ref());
                 let ranges = map.ranges.iter().map(|edit| edit.old.as_ref().map(|old| &old.placement));

@@ -3,8 +3,8 @@
 //!
 //! For each shard either its copy is believed or the map is (both choices of a difference). What always
 //! holds: the recovered map is right as a whole, and its epoch is higher than any that the lost one can have
-//! had; a mapping keeps its `since` only if a copy vouches for all of it, so that no late client passes a
-//! fence that it should not.
+//! had; only pins that a copy vouches for keep their `since`, so that no client of the lost map passes a
+//! fence that it should not. The first publish closes all shards before it opens any (`losses.rs`).
 
 use super::claims::{Claim, Claims};
 use super::recovered::{RecoverError, Recovery};
@@ -12,7 +12,7 @@ use crate::local::copy::{LocalCopy, LocalMap};
 use shard_map::{Bound, Catalog, Epoch, MappingId, Name, Range, Shard, ShardMap};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A lost map can have gone on for fewer changes than that after the last one that a copy knows.
+/// A lost map can have gone on for fewer changes than that after the last one that a copy or a backup knows.
 pub const LOST_EPOCHS_MAX: u64 = 1 << 20;
 
 /// Puts a map together. `old` is what is left of the map, if anything; `believed` are the shards whose copies
@@ -70,13 +70,12 @@ fn identity(
     }
 }
 
-/// The next one of a map that is not behind any copy; else one that the lost map can't have reached.
+/// One that the lost map can't have reached. That a map is behind no copy does not say that it is the newest:
+/// clients may know epochs that were lost before any copy reached them.
 fn next_epoch(old: Option<&Catalog>, copies: &BTreeMap<Name, LocalCopy>) -> Epoch {
-    let highest = copies.values().map(|copy| copy.epoch).max().unwrap_or_default();
-    match old {
-        Some(old) if old.epoch() >= highest => old.epoch().next(),
-        _ => Epoch(highest.0 + LOST_EPOCHS_MAX),
-    }
+    let of_copies = copies.values().map(|copy| copy.epoch).max().unwrap_or_default();
+    let highest = old.map_or(of_copies, |old| old.epoch().max(of_copies));
+    Epoch(highest.0 + LOST_EPOCHS_MAX)
 }
 
 fn check_form(claims: &Claims, part: &LocalMap, source: &str) -> Result<(), RecoverError> {

@@ -53,6 +53,12 @@ pub enum RecoverError {
         /// Since when it has them.
         second_since: Epoch,
     },
+    /// A map that has ranges, of which no copy has any; without them it would be another map.
+    #[error("map `{map}`: its ranges are on no shard; is a shard's copy missing?")]
+    NoRanges {
+        /// The map.
+        map: Name,
+    },
     /// The claims make no map.
     #[error("{error}; is a shard's copy missing?")]
     Map {

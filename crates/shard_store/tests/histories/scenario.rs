@@ -2,6 +2,7 @@
 
 use crate::observed::{KEYS, Observed, name};
 use base::Environment;
+use futures_util::future::{join, join_all};
 use shard_map::{
     Catalog, Change, Hashed, KeyHash, KeyKind, KeyType, KeyValue, MapBuilder, MapChange, Name, Placement,
     Selection, Shard, State,
@@ -58,20 +59,12 @@ impl Scenario {
     /// Lets all run beside each other for a while.
     pub(crate) async fn run(&self) -> Acknowledged {
         self.observed.disturb();
-        let mut writers = Vec::new();
-        for writer in 0..WRITERS {
-            let (observed, start) = (self.observed.clone(), self.start.clone());
-            writers.push(tokio::spawn(write(observed, start, writer)));
-        }
-        for _ in 0..PUBLISHERS {
-            writers.push(tokio::spawn(publish(self.observed.clone(), self.start.clone())));
-        }
-        writers.push(tokio::spawn(take_shards_down(self.observed.clone())));
-        let mut acknowledged = Acknowledged::new();
-        for writer in writers {
-            acknowledged.extend(writer.await.expect("no panic"));
-        }
-        acknowledged
+        let (observed, start) = (&self.observed, &self.start);
+        let writers = (0..WRITERS).map(|writer| write(observed.clone(), start.clone(), writer));
+        let publishers = (0..PUBLISHERS).map(|_| publish(observed.clone(), start.clone()));
+        let others = join(join_all(publishers), take_shards_down(observed.clone()));
+        let (acknowledged, _) = join(join_all(writers), others).await;
+        acknowledged.into_iter().flatten().collect()
     }
 
     /// Each acknowledged change is in the log, and the log is the map.
@@ -97,10 +90,13 @@ impl Scenario {
         let old = Catalog::new(newest.name().clone(), newest.id())
             .patch_all(history[..=kept].iter().map(|entry| &entry.diff))
             .expect("an earlier epoch");
+        // With a backup, a shard may be out of reach, too.
+        let absent = self.observed.shards.keys().nth(self.observed.below(8) as usize).filter(|_| !is_lost);
         let copies: BTreeMap<Name, LocalCopy> = self
             .observed
             .shards
             .iter()
+            .filter(|(name, _)| absent != Some(*name))
             .filter_map(|(name, shard)| Some((name.clone(), shard.contents()?)))
             .collect();
         let believed = copies.keys().cloned().collect();
@@ -113,6 +109,13 @@ impl Scenario {
         home.create_from(&recovered, "recovered").await.expect("a home");
         self.observed.learn(&recovered);
         self.observed.check();
+        if let Some(absent) = absent {
+            self.observed.shards[absent].set_down(true);
+            let published = home.publish(&recovered, &self.observed.stores()).await.expect("published");
+            assert!(published.failed.contains_key(absent), "{published:?}");
+            self.observed.shards[absent].set_down(false);
+            self.observed.check();
+        }
         publish_all(&home, &recovered, &self.observed).await;
         for map in ["ranges", "hash"] {
             let Some(there) = recovered.map(map) else {
@@ -135,7 +138,11 @@ pub(crate) async fn publish_all(home: &CatalogHome, known: &Catalog, observed: &
     assert!(published.is_complete(), "{published:?}");
     let newest = home.refresh(known).await.expect("a catalog");
     for (name, shard) in &observed.shards {
-        let target = LocalCopy::of(&newest, name.as_str()).expect("the shard");
+        let Some(target) = LocalCopy::of(&newest, name.as_str()) else {
+            // The map was lost before the shard had a copy.
+            assert_eq!(shard.contents(), None, "{name}");
+            continue;
+        };
         let copy = shard.contents().expect("a copy");
         assert!(copy.is_same(&target), "{name}: {copy:?}, and not {target:?}");
     }
@@ -195,7 +202,7 @@ fn some_change(catalog: &Catalog, observed: &Observed) -> Change {
 }
 
 /// Publishes again and again; each third time it is cut off somewhere.
-async fn publish(observed: Arc<Observed>, start: Catalog) -> Acknowledged {
+async fn publish(observed: Arc<Observed>, start: Catalog) {
     let (home, stores) = (observed.home(), observed.stores());
     let mut known = start;
     while observed.clock.monotonic() < RUN_FOR {
@@ -217,10 +224,9 @@ async fn publish(observed: Arc<Observed>, start: Catalog) -> Acknowledged {
             known = home.refresh(&known).await.unwrap_or(known);
         }
     }
-    Acknowledged::new()
 }
 
-async fn take_shards_down(observed: Arc<Observed>) -> Acknowledged {
+async fn take_shards_down(observed: Arc<Observed>) {
     while observed.clock.monotonic() < RUN_FOR {
         observed.clock.sleep(Duration::from_micros(observed.below(50_000))).await;
         let index = observed.below(4) as usize;
@@ -228,5 +234,4 @@ async fn take_shards_down(observed: Arc<Observed>) -> Acknowledged {
             shard.set_down(observed.below(2) == 0);
         }
     }
-    Acknowledged::new()
 }

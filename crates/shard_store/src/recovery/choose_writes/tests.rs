@@ -178,6 +178,25 @@ fn gainers_wait_for_losers_that_can_not_be_reached() {
     );
 }
 
+/// What shards lost in the epochs of a lost map is in no log.
+#[test]
+fn after_a_recovery_all_shards_are_closed_first_and_gainers_wait_for_the_others() {
+    let mut home = Home::new();
+    home.pin(5, "b");
+    let mut copies = home.copies();
+    let recovered = home.catalog.clone().at_epoch(Epoch(1000));
+    home.diffs.push(Diff::between(&home.catalog, &recovered));
+    home.catalog = recovered;
+    home.pin(6, "c");
+    let writes = home.writes(&copies, &[]);
+    assert_eq!(shown(&writes.close), ["a:", "b:pin-80000005@2", "c:"]);
+    assert_eq!(shown(&writes.open), ["a:range-@1001", "c:pin-80000006@1001"]);
+    copies.insert(name("b"), unreachable());
+    let waiting = |shard| Held { shard: name(shard), map: name("m"), waits_for: vec![name("b")] };
+    assert_eq!(home.writes(&copies, &[("b", 2)]).held, [waiting("a"), waiting("c")]);
+    assert_eq!(home.writes(&copies, &[("b", 1000)]).held, []);
+}
+
 #[test]
 fn copies_of_others_and_later_copies_are_refused_with_both() {
     let home = Home::new();
