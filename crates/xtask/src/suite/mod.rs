@@ -6,6 +6,7 @@
 
 mod boundaries;
 mod examples;
+mod postgres;
 mod stress_page;
 
 use crate::{Outcome, bench, kill9, model, simulation, tidy, workspace};
@@ -88,8 +89,10 @@ fn lint() -> Outcome<()> {
 /// Fewer than the release build runs in its own step: here they run with debug assertions, and slowly.
 const DEBUG_SEED_COUNT: &str = "100";
 
-/// With nextest where it is installed, else with cargo's own runner.
+/// With Postgres for the tests that start one, and with nextest where it is installed, else with cargo's own
+/// runner.
 fn test_crates() -> Outcome<()> {
+    postgres::set_up()?;
     let has_nextest = Command::new("cargo-nextest").args(["nextest", "--version"]).output().is_ok();
     let arguments: &[&str] = if has_nextest {
         &["nextest", "run", "--workspace"]
