@@ -8,7 +8,7 @@ mod boundaries;
 mod examples;
 mod stress_page;
 
-use crate::{Outcome, bench, kill9, simulation, tidy, workspace};
+use crate::{Outcome, alerts, bench, kill9, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, build, python,
-    /// javascript, rust, boundaries, examples, stress-page, kill9, kill9-queues, kill9-blobs, bench.
+    /// javascript, rust, boundaries, examples, stress-page, alerts, kill9, kill9-queues, kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("boundaries", Box::new(|| test_boundaries(&root, &binary))),
         ("examples", Box::new(|| test_examples(&root, &binary))),
         ("stress-page", Box::new(|| stress_page::run(&binary))),
+        ("alerts", Box::new(|| alerts::run_short(&root, &binary))),
         ("kill9", Box::new(|| kill9::run(&short_kill_run(arguments, &binary)))),
         (
             "kill9-queues",
@@ -175,7 +176,7 @@ fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill9::KillArgume
 }
 
 /// Installs Debian's packages, which needs root.
-fn install_packages(what: &str, packages: &[&str]) -> Outcome<()> {
+pub(crate) fn install_packages(what: &str, packages: &[&str]) -> Outcome<()> {
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
