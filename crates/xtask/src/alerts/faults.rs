@@ -107,6 +107,9 @@ const ROW_SIZE_BYTES: usize = 4 << 10;
 const DAMAGED_EVERY_BYTES: u64 = 4 << 10;
 const DAMAGED_UNTIL_BYTES: u64 = 256 << 10;
 const DAMAGE: [u8; 32] = [0xa5; 32];
+/// More than the journal of a small memory budget holds, which is 24 MiB.
+const JOURNALED_BLOB_COUNT: u64 = 128;
+const JOURNALED_BLOB_SIZE_BYTES: usize = 512 << 10;
 const BLOB_SIZE_BYTES: usize = 16 << 20;
 const PARTITION: &str = "p";
 
@@ -201,12 +204,15 @@ fn extents(data: &Path) -> Outcome<Vec<(u64, PathBuf)>> {
 /// Damages the extents one after the other until one is found without which rows are not served.
 fn damage_range(fault: &Fault, stage: &Stage, folder: &Path) -> Outcome<Vec<String>> {
     let data = folder.join("data");
-    let mut watched = Watched::start(stage, folder, Start::on(&data, &[]))?;
+    let start = Start::on(&data, &["--memory-budget", "64MiB"]);
+    let mut watched = Watched::start(stage, folder, start)?;
     let mut rows = Rows::connect(watched.server()?.address)?;
     rows.prepare()?;
     for _ in 0..ROW_COUNT {
         rows.insert(PARTITION, ROW_SIZE_BYTES)?;
     }
+    // What the journal still holds is mended from there, so other writes have to pass through it.
+    put_blobs(watched.server()?, JOURNALED_BLOB_COUNT, JOURNALED_BLOB_SIZE_BYTES)?;
     watched.terminate()?;
     for (size, path) in extents(&data)? {
         let file = File::options().read(true).write(true).open(&path)?;

@@ -72,6 +72,7 @@ pub(crate) fn run_short(root: &Path, binary: &Path) -> Outcome<()> {
 }
 
 fn make(chosen: &[Fault], root: &Path, binary: PathBuf, scratch: &Path) -> Outcome<()> {
+    check_texts(root)?;
     prometheus::set_up()?;
     prometheus::check_files(root, scratch)?;
     let rules = std::fs::read_to_string(root.join("deploy/prometheus/alerts.yml"))?;
@@ -94,4 +95,15 @@ fn make(chosen: &[Fault], root: &Path, binary: PathBuf, scratch: &Path) -> Outco
         0 => Ok(()),
         count => Err(format!("{count} of {} faults: {}", chosen.len(), failed.join(", ")).into()),
     }
+}
+
+/// Rules, runbook, dashboard and the reference of metrics fit together.
+fn check_texts(root: &Path) -> Outcome<()> {
+    let text = |file: &str| std::fs::read_to_string(root.join(file));
+    let (rules, runbook) = (text("deploy/prometheus/alerts.yml")?, text("docs/runbook.md")?);
+    let mut wrong = rules::disagreements(&rules, &runbook);
+    let documented = rules::documented_families(&text("docs/metrics.md")?);
+    let named = rules::families(&(rules + &runbook + &text("deploy/grafana/larimar.json")?));
+    wrong.extend(named.difference(&documented).map(|family| format!("there is no metric {family}")));
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ").into()) }
 }

@@ -1,7 +1,6 @@
 //! The alert rules, the dashboard and the runbook as text: which alerts there are, which metrics are named, and
 //! the same rules with little patience. What always holds: nothing here reads a file or starts a process.
 
-use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -21,18 +20,20 @@ pub(super) fn alert_names(rules: &str) -> Vec<String> {
 /// The same rules, but their conditions need to hold for two seconds only, and rates are those of the last
 /// 15 seconds.
 pub(super) fn shortened(rules: &str) -> String {
-    let waits = Regex::new(r"(?m)^(\s*for: )\S+$").expect("a pattern");
-    waits.replace_all(rules, format!("${{1}}{FOR}")).replace(WINDOW_IN_RULES, WINDOW)
+    let line = |line: &str| match line.split_once("for: ") {
+        Some((indent, _)) if indent.trim().is_empty() => format!("{indent}for: {FOR}\n"),
+        _ => format!("{line}\n"),
+    };
+    rules.lines().map(line).collect::<String>().replace(WINDOW_IN_RULES, WINDOW)
 }
 
 /// Families that a text names, with what Prometheus makes of a histogram's name taken off.
 pub(super) fn families(text: &str) -> BTreeSet<String> {
-    let name = Regex::new(r"\b(?:larimar|process)_[a-z_]+\b").expect("a pattern");
-    name.find_iter(text)
-        .map(|found| {
-            let found = found.as_str();
-            let bare = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| found.strip_suffix(suffix));
-            bare.unwrap_or(found).to_owned()
+    text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_')
+        .filter(|word| word.starts_with("larimar_") || word.starts_with("process_"))
+        .map(|word| {
+            let bare = ["_bucket", "_sum", "_count"].iter().find_map(|suffix| word.strip_suffix(suffix));
+            bare.unwrap_or(word).to_owned()
         })
         .collect()
 }
