@@ -107,7 +107,8 @@ impl Prometheus {
         loop {
             let text = std::fs::read_to_string(&log_file).unwrap_or_default();
             let address = text.lines().find_map(|line| line.split_once(LISTENING)?.1.trim().parse().ok());
-            if let Some(address) = address {
+            // It listens before it answers.
+            if let Some(address) = address.filter(|address| get(*address, "/-/ready").is_ok()) {
                 return Ok(Prometheus { child, address });
             }
             if child.try_wait()?.is_some() || started_at.elapsed() > START_TIMEOUT {
