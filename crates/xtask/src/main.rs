@@ -14,6 +14,7 @@ mod damage;
 mod full_disk;
 mod fuzz;
 mod kill9;
+mod programs;
 mod simulation;
 mod suite;
 mod tidy;

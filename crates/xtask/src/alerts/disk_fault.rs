@@ -1,7 +1,7 @@
-//! A disk whose syncs are slow or fail, as the server sees it: `strace` is put on the running process and changes
-//! what `fdatasync` does. What always holds: the server runs on as before once this is dropped.
+//! A disk whose syncs are slow or fail, as the server sees it: `strace` is put on the running process and
+//! changes what `fdatasync` does. What always holds: the server runs on as before once this is dropped.
 
-use crate::{Outcome, suite};
+use crate::{Outcome, programs};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(super) fn set_up() -> Outcome<()> {
     if Command::new("strace").arg("--version").output().is_ok() {
         return Ok(());
     }
-    suite::install_packages("a failing disk", &["strace"])
+    programs::install_packages("a failing disk", &["strace"])
 }
 
 impl DiskFault {

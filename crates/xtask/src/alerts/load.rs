@@ -1,5 +1,5 @@
-//! Small loads for faults that only show under one. What always holds: a refused or failed request is no error
-//! here, and its status is handed out.
+//! Small loads for faults that only show under one. What always holds: a refused or failed request is no
+//! error here, and its status is handed out.
 
 use crate::Outcome;
 use crate::client::content::content;

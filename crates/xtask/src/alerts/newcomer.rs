@@ -1,5 +1,5 @@
-//! The path of `docs/operate.md` from installation to a fired alert, run as it is written, in a network of its
-//! own, where the ports that it names are free.
+//! The path of `docs/operate.md` from installation to a fired alert, run as it is written, in a network of
+//! its own, where the ports that it names are free.
 
 use super::watched::Stage;
 use crate::{Outcome, workspace};

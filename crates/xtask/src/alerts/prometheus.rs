@@ -1,11 +1,12 @@
-//! Debian's Prometheus and its `promtool`: what they accept, and one that runs and scrapes a server each second.
+//! Debian's Prometheus and its `promtool`: what they accept, and one that runs and scrapes a server each
+//! second.
 //!
 //! What always holds: a Prometheus that is dropped is ended, and it keeps what it has in a scratch folder.
 
 use super::rules;
 use crate::client::http_client::HttpClient;
 use crate::client::shared_key::Signer;
-use crate::{Outcome, suite};
+use crate::{Outcome, programs};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
@@ -25,14 +26,14 @@ pub(super) fn set_up() -> Outcome<()> {
     if is_there("prometheus") && is_there("promtool") {
         return Ok(());
     }
-    suite::install_packages("the look at the alerts", &["prometheus"])
+    programs::install_packages("the look at the alerts", &["prometheus"])
 }
 
 /// `promtool` accepts rules, their tests, the configuration and all queries of the dashboard.
 pub(super) fn check_files(root: &Path, scratch: &Path) -> Outcome<()> {
     let folder = root.join("deploy/prometheus");
     let promtool = |arguments: [&str; 2], file: &Path| {
-        suite::finish(Command::new("promtool").args(arguments).arg(file).stdout(Stdio::null()))
+        programs::finish(Command::new("promtool").args(arguments).arg(file).stdout(Stdio::null()))
     };
     promtool(["check", "rules"], &folder.join("alerts.yml"))?;
     promtool(["test", "rules"], &folder.join("alerts-test.yml"))?;
@@ -106,7 +107,8 @@ impl Prometheus {
         let started_at = Instant::now();
         loop {
             let text = std::fs::read_to_string(&log_file).unwrap_or_default();
-            let address = text.lines().find_map(|line| line.split_once(LISTENING)?.1.trim().parse().ok());
+            let address: Option<SocketAddr> =
+                text.lines().find_map(|line| line.split_once(LISTENING)?.1.trim().parse().ok());
             // It listens before it answers.
             if let Some(address) = address.filter(|address| get(*address, "/-/ready").is_ok()) {
                 return Ok(Prometheus { child, address });

@@ -1,5 +1,5 @@
-//! The alert rules, the dashboard and the runbook as text: which alerts there are, which metrics are named, and
-//! the same rules with little patience. What always holds: nothing here reads a file or starts a process.
+//! The alert rules, the dashboard and the runbook as text: which alerts there are, which metrics are named,
+//! and the same rules with little patience. What always holds: nothing here reads a file or starts a process.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

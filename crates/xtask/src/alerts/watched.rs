@@ -1,6 +1,7 @@
 //! A server that a Prometheus scrapes: it is quiet at first, and then fires what is waited for.
 //!
-//! What always holds: a server that is started again has the same admin port, so that it stays the same target.
+//! What always holds: a server that is started again has the same admin port, so that it stays the same
+//! target.
 
 use super::prometheus::{self, Prometheus};
 use crate::Outcome;

@@ -53,8 +53,9 @@ impl ServerProcess {
         Self::start(larimar(binary, data), &beside.join("ready.json"), &beside.join("server.log"))
     }
 
-    /// Starts `larimar` with its admin side on a port, 0 for a free one, and all flags but those of its ports;
-    /// `open_files_max` is what the process may open at most. Its output goes to `server.log` in `beside`.
+    /// Starts `larimar` with its admin side on a port, 0 for a free one, and all flags but those of its
+    /// ports; `open_files_max` is what the process may open at most. Its output goes to `server.log` in
+    /// `beside`.
     pub(crate) fn start_watched(
         binary: &Path,
         beside: &Path,
