@@ -145,7 +145,7 @@ impl FrontEnd {
         shutdown: BoxFuture<'a, ()>,
     ) -> BoxFuture<'a, ()> {
         let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
-        let metrics = ConnectionMetrics::new(&self.metrics, handler.label());
+        let metrics = ConnectionMetrics::new(&self.metrics, handler.label(), self.limits.connections_max);
         Box::pin(serve(
             handler,
             &self.limits,

@@ -7,6 +7,7 @@
 // layers.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod alerts;
 mod bench;
 mod client;
 mod damage;
@@ -14,6 +15,7 @@ mod full_disk;
 mod fuzz;
 mod kill9;
 mod model;
+mod programs;
 mod simulation;
 mod suite;
 mod tidy;
@@ -59,6 +61,9 @@ enum Chore {
     /// Fills small disks, deletes, and measures when the space is writable again (needs root, for loop
     /// devices).
     FullDisk(full_disk::FullDiskArguments),
+    /// Makes the fault of each alert against a server, and waits until a Prometheus fires it (needs root, for
+    /// a loop device and for faults of the disk).
+    Alerts(alerts::AlertArguments),
     /// Seeded histories of a range partition on the simulated disk.
     Sim(simulation::SimulationArguments),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
         Chore::Kill9Blobs(arguments) => kill9::blobs::run(&arguments),
         Chore::Damage(arguments) => damage::run(&arguments),
         Chore::FullDisk(arguments) => full_disk::run(&arguments),
+        Chore::Alerts(arguments) => alerts::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),

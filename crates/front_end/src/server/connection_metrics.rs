@@ -6,6 +6,12 @@ use base::metrics::{Counter, Family, Gauge, Held, Metrics, Unit};
 
 static OPEN: Family =
     Family::gauge("larimar_connections", Unit::Count, &["service"], "Connections that are open.");
+static MAX: Family = Family::gauge(
+    "larimar_connections_max",
+    Unit::Count,
+    &["service"],
+    "Connections that may be open; further ones wait in the backlog.",
+);
 static OPENED: Family = Family::counter(
     "larimar_connections_opened_total",
     Unit::Count,
@@ -27,8 +33,9 @@ pub(crate) struct ConnectionMetrics {
 }
 
 impl ConnectionMetrics {
-    /// With nothing counted.
-    pub(crate) fn new(metrics: &Metrics, service: &'static str) -> Self {
+    /// With nothing counted, of a service that takes `connections_max` connections.
+    pub(crate) fn new(metrics: &Metrics, service: &'static str, connections_max: usize) -> Self {
+        metrics.gauge(&MAX, &[service]).set(connections_max as u64);
         ConnectionMetrics {
             open: metrics.gauge(&OPEN, &[service]),
             opened: metrics.counter(&OPENED, &[service]),

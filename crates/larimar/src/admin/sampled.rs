@@ -42,6 +42,8 @@ static CPU: Family =
     Family::counter("process_cpu_seconds_total", Seconds, &[], "Time of all threads on a processor.");
 static THREADS: Family = Family::gauge("process_threads", Count, &[], "Threads of the process.");
 static OPEN_FILES: Family = Family::gauge("process_open_fds", Count, &[], "File descriptors that are open.");
+static STARTED_AT: Family =
+    Family::gauge("process_start_time_seconds", Seconds, &[], "When the process was started, since 1970.");
 
 static WRITES_STOPPED: Family = Family::gauge(
     "larimar_writes_stopped",
@@ -225,6 +227,7 @@ pub(super) fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.counter(&CPU, &[]).set(process.cpu_us);
     into.gauge(&THREADS, &[]).set(process.threads);
     into.gauge(&OPEN_FILES, &[]).set(process.open_files);
+    into.gauge(&STARTED_AT, &[]).set(process.started_at_us);
     if let Some(layers) = readiness.layers() {
         sample_streams(into, &layers);
         sample_partitions(into, &layers.partitions.statistics());

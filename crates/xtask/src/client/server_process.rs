@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Free ports of this machine only.
+const PORTS: [&str; 8] =
+    ["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"];
 
 /// A running server that has said where it listens.
 pub(crate) struct ServerProcess {
@@ -22,6 +25,8 @@ pub(crate) struct ServerProcess {
     pub(crate) queue_address: Option<SocketAddr>,
     /// Where the blob service listens; the bare server has none.
     pub(crate) blob_address: Option<SocketAddr>,
+    /// Where the admin side listens, if it is on.
+    pub(crate) admin_address: Option<SocketAddr>,
     /// When the process was started.
     pub(crate) started_at: Instant,
 }
@@ -48,6 +53,29 @@ impl ServerProcess {
         Self::start(larimar(binary, data), &beside.join("ready.json"), &beside.join("server.log"))
     }
 
+    /// Starts `larimar` with its admin side on a port, 0 for a free one, and all flags but those of its
+    /// ports; `open_files_max` is what the process may open at most. Its output goes to `server.log` in
+    /// `beside`.
+    pub(crate) fn start_watched(
+        binary: &Path,
+        beside: &Path,
+        admin_port: u16,
+        flags: &[String],
+        open_files_max: Option<u32>,
+    ) -> Outcome<Self> {
+        let mut command = match open_files_max {
+            Some(most) => {
+                let mut command = Command::new("prlimit");
+                command.arg(format!("--nofile={most}:{most}")).arg(binary);
+                command
+            }
+            None => Command::new(binary),
+        };
+        command.args(PORTS).args(["--admin-port", &admin_port.to_string()]).args(flags);
+        command.env_remove("LARIMAR_ACCOUNTS").env_remove("AZURITE_ACCOUNTS");
+        Self::start(command, &beside.join("ready.json"), &beside.join("server.log"))
+    }
+
     /// Starts the bare server of `chores`, which is this program as some profile builds it.
     pub(crate) fn start_bare(chores: &Path, folder: &Path, get_size_bytes: usize) -> Outcome<Self> {
         let mut command = Command::new(chores);
@@ -69,12 +97,13 @@ impl ServerProcess {
             .map_err(|error| format!("{} does not start: {error}", command.get_program().display()))?;
         loop {
             if let Some(ready) = read_ready_file(ready_file, child.id()) {
-                let Addresses { table, queue, blob } = ready;
+                let Addresses { table, queue, blob, admin } = ready;
                 return Ok(Self {
                     child,
                     address: table,
                     queue_address: queue,
                     blob_address: blob,
+                    admin_address: admin,
                     started_at,
                 });
             }
@@ -165,7 +194,7 @@ impl Drop for ServerProcess {
 fn larimar(binary: &Path, data: &Path) -> Command {
     let mut command = Command::new(binary);
     command.arg("--data").arg(data);
-    command.args(["--host", "127.0.0.1", "--table-port", "0", "--blob-port", "0", "--queue-port", "0"]);
+    command.args(PORTS);
     if has_admin_side(binary) {
         command.args(["--admin-port", "none"]);
     }
@@ -185,6 +214,7 @@ struct Addresses {
     table: SocketAddr,
     queue: Option<SocketAddr>,
     blob: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
 }
 
 /// The addresses in a ready file that this process wrote; nothing while the file is missing, partial, or
@@ -196,5 +226,10 @@ fn read_ready_file(path: &Path, process_id: u32) -> Option<Addresses> {
     }
     let address =
         |name: &str| ready[name].as_str()?.strip_prefix("http://")?.trim_end_matches('/').parse().ok();
-    Some(Addresses { table: address("table")?, queue: address("queue"), blob: address("blob") })
+    Some(Addresses {
+        table: address("table")?,
+        queue: address("queue"),
+        blob: address("blob"),
+        admin: address("admin"),
+    })
 }

@@ -7,7 +7,7 @@
 mod no_bytes_free;
 mod rows;
 mod scenario;
-mod small_disk;
+pub(crate) mod small_disk;
 
 use crate::{Outcome, workspace};
 use rows::Kind;
@@ -66,11 +66,11 @@ fn scenarios(sizes: &[u64]) -> Vec<Scenario> {
 }
 
 /// Says that mounts and processes of this program end with it, and which process it is for others.
-const INSIDE_VARIABLE: &str = "LARIMAR_FULL_DISK_INSIDE";
+pub(crate) const INSIDE_VARIABLE: &str = "LARIMAR_FULL_DISK_INSIDE";
 
 /// Runs this program once more, with mounts and processes that nobody else sees: whatever ends it, even
 /// SIGKILL, ends the servers, and takes mounts and loop devices with them.
-fn run_inside() -> Outcome<()> {
+pub(crate) fn run_inside() -> Outcome<()> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
     command
@@ -78,7 +78,7 @@ fn run_inside() -> Outcome<()> {
         .args(std::env::args_os().skip(1))
         .env(INSIDE_VARIABLE, std::process::id().to_string());
     let status = command.status().map_err(|error| format!("unshare does not start: {error}"))?;
-    if status.success() { Ok(()) } else { Err("bounds are broken, or it was ended".into()) }
+    if status.success() { Ok(()) } else { Err("it failed, or was ended".into()) }
 }
 
 /// The end of what a server that did not start has printed.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A mounted file system.
-pub(super) struct SmallDisk {
+pub(crate) struct SmallDisk {
     mounted_at: PathBuf,
     image: PathBuf,
     /// Of the block device, such as `loop3`.
@@ -41,7 +41,7 @@ fn written_bytes(device_name: &str) -> Outcome<u64> {
 
 impl SmallDisk {
     /// Makes and mounts a file system of so many MiB, in `folder`.
-    pub(super) fn create(folder: &Path, size_mib: u64) -> Outcome<Self> {
+    pub(crate) fn create(folder: &Path, size_mib: u64) -> Outcome<Self> {
         let (image, mounted_at) = (folder.join("image"), folder.join("mounted"));
         std::fs::create_dir_all(&mounted_at)?;
         File::create(&image)?.set_len(size_mib << 20)?;
@@ -58,18 +58,18 @@ impl SmallDisk {
         Ok(SmallDisk { mounted_at, image, device_name, written_bytes_before })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.mounted_at
     }
 
     /// Bytes that can still be written.
-    pub(super) fn free_bytes(&self) -> Outcome<u64> {
+    pub(crate) fn free_bytes(&self) -> Outcome<u64> {
         let stat = rustix::fs::statvfs(&self.mounted_at)?;
         Ok(stat.f_bavail * stat.f_frsize)
     }
 
     /// Bytes that were written to the file system.
-    pub(super) fn written_bytes(&self) -> Outcome<u64> {
+    pub(crate) fn written_bytes(&self) -> Outcome<u64> {
         Ok(written_bytes(&self.device_name)? - self.written_bytes_before)
     }
 }

@@ -5,7 +5,7 @@
 //! ignores the token. What always holds: there are at most [`EXCEPTIONS_MAX`], and each still fails.
 
 use crate::workspace::Scratch;
-use crate::{Outcome, suite};
+use crate::{Outcome, programs};
 use std::path::Path;
 use std::process::Command;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(root: &Path, binary: &Path, python: &Path) -> Outcome<()> {
         let mut command = Command::new(python);
         command.args(["-m", "pytest", "--quiet"]).args(more);
         with_rules(&mut command, "clients/python");
-        suite::finish(&mut command)
+        programs::finish(&mut command)
     };
     let deselected = of("python").into_iter().map(|test| format!("--deselect={test}"));
     pytest(&PYTHON_FILES.map(str::to_owned).into_iter().chain(deselected).collect::<Vec<_>>())?;
@@ -57,7 +57,7 @@ pub(crate) fn run(root: &Path, binary: &Path, python: &Path) -> Outcome<()> {
         let mut command = Command::new("node");
         command.args(["--test", "--test-reporter", "spec"]).args(more);
         with_rules(&mut command, "clients/javascript");
-        suite::finish(&mut command)
+        programs::finish(&mut command)
     };
     let files = || JAVASCRIPT_FILES.map(|name| format!("test/{name}")).into_iter();
     let skipped = without(&of("javascript"));

@@ -3,7 +3,7 @@
 use crate::client::server_process::ServerProcess;
 use crate::client::shared_key::connection_string;
 use crate::workspace::{self, Scratch};
-use crate::{Outcome, suite};
+use crate::{Outcome, programs};
 use std::path::Path;
 use std::process::Command;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(binary: &Path, python: &Path) -> Outcome<()> {
     let server = ServerProcess::start_larimar(binary, &scratch.path().join("data"))?;
     let connection_string = connection_string(&server)?;
     let finish = |command: &mut Command| {
-        suite::finish(command.env("AZURE_STORAGE_CONNECTION_STRING", &connection_string))
+        programs::finish(command.env("AZURE_STORAGE_CONNECTION_STRING", &connection_string))
     };
     finish(Command::new(python).arg(examples.join("python/entities.py")))?;
     finish(Command::new(python).arg(examples.join("application/orders.py")))?;
@@ -65,7 +65,7 @@ fn run_busy(binary: &Path, python: &Path, examples: &Path, scratch: &Path) -> Ou
         let run = |flags: &[&str]| {
             let mut command = Command::new(program);
             command.arg(&example).args(flags).env("AZURE_STORAGE_CONNECTION_STRING", &connection_string);
-            suite::finish(&mut command)
+            programs::finish(&mut command)
         };
         run(&[])?;
         println!("the same without retries, which has to fail:");
@@ -84,5 +84,5 @@ fn set_up_go() -> Outcome<()> {
     if has_go && GO_LIBRARY_FOLDERS.iter().all(|folder| sources.join(folder).is_dir()) {
         return Ok(());
     }
-    suite::install_packages("the example in Go", &GO_PACKAGES)
+    programs::install_packages("the example in Go", &GO_PACKAGES)
 }

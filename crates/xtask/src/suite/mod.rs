@@ -9,7 +9,8 @@ mod examples;
 mod postgres;
 mod stress_page;
 
-use crate::{Outcome, bench, kill9, model, simulation, tidy, workspace};
+use crate::programs::finish;
+use crate::{Outcome, alerts, bench, kill9, model, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -17,7 +18,8 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, model, build,
-    /// python, javascript, rust, boundaries, examples, stress-page, kill9, kill9-queues, kill9-blobs, bench.
+    /// python, javascript, rust, boundaries, examples, stress-page, alerts, kill9, kill9-queues,
+    /// kill9-blobs, bench.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -49,6 +51,7 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("boundaries", Box::new(|| test_boundaries(&root, &binary))),
         ("examples", Box::new(|| test_examples(&root, &binary))),
         ("stress-page", Box::new(|| stress_page::run(&binary))),
+        ("alerts", Box::new(|| alerts::run_short(&root, &binary))),
         ("kill9", Box::new(|| kill9::run(&short_kill_run(arguments, &binary)))),
         (
             "kill9-queues",
@@ -176,26 +179,4 @@ fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill9::KillArgume
         // How fast it is back is measured by `kill9` itself; here only what is there counts.
         ready_ms_max: 10_000,
     }
-}
-
-/// Installs Debian's packages, which needs root.
-fn install_packages(what: &str, packages: &[&str]) -> Outcome<()> {
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-        finish(&mut command).map_err(|error| format!("{error}; {what} needs {}", packages.join(", ")))
-    };
-    apt(&["update", "-qq"])?;
-    Ok(apt(&[&["install", "-qq", "--yes", "--no-install-recommends"], packages].concat())?)
-}
-
-/// Runs a command with its output shown; a missing program or a failure is an error that names it.
-pub(crate) fn finish(command: &mut Command) -> Outcome<()> {
-    let parts = std::iter::once(command.get_program()).chain(command.get_args());
-    let shown: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
-    println!("$ {}", shown.join(" "));
-    let program = command.get_program().to_string_lossy().into_owned();
-    let status =
-        command.status().map_err(|error| format!("{program} can't be run: {error}. Is it installed?"))?;
-    if status.success() { Ok(()) } else { Err(format!("{program} ended with {status}").into()) }
 }

@@ -1,7 +1,8 @@
 //! Postgres of Debian's packages, whose servers the tests of sharding start and end themselves: installed
 //! where it is missing, by root.
 
-use crate::{Outcome, suite};
+use crate::Outcome;
+use crate::programs::install_packages;
 use std::path::Path;
 
 /// Where Debian puts each version.
@@ -16,5 +17,5 @@ pub(super) fn set_up() -> Outcome<()> {
     if versions.into_iter().any(|version| has_programs(&version.path())) {
         return Ok(());
     }
-    suite::install_packages("the test of a shard map in Postgres", &PACKAGES)
+    install_packages("the test of a shard map in Postgres", &PACKAGES)
 }

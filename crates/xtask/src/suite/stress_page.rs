@@ -7,7 +7,7 @@
 use crate::client::server_process::ServerProcess;
 use crate::client::shared_key::connection_string;
 use crate::workspace::Scratch;
-use crate::{Outcome, suite};
+use crate::{Outcome, programs};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -54,7 +54,7 @@ document.body.append(Object.assign(document.createElement("pre"), { textContent:
 
 pub(crate) fn run(binary: &Path) -> Outcome<()> {
     if Command::new(BROWSER).arg("--version").output().is_err() {
-        suite::install_packages("the look at the page of a load test", &[BROWSER])?;
+        programs::install_packages("the look at the page of a load test", &[BROWSER])?;
     }
     let scratch = Scratch::create("stress-page")?;
     let rules = scratch.path().join("rules.toml");
@@ -70,7 +70,7 @@ pub(crate) fn run(binary: &Path) -> Outcome<()> {
         .args(["--warm-up", "0", "--html"])
         .arg(&page)
         .env("AZURE_STORAGE_CONNECTION_STRING", connection_string);
-    suite::finish(&mut stress)?;
+    programs::finish(&mut stress)?;
     let text = std::fs::read_to_string(&page)?;
     for way in ["<script", "<link", "<img", "<iframe", "src=", "href=", "url(", "@import"] {
         if text.contains(way) {
