@@ -17,6 +17,7 @@ mod places;
 mod repair;
 mod sas;
 mod serve;
+mod service_manager;
 mod settings;
 mod stress;
 

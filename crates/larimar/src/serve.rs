@@ -11,6 +11,7 @@ use crate::data_folder;
 use crate::memory_guard::MemoryGuard;
 use crate::open_files::choose_connections_max;
 use crate::output::report::{self, Addresses, StartSas};
+use crate::service_manager;
 use crate::settings::reload::{Live, Reload};
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
@@ -157,9 +158,14 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
             None => std::future::pending().await,
         }
     };
+    service_manager::note_ready();
+    // Until the process ends: to close takes time, too.
+    let clock = env.clock.clone();
+    tokio::spawn(async move { service_manager::keep_watchdog(&*clock).await });
     let draining = async {
         stopped(stop.clone()).await;
         readiness.note_draining();
+        service_manager::note_stopping();
         std::future::pending::<Infallible>().await
     };
     let serve = async {
