@@ -8,7 +8,7 @@ use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::stress_arguments::StressArguments;
 use crate::output::log;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
 use std::ffi::OsString;
@@ -154,11 +154,10 @@ pub(crate) const EXIT_BAD_ARGUMENTS: u8 = 2;
 impl Arguments {
     /// What these words mean. Help goes to standard output, and the process ends.
     pub(crate) fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
-        Self::try_parse_from(words).map_err(|error| {
+        Self::try_parse_from(words).inspect_err(|error| {
             if !error.use_stderr() {
                 error.exit();
             }
-            error
         })
     }
 
@@ -384,6 +383,10 @@ const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
 /// too. Of an argument that nothing asks for it tells the name of an option or of a would-be command: a long
 /// one may be a key, after a blank in the place of a colon.
 pub(crate) fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Its text is a whole page of help; no other command has commands of its own.
+        return "larimar config does nothing alone: give check, show or example".to_owned();
+    }
     let mut text = error.to_string();
     for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
         if let Some(ContextValue::String(given)) = error.get(kind)
@@ -432,6 +435,7 @@ mod tests {
             (&["--memory-budget", "much"], "--memory-budget"),
             (&["--range-size", "1.5GiB"], "--range-size"),
             (&["check"], "DIR"),
+            (&["config"], "check, show or example"),
             (&["repair", "--apply"], "DIR"),
             (&["--in-memory", "--data", "x"], "--in-memory"),
             (&["--tls-cert", "x"], "--tls-key"),
