@@ -181,6 +181,8 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
         never = follow_hangups(hangup, &configuration, reload) => match never {},
         never = draining => match never {},
     }
+    // Again: a server without connections ends before it notes that it drains.
+    service_manager::note_stopping();
     readiness.note_closing();
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
