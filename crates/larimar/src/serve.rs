@@ -4,7 +4,6 @@
 use crate::admin::{Admin, AdminListener, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::memory_shares::limits_for;
-use crate::configuration::simulation::Simulated;
 use crate::configuration::{
     ADMIN_PORT_FLAG, BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG,
 };
@@ -12,6 +11,8 @@ use crate::data_folder;
 use crate::memory_guard::MemoryGuard;
 use crate::open_files::choose_connections_max;
 use crate::output::report::{self, Addresses, StartSas};
+use crate::service_manager;
+use crate::settings::reload::{Live, Reload};
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
 use base::{Environment, Metrics};
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use stream::{StreamError, StreamSettings, Streams};
 use table::TableService;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// Why the server could not start or go on.
@@ -90,20 +91,18 @@ fn of_partition(storage: Storage, error: PartitionError) -> ServeError {
     }
 }
 
-/// Runs the server until SIGTERM or Ctrl-C.
-pub(crate) fn serve(configuration: Configuration) -> Result<(), ServeError> {
+/// Runs the server until SIGTERM or Ctrl-C. SIGHUP has `reload` read its file again.
+pub(crate) fn serve(configuration: Configuration, reload: Reload) -> Result<(), ServeError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
-    runtime.block_on(run(configuration))
+    runtime.block_on(run(configuration, reload))
 }
 
-async fn run(configuration: Configuration) -> Result<(), ServeError> {
+async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeError> {
     // First what can fail without having touched anything.
     let stop = stop_on_signals()?;
-    // From here on: without rules to read again the signal ends the process, as ever.
-    let reads_rules = configuration.development.simulated.as_ref().is_some_and(Simulated::has_file);
-    let rules_signal = reads_rules.then(|| signal(SignalKind::hangup())).transpose();
-    let mut rules_signal = rules_signal.map_err(ServeError::Signal)?;
+    // From here on: without a file to read again the signal ends the process, as ever.
+    let hangup = hangups(&configuration, &reload)?;
     let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.addresses.blob)?;
     let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.addresses.table)?;
     let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.addresses.queue)?;
@@ -159,15 +158,14 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
             None => std::future::pending().await,
         }
     };
-    let follow_rules = async {
-        match (&configuration.development.simulated, &mut rules_signal) {
-            (Some(simulated), Some(signal)) => simulated.follow(signal).await,
-            _ => std::future::pending().await,
-        }
-    };
+    service_manager::note_ready();
+    // Until the process ends: to close takes time, too.
+    let clock = env.clock.clone();
+    tokio::spawn(async move { service_manager::keep_watchdog(&*clock).await });
     let draining = async {
         stopped(stop.clone()).await;
         readiness.note_draining();
+        service_manager::note_stopping();
         std::future::pending::<Infallible>().await
     };
     let serve = async {
@@ -180,9 +178,11 @@ async fn run(configuration: Configuration) -> Result<(), ServeError> {
     tokio::select! {
         _ = serve => {}
         never = follow => match never {},
-        never = follow_rules => match never {},
+        never = follow_hangups(hangup, &configuration, reload) => match never {},
         never = draining => match never {},
     }
+    // Again: a server without connections ends before it notes that it drains.
+    service_manager::note_stopping();
     readiness.note_closing();
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
@@ -319,6 +319,31 @@ fn front_end(
         ..FrontEndSettings::new(configuration.accounts.clone())
     };
     FrontEnd::new(settings, services, env.clock.clone(), env.random.clone(), env.spawner.clone())
+}
+
+/// The signals that have files read again, if there are such files.
+fn hangups(configuration: &Configuration, reload: &Reload) -> Result<Option<Signal>, ServeError> {
+    let has_rules =
+        configuration.development.simulated.as_ref().is_some_and(|simulated| simulated.has_file());
+    let is_wanted = has_rules || reload.has_file();
+    is_wanted.then(|| signal(SignalKind::hangup())).transpose().map_err(ServeError::Signal)
+}
+
+/// Has the file of settings, or without one that with rules, read again with each signal.
+async fn follow_hangups(
+    hangup: Option<Signal>,
+    configuration: &Configuration,
+    mut reload: Reload,
+) -> Infallible {
+    let certificate = configuration.tls.as_ref();
+    let simulated = configuration.development.simulated.as_ref();
+    match (hangup, simulated) {
+        (Some(mut signal), _) if reload.has_file() => {
+            reload.follow(&mut signal, Live { certificate, simulated }).await
+        }
+        (Some(mut signal), Some(simulated)) => simulated.follow(&mut signal).await,
+        _ => std::future::pending().await,
+    }
 }
 
 /// Turns true at the first SIGTERM or SIGINT; a second one ends the process at once.

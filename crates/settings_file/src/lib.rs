@@ -1,5 +1,5 @@
 //! Files of settings in TOML, from their text to typed values: the rules of `--simulate`, the mixes of
-//! `larimar stress`.
+//! `larimar stress`, the settings of the server.
 //!
 //! ```
 //! use settings_file::{Section, parse};
@@ -66,6 +66,15 @@ mod tests {
             assert!(error.starts_with(expected), "{text:?}: {error}");
         }
         assert_eq!(parse(&"#".repeat(FILE_SIZE_BYTES_MAX + 1)).expect_err("too large").line, 1);
+    }
+
+    #[test]
+    fn all_unknown_keys_are_named_in_the_order_of_the_file() {
+        let text = "zz = 1\na = 2\n\nbb = 3\n";
+        let parsed = parse(text).expect("TOML");
+        let (section, mistakes) = Section::with_unknown_keys(text, "the file", parsed.get_ref(), &["a"]);
+        let lines: Vec<usize> = mistakes.iter().map(|mistake| mistake.line).collect();
+        assert_eq!((lines, section.count("a", 0..=9)), (vec![1, 4], Ok(Some(2))));
     }
 
     proptest! {

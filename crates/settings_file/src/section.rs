@@ -24,18 +24,32 @@ impl<'a> Section<'a> {
         table: &'a DeTable<'a>,
         known: &[&'static str],
     ) -> Result<Self, SettingsFileError> {
+        let (section, unknown) = Section::with_unknown_keys(text, name, table, known);
+        match unknown.into_iter().next() {
+            None => Ok(section),
+            Some(mistake) => Err(mistake),
+        }
+    }
+
+    /// A table of the file, and a mistake for each key that is not one of these, in the order of the file:
+    /// for those that name all mistakes at once.
+    pub fn with_unknown_keys(
+        text: &'a str,
+        name: &'static str,
+        table: &'a DeTable<'a>,
+        known: &[&'static str],
+    ) -> (Self, Vec<SettingsFileError>) {
         let section = Section { text, name, table };
         let mut unknown: Vec<&Spanned<DeString<'_>>> =
             table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())).collect();
         unknown.sort_by_key(|key| key.span().start);
-        match unknown.first() {
-            None => Ok(section),
-            Some(key) => {
-                let given = key.get_ref().as_ref();
-                let what = format!("{name} has no key {given:?}{}", meant(given, known.iter().copied()));
-                Err(section.refuse_at(key.span().start, what))
-            }
-        }
+        let mistake = |key: &Spanned<DeString<'_>>| {
+            let given = key.get_ref().as_ref();
+            let what = format!("{name} has no key {given:?}{}", meant(given, known.iter().copied()));
+            section.refuse_at(key.span().start, what)
+        };
+        let mistakes = unknown.into_iter().map(mistake).collect();
+        (section, mistakes)
     }
 
     /// A mistake at a byte of the file.

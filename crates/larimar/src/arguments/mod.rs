@@ -7,10 +7,11 @@ pub(crate) mod stress_arguments;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::stress_arguments::StressArguments;
-use crate::output::error_line::print_error;
-use clap::error::{ContextKind, ContextValue};
+use crate::output::log;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use front_end::{BearerAuthority, UnverifiedTokens};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ Examples:
   larimar --in-memory --table-port 0          serve what is forgotten at the end, tables on a free port
   larimar serve --data /srv/larimar --host 0.0.0.0 --accounts-file accounts --tls-cert c.pem --tls-key k.pem
   larimar --in-memory --simulate azure        serve with the limits and page boundaries of the live service
+  larimar --config /etc/larimar.toml          serve as the file says; larimar config example prints one
   larimar check /srv/larimar                  tell what is damaged in a folder that no server holds
   larimar repair /srv/larimar --apply         make it whole, and tell what is lost
   larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
@@ -35,7 +37,10 @@ Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUN
 well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged. Clients that \
 take neither keys nor connection strings use a shared access signature: larimar sas makes one.
 
-Logs: set LARIMAR_LOG, for example LARIMAR_LOG=info.";
+Settings: each flag of the server is a variable, too (LARIMAR_TABLE_PORT for --table-port), and a key of the file that \
+--config names. Flags beat variables, which beat the file.
+
+Logs: --log, or LARIMAR_LOG for every command, for example LARIMAR_LOG=info.";
 
 /// A self-hosted storage server that speaks the Azure Storage protocol. Every acknowledged write is on disk.
 #[derive(Debug, Parser)]
@@ -61,6 +66,9 @@ enum Command {
     /// folder is whole; with 3 if there is something to do; with 1 if that could not be found out, or not be
     /// done.
     Repair(RepairArguments),
+    /// Look for mistakes in settings, show them and where they come from, or print a commented file of them
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Make a shared access signature for an account, or for one container, blob, queue or table
     Sas(Box<SasArguments>),
     /// Load one partition of a table, a queue or some blobs of any endpoint, and report what it does
@@ -72,6 +80,19 @@ enum Command {
     Completions(CompletionsArguments),
     /// Print the manual page of larimar, or of one of its commands
     Man(ManArguments),
+}
+
+/// What `larimar config` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Look for mistakes in the file of settings, the environment and the flags, without starting
+    ///
+    /// Ends with 0 if there is none, or with 2 and a line for each.
+    Check(Box<ServeArguments>),
+    /// Print each setting with the value that holds, and where that comes from
+    Show(Box<ServeArguments>),
+    /// Print a file of settings with everything as comments: defaults, units, bounds
+    Example,
 }
 
 /// Arguments of `larimar completions`.
@@ -120,6 +141,7 @@ pub(crate) enum Chore {
     Serve(Box<ServeArguments>),
     Check(CheckArguments),
     Repair(RepairArguments),
+    Config(ConfigCommand),
     Sas(Box<SasArguments>),
     Stress(Box<StressArguments>),
     Completions(CompletionsArguments),
@@ -130,15 +152,12 @@ pub(crate) enum Chore {
 pub(crate) const EXIT_BAD_ARGUMENTS: u8 = 2;
 
 impl Arguments {
-    /// What was typed. Help goes to standard output; a mistake is one line on standard error, and the process
-    /// ends.
-    pub(crate) fn parse_or_exit() -> Self {
-        Self::try_parse().unwrap_or_else(|error| {
+    /// What these words mean. Help goes to standard output, and the process ends.
+    pub(crate) fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words).inspect_err(|error| {
             if !error.use_stderr() {
                 error.exit();
             }
-            print_error(&one_line(&error));
-            std::process::exit(EXIT_BAD_ARGUMENTS.into());
         })
     }
 
@@ -148,6 +167,7 @@ impl Arguments {
             Some(Command::Serve(serve)) => Chore::Serve(serve),
             Some(Command::Check(check)) => Chore::Check(check),
             Some(Command::Repair(repair)) => Chore::Repair(repair),
+            Some(Command::Config(config)) => Chore::Config(config),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
             Some(Command::Stress(stress)) => Chore::Stress(stress),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
@@ -185,6 +205,8 @@ impl OauthMode {
 /// Arguments of `larimar serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
+    #[command(flatten, next_help_heading = "Settings and log")]
+    pub(crate) settings: SettingsArguments,
     #[command(flatten, next_help_heading = "Data")]
     pub(crate) storage: StorageArguments,
     #[command(flatten, next_help_heading = "Addresses")]
@@ -197,6 +219,19 @@ pub(crate) struct ServeArguments {
     pub(crate) sizes: SizeArguments,
     #[command(flatten, next_help_heading = "Simulation")]
     pub(crate) simulation: SimulationArguments,
+}
+
+/// Where else settings are, and what is logged.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArguments {
+    /// File of settings in TOML, or LARIMAR_CONFIG; larimar config example prints one. Variables
+    /// (LARIMAR_TABLE_PORT for --table-port) beat it, flags beat both. It is read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// What is logged: off, error, warn, info, debug or trace, or several such as warn,partition=debug
+    #[arg(long, value_name = "LEVELS", default_value = log::USUAL)]
+    pub(crate) log: String,
 }
 
 /// Where the data is.
@@ -338,7 +373,7 @@ pub(crate) struct SimulationArguments {
     /// Behave like the live service on purpose: its limits, page boundaries and balancing as in the profile
     /// azure or azure-large, or the limits and faults of a rule file, which is read again on SIGHUP
     #[arg(long, value_name = "PROFILE|FILE")]
-    pub(crate) simulate: Option<std::ffi::OsString>,
+    pub(crate) simulate: Option<OsString>,
 }
 
 /// Bytes of a mistaken command that are shown at most.
@@ -347,7 +382,11 @@ const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
 /// A mistake's first paragraph without its line breaks: what follows it is the usage, which `--help` tells
 /// too. Of an argument that nothing asks for it tells the name of an option or of a would-be command: a long
 /// one may be a key, after a blank in the place of a colon.
-fn one_line(error: &clap::Error) -> String {
+pub(crate) fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        // Its text is a whole page of help; no other command has commands of its own.
+        return "larimar config does nothing alone: give check, show or example".to_owned();
+    }
     let mut text = error.to_string();
     for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
         if let Some(ContextValue::String(given)) = error.get(kind)
@@ -396,6 +435,7 @@ mod tests {
             (&["--memory-budget", "much"], "--memory-budget"),
             (&["--range-size", "1.5GiB"], "--range-size"),
             (&["check"], "DIR"),
+            (&["config"], "check, show or example"),
             (&["repair", "--apply"], "DIR"),
             (&["--in-memory", "--data", "x"], "--in-memory"),
             (&["--tls-cert", "x"], "--tls-key"),

@@ -1,6 +1,6 @@
-//! The certificate and its key, from the files that the command line names. They are read at the start, and
-//! again every minute: whoever renews them, a tool for short-lived certificates for one, need not stop the
-//! server.
+//! The certificate and its key, from the files that the settings name. They are read at the start, and again
+//! every minute and on SIGHUP: whoever renews them, a tool for short-lived certificates for one, need not
+//! stop the server.
 //!
 //! What always holds: a pair that can't be used at the start is refused; later it is logged and the
 //! one before goes on. No key is printed.
@@ -9,6 +9,7 @@ use base::Clock;
 use front_end::{TlsError, TlsIdentity};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const CERTIFICATE_FLAG: &str = "--tls-cert";
@@ -29,13 +30,18 @@ pub(crate) enum CertificateError {
 /// Who the server is to clients that encrypt, and the files that say so.
 pub(crate) struct Certificate {
     pub(crate) identity: TlsIdentity,
+    watched: Mutex<Watched>,
+}
+
+/// The files, and what was last seen of them.
+struct Watched {
     files: Files,
-    read: Pair,
+    seen: Seen,
 }
 
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Certificate").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("Certificate").field("files", &self.watched().files).finish_non_exhaustive()
     }
 }
 
@@ -79,18 +85,36 @@ impl Certificate {
         let files = Files { certificate: certificate.to_owned(), key: key.to_owned() };
         let read = files.read()?;
         let identity = TlsIdentity::from_pem(&read.certificate, &read.key);
-        Ok(Certificate { identity: identity.map_err(|error| files.blamed(error))?, files, read })
+        let identity = identity.map_err(|error| files.blamed(error))?;
+        Ok(Certificate { identity, watched: Mutex::new(Watched { files, seen: Ok(read) }) })
+    }
+
+    fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on what `read` has read is used, and its files are looked at.
+    pub(crate) fn adopt(&self, read: Certificate) {
+        let read = read.watched.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(pair) = &read.seen
+            && let Err(error) = self.identity.renew(&pair.certificate, &pair.key)
+        {
+            // The same bytes were good a moment ago.
+            tracing::warn!("the certificate can't be used, the one before goes on: {error}");
+            return;
+        }
+        *self.watched() = read;
     }
 
     /// Looks at the files every minute and uses what is new in them.
     pub(crate) async fn follow(&self, clock: &dyn Clock) -> std::convert::Infallible {
-        let mut seen = Ok(self.read.clone());
         loop {
             clock.sleep(LOOK_EVERY).await;
-            match self.look(&mut seen) {
+            match self.look() {
                 None => {}
                 Some(Ok(())) => {
-                    tracing::info!(file = %self.files.certificate.display(), "the renewed certificate is used");
+                    let file = self.watched().files.certificate.clone();
+                    tracing::info!(file = %file.display(), "the renewed certificate is used");
                 }
                 Some(Err(error)) => {
                     tracing::warn!("a renewed certificate can't be used, the one before goes on: {error}");
@@ -99,14 +123,15 @@ impl Certificate {
         }
     }
 
-    /// What became of the files since they were `seen`; `None`: nothing.
-    fn look(&self, seen: &mut Seen) -> Option<Result<(), CertificateError>> {
-        let (found, outcome) = match self.files.read() {
+    /// What became of the files since they were last seen; `None`: nothing.
+    fn look(&self) -> Option<Result<(), CertificateError>> {
+        let Watched { files, seen } = &mut *self.watched();
+        let (found, outcome) = match files.read() {
             Err(error) => (Err(error.to_string()), Err(error)),
             Ok(pair) if seen.as_ref() == Ok(&pair) => return None,
             Ok(pair) => {
                 let renewed = self.identity.renew(&pair.certificate, &pair.key);
-                (Ok(pair), renewed.map_err(|error| self.files.blamed(error)))
+                (Ok(pair), renewed.map_err(|error| files.blamed(error)))
             }
         };
         let was_told = found.is_err() && *seen == found;
@@ -133,8 +158,7 @@ mod tests {
         write(&key, KEY);
         let served = Certificate::read(&certificate, &key).expect("a pair");
         assert!(!format!("{served:?}").contains("PRIVATE"), "{served:?}");
-        let mut seen = Ok(served.read.clone());
-        let mut look = || served.look(&mut seen).map(|outcome| outcome.map_err(|error| error.to_string()));
+        let look = || served.look().map(|outcome| outcome.map_err(|error| error.to_string()));
         assert_eq!(look(), None);
         // Tools write one file after the other.
         write(&certificate, RENEWED);
@@ -153,5 +177,26 @@ mod tests {
         assert!(told.contains("key.pem: it holds no private key"), "{told}");
         write(&key, RENEWED_KEY);
         assert_eq!(look(), Some(Ok(())));
+    }
+    /// The watch went back to the files from before when the settings named others.
+    #[test]
+    fn other_files_are_used_and_looked_at() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let write = |name: &str, content: &[u8]| std::fs::write(path(name), content).expect("a file");
+        for (name, content) in
+            [("a.pem", CERTIFICATE), ("a-key.pem", KEY), ("b.pem", RENEWED), ("b-key.pem", RENEWED_KEY)]
+        {
+            write(name, content);
+        }
+        let served = Certificate::read(&path("a.pem"), &path("a-key.pem")).expect("a pair");
+        served.adopt(Certificate::read(&path("b.pem"), &path("b-key.pem")).expect("a pair"));
+        assert!(format!("{served:?}").contains("b.pem"), "{served:?}");
+        assert!(served.look().is_none());
+        write("a.pem", b"nonsense");
+        assert!(served.look().is_none());
+        write("b.pem", b"nonsense");
+        let told = served.look().expect("a change").expect_err("no certificate").to_string();
+        assert!(told.contains("b.pem"), "{told}");
     }
 }

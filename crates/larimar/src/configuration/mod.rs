@@ -1,7 +1,7 @@
 //! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the
 //! files with accounts, certificate and key are read, and the place of the ready file is looked at.
 
-mod certificate;
+pub(crate) mod certificate;
 mod machine_memory;
 pub(crate) mod memory_shares;
 pub(crate) mod simulation;

@@ -3,11 +3,12 @@
 //! What always holds: a rule file that can't be used changes nothing while the server runs, and is refused at
 //! the start.
 
+use crate::bounded_file::read_bounded;
 use base::nearest::nearest;
 use front_end::{PROFILES, Simulation, SimulationSettings, parse_rule_file};
-use settings_file::{FILE_SIZE_BYTES_MAX, SettingsFileError};
+use settings_file::SettingsFileError;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +39,8 @@ fn meant(given: &OsStr) -> String {
 #[derive(Debug)]
 pub(crate) struct Simulated {
     pub(crate) simulation: Arc<Simulation>,
+    /// What was read at the start, for the simulation of a server that runs.
+    settings: SimulationSettings,
     /// The name that was given.
     pub(crate) given: OsString,
     file: Option<PathBuf>,
@@ -55,8 +58,8 @@ impl Simulated {
             (None, None) => SimulationSettings::default(),
             (None, Some(path)) => read_rules(path)?,
         };
-        let (simulation, given) = (Arc::new(Simulation::new(settings)), given.to_owned());
-        Ok(Simulated { simulation, given, file, read_again_count: AtomicU64::new(0) })
+        let (simulation, given) = (Arc::new(Simulation::new(settings.clone())), given.to_owned());
+        Ok(Simulated { simulation, settings, given, file, read_again_count: AtomicU64::new(0) })
     }
 
     /// Whether there is a file that SIGHUP has read again.
@@ -64,7 +67,12 @@ impl Simulated {
         self.file.is_some()
     }
 
-    /// Reads the file again with each signal.
+    /// From now on what `read` has read is in force.
+    pub(crate) fn adopt(&self, read: Simulated) {
+        self.simulation.replace_settings(read.settings);
+    }
+
+    /// Reads the file again with each signal: for a server without a file of settings.
     pub(crate) async fn follow(&self, signal: &mut Signal) -> std::convert::Infallible {
         loop {
             signal.recv().await;
@@ -95,13 +103,6 @@ fn read_rules(path: &Path) -> Result<SimulationSettings, SimulateError> {
         _ => SimulateError::File { path: path.to_owned(), error },
     })?;
     parse_rule_file(&text).map_err(|error| SimulateError::Rules { path: path.to_owned(), error })
-}
-
-/// Reads no more than tells that the file is too large.
-fn read_bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(FILE_SIZE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -1,23 +1,26 @@
-//! The log on standard error: what `LARIMAR_LOG` asks for, in colours on a terminal, without floods of equal
-//! lines.
+//! The log on standard error: what `LARIMAR_LOG` or the server's settings ask for, in colours on a terminal,
+//! without floods of equal lines. What is logged can be changed while the program runs.
 
 use crate::output::repeated_lines::RepeatedLines;
 use base::Clock;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::format::{DefaultFields, Format, Full, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Names what is logged.
 const VARIABLE: &str = "LARIMAR_LOG";
+/// The same of the server.
+const FLAG: &str = "--log";
 /// What is logged if nobody says otherwise: warnings and worse.
 pub(crate) const USUAL: &str = "warn";
 /// Whoever sets it to something wants no colours anywhere.
@@ -26,9 +29,10 @@ const NO_COLOR: &str = "NO_COLOR";
 /// Why it is not known what to log.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{VARIABLE} {value:?}: give off, error, warn, info, debug or trace, or several such as warn,partition=debug"
+    "{place} {value:?}: give off, error, warn, info, debug or trace, or several such as warn,partition=debug"
 )]
 pub(crate) struct LogError {
+    place: String,
     value: OsString,
 }
 
@@ -36,27 +40,63 @@ pub(crate) struct LogError {
 /// print what they found.
 pub(crate) const OFF: &str = "off";
 
-/// Starts the log, as the environment asks for it.
-pub(crate) fn start(
+/// What the environment asks for, else what is usual.
+pub(crate) fn levels_of(
     environment: &dyn Fn(&str) -> Option<OsString>,
     usual: &str,
-    clock: Arc<dyn Clock>,
-) -> Result<(), LogError> {
-    let filter = parse_filter(environment(VARIABLE), usual)?;
-    let wants_no_colours = environment(NO_COLOR).is_some_and(|value| !value.is_empty());
-    let in_colours = std::io::stderr().is_terminal() && !wants_no_colours;
-    subscriber(filter, in_colours, clock, std::io::stderr).init();
-    Ok(())
+) -> Result<Targets, LogError> {
+    parse_filter(environment(VARIABLE), usual)
 }
 
-fn subscriber<W>(
-    filter: Targets,
+/// Levels as the flag has them.
+pub(crate) fn parse_levels(text: &str) -> Result<Targets, LogError> {
+    parse_filter(Some(text.into()), USUAL).map_err(|error| LogError { place: FLAG.to_owned(), ..error })
+}
+
+/// Whether levels make sense; the mistake names the `place` where they stand.
+pub(crate) fn check_levels(place: &str, value: &OsStr) -> Result<(), LogError> {
+    let found = parse_filter(Some(value.to_owned()), USUAL);
+    found.map(drop).map_err(|error| LogError { place: place.to_owned(), ..error })
+}
+
+/// Events as they are written.
+type Written<W> = tracing_subscriber::fmt::Subscriber<DefaultFields, Lines, LevelFilter, W>;
+
+/// Changes what is logged.
+pub(crate) struct LogControl {
+    handle: reload::Handle<Targets, Written<fn() -> Stderr>>,
+}
+
+impl LogControl {
+    /// From now on these levels are logged.
+    pub(crate) fn replace(&self, levels: Targets) {
+        // It can only fail when the log has ended, with the program.
+        let _ = self.handle.reload(levels);
+    }
+}
+
+/// Starts the log.
+pub(crate) fn start(
+    levels: Targets,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    clock: Arc<dyn Clock>,
+) -> LogControl {
+    let wants_no_colours = environment(NO_COLOR).is_some_and(|value| !value.is_empty());
+    let in_colours = std::io::stderr().is_terminal() && !wants_no_colours;
+    let (filter, handle) = reload::Layer::new(levels);
+    subscriber(filter, in_colours, clock, std::io::stderr as fn() -> Stderr).init();
+    LogControl { handle }
+}
+
+fn subscriber<W, F>(
+    filter: F,
     in_colours: bool,
     clock: Arc<dyn Clock>,
     writer: W,
 ) -> impl Subscriber + Send + Sync + 'static
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    F: Layer<Written<W>> + Send + Sync + 'static,
 {
     let format = Format::default().without_time().with_ansi(in_colours);
     let lines = Lines { format, repeated: Mutex::default(), clock };
@@ -80,7 +120,7 @@ fn parse_filter(value: Option<OsString>, usual: &str) -> Result<Targets, LogErro
         };
         parts.iter().copied().all(is_clear).then(|| parts.join(",").to_lowercase().parse().ok()).flatten()
     });
-    parsed.ok_or(LogError { value })
+    parsed.ok_or(LogError { place: VARIABLE.to_owned(), value })
 }
 
 /// The usual format, but that of equal warnings and errors few are logged.
@@ -147,9 +187,9 @@ mod tests {
 
     /// What was logged.
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct Logged(Arc<Mutex<Vec<u8>>>);
 
-    impl std::io::Write for Written {
+    impl std::io::Write for Logged {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -161,7 +201,7 @@ mod tests {
     /// A full disk filled the log with a line for each write that was refused.
     #[test]
     fn equal_warnings_are_few_lines_and_other_events_all_of_theirs() {
-        let (clock, written) = (Arc::new(SetClock::default()), Written::default());
+        let (clock, written) = (Arc::new(SetClock::default()), Logged::default());
         let writer = written.clone();
         let filter = parse_filter(Some("info".into()), USUAL).unwrap();
         let subscriber = subscriber(filter, false, clock.clone(), move || writer.clone());
@@ -187,6 +227,23 @@ mod tests {
             (4, 4, 10),
             "{log}"
         );
+    }
+
+    #[test]
+    fn levels_change_while_it_runs() {
+        let (clock, written) = (Arc::new(SetClock::default()), Logged::default());
+        let writer = written.clone();
+        let (filter, handle) = reload::Layer::new(parse_levels("warn").unwrap());
+        let subscriber = subscriber(filter, false, clock, move || writer.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!("before");
+            handle.reload(parse_levels("info").unwrap()).unwrap();
+            tracing::info!("between");
+            handle.reload(parse_levels("error").unwrap()).unwrap();
+            tracing::warn!("after");
+        });
+        let log = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(log.lines().count() == 1 && log.contains("between"), "{log}");
     }
 
     #[test]

@@ -1,0 +1,114 @@
+//! `larimar config`: looks for mistakes, shows which values hold and where they come from, prints a commented
+//! file.
+//!
+//! What always holds: nothing is opened but what a start reads before it touches anything; no key of an
+//! account is printed.
+
+use crate::settings::example;
+use crate::settings::merge::{Entry, Origin};
+use crate::settings::toml_text;
+use front_end::accounts::may_be_shown;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What stands in the place of keys.
+const HIDDEN: &str = "...";
+
+/// Prints the commented file.
+pub(crate) fn print_example(out: &mut dyn Write) -> io::Result<()> {
+    print(&example::text(), out)
+}
+
+/// Prints that there is no mistake.
+pub(crate) fn print_checked(entries: &[Entry], file: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
+    let count = entries.iter().filter(|entry| matches!(entry.origin, Origin::File { .. })).count();
+    let line = match file {
+        Some(file) => format!("{}: no mistake; {count} of its settings are in force\n", file.display()),
+        None => "no file is given with --config or LARIMAR_CONFIG; flags and variables have no mistake\n"
+            .to_owned(),
+    };
+    print(&line, out)
+}
+
+/// Prints each setting as a line of a file, and where its value comes from as a comment.
+pub(crate) fn print_shown(entries: &[Entry], file: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
+    let lines: Vec<(String, String)> = entries.iter().map(|entry| shown(entry, file)).collect();
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or_default().min(WIDTH_MAX);
+    let text: String = lines.iter().map(|(line, origin)| format!("{line:width$}  # {origin}\n")).collect();
+    print(&text, out)
+}
+
+/// Columns before the origins, unless a line is longer.
+const WIDTH_MAX: usize = 60;
+
+fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
+    let setting = entry.setting;
+    if entry.values.is_empty() {
+        return (format!("# {} is not set", setting.key), setting.unset.to_owned());
+    }
+    let values: Vec<String> = if setting.key == "accounts" {
+        entry.values.iter().flat_map(|value| account_names(&value.to_string_lossy())).collect()
+    } else {
+        entry.values.iter().map(|value| value.to_string_lossy().into_owned()).collect()
+    };
+    let origin = match (&entry.origin, file) {
+        (Origin::File { line }, Some(file)) => format!("{} line {line}", file.display()),
+        (Origin::File { line }, None) => format!("line {line}"),
+        (Origin::Variable(variable), _) => variable.clone(),
+        (Origin::Flag, _) => setting.flag.to_owned(),
+        (Origin::Default, _) => "default".to_owned(),
+    };
+    (format!("{} = {}", setting.key, toml_text::value(setting.kind, &values)), origin)
+}
+
+/// Accounts without their keys.
+fn account_names(text: &str) -> Vec<String> {
+    let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
+    parts
+        .map(|part| match part.split_once(':') {
+            Some((name, _)) if may_be_shown(name) => format!("{name}:{HIDDEN}"),
+            _ => HIDDEN.to_owned(),
+        })
+        .collect()
+}
+
+/// A reader that has had enough, such as `head`, is no failure.
+fn print(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    match out.write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::table::SETTINGS;
+
+    #[test]
+    fn values_are_shown_with_their_origin_and_accounts_without_keys() {
+        let entry = |key, values: &[&str], origin| Entry {
+            setting: SETTINGS.iter().find(|setting| setting.key == key).expect("a setting"),
+            values: values.iter().map(Into::into).collect(),
+            origin,
+        };
+        let file = Some(Path::new("f.toml"));
+        for (entry, line, origin) in [
+            (entry("table_port", &["7"], Origin::File { line: 3 }), "table_port = 7", "f.toml line 3"),
+            (entry("data", &["larimar-data"], Origin::Default), "data = \"larimar-data\"", "default"),
+            (entry("ready_file", &[], Origin::Default), "# ready_file is not set", "none is written"),
+            (
+                entry(
+                    "accounts",
+                    &["abc:SECRET;def:SECRET"],
+                    Origin::Variable("AZURITE_ACCOUNTS".to_owned()),
+                ),
+                "accounts = [\"abc:...\", \"def:...\"]",
+                "AZURITE_ACCOUNTS",
+            ),
+            (entry("accounts", &["SECRET"], Origin::Flag), "accounts = [\"...\"]", "--account"),
+        ] {
+            assert_eq!(shown(&entry, file), (line.to_owned(), origin.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! SIGHUP with a file of settings: it is read again, and what can change at run time is in force then.
+//!
+//! What always holds: all or none. Everything is read and checked before anything changes; a mistake leaves
+//! the values from before, and is one line of the log. Settings that need a restart are named, and named
+//! again with each signal until the file and the process agree.
+
+use crate::arguments::Chore;
+use crate::configuration::certificate::Certificate;
+use crate::configuration::simulation::Simulated;
+use crate::configuration::{Configuration, DevelopmentSettings};
+use crate::output::log::{self, LogControl};
+use crate::settings::merge::Entry;
+use crate::settings::sources::{Gathered, Sources};
+use crate::settings::table::Change;
+use tokio::signal::unix::Signal;
+
+/// What can change while the server runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Live<'a> {
+    pub(crate) certificate: Option<&'a Certificate>,
+    pub(crate) simulated: Option<&'a Simulated>,
+}
+
+/// Reads the file of settings again.
+pub(crate) struct Reload {
+    sources: Sources,
+    /// The values that are in force, in the order of the table.
+    entries: Vec<Entry>,
+    log: LogControl,
+    /// How often it was done: of equal lines the log leaves out all but one in some seconds.
+    count: u64,
+}
+
+impl Reload {
+    /// Of a server that has started with these settings.
+    pub(crate) fn new(sources: Sources, entries: Vec<Entry>, log: LogControl) -> Self {
+        Reload { sources, entries, log, count: 0 }
+    }
+
+    /// Whether there is a file to read again.
+    pub(crate) fn has_file(&self) -> bool {
+        self.sources.file().is_some()
+    }
+
+    /// Reads the file again with each signal.
+    pub(crate) async fn follow(&mut self, signal: &mut Signal, live: Live<'_>) -> std::convert::Infallible {
+        loop {
+            signal.recv().await;
+            match self.once(live) {
+                Ok(done) => {
+                    tracing::warn!("the settings were read again ({}.) and are in force{done}", self.count)
+                }
+                Err(error) => tracing::warn!(
+                    "the settings were read again ({}.), those from before stay in force: {error}",
+                    self.count
+                ),
+            }
+        }
+    }
+
+    /// Reads it once; says what changed, or why nothing did.
+    fn once(&mut self, live: Live<'_>) -> Result<String, String> {
+        self.count += 1;
+        let Gathered { entries, arguments } =
+            self.sources.gather().map_err(|mistakes| first_of(&mistakes))?;
+        let Chore::Serve(arguments) = arguments.chore() else {
+            return Err("this command line serves nothing".to_owned());
+        };
+        let blame = |mistake: String| self.sources.blame(&entries, &mistake);
+        let levels = log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
+        let configuration = Configuration::from_arguments(*arguments, &self.sources.environment())
+            .map_err(|error| blame(error.to_string()))?;
+        let Configuration { tls, development: DevelopmentSettings { simulated, .. }, .. } = configuration;
+        let can = Live {
+            certificate: live.certificate.filter(|_| tls.is_some()),
+            simulated: live.simulated.filter(|_| simulated.is_some()),
+        };
+        let plan = plan(&self.entries, &entries, |key| match key {
+            "tls_cert" | "tls_key" => can.certificate.is_some(),
+            "simulate" => can.simulated.is_some(),
+            _ => true,
+        });
+        // From here on nothing can fail.
+        if let (Some(certificate), Some(read)) = (can.certificate, tls) {
+            certificate.adopt(read);
+        }
+        if let (Some(running), Some(read)) = (can.simulated, simulated) {
+            running.adopt(read);
+        }
+        self.log.replace(levels);
+        for (entry, next) in self.entries.iter_mut().zip(entries) {
+            if !plan.at_start.contains(&entry.setting.key) {
+                *entry = next;
+            }
+        }
+        Ok(plan.in_words())
+    }
+}
+
+/// The first of some mistakes, and how many there are.
+pub(crate) fn first_of(mistakes: &[String]) -> String {
+    let first = mistakes.first().map_or("", String::as_str);
+    match mistakes.len() {
+        0 | 1 => first.to_owned(),
+        count => format!("{first} (and {} more; larimar config check names them all)", count - 1),
+    }
+}
+
+/// What a file that was read again changes, by keys.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    at_run_time: Vec<&'static str>,
+    at_start: Vec<&'static str>,
+}
+
+/// Compares the values in force with those that were read. `can` says whether a setting that changes at run
+/// time can do so in this process.
+fn plan(now: &[Entry], next: &[Entry], can: impl Fn(&str) -> bool) -> Plan {
+    let changed = now.iter().zip(next).filter(|(now, next)| now.values != next.values);
+    let (at_run_time, at_start) = changed
+        .map(|(now, _)| now.setting)
+        .partition::<Vec<_>, _>(|setting| setting.change == Change::AtRunTime && can(setting.key));
+    let keys = |settings: Vec<&'static crate::settings::table::Setting>| {
+        settings.into_iter().map(|setting| setting.key).collect()
+    };
+    Plan { at_run_time: keys(at_run_time), at_start: keys(at_start) }
+}
+
+impl Plan {
+    fn in_words(&self) -> String {
+        let mut words = match self.at_run_time.is_empty() {
+            true => String::new(),
+            false => format!("; changed: {}", self.at_run_time.join(", ")),
+        };
+        if !self.at_start.is_empty() {
+            words.push_str(&format!("; what changes with the next start only: {}", self.at_start.join(", ")));
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::file;
+    use crate::settings::merge::merge;
+    use crate::settings::typed::Values;
+
+    fn entries(text: &str) -> Vec<Entry> {
+        merge(&Values::new(), &|_| None, &file::read(text).expect("a good file"), None).expect("no mistake")
+    }
+
+    #[test]
+    fn what_changed_is_divided_by_when_it_can() {
+        for (before, after, simulates, expected) in [
+            ("", "", true, ""),
+            ("log = \"info\"", "\n# moved\nlog = \"info\"", true, ""),
+            // The default, written down.
+            ("", "log = \"warn\"\ntable_port = 10002", true, ""),
+            ("", "log = \"info\"", true, "; changed: log"),
+            ("log = \"info\"", "", true, "; changed: log"),
+            ("simulate = \"a\"", "simulate = \"b\"", true, "; changed: simulate"),
+            ("", "simulate = \"b\"", false, "; what changes with the next start only: simulate"),
+            (
+                "",
+                "host = \"::1\"\nlog = \"info\"\nmax_ranges = 9",
+                true,
+                "; changed: log; what changes with the next start only: host, max_ranges",
+            ),
+        ] {
+            let can = |key: &str| key != "simulate" || simulates;
+            let plan = plan(&entries(before), &entries(after), can);
+            assert_eq!(plan.in_words(), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_mistakes_the_first_is_said() {
+        let mistakes = |count: usize| (0..count).map(|index| format!("m{index}")).collect::<Vec<_>>();
+        for (count, expected) in
+            [(0, ""), (1, "m0"), (3, "m0 (and 2 more; larimar config check names them all)")]
+        {
+            assert_eq!(first_of(&mistakes(count)), expected);
+        }
+    }
+}

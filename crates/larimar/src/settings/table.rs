@@ -1,0 +1,384 @@
+//! Every setting of the server: the one list that the file, the environment, `larimar config` and the table
+//! in `docs/settings.md` are made from.
+//!
+//! What always holds: each flag of `larimar serve` but `--config` is here, with the default that the command
+//! line has; a key is the flag's name on the command line's side (clap's id), a variable `LARIMAR_` and the
+//! key.
+
+use crate::settings::kind::Kind;
+
+/// When a new value is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// On SIGHUP.
+    AtRunTime,
+    /// With the next start.
+    AtStart,
+}
+
+/// A setting.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// What belongs together.
+    pub(crate) group: &'static str,
+    /// Its name in a file.
+    pub(crate) key: &'static str,
+    /// Its flag.
+    pub(crate) flag: &'static str,
+    /// What stands behind the flag; empty: nothing.
+    pub(crate) operand: &'static str,
+    pub(crate) kind: Kind,
+    /// Its unit; empty: it has none.
+    pub(crate) unit: &'static str,
+    /// Its value if nobody says otherwise; empty: it is not set.
+    pub(crate) default: &'static str,
+    /// What it means that it is not set.
+    pub(crate) unset: &'static str,
+    /// A value for the commented file, where there is no default.
+    pub(crate) example: &'static str,
+    pub(crate) change: Change,
+    /// What it does.
+    pub(crate) meaning: &'static str,
+}
+
+impl Setting {
+    /// Its variable in the environment.
+    pub(crate) fn variable(&self) -> String {
+        format!("LARIMAR_{}", self.key.to_ascii_uppercase())
+    }
+}
+
+/// What most settings have in common.
+const PLAIN: Setting = Setting {
+    group: "",
+    key: "",
+    flag: "",
+    operand: "",
+    kind: Kind::Text,
+    unit: "",
+    default: "",
+    unset: "",
+    example: "",
+    change: Change::AtStart,
+    meaning: "",
+};
+
+/// All settings, in the order of the documentation.
+pub(crate) static SETTINGS: [Setting; 23] = [
+    Setting {
+        group: "Data",
+        key: "data",
+        flag: "--data",
+        operand: "DIR",
+        kind: Kind::Path,
+        default: "larimar-data",
+        meaning: "folder that holds the data; made if missing, for the user of the server alone (0700)",
+        ..PLAIN
+    },
+    Setting {
+        group: "Data",
+        key: "in_memory",
+        flag: "--in-memory",
+        kind: Kind::Switch,
+        default: "false",
+        meaning: "keep everything in memory, forget it at the end; not together with data",
+        ..PLAIN
+    },
+    Setting {
+        group: "Data",
+        key: "ready_file",
+        flag: "--ready-file",
+        operand: "FILE",
+        kind: Kind::Path,
+        unset: "none is written",
+        example: "ready.json",
+        meaning: "written, in one step, once the server listens; its folder has to be there, unless it is the data folder",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "host",
+        flag: "--host",
+        operand: "HOST",
+        default: "127.0.0.1",
+        meaning: "IP address to listen on, or a name that is resolved at the start (its first address counts)",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "blob_port",
+        flag: "--blob-port",
+        operand: "PORT",
+        kind: Kind::Port,
+        default: "10000",
+        meaning: "port of the Blob service; 0 picks a free one",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "queue_port",
+        flag: "--queue-port",
+        operand: "PORT",
+        kind: Kind::Port,
+        default: "10001",
+        meaning: "port of the Queue service; 0 picks a free one",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "table_port",
+        flag: "--table-port",
+        operand: "PORT",
+        kind: Kind::Port,
+        default: "10002",
+        meaning: "port of the Table service; 0 picks a free one",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "admin_port",
+        flag: "--admin-port",
+        operand: "PORT",
+        kind: Kind::PortOrNone,
+        default: "10010",
+        meaning: "port of the admin side, on 127.0.0.1 only; taken: the server starts all the same, and warns; 0 picks \
+                  a free one, none turns it off",
+        ..PLAIN
+    },
+    Setting {
+        group: "Accounts",
+        key: "accounts",
+        flag: "--account",
+        operand: "NAME:KEY[:KEY2]",
+        kind: Kind::Texts,
+        unset: "the development account",
+        example: "NAME:KEY",
+        meaning: "accounts with one or two Base64 keys; the flag is repeated for more",
+        ..PLAIN
+    },
+    Setting {
+        group: "Accounts",
+        key: "accounts_file",
+        flag: "--accounts-file",
+        operand: "FILE",
+        kind: Kind::Path,
+        unset: "no file",
+        example: "accounts",
+        meaning: "file with one NAME:KEY[:KEY2] a line; # starts a comment",
+        ..PLAIN
+    },
+    Setting {
+        group: "Accounts",
+        key: "versioned_accounts",
+        flag: "--versioned-account",
+        operand: "NAME",
+        kind: Kind::Texts,
+        unset: "none, as a new account in Azure",
+        example: "myaccount",
+        meaning: "accounts that keep former versions of their blobs; the flag is repeated for more",
+        ..PLAIN
+    },
+    Setting {
+        group: "Encryption and tokens",
+        key: "tls_cert",
+        flag: "--tls-cert",
+        operand: "FILE",
+        kind: Kind::Path,
+        unset: "connections are not encrypted",
+        example: "cert.pem",
+        change: Change::AtRunTime,
+        meaning: "certificate (chain), PEM: connections are encrypted, and others are not served; looked at every \
+                  minute: a renewed pair is shown to those that connect from then on, one that can't be used is \
+                  logged. At run time its file can change, not whether there is one",
+        ..PLAIN
+    },
+    Setting {
+        group: "Encryption and tokens",
+        key: "tls_key",
+        flag: "--tls-key",
+        operand: "FILE",
+        kind: Kind::Path,
+        unset: "connections are not encrypted",
+        example: "key.pem",
+        change: Change::AtRunTime,
+        meaning: "the certificate's private key, PEM",
+        ..PLAIN
+    },
+    Setting {
+        group: "Encryption and tokens",
+        key: "oauth",
+        flag: "--oauth",
+        operand: "MODE",
+        kind: Kind::Word(&["basic"]),
+        unset: "no bearer token is taken",
+        example: "basic",
+        meaning: "take bearer tokens whose signature is not verified, for development only; needs TLS",
+        ..PLAIN
+    },
+    Setting {
+        group: "Encryption and tokens",
+        key: "unencrypted_customer_keys",
+        flag: "--unencrypted-customer-keys",
+        kind: Kind::Switch,
+        default: "false",
+        meaning: "take customers' keys and encryption scopes of blobs, too, for tests of applications that use them: \
+                  nothing is encrypted with them. Without it such requests are refused",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "memory_budget",
+        flag: "--memory-budget",
+        operand: "SIZE",
+        kind: Kind::Size { least: 64 << 20 },
+        unit: "bytes",
+        unset: "a quarter of the memory that the process may use, 64 MiB to 4 GiB; 1 GiB where that can't be learned",
+        example: "512MiB",
+        meaning: "memory for rows on their way to checkpoints and for cached blocks together. The process takes 150 \
+                  MiB more at most: other bounds are parts of the budget, and the cache shrinks by what is beyond",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "cache_share",
+        flag: "--cache-share",
+        operand: "PERCENT",
+        kind: Kind::Whole { least: 10, most: Some(90) },
+        unit: "percent",
+        unset: "half, or all but 512 MiB if that is more",
+        example: "50",
+        meaning: "the cache's part of the memory budget. What is in memory tables, the other part, is read from the \
+                  log again after a crash",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "range_size",
+        flag: "--range-size",
+        operand: "SIZE",
+        kind: Kind::Size { least: 0 },
+        unit: "bytes",
+        default: "4GiB",
+        meaning: "a range with more bytes of checkpoints is split; at least what a memory table holds: 32 MiB \
+                  (33,554,432), or less with a memory budget so small that its memory tables are smaller",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "max_ranges",
+        flag: "--max-ranges",
+        operand: "COUNT",
+        kind: Kind::Whole { least: 5, most: None },
+        unit: "ranges",
+        default: "32",
+        meaning: "ranges of the process; then none is split any more",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "scrub_rate",
+        flag: "--scrub-rate",
+        operand: "SIZE",
+        kind: Kind::Size { least: 0 },
+        unit: "bytes a second",
+        default: "4MiB",
+        meaning: "how fast sealed extents are read again in the background, to notice damage; 0: never",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "pin_workers",
+        flag: "--pin-workers",
+        operand: "BOOL",
+        kind: Kind::Bool,
+        default: "true",
+        meaning: "keep each worker thread on one core, if there are as many workers as cores that the process may use; \
+                  false: the kernel moves them, for machines with other busy programs",
+        ..PLAIN
+    },
+    Setting {
+        group: "Simulation",
+        key: "simulate",
+        flag: "--simulate",
+        operand: "PROFILE|FILE",
+        kind: Kind::Path,
+        unset: "nothing is simulated",
+        example: "azure",
+        change: Change::AtRunTime,
+        meaning: "behave like the live service on purpose: its limits, page boundaries and balancing as in the profile \
+                  azure or azure-large, or as a rule file says, with faults. For tests of applications. At run time \
+                  its rules can change, not whether there are any",
+        ..PLAIN
+    },
+    Setting {
+        group: "Log",
+        key: "log",
+        flag: "--log",
+        operand: "LEVELS",
+        kind: Kind::Levels,
+        default: "warn",
+        change: Change::AtRunTime,
+        meaning: "what is logged to standard error, such as info or warn,partition=debug",
+        ..PLAIN
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
+
+    /// A flag that the table lacks can't be set in a file, nor by a variable.
+    #[test]
+    fn the_table_is_the_command_line() {
+        let command = Arguments::command();
+        let serve = command.find_subcommand("serve").expect("serve");
+        let ids: BTreeSet<&str> = serve.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+        let keys: BTreeSet<&str> = SETTINGS.iter().map(|setting| setting.key).chain(["config"]).collect();
+        assert_eq!(ids, keys);
+        for setting in &SETTINGS {
+            let arg = serve.get_arguments().find(|arg| arg.get_id() == setting.key).expect("one of them");
+            assert_eq!(Some(setting.flag), arg.get_long().map(|long| format!("--{long}")).as_deref());
+            let takes_value = arg.get_action().takes_values();
+            assert_eq!(takes_value, setting.kind != Kind::Switch, "{}", setting.key);
+            assert_eq!(takes_value, !setting.operand.is_empty(), "{}", setting.key);
+            if takes_value {
+                let defaults = arg.get_default_values().iter().filter_map(|value| value.to_str());
+                assert_eq!(defaults.collect::<Vec<_>>().join(" "), setting.default, "{}", setting.key);
+            }
+            assert!(setting.default.is_empty() != setting.unset.is_empty(), "{}", setting.key);
+            assert!(setting.default.is_empty() != setting.example.is_empty(), "{}", setting.key);
+            for value in [setting.default, setting.example].into_iter().filter(|value| !value.is_empty()) {
+                assert_eq!(setting.kind.check(value.as_ref()), Ok(()), "{}", setting.key);
+            }
+        }
+    }
+
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+
+    fn row(setting: &Setting) -> String {
+        let Setting { key, flag, operand, unit, meaning, .. } = setting;
+        let flag = if operand.is_empty() { (*flag).to_owned() } else { format!("{flag} {operand}") };
+        let default = match setting.default {
+            "" => setting.unset.to_owned(),
+            default => format!("`{default}`"),
+        };
+        let change = if setting.change == Change::AtRunTime { "yes" } else { "no" };
+        let (key, flag, wanted) = (format!("`{key}`"), format!("`{flag}`"), setting.kind.wanted());
+        let cells: [&str; 7] = [&key, &flag, &default, unit, &wanted, change, meaning];
+        cells.iter().map(|cell| format!("| {} ", cell.replace('|', "\\|"))).collect::<String>() + "|"
+    }
+
+    /// On a mismatch the test prints the rows as they should be.
+    #[test]
+    fn the_reference_lists_every_setting() {
+        let document = std::fs::read_to_string(DOCUMENT).expect("the page");
+        let section = document.split("\n## ").find(|section| section.starts_with("Every setting\n"));
+        let found: Vec<&str> =
+            section.unwrap_or_default().lines().filter(|line| line.starts_with("| `")).collect();
+        let expected: Vec<String> = SETTINGS.iter().map(row).collect();
+        assert!(found == expected, "the rows should be\n{}", expected.join("\n"));
+    }
+}

@@ -1,0 +1,310 @@
+//! `larimar --config FILE`, `larimar config`, and SIGHUP under load: which values hold, which mistakes are
+//! named, and that a changed file disturbs no request.
+#![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
+const WITHIN: Duration = Duration::from_secs(20);
+/// What every server of these tests has in its file.
+const PORTS: &str =
+    "in_memory = true\ntable_port = 0\nqueue_port = 0\nblob_port = 0\nadmin_port = \"none\"\n";
+
+/// The program in a folder, without variables of whoever runs the tests.
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("LARIMAR_") || name == "AZURITE_ACCOUNTS" {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// Exit code, standard output, lines on standard error.
+fn outcome(output: &Output) -> (Option<i32>, String, Vec<String>) {
+    let errors = text(&output.stderr).lines().map(str::to_owned).collect();
+    (output.status.code(), text(&output.stdout), errors)
+}
+
+fn write(folder: &Path, name: &str, content: &str) {
+    std::fs::write(folder.join(name), content).expect("a file");
+}
+
+struct Server {
+    process: Child,
+    ready: serde_json::Value,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Server {
+    fn start(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let ready_file = folder.join("ready");
+        // That of the server before it.
+        let _ = std::fs::remove_file(&ready_file);
+        let mut process = command(folder, arguments)
+            .arg("--ready-file")
+            .arg(&ready_file)
+            .envs(environment.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        let (sender, lines) = mpsc::channel();
+        let errors = BufReader::new(process.stderr.take().expect("a pipe"));
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        let started = Instant::now();
+        let ready = loop {
+            if started.elapsed() > WITHIN || process.try_wait().expect("a child").is_some() {
+                panic!("the program does not get ready: {:?}", lines.try_iter().collect::<Vec<_>>());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            if let Ok(ready) = serde_json::from_slice(&std::fs::read(&ready_file).unwrap_or_default()) {
+                break ready;
+            }
+        };
+        Server { process, ready, lines }
+    }
+
+    fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::HUP).expect("a process");
+    }
+
+    /// Waits for a line of the log.
+    fn logs(&self, part: &str) -> String {
+        let started = Instant::now();
+        let mut seen = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(WITHIN.saturating_sub(started.elapsed())) {
+            if line.contains(part) {
+                return line;
+            }
+            seen.push(line);
+        }
+        panic!("no line has {part:?}: {seen:?}");
+    }
+
+    fn list_queues(&self) -> u16 {
+        list_queues(self.ready["sas"]["queue"].as_str().expect("an address"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The status of the answer to a list of queues.
+fn list_queues(address: &str) -> u16 {
+    let (host, target) =
+        address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path");
+    let mut connection = TcpStream::connect(host).expect("a connection");
+    connection.set_read_timeout(Some(WITHIN)).expect("a time-out");
+    let request = format!("GET /{target}&comp=list HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).expect("an answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
+}
+
+#[test]
+fn a_check_names_each_mistake_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "good.toml", "table_port = 7\nscrub_rate = \"1MiB\"\n");
+    let checked = command(folder.path(), &["config", "check", "--config", "good.toml"]).output().unwrap();
+    let (code, said, errors) = outcome(&checked);
+    assert_eq!((code, errors.len()), (Some(0), 0), "{errors:?}");
+    assert_eq!(said, "good.toml: no mistake; 2 of its settings are in force\n");
+
+    write(folder.path(), "bad.toml", "table_prt = 7\n\nblob_port = 70000\ntls_cert = \"SECRET\"\nhost = 3\n");
+    for arguments in [&["config", "check"][..], &["config", "check", "--table-port", "9"]] {
+        let checked = command(folder.path(), arguments).env("LARIMAR_CONFIG", "bad.toml").output().unwrap();
+        let (code, said, errors) = outcome(&checked);
+        assert_eq!((code, said.as_str()), (Some(2), ""), "{errors:?}");
+        assert_eq!(
+            errors,
+            [
+                "larimar: bad.toml line 1: the file has no key \"table_prt\"; did you mean table_port?",
+                "larimar: bad.toml line 3: blob_port must be a port from 1 to 65535, or 0 for a free one",
+                "larimar: bad.toml line 5: host must be a text, in quotes",
+            ]
+        );
+    }
+    // What only a start would notice.
+    for (content, part) in [
+        (
+            "\nblob_port = 5\nqueue_port = 5",
+            "bad.toml line 2: blob_port and bad.toml line 3: queue_port are both 5",
+        ),
+        ("range_size = \"1MiB\"", "bad.toml line 1: range_size: a range size of"),
+        ("accounts_file = \"absent\"", "bad.toml line 1: accounts_file: absent: No such file"),
+        ("accounts = [\"abc:=\"]", "bad.toml line 1: accounts: key 1 of account \"abc\" is not Base64"),
+        ("tls_cert = \"absent\"\ntls_key = \"absent\"", "bad.toml line 1: tls_cert: absent: No such file"),
+        ("simulate = \"azur\"", "bad.toml line 1: simulate: azur: there is no such profile"),
+        ("a = ", "bad.toml line 1: this is not TOML: "),
+    ] {
+        write(folder.path(), "bad.toml", content);
+        for arguments in [&["config", "check", "--config", "bad.toml"][..], &["--config", "bad.toml"]] {
+            let (code, _, errors) = outcome(&command(folder.path(), arguments).output().unwrap());
+            assert_eq!((code, errors.len()), (Some(2), 1), "{content}: {errors:?}");
+            assert!(errors[0].contains(part), "{content}: {errors:?}");
+        }
+    }
+    let (code, _, errors) =
+        outcome(&command(folder.path(), &["config", "check", "--config", "absent"]).output().unwrap());
+    assert!(code == Some(2) && errors[0].starts_with("larimar: --config absent: No such file"), "{errors:?}");
+}
+
+#[test]
+fn shown_values_say_where_they_come_from_and_hide_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = "AAECAwQFBgcICQoLDA0ODw==";
+    let content = format!("table_port = 7\n\nblob_port = 8\naccounts = [\"abc:{secret}\"]\n");
+    write(folder.path(), "f.toml", &content);
+    let shown = command(folder.path(), &["config", "show", "--config", "f.toml", "--queue-port=9"])
+        .env("LARIMAR_BLOB_PORT", "10")
+        .output()
+        .unwrap();
+    let (code, said, errors) = outcome(&shown);
+    assert_eq!((code, errors.len()), (Some(0), 0), "{errors:?}");
+    let line = |key: &str| {
+        let line = said.lines().find(|line| line.starts_with(key)).unwrap_or_else(|| panic!("{key}: {said}"));
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (key, expected) in [
+        ("table_port", "table_port = 7 # f.toml line 1"),
+        ("blob_port", "blob_port = 10 # LARIMAR_BLOB_PORT"),
+        ("queue_port", "queue_port = 9 # --queue-port"),
+        ("host", "host = \"127.0.0.1\" # default"),
+        ("accounts", "accounts = [\"abc:...\"] # f.toml line 4"),
+    ] {
+        assert_eq!(line(key), expected);
+    }
+    assert!(!said.contains(secret), "{said}");
+    // What is shown is a file of the same settings, but for the keys.
+    write(
+        folder.path(),
+        "again.toml",
+        &said
+            .lines()
+            .filter(|line| !line.starts_with("accounts"))
+            .fold(String::new(), |all, line| all + line + "\n"),
+    );
+    let again = command(folder.path(), &["config", "check", "--config", "again.toml"]).output().unwrap();
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+}
+
+#[test]
+fn the_example_is_a_good_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, example, _) = outcome(&command(folder.path(), &["config", "example"]).output().unwrap());
+    assert!(code == Some(0) && example.contains("#table_port = 10002\n"), "{example}");
+    write(folder.path(), "f.toml", &example);
+    let checked = command(folder.path(), &["config", "check", "--config", "f.toml"]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+}
+
+#[test]
+fn a_server_takes_its_settings_from_all_places() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "f.toml",
+        &format!("{PORTS}data = \"elsewhere\"\n").replace("in_memory = true\n", ""),
+    );
+    let server = Server::start(
+        folder.path(),
+        &["serve", "--config", "f.toml"],
+        &[("LARIMAR_IN_MEMORY", "true"), ("LARIMAR_LOG", "info")],
+    );
+    assert_eq!(server.list_queues(), 200);
+    // The environment's memory beats the file's folder.
+    assert!(!folder.path().join("elsewhere").exists());
+    drop(server);
+    let server = Server::start(
+        folder.path(),
+        &["--data", "here", "--config", "f.toml"],
+        &[("LARIMAR_IN_MEMORY", "true")],
+    );
+    assert_eq!(server.list_queues(), 200);
+    assert!(folder.path().join("here").exists());
+}
+
+#[test]
+fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "rules.toml", "");
+    let settings = |rest: &str| {
+        write(folder.path(), "next.toml", &format!("{PORTS}simulate = \"rules.toml\"\n{rest}"));
+        std::fs::rename(folder.path().join("next.toml"), folder.path().join("f.toml")).expect("a file");
+    };
+    settings("");
+    let server = Server::start(folder.path(), &["--config", "f.toml"], &[]);
+    let address = server.ready["sas"]["queue"].as_str().expect("an address");
+    let (stop, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(list_queues(address), 200);
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        // Whatever fails in here, the loads end.
+        let course = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            settings("log = \"info\"\nmax_ranges = 20\n");
+            server.hang_up();
+            let line = server.logs("the settings were read again (1.) and are in force");
+            assert!(
+                line.ends_with("; changed: log; what changes with the next start only: max_ranges"),
+                "{line}"
+            );
+            // A broken file, and one that names a broken file: neither changes the log nor the rules.
+            settings("log = \"error\"\nmax_rangs = 20\n");
+            server.hang_up();
+            let line = server.logs("(2.), those from before stay in force: ");
+            assert!(
+                line.ends_with("f.toml line 8: the file has no key \"max_rangs\"; did you mean max_ranges?"),
+                "{line}"
+            );
+            write(folder.path(), "rules.toml", "[[fault]]\nstatus = 503\noperaton = \"ListQueues\"\n");
+            settings("log = \"error\"\n");
+            server.hang_up();
+            let line = server.logs("(3.), those from before stay in force: ");
+            assert!(line.contains("f.toml line 6: simulate: rules.toml: line 3: "), "{line}");
+            write(folder.path(), "rules.toml", "");
+            for count in 4..24 {
+                settings(if count % 2 == 0 { "log = \"warn\"\n" } else { "log = \"info\"\n" });
+                server.hang_up();
+                server.logs(&format!("the settings were read again ({count}.) and are in force"));
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = course {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    assert!(served.load(Ordering::Relaxed) > 10);
+    // The rules that the file names are in force once they are there.
+    write(folder.path(), "rules.toml", "[[fault]]\nstatus = 500\noperation = \"ListQueues\"\n");
+    server.hang_up();
+    server.logs("(24.) and are in force");
+    assert_eq!(server.list_queues(), 500);
+}

@@ -1,0 +1,98 @@
+//! The server under a service manager: it says when it serves, lives and stops, and the unit file of
+//! `deploy/systemd` is good.
+#![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
+const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/systemd/larimar.service");
+const WITHIN: Duration = Duration::from_secs(20);
+/// Of `systemd-analyze security`, in tenths: 0 is safest; it calls up to 2.0 "OK".
+const EXPOSURE_MAX: &str = "20";
+
+#[test]
+fn it_says_when_it_serves_lives_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(WITHIN)).unwrap();
+    let mut process = Command::new(PROGRAM)
+        .args(["--in-memory", "--table-port=0", "--queue-port=0", "--blob-port=0", "--admin-port=none"])
+        .current_dir(folder.path())
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "300000")
+        .env_remove("WATCHDOG_PID")
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program");
+    let mut states = std::iter::from_fn(|| {
+        let mut buffer = [0; 512];
+        let size = socket.recv(&mut buffer).ok()?;
+        Some(String::from_utf8_lossy(&buffer[..size]).trim().to_owned())
+    });
+    let ready = states.find(|state| state != "WATCHDOG=1");
+    let signs = states.by_ref().take(3).collect::<Vec<_>>();
+    kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
+    let stopping = states.find(|state| state != "WATCHDOG=1");
+    let ended = process.wait().unwrap();
+    assert_eq!(ready.as_deref(), Some("READY=1"));
+    assert_eq!(signs, ["WATCHDOG=1"; 3]);
+    assert_eq!(stopping.as_deref(), Some("STOPPING=1"));
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn a_manager_that_is_gone_is_a_line_and_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    let mut process = Command::new(PROGRAM)
+        .args([
+            "--in-memory",
+            "--table-port=0",
+            "--queue-port=0",
+            "--blob-port=0",
+            "--admin-port=none",
+            "--ready-file",
+        ])
+        .arg(&ready)
+        .current_dir(folder.path())
+        .env("NOTIFY_SOCKET", folder.path().join("absent"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    let started = std::time::Instant::now();
+    while !ready.exists() && started.elapsed() < WITHIN {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
+    let mut log = String::new();
+    std::io::Read::read_to_string(&mut process.stderr.take().unwrap(), &mut log).unwrap();
+    assert!(process.wait().unwrap().success(), "{log}");
+    assert!(log.contains("NOTIFY_SOCKET"), "{log}");
+}
+
+/// Without the program nothing is checked: it is part of systemd, which not every machine has.
+#[test]
+fn the_unit_file_is_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(UNIT).expect("the unit");
+    assert!(text.contains("ExecStart=/usr/bin/larimar "), "{text}");
+    let unit = folder.path().join("larimar.service");
+    // The check looks whether the program is there.
+    std::fs::write(&unit, text.replace("/usr/bin/larimar", PROGRAM)).unwrap();
+    for arguments in
+        [&["verify"][..], &["security", "--offline=true", "--no-pager", "--threshold", EXPOSURE_MAX]]
+    {
+        let checked = Command::new("systemd-analyze").args(arguments).arg(&unit).output();
+        let Ok(checked) = checked else { return };
+        let said = [checked.stdout, checked.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(checked.status.success(), "{arguments:?}: {said}");
+        let complains = said.lines().any(|line| line.contains("larimar.service:"));
+        assert!(arguments[0] != "verify" || !complains, "{said}");
+    }
+}
