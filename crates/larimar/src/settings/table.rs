@@ -367,7 +367,8 @@ mod tests {
         };
         let change = if setting.change == Change::AtRunTime { "yes" } else { "no" };
         let (key, flag, wanted) = (format!("`{key}`"), format!("`{flag}`"), setting.kind.wanted());
-        let cells: [&str; 7] = [&key, &flag, &default, unit, &wanted, change, meaning];
+        let variable = format!("`{}`", setting.variable());
+        let cells: [&str; 8] = [&key, &flag, &variable, &default, unit, &wanted, change, meaning];
         cells.iter().map(|cell| format!("| {} ", cell.replace('|', "\\|"))).collect::<String>() + "|"
     }
 
