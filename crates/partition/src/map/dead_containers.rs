@@ -115,7 +115,8 @@ pub(crate) struct Age {
 
 /// What is to be done with a mark of `since`, `now`, in a process that began at `start`. Marks of this
 /// process are made by the same time. One from the future was made by another one under a clock that was
-/// ahead: it counts as if it had been made at the start, or it would stay until the clock is there again.
+/// ahead: it counts as if it had been made at the start, or it would stay until the clock is there again. If
+/// the clock gets there first, its age begins anew then: so it may go two ages after the start at the latest.
 fn age_of(since: Ticks, start: Ticks, now: Ticks) -> Age {
     let from = if since > now { start } else { since };
     let age = Duration::from_secs(now.0.saturating_sub(from.0) / TICKS_PER_SECOND);
