@@ -56,6 +56,10 @@ impl Compactor {
         if merged.len() == 1 || self.core.table.has_data() {
             return None;
         }
+        // One that ends early keeps what it has written, and has given back little of what it read.
+        if self.core.is_scarce() {
+            return None;
+        }
         // What ends before the range does would be left without keys, and not be seen as passed.
         let end = &self.core.range.end;
         if merged.iter().any(|one| one.reference.limit.end != *end) {
@@ -79,10 +83,7 @@ impl Compactor {
         if streams.has_room_for(sizes_of(merged).iter().sum()).await {
             return true;
         }
-        // A full disk has choices of its own, and a reader may keep what is passed.
-        let Some(part_size_bytes) = self.choose_part_of(merged).filter(|_| !self.core.is_scarce()) else {
-            return false;
-        };
+        let Some(part_size_bytes) = self.choose_part_of(merged) else { return false };
         let largest_extent = |checkpoint: &Arc<TreeCheckpoint>| {
             let extents = self.sizes_of_extents(checkpoint).ok()?;
             extents.map(|(_, length)| length).max()
@@ -106,6 +107,9 @@ impl Compactor {
         let mut output = take_output_so_far(&mut inputs);
         let mut part_count: u64 = 0;
         while !inputs.is_empty() {
+            if part_count > 0 && !self.may_go_on(&inputs).await? {
+                return Err(PartitionError::DiskFull.into());
+            }
             let (written, rest) =
                 self.write_part(&inputs, output.as_deref(), tombstones, first, part_size_bytes).await?;
             let next = self.core.open_written(&written, |_| None).await?;
@@ -121,6 +125,19 @@ impl Compactor {
         let table = self.core.table.name();
         tracing::debug!(table, count = all.len(), part_count, part_size_bytes, "merged in parts");
         Ok(())
+    }
+
+    /// Whether another part is written of what is left of the inputs. Once the disk is full, space that work
+    /// which reclaims more has claimed or will claim must not become parts.
+    async fn may_go_on(&self, left: &[Arc<TreeCheckpoint>]) -> Result<bool, PartitionError> {
+        if !self.core.is_scarce() {
+            return Ok(true);
+        }
+        let mut left_bytes: u64 = 0;
+        for input in left {
+            left_bytes += input.visible_bytes().await?;
+        }
+        Ok(self.core.shared.streams.has_room_for(left_bytes).await)
     }
 
     /// Writes the next rows behind those of the `output` so far. Returns the key of the first one that is
