@@ -7,9 +7,14 @@ use super::cursor::{CheckpointCursor, OverflowReads, WalkReads};
 use super::merged_row::RowOverflow;
 use super::open_checkpoint::{Caching, Checkpoint};
 use crate::error::PartitionError;
-use std::collections::BTreeSet;
+use base::give_way;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stream::ExtentId;
+
+/// Rows whose heads are looked at before requests come first.
+const STRIDE_ROW_COUNT: u64 = 64;
 
 impl Checkpoint {
     /// The extents that reads of rows from `start` on need, but for the root's.
@@ -37,5 +42,29 @@ impl Checkpoint {
             }
         }
         Ok(needed)
+    }
+    /// The last key from `start` on whose overflow lies in each extent, for those that have any: reads of
+    /// rows behind it do not need the extent for overflows.
+    pub(crate) async fn last_overflows_from(
+        self: &Arc<Self>,
+        start: &[u8],
+    ) -> Result<BTreeMap<ExtentId, Bytes>, PartitionError> {
+        let mut last_keys = BTreeMap::new();
+        let reads = WalkReads::alone(Caching::Bypass, OverflowReads::None);
+        let mut rows = CheckpointCursor::new(self.clone(), start, reads).await?;
+        let mut walked: u64 = 0;
+        while let Some(key) = rows.key() {
+            if let RowOverflow::Stored(place) = rows.overflow() {
+                let last: &mut Vec<u8> = last_keys.entry(place.location.extent).or_default();
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            walked += 1;
+            if walked.is_multiple_of(STRIDE_ROW_COUNT) {
+                give_way().await;
+            }
+            rows.step().await?;
+        }
+        Ok(last_keys.into_iter().map(|(extent, key)| (extent, key.into())).collect())
     }
 }

@@ -19,6 +19,7 @@ use crate::range_partition::range_tree::write_checkpoint::First;
 use crate::tree::TreeCheckpoint;
 use crate::tree::merging_iterator::MergingIterator;
 use base::give_way;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stream::ExtentId;
@@ -33,24 +34,31 @@ const STEP_ROW_COUNT: u64 = 256;
 pub(crate) struct KeptOverflows {
     pub(crate) head_bytes: u64,
     overflow_bytes: u64,
-    of_extents: BTreeMap<ExtentId, KeptOfExtent>,
-}
-
-#[derive(Default)]
-struct KeptOfExtent {
-    kept_bytes: u64,
-    /// All that is kept, up to its last overflow.
-    up_to_last_bytes: u64,
+    kept_bytes: BTreeMap<ExtentId, u64>,
+    /// Extents that the walk has not passed: their last overflow, kept or not, and the next one to be passed
+    /// at the end.
+    ahead: Vec<(Bytes, ExtentId)>,
+    /// All that is kept before the walk has passed each extent.
+    before_passed_bytes: BTreeMap<ExtentId, u64>,
 }
 
 impl KeptOverflows {
+    /// Before a walk that asks when it has passed the extents with these last overflows.
+    fn passing(last_overflows: BTreeMap<ExtentId, Bytes>) -> Self {
+        let mut ahead: Vec<_> = last_overflows.into_iter().map(|(extent, last)| (last, extent)).collect();
+        ahead.sort_unstable_by(|one, other| other.cmp(one));
+        KeptOverflows { ahead, ..KeptOverflows::default() }
+    }
+
     fn add(&mut self, row: MergedRow<'_>) {
+        // A reader needs an extent up to its last overflow, though nothing shows that one's row.
+        while let Some((_, extent)) = self.ahead.pop_if(|(last, _)| last.as_ref() < row.key) {
+            self.before_passed_bytes.insert(extent, self.head_bytes + self.overflow_bytes);
+        }
         self.head_bytes += row.at_hand_bytes();
         if let RowOverflow::Stored(place) = row.overflow {
-            let of_extent = self.of_extents.entry(place.location.extent).or_default();
-            of_extent.kept_bytes += place.stored_size_bytes();
+            *self.kept_bytes.entry(place.location.extent).or_default() += place.stored_size_bytes();
             self.overflow_bytes += place.stored_size_bytes();
-            of_extent.up_to_last_bytes = self.head_bytes + self.overflow_bytes;
         }
     }
 
@@ -60,21 +68,20 @@ impl KeptOverflows {
         sizes: impl IntoIterator<Item = (ExtentId, u64)>,
     ) -> impl Iterator<Item = OverflowExtent> {
         sizes.into_iter().map(|(extent, size_bytes)| {
-            let kept_bytes = self.of_extents.get(&extent).map_or(0, |of_extent| of_extent.kept_bytes);
+            let kept_bytes = self.kept_bytes.get(&extent).copied().unwrap_or(0);
             OverflowExtent { extent, size_bytes, kept_bytes }
         })
     }
 
-    /// When a walk in key order is done with each of them. What has no overflow that is kept has heads,
-    /// perhaps up to the end.
+    /// When a walk in key order has passed each of them. What has no overflow has heads, perhaps up to the
+    /// end.
     pub(crate) fn passed(
         &self,
         sizes: impl IntoIterator<Item = (ExtentId, u64)>,
     ) -> impl Iterator<Item = PassedExtent> {
         let all_bytes = self.head_bytes + self.overflow_bytes;
         sizes.into_iter().map(move |(extent, size_bytes)| {
-            let of_extent = self.of_extents.get(&extent);
-            let written_bytes = of_extent.map_or(all_bytes, |of_extent| of_extent.up_to_last_bytes);
+            let written_bytes = self.before_passed_bytes.get(&extent).copied().unwrap_or(all_bytes);
             PassedExtent { size_bytes, written_bytes }
         })
     }
@@ -117,7 +124,7 @@ impl Compactor {
         let heads = OverflowReads::None;
         let rows =
             MergingIterator::over_checkpoints(merged, &self.core.range, Caching::Bypass, &heads).await?;
-        let kept = self.count_kept_overflows(rows, tombstones, first).await?;
+        let kept = self.count_kept_overflows(rows, tombstones, first, BTreeMap::new()).await?;
         let extents = choose_shared_overflow(kept.extents(sizes));
         tracing::debug!(
             table = self.core.table.name(),
@@ -127,15 +134,17 @@ impl Compactor {
         Ok(SharedOverflow { extents: Arc::new(extents), listed_by })
     }
 
-    /// Counts what is kept of `rows`, whose overflows are not read.
+    /// Counts what is kept of `rows`, whose overflows are not read, and when extents are passed of which
+    /// these are the last overflows.
     pub(crate) async fn count_kept_overflows(
         &self,
         mut rows: MergingIterator,
         tombstones: &Tombstones,
         first: First<'_>,
+        last_overflows: BTreeMap<ExtentId, Bytes>,
     ) -> Result<KeptOverflows, PartitionError> {
         let mut dead = self.core.shared.dead.filter(self.core.table);
-        let mut kept = KeptOverflows::default();
+        let mut kept = KeptOverflows::passing(last_overflows);
         let mut walked: u64 = 0;
         while let Some(row) = rows.row() {
             if walked.is_multiple_of(STEP_ROW_COUNT) {

@@ -237,7 +237,9 @@ impl Compactor {
                     kept = self.count_if_heads_fit(rewrite, room_bytes, first).await?;
                 }
                 let Some(kept) = &kept else { break };
-                if peak_bytes(kept.passed(self.sizes_of_extents(rewrite.former)?)) <= room_bytes {
+                // Each part has the least size at least.
+                let peak_bytes = peak_bytes(kept.passed(self.sizes_of_extents(rewrite.former)?));
+                if peak_bytes.saturating_add(extent_part) <= room_bytes {
                     break;
                 }
                 if let Some(left) = self.leave_all_but_victims(rewrite, kept, room_bytes)? {
@@ -266,7 +268,8 @@ impl Compactor {
         }
         let heads = OverflowReads::None;
         let rows = MergingIterator::over_unhidden(rewrite.hiding, former, &self.core.range, &heads).await?;
-        Ok(Some(self.count_kept_overflows(rows, &rewrite.tombstones, first).await?))
+        let last_overflows = former.checkpoint.last_overflows_from(&former.reference.limit.start).await?;
+        Ok(Some(self.count_kept_overflows(rows, &rewrite.tombstones, first, last_overflows).await?))
     }
 
     /// The overflows that stay where they are while the deadest extents are emptied, if that is worth it.
