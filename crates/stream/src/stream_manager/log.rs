@@ -43,8 +43,9 @@ const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// And one that has grown so often, as it does in small steps on small disks.
 const LOG_GROWTH_COUNT_MAX: u64 = 32;
 /// So many lists of commands that free space are refused for want of space, one after the other. Then the log
-/// begins anew in its place: space may have come meanwhile, and that writes all of it.
-const REFUSED_COUNT_MAX: u32 = 20;
+/// begins anew in its place: space may have come meanwhile, and that writes all of it. Few, because those who
+/// try do so ever more rarely, and a deletion waits only some seconds for the room that they would make.
+const REFUSED_COUNT_MAX: u32 = 4;
 
 /// A list of commands that waits for the log.
 pub(crate) struct Request {
