@@ -166,7 +166,7 @@ fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
     match number("LARIMAR_SIM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..(number("LARIMAR_SIM_SEEDS").unwrap_or(0) / 250).max(6),
+        None => 0..(number("LARIMAR_SIM_SEEDS").unwrap_or(0) / 40).max(6),
     }
 }
 
