@@ -206,6 +206,6 @@ fn a_reserve_that_is_too_small_is_caught() {
 fn a_collection_that_needs_more_than_it_frees_is_caught() {
     let fault = Some(PlantedFault::FruitlessReclaim);
     let caught = |seed: &u64| !comes_back(&live(Kind::Overflowing, *seed, RESERVE_SIZE_BYTES, fault));
-    let found = (0..8).find(caught);
+    let found = (8..24).find(caught);
     assert!(found.is_some(), "the disk came back each time");
 }

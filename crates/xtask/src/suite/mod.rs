@@ -90,7 +90,7 @@ fn lint() -> Outcome<()> {
 }
 
 /// Fewer than the release build runs in its own step: here they run with debug assertions, and slowly.
-const DEBUG_SEED_COUNT: &str = "100";
+const DEBUG_SEED_COUNT: &str = "40";
 
 /// With Postgres for the tests that start one, and with nextest where it is installed, else with cargo's own
 /// runner.
