@@ -2,32 +2,16 @@
 //! named, and that a changed file disturbs no request.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+mod running;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
-const WITHIN: Duration = Duration::from_secs(20);
+use running::{Server, program};
+use std::path::Path;
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 /// What every server of these tests has in its file.
 const PORTS: &str =
     "in_memory = true\ntable_port = 0\nqueue_port = 0\nblob_port = 0\nadmin_port = \"none\"\n";
-
-/// The program in a folder, without variables of whoever runs the tests.
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
-    command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("LARIMAR_") || name == "AZURITE_ACCOUNTS" {
-            command.env_remove(name);
-        }
-    }
-    command
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
@@ -43,98 +27,24 @@ fn write(folder: &Path, name: &str, content: &str) {
     std::fs::write(folder.join(name), content).expect("a file");
 }
 
-struct Server {
-    process: Child,
-    ready: serde_json::Value,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Server {
-    fn start(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let ready_file = folder.join("ready");
-        // That of the server before it.
-        let _ = std::fs::remove_file(&ready_file);
-        let mut process = command(folder, arguments)
-            .arg("--ready-file")
-            .arg(&ready_file)
-            .envs(environment.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program");
-        let (sender, lines) = mpsc::channel();
-        let errors = BufReader::new(process.stderr.take().expect("a pipe"));
-        std::thread::spawn(move || {
-            errors.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        let started = Instant::now();
-        let ready = loop {
-            if started.elapsed() > WITHIN || process.try_wait().expect("a child").is_some() {
-                panic!("the program does not get ready: {:?}", lines.try_iter().collect::<Vec<_>>());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-            if let Ok(ready) = serde_json::from_slice(&std::fs::read(&ready_file).unwrap_or_default()) {
-                break ready;
-            }
-        };
-        Server { process, ready, lines }
-    }
-
-    fn hang_up(&self) {
-        kill_process(Pid::from_child(&self.process), Signal::HUP).expect("a process");
-    }
-
-    /// Waits for a line of the log.
-    fn logs(&self, part: &str) -> String {
-        let started = Instant::now();
-        let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(WITHIN.saturating_sub(started.elapsed())) {
-            if line.contains(part) {
-                return line;
-            }
-            seen.push(line);
-        }
-        panic!("no line has {part:?}: {seen:?}");
-    }
-
-    fn list_queues(&self) -> u16 {
-        list_queues(self.ready["sas"]["queue"].as_str().expect("an address"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// The status of the answer to a list of queues.
 fn list_queues(address: &str) -> u16 {
-    let (host, target) =
-        address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path");
-    let mut connection = TcpStream::connect(host).expect("a connection");
-    connection.set_read_timeout(Some(WITHIN)).expect("a time-out");
-    let request = format!("GET /{target}&comp=list HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).expect("sent");
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).expect("an answer");
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
+    let head = running::list_queues(address);
+    head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{head:?}"))
 }
 
 #[test]
 fn a_check_names_each_mistake_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "good.toml", "table_port = 7\nscrub_rate = \"1MiB\"\n");
-    let checked = command(folder.path(), &["config", "check", "--config", "good.toml"]).output().unwrap();
+    let checked = program(folder.path(), &["config", "check", "--config", "good.toml"]).output().unwrap();
     let (code, said, errors) = outcome(&checked);
     assert_eq!((code, errors.len()), (Some(0), 0), "{errors:?}");
     assert_eq!(said, "good.toml: no mistake; 2 of its settings are in force\n");
 
     write(folder.path(), "bad.toml", "table_prt = 7\n\nblob_port = 70000\ntls_cert = \"SECRET\"\nhost = 3\n");
     for arguments in [&["config", "check"][..], &["config", "check", "--table-port", "9"]] {
-        let checked = command(folder.path(), arguments).env("LARIMAR_CONFIG", "bad.toml").output().unwrap();
+        let checked = program(folder.path(), arguments).env("LARIMAR_CONFIG", "bad.toml").output().unwrap();
         let (code, said, errors) = outcome(&checked);
         assert_eq!((code, said.as_str()), (Some(2), ""), "{errors:?}");
         assert_eq!(
@@ -161,13 +71,13 @@ fn a_check_names_each_mistake_with_its_line() {
     ] {
         write(folder.path(), "bad.toml", content);
         for arguments in [&["config", "check", "--config", "bad.toml"][..], &["--config", "bad.toml"]] {
-            let (code, _, errors) = outcome(&command(folder.path(), arguments).output().unwrap());
+            let (code, _, errors) = outcome(&program(folder.path(), arguments).output().unwrap());
             assert_eq!((code, errors.len()), (Some(2), 1), "{content}: {errors:?}");
             assert!(errors[0].contains(part), "{content}: {errors:?}");
         }
     }
     let (code, _, errors) =
-        outcome(&command(folder.path(), &["config", "check", "--config", "absent"]).output().unwrap());
+        outcome(&program(folder.path(), &["config", "check", "--config", "absent"]).output().unwrap());
     assert!(code == Some(2) && errors[0].starts_with("larimar: --config absent: No such file"), "{errors:?}");
 }
 
@@ -177,7 +87,7 @@ fn shown_values_say_where_they_come_from_and_hide_keys() {
     let secret = "AAECAwQFBgcICQoLDA0ODw==";
     let content = format!("table_port = 7\n\nblob_port = 8\naccounts = [\"abc:{secret}\"]\n");
     write(folder.path(), "f.toml", &content);
-    let shown = command(folder.path(), &["config", "show", "--config", "f.toml", "--queue-port=9"])
+    let shown = program(folder.path(), &["config", "show", "--config", "f.toml", "--queue-port=9"])
         .env("LARIMAR_BLOB_PORT", "10")
         .output()
         .unwrap();
@@ -206,17 +116,17 @@ fn shown_values_say_where_they_come_from_and_hide_keys() {
             .filter(|line| !line.starts_with("accounts"))
             .fold(String::new(), |all, line| all + line + "\n"),
     );
-    let again = command(folder.path(), &["config", "check", "--config", "again.toml"]).output().unwrap();
+    let again = program(folder.path(), &["config", "check", "--config", "again.toml"]).output().unwrap();
     assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
 }
 
 #[test]
 fn the_example_is_a_good_file() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, example, _) = outcome(&command(folder.path(), &["config", "example"]).output().unwrap());
+    let (code, example, _) = outcome(&program(folder.path(), &["config", "example"]).output().unwrap());
     assert!(code == Some(0) && example.contains("#table_port = 10002\n"), "{example}");
     write(folder.path(), "f.toml", &example);
-    let checked = command(folder.path(), &["config", "check", "--config", "f.toml"]).output().unwrap();
+    let checked = program(folder.path(), &["config", "check", "--config", "f.toml"]).output().unwrap();
     assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
 }
 
@@ -233,7 +143,7 @@ fn a_server_takes_its_settings_from_all_places() {
         &["serve", "--config", "f.toml"],
         &[("LARIMAR_IN_MEMORY", "true"), ("LARIMAR_LOG", "info")],
     );
-    assert_eq!(server.list_queues(), 200);
+    assert_eq!(list_queues(server.queues()), 200);
     // The environment's memory beats the file's folder.
     assert!(!folder.path().join("elsewhere").exists());
     drop(server);
@@ -242,7 +152,7 @@ fn a_server_takes_its_settings_from_all_places() {
         &["--data", "here", "--config", "f.toml"],
         &[("LARIMAR_IN_MEMORY", "true")],
     );
-    assert_eq!(server.list_queues(), 200);
+    assert_eq!(list_queues(server.queues()), 200);
     assert!(folder.path().join("here").exists());
 }
 
@@ -256,7 +166,7 @@ fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
     };
     settings("");
     let server = Server::start(folder.path(), &["--config", "f.toml"], &[]);
-    let address = server.ready["sas"]["queue"].as_str().expect("an address");
+    let address = server.queues();
     let (stop, served) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -276,10 +186,12 @@ fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
                 line.ends_with("; changed: log; what changes with the next start only: max_ranges"),
                 "{line}"
             );
-            // A broken file, and one that names a broken file: neither changes the log nor the rules.
+            // A broken file, and one that names a broken file: neither changes the log nor the rules. With
+            // log = "error" the line would be no warning.
             settings("log = \"error\"\nmax_rangs = 20\n");
             server.hang_up();
             let line = server.logs("(2.), those from before stay in force: ");
+            assert!(line.contains(" WARN "), "{line}");
             assert!(
                 line.ends_with("f.toml line 8: the file has no key \"max_rangs\"; did you mean max_ranges?"),
                 "{line}"
@@ -288,6 +200,7 @@ fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
             settings("log = \"error\"\n");
             server.hang_up();
             let line = server.logs("(3.), those from before stay in force: ");
+            assert!(line.contains(" WARN "), "{line}");
             assert!(line.contains("f.toml line 6: simulate: rules.toml: line 3: "), "{line}");
             write(folder.path(), "rules.toml", "");
             for count in 4..24 {
@@ -306,5 +219,5 @@ fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
     write(folder.path(), "rules.toml", "[[fault]]\nstatus = 500\noperation = \"ListQueues\"\n");
     server.hang_up();
     server.logs("(24.) and are in force");
-    assert_eq!(server.list_queues(), 500);
+    assert_eq!(list_queues(server.queues()), 500);
 }
