@@ -8,6 +8,7 @@ use running::{Server, program};
 use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// What every server of these tests has in its file.
 const PORTS: &str =
@@ -220,4 +221,48 @@ fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
     server.hang_up();
     server.logs("(24.) and are in force");
     assert_eq!(list_queues(server.queues()), 500);
+}
+
+/// A FIFO without a writer in the place of a file held up every request, and the watchdog's signs of life.
+#[test]
+fn a_file_that_blocks_holds_up_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "f.toml", PORTS);
+    let server = Server::start(folder.path(), &["--config", "f.toml"], &[]);
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let accounts = folder.path().join("accounts");
+    for (place, part) in [
+        (&accounts, "f.toml line 6: accounts_file: accounts: it is no regular file"),
+        (&folder.path().join("f.toml"), "--config f.toml: it is no regular file"),
+    ] {
+        std::fs::hard_link(&fifo, folder.path().join("next")).unwrap();
+        std::fs::rename(folder.path().join("next"), place).unwrap();
+        if *place == accounts {
+            write(folder.path(), "f.toml", &format!("{PORTS}accounts_file = \"accounts\"\n"));
+        }
+        server.hang_up();
+        assert_eq!(list_queues(server.queues()), 200);
+        let line = server.logs("those from before stay in force: ");
+        assert!(line.ends_with(part), "{line}");
+    }
+}
+
+/// A name server that did not answer held up every request. Here a file that the C library reads to resolve a
+/// name blocks; with a library that does not read it the test says nothing.
+#[test]
+fn a_name_that_is_not_resolved_holds_up_neither_requests_nor_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let aliases = folder.path().join("aliases");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &aliases, rustix::fs::Mode::RWXU).unwrap();
+    write(folder.path(), "f.toml", &format!("{PORTS}host = \"127.0.0.1\"\n"));
+    let environment = [("HOSTALIASES", aliases.to_str().unwrap())];
+    let server = Server::start(folder.path(), &["--config", "f.toml"], &environment);
+    write(folder.path(), "f.toml", &format!("{PORTS}host = \"slow\"\n"));
+    server.hang_up();
+    let asked = Instant::now();
+    while asked.elapsed() < Duration::from_millis(500) {
+        assert_eq!(list_queues(server.queues()), 200);
+    }
+    assert!(server.stop().success());
 }

@@ -51,6 +51,7 @@ fn a_profile_is_served() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(folder.path(), "azure");
     assert!(list_queues(server.queues()).starts_with("HTTP/1.1 200"));
+    assert!(server.stop().success());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! changed; the file with accounts is read.
 
 use crate::arguments::sas_arguments::SasArguments;
-use crate::configuration::{ConfigurationError, given_accounts};
+use crate::configuration::accounts::{AccountsError, given_accounts};
 use crate::sas::life::parse_instant;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;
@@ -25,7 +25,7 @@ pub(crate) struct SasSettings {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SasSettingError {
     #[error(transparent)]
-    Accounts(#[from] ConfigurationError),
+    Accounts(#[from] AccountsError),
     #[error("--account {name}: there is no account of this name; known are {known}")]
     UnknownAccount { name: String, known: String },
     #[error("--account: name one of the accounts {known}")]

@@ -2,17 +2,21 @@
 //!
 //! What always holds: all or none. Everything is read and checked before anything changes; a mistake leaves
 //! the values from before, and is one line of the log. Settings that need a restart are named, and named
-//! again with each signal until the file and the process agree.
+//! again with each signal until the file and the process agree. The thread that accepts connections waits for
+//! no file: they are read apart.
 
+use crate::apart::run_apart;
 use crate::arguments::Chore;
 use crate::configuration::certificate::Certificate;
 use crate::configuration::simulation::Simulated;
-use crate::configuration::{Configuration, DevelopmentSettings};
+use crate::configuration::{Configuration, DevelopmentSettings, Host};
 use crate::output::log::{self, LogControl};
 use crate::settings::merge::Entry;
 use crate::settings::sources::{Gathered, Sources};
 use crate::settings::table::Change;
+use std::sync::Arc;
 use tokio::signal::unix::Signal;
+use tracing_subscriber::filter::Targets;
 
 /// What can change while the server runs.
 #[derive(Clone, Copy)]
@@ -21,11 +25,20 @@ pub(crate) struct Live<'a> {
     pub(crate) simulated: Option<&'a Simulated>,
 }
 
+/// What was read, checked as a start would.
+struct Read {
+    entries: Vec<Entry>,
+    levels: Targets,
+    configuration: Configuration,
+}
+
 /// Reads the file of settings again.
 pub(crate) struct Reload {
-    sources: Sources,
+    sources: Arc<Sources>,
     /// The values that are in force, in the order of the table.
     entries: Vec<Entry>,
+    /// The host that the server listens on.
+    host: Host,
     log: LogControl,
     /// How often it was done: of equal lines the log leaves out all but one in some seconds.
     count: u64,
@@ -33,8 +46,14 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// Of a server that has started with these settings.
-    pub(crate) fn new(sources: Sources, entries: Vec<Entry>, log: LogControl) -> Self {
-        Reload { sources, entries, log, count: 0 }
+    pub(crate) fn new(
+        sources: Sources,
+        entries: Vec<Entry>,
+        configuration: &Configuration,
+        log: LogControl,
+    ) -> Self {
+        let host = configuration.addresses.host.clone();
+        Reload { sources: Arc::new(sources), entries, host, log, count: 0 }
     }
 
     /// Whether there is a file to read again.
@@ -46,31 +65,22 @@ impl Reload {
     pub(crate) async fn follow(&mut self, signal: &mut Signal, live: Live<'_>) -> std::convert::Infallible {
         loop {
             signal.recv().await;
-            match self.once(live) {
-                Ok(done) => {
-                    tracing::warn!("the settings were read again ({}.) and are in force{done}", self.count)
-                }
-                Err(error) => tracing::warn!(
-                    "the settings were read again ({}.), those from before stay in force: {error}",
-                    self.count
-                ),
-            }
+            let (sources, host) = (self.sources.clone(), self.host.clone());
+            let read = run_apart(move || read(&sources, &host)).await;
+            self.count += 1;
+            let outcome = match read {
+                Ok(read) => format!(" and are in force{}", self.adopt(read, live).in_words()),
+                Err(mistake) => format!(", those from before stay in force: {mistake}"),
+            };
+            tracing::warn!("the settings were read again ({}.){outcome}", self.count);
         }
     }
 
-    /// Reads it once; says what changed, or why nothing did.
-    fn once(&mut self, live: Live<'_>) -> Result<String, String> {
-        self.count += 1;
-        let Gathered { entries, arguments } =
-            self.sources.gather().map_err(|mistakes| first_of(&mistakes))?;
-        let Chore::Serve(arguments) = arguments.chore() else {
-            return Err("this command line serves nothing".to_owned());
-        };
-        let blame = |mistake: String| self.sources.blame(&entries, &mistake);
-        let levels = log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
-        let configuration = Configuration::from_arguments(*arguments, &self.sources.environment())
-            .map_err(|error| blame(error.to_string()))?;
-        let Configuration { tls, development: DevelopmentSettings { simulated, .. }, .. } = configuration;
+    /// Puts in force what was read, as far as that can be done now. It can't fail.
+    fn adopt(&mut self, read: Read, live: Live<'_>) -> Plan {
+        let Read { entries, levels, configuration } = read;
+        let Configuration { tls, development, .. } = configuration;
+        let DevelopmentSettings { simulated, .. } = development;
         let can = Live {
             certificate: live.certificate.filter(|_| tls.is_some()),
             simulated: live.simulated.filter(|_| simulated.is_some()),
@@ -80,7 +90,6 @@ impl Reload {
             "simulate" => can.simulated.is_some(),
             _ => true,
         });
-        // From here on nothing can fail.
         if let (Some(certificate), Some(read)) = (can.certificate, tls) {
             certificate.adopt(read);
         }
@@ -93,8 +102,22 @@ impl Reload {
                 *entry = next;
             }
         }
-        Ok(plan.in_words())
+        plan
     }
+}
+
+/// Reads and checks everything, or says the first mistake. It may wait for a disk, and for a name server if
+/// the host is another one than `known`.
+fn read(sources: &Sources, known: &Host) -> Result<Read, String> {
+    let Gathered { entries, arguments } = sources.gather().map_err(|mistakes| first_of(&mistakes))?;
+    let Chore::Serve(arguments) = arguments.chore() else {
+        return Err("this command line serves nothing".to_owned());
+    };
+    let blame = |mistake: String| sources.blame(&entries, &mistake);
+    let levels = log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
+    let configuration = Configuration::from_arguments(*arguments, &sources.environment(), Some(known))
+        .map_err(|error| blame(error.to_string()))?;
+    Ok(Read { entries, levels, configuration })
 }
 
 /// The first of some mistakes, and how many there are.

@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,19 @@ impl Server {
 
     pub(crate) fn hang_up(&self) {
         kill_process(Pid::from_child(&self.process), Signal::HUP).expect("a process");
+    }
+
+    /// Has it stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).expect("a process");
+        let asked = Instant::now();
+        loop {
+            match self.process.try_wait().expect("a child") {
+                Some(status) => return status,
+                None => assert!(asked.elapsed() < WITHIN, "it does not stop"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Waits for a line of the log.

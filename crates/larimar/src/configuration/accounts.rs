@@ -1,0 +1,103 @@
+//! Whose data is served: accounts from the command line and a file; without those, from the environment.
+//!
+//! What always holds: no key is part of a mistake.
+
+use crate::bounded_file::read_text_bounded;
+use front_end::accounts::{Account, AccountError, Accounts};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file with accounts at most: some 30,000 of them.
+const ACCOUNTS_FILE_SIZE_BYTES_MAX: usize = 4 << 20;
+
+/// Why accounts can't be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AccountsError {
+    #[error("{source_name}: {error}")]
+    Account { source_name: String, error: AccountError },
+    #[error("{variable} is not UTF-8 text")]
+    NotText { variable: &'static str },
+    #[error("{variable} is set but names no account; unset it for the development account")]
+    NoAccountsInVariable { variable: &'static str },
+    #[error(
+        "--accounts-file wants the name of a file with accounts; an account itself is given with --account"
+    )]
+    AccountForFile,
+    #[error("--accounts-file {}: {error}", path.display())]
+    AccountsFile { path: PathBuf, error: std::io::Error },
+    #[error("--accounts-file {}: it names no account", path.display())]
+    NoAccounts { path: PathBuf },
+}
+
+/// Accounts from the command line and the file; without those, from the environment.
+pub(crate) fn given_accounts(
+    typed: &[String],
+    file: Option<&Path>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<Accounts>, AccountsError> {
+    let in_file = file.map(read_file).transpose()?;
+    let typed = typed.iter().map(|text| ("--account".to_owned(), text.clone()));
+    let texts: Vec<(String, String)> = typed.chain(in_file.into_iter().flatten()).collect();
+    if texts.is_empty() { of_environment(environment) } else { parsed(texts).map(Some) }
+}
+
+/// The accounts of a file, each with its place.
+fn read_file(path: &Path) -> Result<Vec<(String, String)>, AccountsError> {
+    let content = read_text_bounded(path, ACCOUNTS_FILE_SIZE_BYTES_MAX).map_err(|error| {
+        // Its key would be printed with the path.
+        match path.to_str().map(Account::parse) {
+            Some(Ok(_)) => AccountsError::AccountForFile,
+            _ => AccountsError::AccountsFile { path: path.to_owned(), error },
+        }
+    })?;
+    // Some editors begin a text with a mark of its encoding.
+    let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
+    let mut texts = Vec::new();
+    for (index, line) in content.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            texts.push((format!("{} line {}", path.display(), index + 1), line.to_owned()));
+        }
+    }
+    if texts.is_empty() { Err(AccountsError::NoAccounts { path: path.to_owned() }) } else { Ok(texts) }
+}
+
+fn parsed(texts: Vec<(String, String)>) -> Result<Accounts, AccountsError> {
+    let mut accounts = Vec::with_capacity(texts.len());
+    for (source_name, text) in texts {
+        accounts.push(Account::parse(&text).map_err(named(source_name))?);
+    }
+    Accounts::new(accounts).map_err(named("accounts".to_owned()))
+}
+
+fn of_environment(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<Accounts>, AccountsError> {
+    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+        // Nobody who sets it wants the account whose key everybody knows.
+        let Some(value) = environment(variable) else { continue };
+        let text = value.into_string().map_err(|_| AccountsError::NotText { variable })?;
+        return Accounts::parse_list(&text).map(Some).map_err(|error| match error {
+            AccountError::Empty => AccountsError::NoAccountsInVariable { variable },
+            error => named(variable.to_owned())(error),
+        });
+    }
+    Ok(None)
+}
+
+fn named(source_name: String) -> impl FnOnce(AccountError) -> AccountsError {
+    move |error| AccountsError::Account { source_name, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("accounts");
+        let file = std::fs::File::create(&path).expect("a file");
+        file.set_len(ACCOUNTS_FILE_SIZE_BYTES_MAX as u64 + 1).expect("a size");
+        let refused = given_accounts(&[], Some(&path), &|_| None).expect_err("refused").to_string();
+        assert!(refused.ends_with("it has more than 4194304 bytes"), "{refused}");
+    }
+}
