@@ -266,3 +266,24 @@ fn a_name_that_is_not_resolved_holds_up_neither_requests_nor_the_end() {
     }
     assert!(server.stop().success());
 }
+
+/// With few levels of the log nobody learned whether a changed file was in force.
+#[test]
+fn the_outcome_of_a_reload_is_said_whatever_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    for levels in ["off", "error", "warn,larimar=off"] {
+        let good = format!("{PORTS}log = \"{levels}\"\n");
+        write(folder.path(), "f.toml", &good);
+        let server = Server::start(folder.path(), &["--config", "f.toml"], &[]);
+        server.hang_up();
+        let line = server.logs("the settings were read again");
+        assert_eq!(line, "larimar: the settings were read again (1.) and are in force");
+        write(folder.path(), "f.toml", &format!("{good}max_rangs = 9\n"));
+        server.hang_up();
+        let line = server.logs("the settings were read again");
+        assert!(
+            line.starts_with("larimar: ") && line.contains("(2.), those from before stay in force"),
+            "{line}"
+        );
+    }
+}

@@ -5,6 +5,7 @@
 
 use crate::apart::run_apart;
 use crate::bounded_file::read_text_bounded;
+use crate::output::log::announce;
 use base::nearest::nearest;
 use front_end::{PROFILES, Simulation, SimulationSettings, parse_rule_file};
 use settings_file::{FILE_SIZE_BYTES_MAX, SettingsFileError};
@@ -83,7 +84,7 @@ impl Simulated {
                 (path, read)
             })
             .await;
-            tracing::warn!("{}", self.adopt_rules(&path, read));
+            announce(&self.adopt_rules(&path, read));
         }
     }
 

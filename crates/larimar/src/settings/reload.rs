@@ -3,14 +3,14 @@
 //! What always holds: all or none. Everything is read and checked before anything changes; a mistake leaves
 //! the values from before, and is one line of the log. Settings that need a restart are named, and named
 //! again with each signal until the file and the process agree. The thread that accepts connections waits for
-//! no file: they are read apart.
+//! no file: they are read apart. The outcome is said whatever is logged.
 
 use crate::apart::run_apart;
 use crate::arguments::Chore;
 use crate::configuration::certificate::Certificate;
 use crate::configuration::simulation::Simulated;
 use crate::configuration::{Configuration, DevelopmentSettings, Host};
-use crate::output::log::{self, LogControl};
+use crate::output::log::{self, LogControl, announce};
 use crate::settings::merge::Entry;
 use crate::settings::sources::{Gathered, Sources};
 use crate::settings::table::Change;
@@ -72,7 +72,7 @@ impl Reload {
                 Ok(read) => format!(" and are in force{}", self.adopt(read, live).in_words()),
                 Err(mistake) => format!(", those from before stay in force: {mistake}"),
             };
-            tracing::warn!("the settings were read again ({}.){outcome}", self.count);
+            announce(&format!("the settings were read again ({}.){outcome}", self.count));
         }
     }
 
