@@ -223,6 +223,37 @@ fn a_changed_file_disturbs_no_request_and_a_broken_one_changes_nothing() {
     assert_eq!(list_queues(server.queues()), 500);
 }
 
+/// A key that was taken out of the file with accounts still opened what it had opened, and the reload was
+/// said to be in force.
+#[test]
+fn other_accounts_wait_for_the_next_start_and_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = ("one:AAECAwQFBgcICQoLDA0ODw==", "two:EBESExQVFhcYGRobHB0eHw==");
+    write(folder.path(), "accounts", &format!("{one}\n{two}\n"));
+    write(folder.path(), "f.toml", &format!("{PORTS}accounts_file = \"accounts\"\n"));
+    let server = Server::start(folder.path(), &["--config", "f.toml"], &[]);
+    let reload = || {
+        server.hang_up();
+        server.logs("the settings were read again")
+    };
+    let line = reload();
+    assert!(line.ends_with("(1.) and are in force"), "{line}");
+    write(folder.path(), "accounts", &format!("{one}\n"));
+    write(folder.path(), "f.toml", &format!("{PORTS}accounts_file = \"accounts\"\nmax_ranges = 9\n"));
+    // Again with each signal, until the file is as it was.
+    for count in 2..4 {
+        let line = reload();
+        let expected = format!(
+            "({count}.) and are in force; what changes with the next start only: accounts_file, max_ranges"
+        );
+        assert!(line.ends_with(&expected), "{line}");
+    }
+    write(folder.path(), "f.toml", &format!("{PORTS}accounts_file = \"accounts\"\n"));
+    write(folder.path(), "accounts", &format!("# back\n{one}\n{two}\n"));
+    let line = reload();
+    assert!(line.ends_with("(4.) and are in force"), "{line}");
+}
+
 /// A FIFO without a writer in the place of a file held up every request, and the watchdog's signs of life.
 #[test]
 fn a_file_that_blocks_holds_up_nothing() {

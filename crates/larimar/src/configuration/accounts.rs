@@ -3,8 +3,10 @@
 //! What always holds: no key is part of a mistake.
 
 use crate::bounded_file::read_text_bounded;
+use base::checksum::crc64;
 use front_end::accounts::{Account, AccountError, Accounts};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a file with accounts at most: some 30,000 of them.
@@ -29,16 +31,45 @@ pub(crate) enum AccountsError {
     NoAccounts { path: PathBuf },
 }
 
+/// The accounts that are given.
+#[derive(Debug)]
+pub(crate) struct GivenAccounts {
+    /// `None`: there are none, so it is the development account.
+    pub(crate) accounts: Option<Accounts>,
+    /// What the file held, if there is one.
+    pub(crate) file: Option<AccountsDigest>,
+}
+
+/// Tells two contents of a file with accounts apart without keeping their keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AccountsDigest(u64);
+
+impl AccountsDigest {
+    /// Of the lines that name accounts: comments and blank lines say nothing.
+    fn of(accounts: &[(String, String)]) -> Self {
+        let lines = accounts.iter().flat_map(|(_, text)| [text.as_bytes(), b"\n"]);
+        AccountsDigest(crc64(&lines.collect::<Vec<_>>()))
+    }
+}
+
+impl fmt::Debug for AccountsDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccountsDigest(...)")
+    }
+}
+
 /// Accounts from the command line and the file; without those, from the environment.
 pub(crate) fn given_accounts(
     typed: &[String],
     file: Option<&Path>,
     environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Option<Accounts>, AccountsError> {
+) -> Result<GivenAccounts, AccountsError> {
     let in_file = file.map(read_file).transpose()?;
+    let file = in_file.as_deref().map(AccountsDigest::of);
     let typed = typed.iter().map(|text| ("--account".to_owned(), text.clone()));
     let texts: Vec<(String, String)> = typed.chain(in_file.into_iter().flatten()).collect();
-    if texts.is_empty() { of_environment(environment) } else { parsed(texts).map(Some) }
+    let accounts = if texts.is_empty() { of_environment(environment)? } else { Some(parsed(texts)?) };
+    Ok(GivenAccounts { accounts, file })
 }
 
 /// The accounts of a file, each with its place.
@@ -90,6 +121,32 @@ fn named(source_name: String) -> impl FnOnce(AccountError) -> AccountsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+    const OTHER_KEY: &str = "EBESExQVFhcYGRobHB0eHw==";
+
+    #[test]
+    fn a_digest_tells_accounts_apart_and_not_comments() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("accounts");
+        let digest = |content: &str| {
+            std::fs::write(&path, content).expect("a file");
+            given_accounts(&[], Some(&path), &|_| None).expect("accounts").file
+        };
+        let first = digest(&format!("one:{KEY}\ntwo:{OTHER_KEY}\n"));
+        assert_eq!(digest(&format!("# a comment\none:{KEY} # another\n\n two:{OTHER_KEY}")), first);
+        for content in [
+            format!("one:{KEY}"),
+            format!("one:{OTHER_KEY}\ntwo:{OTHER_KEY}"),
+            format!("one:{KEY}:{OTHER_KEY}\ntwo:{OTHER_KEY}"),
+            format!("one:{KEY}\ntwo:{OTHER_KEY}\nthree:{KEY}"),
+        ] {
+            assert_ne!(digest(&content), first, "{content}");
+        }
+        let typed = given_accounts(&[format!("one:{KEY}")], None, &|_| None).expect("accounts");
+        assert_eq!(typed.file, None);
+        assert!(!format!("{first:?}").contains(|letter: char| letter.is_ascii_digit()), "{first:?}");
+    }
 
     #[test]
     fn a_file_that_is_too_large_is_refused() {

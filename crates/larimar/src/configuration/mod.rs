@@ -8,7 +8,7 @@ pub(crate) mod memory_shares;
 pub(crate) mod simulation;
 
 use crate::arguments::{OauthMode, ServeArguments};
-use crate::configuration::accounts::{AccountsError, given_accounts};
+use crate::configuration::accounts::{AccountsDigest, AccountsError, GivenAccounts, given_accounts};
 use crate::configuration::certificate::{Certificate, CertificateError};
 use crate::configuration::simulation::{SimulateError, Simulated};
 use crate::data_folder::folder_of;
@@ -72,6 +72,8 @@ pub(crate) struct Configuration {
     pub(crate) storage: Storage,
     pub(crate) addresses: ServiceAddresses,
     pub(crate) accounts: Accounts,
+    /// What the file with accounts held, if there is one.
+    pub(crate) accounts_file: Option<AccountsDigest>,
     /// Those that keep versions of their blobs.
     pub(crate) versioned: VersionedAccounts,
     /// Whether the accounts are just the public development account.
@@ -142,13 +144,13 @@ impl Configuration {
         environment: &dyn Fn(&str) -> Option<OsString>,
         known: Option<&Host>,
     ) -> Result<Self, ConfigurationError> {
-        let given = given_accounts(
+        let GivenAccounts { accounts, file: accounts_file } = given_accounts(
             &arguments.accounts.accounts,
             arguments.accounts.accounts_file.as_deref(),
             environment,
         )?;
-        let development_account = given.is_none();
-        let accounts = given.unwrap_or_else(Accounts::development);
+        let development_account = accounts.is_none();
+        let accounts = accounts.unwrap_or_else(Accounts::development);
         if let Some(unknown) =
             arguments.accounts.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
         {
@@ -189,6 +191,7 @@ impl Configuration {
                 host,
             },
             accounts,
+            accounts_file,
             versioned,
             development_account,
             ready_file: arguments.storage.ready_file,

@@ -104,8 +104,8 @@ fn chosen_account(
     let given = arguments.signer.account.as_deref();
     let with_key: Vec<String> =
         given.filter(|text| text.contains(':')).map(str::to_owned).into_iter().collect();
-    let accounts = given_accounts(&with_key, arguments.signer.accounts_file.as_deref(), environment)?;
-    let accounts = accounts.unwrap_or_else(Accounts::development);
+    let given_accounts = given_accounts(&with_key, arguments.signer.accounts_file.as_deref(), environment)?;
+    let accounts = given_accounts.accounts.unwrap_or_else(Accounts::development);
     let known = || accounts.names().collect::<Vec<_>>().join(", ");
     let name = match given.map(|text| text.split(':').next().unwrap_or_default().trim()) {
         Some(name) => name,

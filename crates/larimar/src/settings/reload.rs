@@ -7,6 +7,7 @@
 
 use crate::apart::run_apart;
 use crate::arguments::Chore;
+use crate::configuration::accounts::AccountsDigest;
 use crate::configuration::certificate::Certificate;
 use crate::configuration::simulation::Simulated;
 use crate::configuration::{Configuration, DevelopmentSettings, Host};
@@ -37,6 +38,8 @@ pub(crate) struct Reload {
     sources: Arc<Sources>,
     /// The values that are in force, in the order of the table.
     entries: Vec<Entry>,
+    /// What the file with accounts held at the start.
+    accounts_file: Option<AccountsDigest>,
     /// The host that the server listens on.
     host: Host,
     log: LogControl,
@@ -52,8 +55,8 @@ impl Reload {
         configuration: &Configuration,
         log: LogControl,
     ) -> Self {
-        let host = configuration.addresses.host.clone();
-        Reload { sources: Arc::new(sources), entries, host, log, count: 0 }
+        let (accounts_file, host) = (configuration.accounts_file, configuration.addresses.host.clone());
+        Reload { sources: Arc::new(sources), entries, accounts_file, host, log, count: 0 }
     }
 
     /// Whether there is a file to read again.
@@ -79,13 +82,14 @@ impl Reload {
     /// Puts in force what was read, as far as that can be done now. It can't fail.
     fn adopt(&mut self, read: Read, live: Live<'_>) -> Plan {
         let Read { entries, levels, configuration } = read;
-        let Configuration { tls, development, .. } = configuration;
+        let Configuration { tls, accounts_file, development, .. } = configuration;
         let DevelopmentSettings { simulated, .. } = development;
         let can = Live {
             certificate: live.certificate.filter(|_| tls.is_some()),
             simulated: live.simulated.filter(|_| simulated.is_some()),
         };
-        let plan = plan(&self.entries, &entries, |key| match key {
+        let are_other_accounts = accounts_file != self.accounts_file;
+        let plan = plan(&self.entries, &entries, are_other_accounts, |key| match key {
             "tls_cert" | "tls_key" => can.certificate.is_some(),
             "simulate" => can.simulated.is_some(),
             _ => true,
@@ -136,10 +140,13 @@ struct Plan {
     at_start: Vec<&'static str>,
 }
 
-/// Compares the values in force with those that were read. `can` says whether a setting that changes at run
-/// time can do so in this process.
-fn plan(now: &[Entry], next: &[Entry], can: impl Fn(&str) -> bool) -> Plan {
-    let changed = now.iter().zip(next).filter(|(now, next)| now.values != next.values);
+/// Compares the values in force with those that were read, and `are_other_accounts` says whether the content
+/// of the file with accounts is another one. `can` says whether a setting that changes at run time can do so
+/// in this process.
+fn plan(now: &[Entry], next: &[Entry], are_other_accounts: bool, can: impl Fn(&str) -> bool) -> Plan {
+    let changed = now.iter().zip(next).filter(|(now, next)| {
+        now.values != next.values || are_other_accounts && now.setting.key == "accounts_file"
+    });
     let (at_run_time, at_start) = changed
         .map(|(now, _)| now.setting)
         .partition::<Vec<_>, _>(|setting| setting.change == Change::AtRunTime && can(setting.key));
@@ -192,7 +199,29 @@ mod tests {
             ),
         ] {
             let can = |key: &str| key != "simulate" || simulates;
-            let plan = plan(&entries(before), &entries(after), can);
+            let plan = plan(&entries(before), &entries(after), false, can);
+            assert_eq!(plan.in_words(), expected, "{before:?} {after:?}");
+        }
+    }
+
+    /// A key that was taken out of the file with accounts still opened what it had opened, and the reload was
+    /// said to be in force.
+    #[test]
+    fn other_accounts_in_the_same_file_wait_for_the_next_start() {
+        for (before, after, expected) in [
+            (
+                "accounts_file = \"a\"",
+                "accounts_file = \"a\"",
+                "; what changes with the next start only: accounts_file",
+            ),
+            (
+                "accounts_file = \"a\"",
+                "accounts_file = \"b\"",
+                "; what changes with the next start only: accounts_file",
+            ),
+            ("accounts_file = \"a\"", "", "; what changes with the next start only: accounts_file"),
+        ] {
+            let plan = plan(&entries(before), &entries(after), true, |_| true);
             assert_eq!(plan.in_words(), expected, "{before:?} {after:?}");
         }
     }

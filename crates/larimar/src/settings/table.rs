@@ -164,7 +164,8 @@ pub(crate) static SETTINGS: [Setting; 23] = [
         kind: Kind::Path,
         unset: "no file",
         example: "accounts",
-        meaning: "file with one NAME:KEY[:KEY2] a line, of 4 MiB at most; # starts a comment",
+        meaning: "file with one NAME:KEY[:KEY2] a line, of 4 MiB at most; # starts a comment. SIGHUP has it read \
+                  again, but what changed in it is in force with the next start only",
         ..PLAIN
     },
     Setting {
