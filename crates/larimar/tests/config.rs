@@ -318,3 +318,22 @@ fn the_outcome_of_a_reload_is_said_whatever_is_logged() {
         );
     }
 }
+
+#[test]
+fn keys_in_the_place_of_names_are_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let account = "abc:AAECAwQFBgcICQoLDA0ODw==";
+    let content = format!("accounts_file = \"{account}\"\nversioned_accounts = [\"abc\", \"{account}\"]\n");
+    write(folder.path(), "f.toml", &content);
+    for arguments in [
+        &["config", "show", "--config", "f.toml"][..],
+        &["config", "show", "--accounts-file", account, "--versioned-account", account],
+        &["config", "check", "--config", "f.toml"],
+        &["--accounts-file", account, "--versioned-account", account],
+    ] {
+        let output = program(folder.path(), arguments).output().unwrap();
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains("accounts-file") || said.contains("accounts_file"), "{said}");
+        assert!(!said.contains("AAECAwQF"), "{arguments:?}: {said}");
+    }
+}

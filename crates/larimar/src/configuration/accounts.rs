@@ -76,9 +76,9 @@ pub(crate) fn given_accounts(
 fn read_file(path: &Path) -> Result<Vec<(String, String)>, AccountsError> {
     let content = read_text_bounded(path, ACCOUNTS_FILE_SIZE_BYTES_MAX).map_err(|error| {
         // Its key would be printed with the path.
-        match path.to_str().map(Account::parse) {
-            Some(Ok(_)) => AccountsError::AccountForFile,
-            _ => AccountsError::AccountsFile { path: path.to_owned(), error },
+        match path.to_str().is_some_and(holds_account) {
+            true => AccountsError::AccountForFile,
+            false => AccountsError::AccountsFile { path: path.to_owned(), error },
         }
     })?;
     // Some editors begin a text with a mark of its encoding.
@@ -118,6 +118,11 @@ fn named(source_name: String) -> impl FnOnce(AccountError) -> AccountsError {
     move |error| AccountsError::Account { source_name, error }
 }
 
+/// Whether a text in the place of another value is an account, or several: its keys must not be shown.
+pub(crate) fn holds_account(text: &str) -> bool {
+    text.split(';').any(|part| Account::parse(part).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +151,20 @@ mod tests {
         let typed = given_accounts(&[format!("one:{KEY}")], None, &|_| None).expect("accounts");
         assert_eq!(typed.file, None);
         assert!(!format!("{first:?}").contains(|letter: char| letter.is_ascii_digit()), "{first:?}");
+    }
+
+    #[test]
+    fn accounts_in_the_place_of_another_value_are_noticed() {
+        for (text, expected) in [
+            (format!("abc:{KEY}"), true),
+            (format!("abc:{KEY}:{OTHER_KEY}"), true),
+            (format!("abc:{KEY};def:{OTHER_KEY}"), true),
+            ("abc".to_owned(), false),
+            ("/etc/larimar/accounts".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(holds_account(&text), expected, "{text}");
+        }
     }
 
     #[test]
