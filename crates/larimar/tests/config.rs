@@ -337,3 +337,18 @@ fn keys_in_the_place_of_names_are_not_shown() {
         assert!(!said.contains("AAECAwQF"), "{arguments:?}: {said}");
     }
 }
+
+/// A variable that is called as the flag was ignored, and the development account served.
+#[test]
+fn a_variable_that_is_called_as_the_flag_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["config", "check"][..], &["serve", "--in-memory"], &["sas"]] {
+        let refused = program(folder.path(), arguments)
+            .env("LARIMAR_ACCOUNT", "abc:AAECAwQFBgcICQoLDA0ODw==")
+            .output()
+            .unwrap();
+        let (code, _, errors) = outcome(&refused);
+        let expected = "larimar: LARIMAR_ACCOUNT is set, but no setting has this variable; did you mean LARIMAR_ACCOUNTS?";
+        assert_eq!((code, errors), (Some(2), vec![expected.to_owned()]), "{arguments:?}");
+    }
+}

@@ -12,6 +12,11 @@ use std::path::{Path, PathBuf};
 /// Bytes of a file with accounts at most: some 30,000 of them.
 const ACCOUNTS_FILE_SIZE_BYTES_MAX: usize = 4 << 20;
 
+/// A variable that looks as if it were one, because the flag is called so.
+const MISNAMED_VARIABLE: &str = "LARIMAR_ACCOUNT";
+/// What it should be.
+const VARIABLE: &str = "LARIMAR_ACCOUNTS";
+
 /// Why accounts can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AccountsError {
@@ -19,6 +24,8 @@ pub(crate) enum AccountsError {
     Account { source_name: String, error: AccountError },
     #[error("{variable} is not UTF-8 text")]
     NotText { variable: &'static str },
+    #[error("{given} is set, but no setting has this variable; did you mean {variable}?")]
+    Misnamed { given: &'static str, variable: &'static str },
     #[error("{variable} is set but names no account; unset it for the development account")]
     NoAccountsInVariable { variable: &'static str },
     #[error(
@@ -102,7 +109,7 @@ fn parsed(texts: Vec<(String, String)>) -> Result<Accounts, AccountsError> {
 }
 
 fn of_environment(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<Accounts>, AccountsError> {
-    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
+    for variable in [VARIABLE, "AZURITE_ACCOUNTS"] {
         // Nobody who sets it wants the account whose key everybody knows.
         let Some(value) = environment(variable) else { continue };
         let text = value.into_string().map_err(|_| AccountsError::NotText { variable })?;
@@ -111,7 +118,10 @@ fn of_environment(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Opti
             error => named(variable.to_owned())(error),
         });
     }
-    Ok(None)
+    match environment(MISNAMED_VARIABLE) {
+        Some(_) => Err(AccountsError::Misnamed { given: MISNAMED_VARIABLE, variable: VARIABLE }),
+        None => Ok(None),
+    }
 }
 
 fn named(source_name: String) -> impl FnOnce(AccountError) -> AccountsError {
@@ -165,6 +175,14 @@ mod tests {
         ] {
             assert_eq!(holds_account(&text), expected, "{text}");
         }
+    }
+
+    /// The development account was served, or signed, for somebody who had named a variable as the flag.
+    #[test]
+    fn a_misnamed_variable_is_refused() {
+        let misnamed = |name: &str| (name == "LARIMAR_ACCOUNT").then(|| OsString::from(format!("abc:{KEY}")));
+        let refused = given_accounts(&[], None, &misnamed).expect_err("refused").to_string();
+        assert!(refused.contains("LARIMAR_ACCOUNTS") && !refused.contains(KEY), "{refused}");
     }
 
     #[test]

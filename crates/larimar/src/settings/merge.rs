@@ -5,6 +5,8 @@
 //! replace those of a lower one, from whichever of `accounts` and `accounts_file`: keys that a file has left
 //! behind must not open what a flag was to guard.
 //!
+//! A variable that a setting's flag would have, but the setting has not, is a mistake.
+//!
 //! What always holds: pure; each mistake is one line that names its place; no value is repeated in one, but
 //! levels of the log.
 
@@ -55,9 +57,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    fn new(setting: &'static Setting, values: Vec<OsString>, origin: Origin) -> Self {
+        Entry { setting, values, origin }
+    }
+
     fn by_default(setting: &'static Setting) -> Self {
         let values = if setting.default.is_empty() { Vec::new() } else { vec![setting.default.into()] };
-        Entry { setting, values, origin: Origin::Default }
+        Entry::new(setting, values, Origin::Default)
     }
 
     /// Whether it says more than nothing.
@@ -85,23 +91,26 @@ pub(crate) fn merge(
     in_file: &[FileValue],
     file: Option<&Path>,
 ) -> Result<Vec<Entry>, Vec<String>> {
-    let mut mistakes = Vec::new();
+    let mut mistakes: Vec<String> =
+        SETTINGS.iter().filter_map(|setting| misnamed(setting, environment)).collect();
     let mut entries: Vec<Entry> = SETTINGS
         .iter()
         .map(|setting| {
             if let Some(values) = typed.get(setting.key) {
-                return Entry { setting, values: values.clone(), origin: Origin::Flag };
+                return Entry::new(setting, values.clone(), Origin::Flag);
             }
             match of_environment(setting, environment) {
                 Ok(Some(entry)) => return entry,
                 Ok(None) => {}
                 Err(mistake) => mistakes.push(mistake),
             }
-            let Some(found) = in_file.iter().find(|value| value.key == setting.key) else {
-                return Entry::by_default(setting);
-            };
-            let values = found.values.iter().map(OsString::from).collect();
-            Entry { setting, values, origin: Origin::File { line: found.line } }
+            match in_file.iter().find(|value| value.key == setting.key) {
+                None => Entry::by_default(setting),
+                Some(found) => {
+                    let values = found.values.iter().map(OsString::from).collect();
+                    Entry::new(setting, values, Origin::File { line: found.line })
+                }
+            }
         })
         .collect();
     if let Some(both) = keep_higher(&mut entries, "data", "in_memory") {
@@ -122,14 +131,19 @@ pub(crate) fn merge(
     if mistakes.is_empty() { Ok(entries) } else { Err(mistakes) }
 }
 
+/// The mistake of a variable that is called as the flag, where the setting's is not.
+fn misnamed(setting: &Setting, environment: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    let misnamed = setting.misnamed_variable().filter(|variable| environment(variable).is_some())?;
+    Some(format!("{misnamed} is set, but no setting has this variable; did you mean {}?", setting.variable()))
+}
+
 /// A setting's value in the environment, if there is one.
 fn of_environment(
     setting: &'static Setting,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Entry>, String> {
     let variable = setting.variable();
-    let entry =
-        |variable: &str, values| Entry { setting, values, origin: Origin::Variable(variable.to_owned()) };
+    let entry = |variable: &str, values| Entry::new(setting, values, Origin::Variable(variable.to_owned()));
     if setting.key == "accounts" {
         // What is in them is read where accounts are.
         let given = [variable.as_str(), AZURITE_ACCOUNTS]
@@ -149,7 +163,12 @@ fn of_environment(
     }
     let values: Vec<OsString> = match (setting.kind, value.to_str()) {
         (Kind::Texts, Some(text)) => {
-            text.split(SEPARATOR).map(str::trim).filter(|part| !part.is_empty()).map(OsString::from).collect()
+            let parts = text.split(SEPARATOR).map(str::trim).filter(|part| !part.is_empty());
+            let parts: Vec<OsString> = parts.map(OsString::from).collect();
+            if parts.is_empty() {
+                return Err(format!("{variable} is set but names nothing; unset it, or give it a value"));
+            }
+            parts
         }
         (Kind::Texts, None) => return Err(format!("{variable} is not UTF-8 text")),
         _ => {

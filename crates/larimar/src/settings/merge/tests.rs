@@ -139,6 +139,20 @@ fn all_mistakes_are_named() {
             (&[], &[("LARIMAR_ACCOUNTS", "a:AA"), ("LARIMAR_ACCOUNTS_FILE", "y")], ""),
             &["LARIMAR_ACCOUNTS and LARIMAR_ACCOUNTS_FILE are both set; keep one of them"],
         ),
+        // The development account was served, with a key that everybody knows.
+        (
+            (&[], &[("LARIMAR_ACCOUNT", "a:AA"), ("LARIMAR_VERSIONED_ACCOUNT", "a")], ""),
+            &[
+                "LARIMAR_ACCOUNT is set, but no setting has this variable; did you mean LARIMAR_ACCOUNTS?",
+                "LARIMAR_VERSIONED_ACCOUNT is set, but no setting has this variable; did you mean \
+                 LARIMAR_VERSIONED_ACCOUNTS?",
+            ],
+        ),
+        // Nothing beat the accounts of the file.
+        (
+            (&[], &[("LARIMAR_VERSIONED_ACCOUNTS", " ; ")], "versioned_accounts = \"a\""),
+            &["LARIMAR_VERSIONED_ACCOUNTS is set but names nothing; unset it, or give it a value"],
+        ),
         ((&[], &[], "\ntls_cert = \"c\""), &["f.toml line 2: tls_cert needs tls_key, which is not set"]),
         ((&[], &[("LARIMAR_OAUTH", "basic")], ""), &["LARIMAR_OAUTH needs tls_cert, which is not set"]),
     ] {
