@@ -112,6 +112,11 @@ fn run_with_settings(sources: Sources) -> Result<ExitCode, Failure> {
                 log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
             let log = log::start(levels, &variable, Arc::new(base::system::SystemClock::new()));
             let configuration = check(*arguments)?;
+            for entry in &entries {
+                if let Some(note) = entry.note() {
+                    tracing::warn!("{note}");
+                }
+            }
             let reload = Reload::new(sources, entries, &configuration, log);
             serve::serve(configuration, reload).map_err(|error| Failure::of_work(&error))?;
             Ok(ExitCode::SUCCESS)

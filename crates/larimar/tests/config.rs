@@ -352,3 +352,18 @@ fn a_variable_that_is_called_as_the_flag_is_refused() {
         assert_eq!((code, errors), (Some(2), vec![expected.to_owned()]), "{arguments:?}");
     }
 }
+
+/// A start in Kubernetes was refused because of a service beside it.
+#[test]
+fn addresses_of_services_in_the_environment_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "f.toml", PORTS);
+    let environment = [
+        ("LARIMAR_BLOB_PORT", "tcp://10.0.0.1:10000"),
+        ("LARIMAR_BLOB_PORT_10000_TCP", "tcp://10.0.0.1:10000"),
+    ];
+    let server = Server::start(folder.path(), &["--config", "f.toml"], &environment);
+    let line = server.logs("LARIMAR_BLOB_PORT is not taken");
+    assert!(line.contains(" WARN ") && line.contains("enableServiceLinks: false"), "{line}");
+    assert_eq!(list_queues(server.queues()), 200);
+}

@@ -44,8 +44,9 @@ const WIDTH_MAX: usize = 60;
 
 fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
     let setting = entry.setting;
+    let note = entry.note().map_or_else(String::new, |note| format!("; {note}"));
     if entry.values.is_empty() {
-        return (format!("# {} is not set", setting.key), setting.unset.to_owned());
+        return (format!("# {} is not set", setting.key), format!("{}{note}", setting.unset));
     }
     let texts = entry.values.iter().map(|value| value.to_string_lossy());
     let values: Vec<String> = match setting.key {
@@ -63,7 +64,7 @@ fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
         (Origin::Flag, _) => setting.flag.to_owned(),
         (Origin::Default, _) => "default".to_owned(),
     };
-    (format!("{} = {}", setting.key, toml_text::value(setting.kind, &values)), origin)
+    (format!("{} = {}", setting.key, toml_text::value(setting.kind, &values)), origin + &note)
 }
 
 fn hidden_unless(may_be_shown: bool, text: &str) -> String {
@@ -100,7 +101,10 @@ mod tests {
             setting: SETTINGS.iter().find(|setting| setting.key == key).expect("a setting"),
             values: values.iter().map(Into::into).collect(),
             origin,
+            service_address: None,
         };
+        let by_kubernetes =
+            |entry: Entry| Entry { service_address: Some("LARIMAR_BLOB_PORT".to_owned()), ..entry };
         let file = Some(Path::new("f.toml"));
         for (entry, line, origin) in [
             (entry("table_port", &["7"], Origin::File { line: 3 }), "table_port = 7", "f.toml line 3"),
@@ -136,6 +140,12 @@ mod tests {
                 entry("versioned_accounts", &["abc", "def:U0VDUkVU"], Origin::Flag),
                 "versioned_accounts = [\"abc\", \"...\"]",
                 "--versioned-account",
+            ),
+            (
+                by_kubernetes(entry("blob_port", &["10000"], Origin::Default)),
+                "blob_port = 10000",
+                "default; LARIMAR_BLOB_PORT is not taken, as it is the address of a service, such as Kubernetes sets \
+                 (enableServiceLinks: false keeps them away)",
             ),
         ] {
             assert_eq!(shown(&entry, file), (line.to_owned(), origin.to_owned()));
